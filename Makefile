@@ -1,0 +1,37 @@
+# Two targets for a fresh machine: `make demo` and `make test`. Each makes or reuses .venv by itself.
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
+  && echo $$p && break; done)
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.core
+	$(BIN)/judge demo
+
+test: $(VENV)/.dev
+	$(BIN)/judge models pull smollm2-135m
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) judge-demo
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "judge needs Python 3.11, 3.12 or 3.13, and none was found"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+# Dependency groups need a pip of 2025, which an older Python does not bring.
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e . --group dev
+	@touch $@ $(VENV)/.core

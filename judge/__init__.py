@@ -1,0 +1,81 @@
+"""Judge: assess the responses of conversational-search runs.
+
+The flow, one function a stage, each usable on its own:
+
+    topics  = read_topics("topics.json")                    the conversations
+    runs    = read_runs("runs/", topics)                    submissions, checked; problems listed
+    pool    = make_pool(runs, passages=["passages.jsonl"])  distinct responses with their used passages
+    results = assess(tasks(pool, criteria), model, ...)     a Judgment or a Failure for each
+    rows    = leaderboard(pool, results, criteria)          one row per run and criterion
+
+`run(Plan(...))` does the whole line and writes the output folder, as `judge run` does.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from judge.assess import Settings, assess, tasks
+    from judge.criteria import find_criterion
+    from judge.errors import InputError, JudgeError, OperationalError, UsageError
+    from judge.harness import Outcome, Plan, run
+    from judge.intake import make_pool, read_runs
+    from judge.journal import Journal
+    from judge.leaderboard import leaderboard
+    from judge.models import ModelOptions, open_model
+    from judge.topics import read_topics
+
+_PUBLIC = {
+    "InputError": "judge.errors",
+    "Journal": "judge.journal",
+    "JudgeError": "judge.errors",
+    "ModelOptions": "judge.models",
+    "OperationalError": "judge.errors",
+    "Outcome": "judge.harness",
+    "Plan": "judge.harness",
+    "Settings": "judge.assess",
+    "UsageError": "judge.errors",
+    "assess": "judge.assess",
+    "find_criterion": "judge.criteria",
+    "leaderboard": "judge.leaderboard",
+    "make_pool": "judge.intake",
+    "open_model": "judge.models",
+    "read_runs": "judge.intake",
+    "read_topics": "judge.topics",
+    "run": "judge.harness",
+    "tasks": "judge.assess",
+}
+"""Public name to the module it lives in; loaded at first use, so that `import judge` costs nothing."""
+
+__all__ = [
+    "InputError",
+    "Journal",
+    "JudgeError",
+    "ModelOptions",
+    "OperationalError",
+    "Outcome",
+    "Plan",
+    "Settings",
+    "UsageError",
+    "assess",
+    "find_criterion",
+    "leaderboard",
+    "make_pool",
+    "open_model",
+    "read_runs",
+    "read_topics",
+    "run",
+    "tasks",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'judge' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

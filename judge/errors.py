@@ -1,0 +1,92 @@
+"""What can go wrong, one tree.
+
+JudgeError                      anything a user may see; carries an exit code
+├── UsageError                  the command itself cannot be carried out (exit 2)
+├── InputError                  input files are bad; holds every problem found (exit 2)
+├── OperationalError            the world failed, work done so far is safe, resume later (exit 3)
+│   ├── AuthenticationError     the provider refuses the key or the model
+│   ├── QuotaError              the account is exhausted
+│   └── Interrupted             the user pressed Ctrl-C
+└── CallError                   one call to a model failed; becomes a Failure, never leaves the loop
+    ├── TransientError          may succeed if asked again (429, 5xx, timeout, dropped connection)
+    ├── StructureUnsupported    the endpoint does not take this structured-output request
+    ├── ContextLengthError      the request is longer than the model's context
+    ├── ContentFilterError      the provider's filter blocked the request
+    └── RejectedError           the provider will never accept this request
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from judge.records import FailureReason, Problem
+
+
+class JudgeError(Exception):
+    """Base of every error a user may see; the command line catches this and nothing wider."""
+
+    exit_code = 2
+
+
+class UsageError(JudgeError):
+    """The request cannot be carried out as it was put."""
+
+
+class InputError(JudgeError):
+    """Input files are bad; every problem found is listed in `problems`."""
+
+    def __init__(self, message: str, problems: "Sequence[Problem]" = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+
+class OperationalError(JudgeError):
+    """Something outside failed; what was done is safe and the same command resumes it."""
+
+    exit_code = 3
+
+
+class AuthenticationError(OperationalError):
+    """The provider refuses the key, or this key may not use this model."""
+
+
+class QuotaError(OperationalError):
+    """The account behind the key is exhausted."""
+
+
+class Interrupted(OperationalError):
+    """The user stopped the run; calls in flight were drained."""
+
+
+class CallError(JudgeError):
+    """One call to a model failed for `reason`."""
+
+    reason: "FailureReason" = "provider_error"
+
+
+class TransientError(CallError):
+    """A failure that asking again may cure; `retry_after` is the provider's wish in seconds."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class StructureUnsupported(CallError):
+    """The endpoint refuses structured output; the text grammar must be used with it."""
+
+
+class ContextLengthError(CallError):
+    """The request is longer than the model's context window."""
+
+    reason = "context_length"
+
+
+class ContentFilterError(CallError):
+    """The provider's content filter blocked the request."""
+
+    reason = "content_filter"
+
+
+class RejectedError(CallError):
+    """The provider answered that it will never accept this request."""

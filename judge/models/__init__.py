@@ -1,0 +1,95 @@
+"""Judges behind one door: `open_model("backend/model")` gives a `Model`; one file per backend."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.records import AnswerForm, Completion, Criterion, Request
+
+
+class ModelOptions(msgspec.Struct, frozen=True):
+    """What the user may say about any model; a backend refuses what it cannot honour."""
+
+    base_url: str | None = None
+    temperature: float = 0.0
+    max_tokens: int = 1024
+    seed: int | None = None
+    timeout: float = 120.0
+    """Seconds for one attempt."""
+    threads: int | None = None
+    """CPU threads of a local model; None means the free cores."""
+
+
+class Price(msgspec.Struct, frozen=True):
+    """US dollars a token."""
+
+    prompt: float
+    completion: float
+
+
+class Model(Protocol):
+    """A judge. One call is one attempt: retries, journal and concurrency belong to the loop."""
+
+    name: str
+    """`backend/model`, as every record names the judge."""
+    forms: tuple[AnswerForm, ...]
+    """Answer forms this judge can be asked in, the preferred one first."""
+    max_concurrency: int | None
+    """More calls in flight than this gain nothing; None for no such limit."""
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse, before anything is sent, what can never work.
+
+        Raises:
+            UsageError: This judge cannot answer one of the criteria, or a key or file is missing.
+        """
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """Everything that is sent beside the messages, as JSON values; part of the request's digest."""
+
+    def price(self) -> Price | None:
+        """The price if it is known offline."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user mends something.
+        """
+
+    async def aclose(self) -> None:
+        """Release connections and memory."""
+
+
+BACKENDS = {
+    "baseline": "judge.models.baseline",
+    "litellm": "judge.models.litellm",
+    "local": "judge.models.local",
+    "openai": "judge.models.openai",
+    "replay": "judge.models.replay",
+    "server": "judge.models.server",
+}
+"""Backend name to module; each module has `open_model(model: str, options: ModelOptions) -> Model`."""
+
+
+def open_model(name: str, options: ModelOptions | None = None) -> Model:
+    """The judge called `backend/model`; a name whose first part is no backend of ours goes to litellm whole.
+
+    Raises:
+        UsageError: The name has no backend, or the backend refuses the model or the options.
+    """
+    backend, slash, model = name.partition("/")
+    if not slash or not model:
+        raise UsageError(
+            f"model name {name!r} has no backend: expected backend/model, with backend one of "
+            f"{', '.join(sorted(BACKENDS))} or a litellm provider"
+        )
+    if backend not in BACKENDS:
+        backend, model = "litellm", name
+    module = importlib.import_module(BACKENDS[backend])
+    opened: Model = module.open_model(model, options or ModelOptions())
+    return opened
