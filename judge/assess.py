@@ -397,7 +397,7 @@ class Loop:
 
 
 def _wait(state: tenacity.RetryCallState) -> float:
-    """Seconds until the next attempt: the provider's wish if it has one, else random within an exponentially growing window."""
+    """Seconds until the next attempt: the provider's wish, else random within a window that grows exponentially."""
     error = state.outcome.exception() if state.outcome else None
     backoff = float(_backoff(state))
     if isinstance(error, TransientError) and error.retry_after is not None:

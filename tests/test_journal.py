@@ -37,10 +37,7 @@ def completion(text: str = "Grade: 1") -> Completion:
 def put(journal: Journal, digest: str, *texts: str) -> None:
     async def run() -> None:
         await asyncio.gather(
-            *(
-                journal.put(f"{digest}{i}", "b/m", {"t": 0}, request(), completion(text))
-                for i, text in enumerate(texts)
-            )
+            *(journal.put(f"{digest}{i}", "b/m", {"t": 0}, request(), completion(text)) for i, text in enumerate(texts))
         )
 
     asyncio.run(run())
@@ -153,9 +150,7 @@ def test_everything_sent_changes_the_digest(judge: str, parameters: dict[str, in
 
 
 def test_the_digest_does_not_depend_on_the_order_of_parameters() -> None:
-    assert request_digest("b/m", {"a": 1, "b": 2}, request()) == request_digest(
-        "b/m", {"b": 2, "a": 1}, request()
-    )
+    assert request_digest("b/m", {"a": 1, "b": 2}, request()) == request_digest("b/m", {"b": 2, "a": 1}, request())
 
 
 def test_the_digest_is_this_one() -> None:

@@ -1,7 +1,7 @@
 """Judges behind one door: `open_model("backend/model")` gives a `Model`; one file per backend."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -45,6 +45,13 @@ class Model(Protocol):
 
         Raises:
             UsageError: This judge cannot answer one of the criteria, or a key or file is missing.
+        """
+
+    def prepare(self, talk: Callable[[str], None]) -> None:
+        """Fetch and load what the judge needs, once, before the loop; `talk` gets a line about what takes long.
+
+        Raises:
+            OperationalError: It cannot be had now.
         """
 
     def parameters(self, request: Request) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ number or a new claim made of old words.
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from judge.errors import UsageError
@@ -70,6 +70,9 @@ class Overlap:
                     f"{self.name} compares words with the used passages and can grade groundedness only, "
                     f"not {criterion.prompt_id}"
                 )
+
+    def prepare(self, talk: Callable[[str], None]) -> None:
+        """Nothing to fetch."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The rule's version and the texts' labels."""

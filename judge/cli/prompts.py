@@ -1,0 +1,137 @@
+"""List the bundled prompts, show one, or check prompt files of your own."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from judge.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion, load_criterion, prompt_path
+from judge.errors import InputError
+from judge.prompt import render
+from judge.records import (
+    AnswerForm,
+    Criterion,
+    Exchange,
+    Passage,
+    PooledResponse,
+    PtkbStatement,
+    TokenCount,
+    Turn,
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|check")
+    listing = actions.add_parser("list", help="one line for every bundled prompt")
+    listing.add_argument("--json", action="store_true", help="as a JSON list")
+    show = actions.add_parser("show", help="the text of a prompt")
+    show.add_argument("prompt", metavar="NAME|PATH", help="criterion, criterion/variant, or a prompt file")
+    show.add_argument("--rendered", action="store_true", help="as a judge sees it, with a sample response")
+    show.add_argument("--form", choices=("json", "text", "label"), default="json", help="answer form of --rendered")
+    check = actions.add_parser("check", help="list everything that is wrong with prompt files")
+    check.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a prompt file")
+
+
+def main(args: argparse.Namespace) -> int:
+    """List, show or check; 1 if a checked file is not a sound prompt."""
+    match args.action:
+        case "list":
+            rows = [_row(criterion) for criterion in bundled_criteria()]
+            print(json.dumps(rows, indent=2) if args.json else _table(rows))
+        case "show":
+            criterion = find_criterion(args.prompt)
+            source = prompt_path(args.prompt).read_text(encoding="utf-8")
+            print(_rendered(criterion, args.form) if args.rendered else source.rstrip("\n"))
+        case _:
+            return max(_check(path) for path in args.paths)
+    return 0
+
+
+def _row(criterion: Criterion) -> dict[str, Any]:
+    scale = criterion.scale
+    return {
+        "prompt": criterion.prompt_id,
+        "default": DEFAULT_VARIANTS.get(criterion.name) == criterion.variant,
+        "levels": {level.label: level.grade for level in scale.levels},
+        "unable": scale.unable.grade if scale.unable else None,
+        "polarity": scale.polarity,
+        "positive": list(scale.positive),
+        "inputs": list(criterion.inputs),
+        "answer": criterion.answer,
+        "version": criterion.version,
+        "digest": criterion.digest,
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    """Columns padded with spaces."""
+    table = [("PROMPT", "SCALE", "POSITIVE", "INPUTS", "ANSWER", "DEFAULT", "DIGEST")]
+    for row in rows:
+        table.append(
+            (
+                row["prompt"],
+                _scale(row),
+                ",".join(map(str, row["positive"])),
+                ",".join(row["inputs"]),
+                row["answer"],
+                "yes" if row["default"] else "",
+                row["digest"][:12],
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _scale(row: dict[str, Any]) -> str:
+    """`0-3` where the labels are the grades, `yes=1 no=0` where they are words; the unable grade after a slash."""
+    levels: dict[str, int] = row["levels"]
+    plain = all(label == str(grade) for label, grade in levels.items())
+    grades = levels.values()
+    text = f"{min(grades)}-{max(grades)}" if plain else " ".join(f"{k}={v}" for k, v in levels.items())
+    direction = "" if row["polarity"] == "higher" else " (lower is better)"
+    return text + (f" / {row['unable']}" if row["unable"] is not None else "") + direction
+
+
+def _rendered(criterion: Criterion, form: AnswerForm) -> str:
+    """The messages about the sample response, each under a line with its role."""
+    request = render(criterion, _RESPONSE, {passage.passage_id: passage for passage in _PASSAGES}, _TURN, form)
+    return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)
+
+
+def _check(path: Path) -> int:
+    """Print the faults of a file, or that it has none."""
+    try:
+        criterion = load_criterion(path)
+    except InputError as error:
+        print(error)
+        for problem in error.problems:
+            print(f"  {problem.path}: {problem.code}: {problem.message}")
+        return 1
+    print(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
+    return 0
+
+
+_PASSAGES = (
+    Passage("sample-1", "Lake Brenn thaws in late April. Its water stays below 12 degrees until June.", "collection"),
+    Passage("sample-2", "The lake's only beach, at Oss, has lifeguards from June to August.", "collection"),
+)
+_RESPONSE = PooledResponse(
+    response_id="R00000",
+    turn_id="1-1_2",
+    topic_id="1-1",
+    text="In May the water is still below 12 degrees. There are lifeguards at Oss all year. Do you like cold water?",
+    passages=tuple(passage.passage_id for passage in _PASSAGES),
+    tokens=TokenCount(bare=20, english=24, whitespace=21, cut=None),
+    truncated=False,
+    runs=(),
+)
+_TURN = Turn(
+    turn_id="1-1_2",
+    topic_id="1-1",
+    utterance="Can I swim there in May?",
+    resolved_utterance="Can I swim in Lake Brenn in May?",
+    context=(Exchange("Which lakes are near Oss?", "Lake Brenn is the nearest one."),),
+    ptkb=(PtkbStatement("1", "I am afraid of deep water."),),
+)

@@ -1,0 +1,171 @@
+"""The chat-completions protocol that OpenAI and all servers like it speak: what is sent, what is read."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import msgspec
+
+from judge.errors import RejectedError, TransientError, UsageError
+from judge.models.http_errors import error_for, read_refusal, shorten
+from judge.records import Completion, Request
+from judge.verdict import answer_schema
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where an API lives; `url` has no credentials in it, `user` holds those that were."""
+
+    url: str
+    user: tuple[str, str] | None = None
+
+
+def read_address(base_url: str) -> Address:
+    """The API's root behind what a user gives as `--base-url`; an address without a path gets `/v1`.
+
+    >>> read_address("http://localhost:8000").url
+    'http://localhost:8000/v1'
+    >>> read_address("https://example.org/api/v1/chat/completions").url
+    'https://example.org/api/v1'
+
+    Raises:
+        UsageError: It is no http or https address, or has a query.
+    """
+    try:
+        parts = urlsplit(base_url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise UsageError(f"--base-url is not an address: {error}") from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise UsageError("--base-url must be an address like http://localhost:8000/v1")
+    if parts.query or parts.fragment:
+        raise UsageError("--base-url must end with its path, without ? or #")
+    path = parts.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
+    netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+    user = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    return Address(urlunsplit((parts.scheme, netloc, path, "", "")), user)
+
+
+def read_key(variable: str) -> str | None:
+    """The API key in an environment variable, None if it is unset or empty.
+
+    Raises:
+        UsageError: The value cannot be an HTTP header.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{variable} holds characters that no API key has")
+    return key or None
+
+
+def refuse_threads(threads: int | None, name: str) -> None:
+    """Refuse a number of threads for a judge that runs elsewhere.
+
+    Raises:
+        UsageError: A number was given.
+    """
+    if threads is not None:
+        raise UsageError(f"--threads is for local models; {name} does not run here")
+
+
+def response_format(request: Request) -> dict[str, Any]:
+    """The `response_format` parameter, as a mapping to merge; empty unless the JSON form is asked."""
+    if request.form != "json":
+        return {}
+    schema = answer_schema(request.labels, request.sentences)
+    verdict = {"name": "verdict", "strict": True, "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": verdict}}
+
+
+def chat_messages(request: Request) -> list[dict[str, str]]:
+    """The messages as the protocol writes them.
+
+    Raises:
+        RejectedError: A text cannot be written as UTF-8.
+    """
+    try:
+        for message in request.messages:
+            message.content.encode()
+    except UnicodeEncodeError as error:
+        raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
+    return [{"role": message.role, "content": message.content} for message in request.messages]
+
+
+class _Part(msgspec.Struct, gc=False):
+    text: str | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Reply(msgspec.Struct, gc=False):
+    choices: list[_Choice] = []
+    model: str | None = None
+    system_fingerprint: str | None = None
+    usage: _Usage | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Reply)
+
+
+def _decode(body: bytes) -> _Reply:
+    try:
+        return _DECODER.decode(body)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Half an emoji is cut off as a lone surrogate, which msgspec refuses and Python reads.
+        lenient = json.dumps(json.loads(body.decode("utf-8", "replace")), ensure_ascii=False)
+        return _DECODER.decode(lenient.encode("utf-8", "replace"))
+
+
+def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool, latency: float) -> Completion:
+    """The completion in the body of a reply with status 200; a refusal by the model keeps its words.
+
+    Raises:
+        TransientError: The body is not JSON, or the provider broke off.
+        RejectedError: The body is JSON of another shape.
+        JudgeError: The body is an error in spite of the status, as some gateways send it.
+    """
+    try:
+        reply = _decode(body)
+    except msgspec.ValidationError as error:
+        raise RejectedError(f"status 200, but not a chat completion: {error}") from error
+    except (ValueError, RecursionError) as error:
+        begins = shorten(body[:100].decode("utf-8", "replace"))
+        raise TransientError(f"status 200, but not JSON: it begins {begins!r}") from error
+    if not reply.choices:
+        refusal = read_refusal(200, body)
+        status = next((int(code) for code in refusal.codes if code.isdecimal() and 400 <= int(code) < 600), None)
+        if status is None:
+            raise RejectedError(f"status 200, but no choices: {refusal.message}")
+        raise error_for(msgspec.structs.replace(refusal, status=status), headers, structured=structured)
+    choice = reply.choices[0]
+    if choice.finish_reason == "error":
+        raise TransientError("the provider broke off with finish_reason error")
+    content, refusal_text = choice.message.content, choice.message.refusal
+    if isinstance(content, list):
+        content = "".join(part.text or "" for part in content)
+    usage = reply.usage or _Usage()
+    return Completion(
+        text=refusal_text or content or "",
+        finish_reason="refusal" if refusal_text else choice.finish_reason,
+        model=reply.model,
+        system_fingerprint=reply.system_fingerprint,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        latency=latency,
+    )

@@ -1,0 +1,144 @@
+"""From a provider's refusal (status, headers, body) to the error that says what the loop must do."""
+
+import email.utils
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from judge.errors import (
+    AuthenticationError,
+    ContentFilterError,
+    ContextLengthError,
+    JudgeError,
+    OperationalError,
+    QuotaError,
+    RejectedError,
+    StructureUnsupported,
+    TransientError,
+)
+
+_LONGEST = 300
+"""Characters of a provider's message that are shown, and that are searched for known phrases.
+
+Servers put their own words first and an echo of the request, which is hostile text, after them.
+"""
+_QUOTA_CODES = frozenset(
+    {"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active"}
+)
+# Not "exceeded your current quota": Gemini says that of a limit per minute too.
+_QUOTA = re.compile(r"credit balance is too low|insufficient balance|insufficient_quota")
+_CONTEXT = re.compile(
+    r"context[ _](length|window|size|limit)|maximum (input|context) length|prompt is too long|"
+    r"too many tokens|input is too long|maximum number of tokens|`inputs` (tokens|must have)"
+)
+_FILTER = re.compile(r"content[ _](filter|policy|management)|responsibleai|safety system|flagged|moderation")
+_STRUCTURE = re.compile(r"response_format|schema|structured|guided|grammar")
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
+_SECRET = re.compile(r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )\S+")
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What a provider said instead of a completion; `codes` are its machine-readable words, in lower case."""
+
+    status: int
+    message: str
+    codes: frozenset[str] = frozenset()
+
+
+def redact(text: str) -> str:
+    """The text without anything that looks like a key or is the value of a secret environment variable."""
+    for name, value in os.environ.items():
+        if len(value) >= 8 and _SECRET_NAME.search(name):
+            text = text.replace(value, "***")
+    return _SECRET.sub("***", text)
+
+
+def shorten(text: str) -> str:
+    """One line of at most 300 characters, fit to be shown."""
+    line = " ".join(redact(text).split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def read_refusal(status: int, body: bytes | str) -> Refusal:
+    """The provider's message and codes out of an error body of any of the shapes in use.
+
+    They are `{"error": {message, type, code}}` (OpenAI and most), that in a list (Gemini), `{"error": "..."}`
+    (text-generation-inference), `{"message": ...}` (older vLLM) and `{"detail": ...}` (FastAPI).
+    """
+    text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+    try:
+        document: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return Refusal(status, shorten(text) or "no message")
+    if isinstance(document, list) and document:
+        document = document[0]
+    if not isinstance(document, dict):
+        return Refusal(status, shorten(text))
+    error = document.get("error", document)
+    if not isinstance(error, dict):
+        return Refusal(status, shorten(str(error)))
+    message = error.get("message") or error.get("detail") or text
+    found = [error.get(name) for name in ("code", "type", "status", "error_type")]
+    inner = error.get("innererror")
+    if isinstance(inner, dict):
+        found.append(inner.get("code"))
+    return Refusal(
+        status,
+        shorten(message if isinstance(message, str) else json.dumps(message)),
+        frozenset(str(code).lower() for code in found if isinstance(code, str | int)),
+    )
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds a provider asks to wait: `retry-after-ms`, else Retry-After in seconds or as an HTTP date."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(lower.get(name, "")) / scale
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    try:
+        date = email.utils.parsedate_to_datetime(lower.get("retry-after", ""))
+    except ValueError:
+        return None
+    # "-0000" parses to a date without a zone; HTTP dates are always GMT.
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool) -> JudgeError:
+    """The error of our tree for a refusal; `structured` says whether a JSON schema was sent."""
+    status, codes = refusal.status, refusal.codes
+    words = refusal.message.lower()
+    message = f"status {status}: {refusal.message}"
+    if 300 <= status < 400:
+        where = next((value for name, value in headers.items() if name.lower() == "location"), "elsewhere")
+        return OperationalError(f"{message} (redirected to {redact(where)}: name that address in --base-url)")
+    if status == 402 or (status < 500 and (codes & _QUOTA_CODES or _QUOTA.search(words))):
+        return QuotaError(message)
+    if status == 429:
+        return TransientError(message, retry_after(headers))
+    # llama.cpp says that its context is exceeded with status 500 too.
+    if status in (400, 422, 500) and ("context_length_exceeded" in codes or _CONTEXT.search(words)):
+        return ContextLengthError(message)
+    if status == 413:
+        return ContextLengthError(message)
+    if status in (400, 403, 422) and _FILTER.search(" ".join((words, *codes))):
+        return ContentFilterError(message)
+    if status in (401, 403):
+        return AuthenticationError(f"{message} (check the API key and what it may use)")
+    if status == 404 or "model_not_found" in codes:
+        return AuthenticationError(f"{message} (check the name of the model and the address)")
+    if structured and status in (400, 422, 501) and _STRUCTURE.search(words):
+        return StructureUnsupported(message)
+    if status in (408, 409, 425) or status >= 500:
+        return TransientError(message, retry_after(headers))
+    return RejectedError(message)

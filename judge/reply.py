@@ -1,0 +1,140 @@
+"""Where in a reply the verdict stands, and what it says: one JSON object or one line, the last (pure)."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from judge.records import Unreadable
+
+_OPENING = " \t\r\n*_`\"'“‘([{"
+_CLOSING = " \t\r\n*_`\"'”’)]}.,;!"
+_CLAIM = re.compile(r"(?<![^\W_])grade(?![^\W_])[\s*_`\"']*(?:[:：=]|is\b)", re.IGNORECASE)
+"""Anything that speaks of a grade as given; only the last such line of a reply is read."""
+_VERDICT = re.compile(r"[\s*_`#]*grade[\s*_`]*[:：](.*)", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?:sentence[\s*_`#\[(]+)?([0-9]{1,9})[*_`\])]*\s*[:：](.*)", re.IGNORECASE)
+_BEFORE_NUMBER = " \t*_`#[("
+_MINUS = "\u2212"
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0+")
+_BROKEN_OBJECT = re.compile(r"\{\s*\"|\"(?:grade|sentences)\"\s*:")
+_REFUSAL = re.compile(
+    r"\W*(?:unfortunately,? )?(?:(?:i'm |i am )?(?:very |really |so )?sorry\b|i (?:must )?apologi[sz]e|as an ai\b"
+    r"|i (?:can't|cannot|can not|won't|will not|must decline|decline)\b"
+    r"|i(?:'m| am) (?:unable|not able|not comfortable)\b)",
+    re.IGNORECASE,
+)
+_SHOWN = 80
+
+
+def last_object(reply: str, key: str, *, cut: bool) -> dict[str, Any] | Unreadable | None:
+    """The last JSON object of a reply that has `key`; None if the reply is not JSON at all."""
+    objects, outside = _objects(reply)
+    # A broken object may hold the real verdict, and a whole one inside it may only be quoted material.
+    if _BROKEN_OBJECT.search(outside):
+        return Unreadable("unreadable", "the reply holds a JSON object that cannot be parsed")
+    answers = [(found, end) for found, end in objects if key in found]
+    if not answers:
+        if any(found.get("refusal") for found, _ in objects):
+            return Unreadable("refused", "the reply is a refusal")
+        return Unreadable("unreadable", f'the JSON object has no "{key}"') if objects else None
+    found, end = answers[-1]
+    if _CLAIM.search(reply, end) if key == "grade" else numbered_lines(reply[end:])[0]:
+        return Unreadable("unreadable", "a second verdict follows the JSON object")
+    if cut and reply[end:].strip(" \t\r\n`"):
+        return Unreadable("truncated", "the reply goes on after its JSON object")
+    return found
+
+
+def _objects(reply: str) -> tuple[list[tuple[dict[str, Any], int]], str]:
+    """Every whole outermost JSON object with the offset of its end, and the text outside them."""
+    objects: list[tuple[dict[str, Any], int]] = []
+    outside: list[str] = []
+    done = start = 0
+    while (start := reply.find("{", start)) >= 0:
+        try:
+            found, end = _DECODER.raw_decode(reply, start)
+        except RecursionError:
+            break
+        except ValueError:
+            start += 1
+            continue
+        objects.append((found, end))
+        outside.append(reply[done:start])
+        done = start = end
+    return objects, " ".join([*outside, reply[done:]])
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's members; a key given twice says two things and is refused."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a key is given twice")
+    return members
+
+
+def last_claim(reply: str) -> tuple[str, str | None] | Unreadable:
+    """What the last line that speaks of a grade says, and the rest of the reply as the reasons for it."""
+    lines = reply.splitlines()
+    last = next((at for at in reversed(range(len(lines))) if _CLAIM.search(lines[at])), None)
+    if last is None:
+        return no_verdict(reply, "no line of the form `Grade: LABEL`")
+    match = _VERDICT.fullmatch(lines[last])
+    if match is None:
+        return Unreadable("unreadable", f"the last verdict reads {shown(lines[last])}, expected `Grade: LABEL`")
+    return match[1], clean("\n".join(lines[:last] + lines[last + 1 :]))
+
+
+def numbered_lines(reply: str) -> tuple[list[tuple[str, str]], str | None]:
+    """Number and label of every line like `1: LABEL`, and the rest of the reply as the reasons for them."""
+    lines = reply.splitlines()
+    matches = [_SENTENCE.fullmatch(line.lstrip(_BEFORE_NUMBER)) for line in lines]
+    rest = "\n".join(line for line, match in zip(lines, matches, strict=True) if not match)
+    return [(match[1], match[2]) for match in matches if match], clean(rest)
+
+
+def no_verdict(reply: str, detail: str) -> Unreadable:
+    """Why a reply without a verdict has none."""
+    if not reply.strip():
+        return Unreadable("unreadable", "the reply is empty")
+    if _REFUSAL.match(reply.replace("’", "'")):
+        return Unreadable("refused", f"the judge declined: {shown(reply)}")
+    return Unreadable("unreadable", detail)
+
+
+def on_menu(said: object, menu: Sequence[str]) -> str | None:
+    """The label that was said, whatever its case and the punctuation around it; None if it is not on the menu."""
+    if isinstance(said, float) and said.is_integer():
+        said = int(said)
+    if isinstance(said, int) and not isinstance(said, bool):
+        said = str(said)
+    if not isinstance(said, str):
+        return None
+    bare = " ".join(said.lstrip(_OPENING).rstrip(_CLOSING).split()).replace(_MINUS, "-").casefold()
+    if number := _WHOLE_NUMBER.fullmatch(bare):
+        bare = number[1]
+    return next((label for label in menu if label.casefold() == bare), None)
+
+
+def rationale_of(answer: Mapping[str, Any]) -> str | None:
+    """The reasons in a JSON answer, a list of strings included; None if they are no text."""
+    said = answer.get("rationale")
+    parts = said if isinstance(said, list) else [said]
+    return clean("\n".join(part for part in parts if isinstance(part, str)))
+
+
+def clean(text: str) -> str | None:
+    """Outer whitespace off and lone surrogates replaced, since they cannot be written as UTF-8; None if empty."""
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return whole.strip() or None
+
+
+def shown(said: object) -> str:
+    """A quoted excerpt for a message, escapes visible; of a list or an object only what it is."""
+    if isinstance(said, list | dict):
+        return "a list" if isinstance(said, list) else "an object"
+    text = repr(said)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+# Raw line breaks inside strings are common in replies and harmless.
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates, strict=False)

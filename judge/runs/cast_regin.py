@@ -1,0 +1,139 @@
+"""CAsT-ReGIn: a pool of lines `turn_id Q0 response_id 1 0.0 tag` beside a bank, a JSON object from id to text.
+
+Question pools and banks have the same form. A response has no provenance; its rank is its place in the pool.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from judge.ids import natural_key
+from judge.records import Response, Run, RunTurn
+from judge.runs.document import HEAD, Document, open_document, read_head, shown
+from judge.runs.fields import Findings, printable_id, storable
+from judge.runs.shape import ReadRun, ResponsePlace, Rules, TurnPlace
+
+FORMAT = "cast_regin"
+RULES = Rules(run_id="line 1")
+_POOL = re.compile(rb"\s*\S+\s+Q0\s+[RQ][0-9]+\s+\S+\s+\S+\s+\S+[ \t\r]*(\n|$)")
+_BANK = re.compile(rb'\s*\{\s*"[RQ][0-9]+"\s*:\s*"')
+_COLUMNS = "turn_id Q0 response_id rank score tag"
+
+
+def is_pool(head: bytes) -> bool:
+    """Whether a file that begins so is a pool."""
+    return _POOL.match(head) is not None
+
+
+def is_bank(head: bytes) -> bool:
+    """Whether a file that begins so is a bank."""
+    return _BANK.match(head) is not None
+
+
+def sniff(document: Document) -> bool:
+    """A pool or a bank."""
+    head = document.content[:HEAD]
+    return is_pool(head) or is_bank(head)
+
+
+def read(document: Document) -> ReadRun:
+    """The pool in `document`, or beside it if it is a bank, as one run named by the pool's tag."""
+    if not document.content:
+        return ReadRun(None, document.problems)
+    findings = Findings(document.file)
+    findings.problems.extend(one for one in document.problems if one.severity == "warning")
+    if not is_bank(document.content[:HEAD]):
+        return _read(document, findings)
+    if document.unreadable:
+        return ReadRun(None, document.problems)
+    pools = _beside(document.path, is_pool)
+    if len(pools) == 1:
+        return _read(open_document(pools[0]), findings)
+    message = f"a response bank needs one pool in its folder, found {len(pools)}"
+    findings.add("error", "missing_pool", "", message)
+    return ReadRun(None, tuple(findings.problems))
+
+
+def _read(pool: Document, findings: Findings) -> ReadRun:
+    findings.file = pool.file
+    rows = _rows(pool.content, findings)
+    bank = _bank(pool.path, {row[2] for row in rows}) if rows else {}
+    if bank is None:
+        findings.add("error", "missing_bank", "", "no bank with the texts of this pool's ids in its folder")
+        return ReadRun(None, tuple(findings.problems))
+    if not rows:
+        return ReadRun(None, tuple(findings.problems))
+    tag = rows[0][3]
+    turns: dict[str, dict[str, tuple[str, str]]] = {}
+    for number, turn_id, item_id, own_tag in rows:
+        findings.turn_id = printable_id(turn_id)
+        path = f"line {number}"
+        items = turns.setdefault(turn_id, {})
+        text = bank.get(item_id, "")
+        if item_id in items:
+            findings.add("error", "duplicate_response_id", path, f"{item_id} is already in this turn")
+            continue
+        if own_tag != tag:
+            findings.add("error", "several_runs", path, f"tag {shown(own_tag)}, the file's first is {shown(tag)}")
+        if item_id not in bank:
+            findings.add("error", "not_in_bank", path, f"{item_id} has no text in the bank")
+        items[item_id] = (path, text)
+    run = Run(
+        run_id=tag,
+        run_type=None,
+        team=None,
+        format=FORMAT,
+        file=pool.file,
+        digest=pool.digest,
+        eval_response=True,
+        turns=tuple(
+            RunTurn(
+                turn_id,
+                tuple(Response(rank, text, ()) for rank, (_, text) in enumerate(items.values(), start=1)),
+            )
+            for turn_id, items in turns.items()
+        ),
+    )
+    places = tuple(
+        TurnPlace(next(iter(items.values()))[0], tuple(ResponsePlace(path) for path, _ in items.values()))
+        for items in turns.values()
+    )
+    return ReadRun(run, tuple(findings.problems), places)
+
+
+def _rows(content: bytes, findings: Findings) -> list[tuple[int, str, str, str]]:
+    rows = []
+    for number, raw in enumerate(content.split(b"\n"), start=1):
+        columns = raw.decode("utf-8", "backslashreplace").split()
+        if len(columns) == 6 and storable(raw.decode("utf-8", "backslashreplace")):
+            rows.append((number, columns[0], columns[2], columns[5]))
+        elif columns:
+            message = f"expected `{_COLUMNS}`, found {shown(' '.join(columns))}"
+            findings.add_entry("line", "error", "malformed_line", f"line {number}", message)
+    findings.close_lists()
+    return rows
+
+
+def _bank(pool: Path, wanted: set[str]) -> dict[str, str] | None:
+    """The bank in the pool's folder that has texts for the most of the wanted ids."""
+    best: dict[str, str] | None = None
+    for path in _beside(pool, is_bank):
+        value = open_document(path).value
+        if type(value) is not dict:
+            continue
+        texts = {item_id: text for item_id, text in value.items() if item_id in wanted and type(text) is str}
+        if texts and (best is None or len(texts) > len(best)):
+            best = texts
+    return best
+
+
+def _beside(path: Path, is_kind: Callable[[bytes], bool]) -> list[Path]:
+    found = []
+    for other in sorted(path.parent.iterdir(), key=lambda one: natural_key(one.name)):
+        try:
+            if other != path and other.is_file() and is_kind(read_head(other)):
+                found.append(other)
+        except OSError:
+            # Whatever cannot be read is reported where the folder is listed.
+            continue
+    return found

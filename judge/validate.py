@@ -1,0 +1,235 @@
+"""Rules on runs: every problem at once, and what is left to judge. Pure.
+
+Readers report the form of a file (JSON, fields, types), this module the rules of the field: ids, ranks, scores, limits,
+evidence, PTKB, and what only the topics can tell. An error takes a response, a turn or a run out of the judging, each
+with its reason; a warning takes nothing out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from judge.checks import (
+    Sheet,
+    check_passages,
+    check_ptkb,
+    check_text,
+    check_turn,
+    check_unknown,
+    detail_of,
+)
+from judge.ids import natural_key
+from judge.records import Exclusion, Problem, Run, RunTurn, Severity, TokenCount, Turn
+from judge.runs import rules_of
+from judge.runs.document import shown
+from judge.runs.fields import MAX_ID, printable_id
+from judge.runs.shape import TurnPlace
+
+NEEDS_TOPICS = ("missing_turn", "ptkb_text_differs", "turn_number_too_high", "unknown_ptkb_id", "unknown_turn")
+"""Codes of the checks that are not made without topics."""
+
+
+class Validated(msgspec.Struct, frozen=True):
+    """What of a run can be judged, all that is wrong with it, and what was taken out."""
+
+    run: Run | None
+    """None when nothing can be judged."""
+    problems: tuple[Problem, ...]
+    """In the order of the file, those of its reader included."""
+    exclusions: tuple[Exclusion, ...]
+    """`turn_id` is `*` where the whole run is out and `?` where a turn has no readable id."""
+    unchecked: tuple[str, ...] = ()
+    """Codes of the checks that could not be made."""
+
+
+def validate_run(
+    run: Run,
+    turns: Mapping[str, Turn] | None,
+    count_tokens: Callable[[str], TokenCount],
+    *,
+    limit: int,
+    rule: Literal["bare", "english"],
+    found: Sequence[Problem] = (),
+    places: Sequence[TurnPlace] = (),
+) -> Validated:
+    """Check one run against the rules of its format and, if given, the turns of the topics.
+
+    `found` and `places` are a reader's `problems` and `places`; without places the run is taken to be in one JSON
+    document (or one turn a line) from which nothing is missing.
+    """
+    sheet = Sheet(run, found, places)
+    _check_head(sheet)
+    highest = _highest(turns) if turns is not None else {}
+    first: dict[str, str] = {}
+    for i, turn in enumerate(run.turns):
+        sheet.findings.turn_id = printable_id(turn.turn_id) or None
+        check_turn(sheet, i, turn, first)
+        topic_turn = None
+        if turns is not None:
+            topic_turn = turns.get(turn.turn_id)
+            if topic_turn is None:
+                check_unknown(sheet, i, turn.turn_id, highest)
+        for j, response in enumerate(turn.responses):
+            if run.eval_response:
+                check_text(sheet, i, j, response, count_tokens, limit, rule)
+            check_passages(sheet, i, j, response)
+            check_ptkb(sheet, i, j, response, topic_turn)
+            sheet.findings.close_lists()
+    for turn_id in sorted(set(turns or ()) - first.keys(), key=natural_key):
+        sheet.findings.turn_id = turn_id
+        sheet.findings.add("error", "missing_turn", sheet.rules.turns, "the topics have this turn, the run has not")
+    return _result(sheet, NEEDS_TOPICS if turns is None else ())
+
+
+def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
+    """What is wrong between runs: one id for two of them, or ids that differ only in case."""
+    problems = []
+    for run in runs:
+        where = rules_of(run.format).run_id
+        others = [other for other in runs if other is not run]
+        same = [other.file for other in others if other.run_id == run.run_id]
+        if same:
+            message = f"the run id {shown(run.run_id)} is also that of {', '.join(same)}"
+            problems.append(Problem("duplicate_run_id", "error", run.file, None, where, message))
+        folded = run.run_id.casefold()
+        like = [one for one in others if one.run_id != run.run_id and one.run_id.casefold() == folded]
+        if like:
+            names = ", ".join(f"{shown(one.run_id)} of {one.file}" for one in like)
+            message = f"the run id {shown(run.run_id)} differs only in case from {names}"
+            problems.append(Problem("similar_run_ids", "warning", run.file, None, where, message))
+    return tuple(problems)
+
+
+def _check_head(sheet: Sheet) -> None:
+    run, rules = sheet.run, sheet.rules
+    # In JSON Lines the first line stands for the run.
+    prefix = sheet.places[0].path.rpartition("$")[0] if sheet.places else ""
+    if not run.run_id.strip():
+        sheet.error(None, "empty_run_id", prefix + rules.run_id, "the run has no name")
+    elif not run.run_id.isprintable() or len(run.run_id) > MAX_ID:
+        message = f"{shown(run.run_id)} has unprintable characters or more than {MAX_ID} characters"
+        sheet.error(None, "unusable_run_id", prefix + rules.run_id, message)
+    expected = "one of " + ", ".join(rules.run_types)
+    if rules.run_type is not None and not run.run_type:
+        sheet.warn("empty_run_type", prefix + rules.run_type, f"missing or empty, expected {expected}")
+    elif rules.run_type is not None and run.run_type not in rules.run_types:
+        message = f"{shown(run.run_type)} is not {expected}"
+        sheet.warn("unknown_run_type", prefix + rules.run_type, message)
+    if not run.turns:
+        sheet.error(None, "no_turns", rules.turns, "the run has no turns")
+
+
+def _result(sheet: Sheet, unchecked: tuple[str, ...]) -> Validated:
+    """The run without what is out."""
+    problems = tuple(sorted(sheet.findings.problems, key=lambda problem: natural_key(problem.path)))
+    run_id = sheet.run.run_id[:MAX_ID]
+    if sheet.whole is not None:
+        return Validated(None, problems, (Exclusion(run_id, "*", None, *sheet.whole),), unchecked)
+    kept: list[RunTurn] = []
+    exclusions: list[Exclusion] = []
+    for i, turn in enumerate(sheet.run.turns):
+        turn_id = printable_id(turn.turn_id) or "?"
+        if (i, None) in sheet.out:
+            exclusions.append(Exclusion(run_id, turn_id, None, *sheet.out[i, None]))
+            continue
+        for j, response in enumerate(turn.responses):
+            if (i, j) in sheet.out:
+                exclusions.append(Exclusion(run_id, turn_id, response.rank, *sheet.out[i, j]))
+        left = tuple(response for j, response in enumerate(turn.responses) if (i, j) not in sheet.out)
+        if left:
+            kept.append(turn if len(left) == len(turn.responses) else RunTurn(turn.turn_id, left))
+    for problem in sheet.lost:
+        detail = detail_of(problem.path, problem.message)
+        exclusions.append(Exclusion(run_id, problem.turn_id or "?", None, problem.code, detail))
+    run = msgspec.structs.replace(sheet.run, turns=tuple(kept)) if kept else None
+    return Validated(run, problems, tuple(exclusions), unchecked)
+
+
+def _highest(turns: Mapping[str, Turn]) -> dict[str, int | None]:
+    """The number of each topic's last turn; None where turn numbers are not plain numbers."""
+    highest: dict[str, int | None] = {}
+    for turn_id, turn in turns.items():
+        number = turn_id.rpartition("_")[2]
+        last = highest.get(turn.topic_id, 0)
+        highest[turn.topic_id] = max(last, int(number)) if number.isdecimal() and last is not None else None
+    return highest
+
+
+CODES: dict[str, tuple[Severity, str]] = {
+    # the folder
+    "hidden_file": ("warning", "a file whose name begins with a dot is not read as a run"),
+    "not_a_run_file": ("warning", "a file that is neither JSON nor a pool is not read as a run"),
+    "subfolder": ("warning", "only files directly in the folder are read"),
+    "unreadable_file": ("error", "the file cannot be opened"),
+    # the bytes
+    "byte_order_mark": ("warning", "the file begins with a byte order mark"),
+    "damaged_gzip": ("error", "the gzip file is damaged or cut short"),
+    "empty_file": ("error", "there is nothing in the file"),
+    "not_json": ("error", "the text is not JSON"),
+    "python_literal": ("error", "True, False or None where JSON has true, false, null"),
+    "truncated_json": ("error", "the file or line ends in the middle of the JSON"),
+    "unknown_format": ("error", "JSON, but not a run in a known format"),
+    "wrong_encoding": ("error", "the text is not UTF-8"),
+    # the form
+    "coerced_value": ("warning", "a number in another form, such as a string"),
+    "inconsistent_metadata": ("warning", "lines of one run give different metadata"),
+    "missing_field": ("error", "a mandatory field is not there"),
+    "several_runs": ("error", "a line belongs to another run than the first"),
+    "unknown_field": ("warning", "the format has no such field"),
+    "unusable_text": ("error", "NUL or a lone surrogate in a text or name"),
+    "wrong_type": ("error", "a value of another type than the format's"),
+    # pools and banks
+    "duplicate_response_id": ("error", "a pool names a response twice for a turn"),
+    "malformed_line": ("error", "a line of a pool has not six columns"),
+    "missing_bank": ("error", "a pool without its bank"),
+    "missing_pool": ("error", "a bank without its pool, or with several"),
+    "not_in_bank": ("error", "the bank has no text for a response id"),
+    # the run
+    "duplicate_run_id": ("error", "two runs have the same id"),
+    "empty_run_id": ("error", "the run has no name"),
+    "empty_run_type": ("warning", "the run has no type"),
+    "no_turns": ("error", "the run has no turns"),
+    "similar_run_ids": ("warning", "run ids that differ only in case"),
+    "unknown_run_type": ("warning", "the format has no such run type"),
+    "unusable_run_id": ("error", "a run id with unprintable characters or of excessive length"),
+    # turns
+    "duplicate_turn": ("error", "a turn id was already given; the first is judged"),
+    "malformed_turn_id": ("error", "not of the form topic_turn"),
+    "missing_turn": ("error", "a turn of the topics is not in the run"),
+    "no_response": ("error", "a turn without a response"),
+    "turn_number_too_high": ("error", "the topic has fewer turns"),
+    "unknown_turn": ("error", "the topics have no such turn"),
+    # responses
+    "bad_rank": ("error", "a rank below 1"),
+    "duplicate_rank": ("error", "a rank was already given in the turn; the first is judged"),
+    "empty_text": ("error", "no text, or only white space"),
+    "no_rank_one": ("warning", "no response of the turn has rank 1"),
+    "over_token_limit": ("warning", "more tokens than allowed"),
+    "ranks_not_increasing": ("warning", "a rank below that of the response before"),
+    "text_too_long": ("error", "too long to be judged at all"),
+    # passages
+    "citation_not_in_references": ("warning", "a cited passage is not among the turn's references"),
+    "duplicate_passage": ("warning", "a passage is twice in a list"),
+    "equal_scores": ("warning", "a passage has the score of the one before"),
+    "malformed_passage_id": ("warning", "not of the form of the collection's ids"),
+    "missing_score": ("warning", "a passage without a score"),
+    "no_provenance": ("warning", "a response without passages"),
+    "no_used_passage": ("warning", "no passage is marked as used; the first five count"),
+    "score_not_finite": ("warning", "a score that is NaN or infinite"),
+    "scores_not_decreasing": ("warning", "a passage has a higher score than the one before"),
+    "too_many_passages": ("warning", "more than 1000 passages"),
+    "unusable_passage_id": ("error", "an empty, overlong or unprintable passage id"),
+    # PTKB
+    "duplicate_ptkb": ("warning", "a statement is twice in a list"),
+    "invalid_ptkb_id": ("warning", "not the number of a statement"),
+    "no_ptkb": ("warning", "a response without PTKB statements"),
+    "ptkb_scores_not_decreasing": ("warning", "a statement's score is not below that of the one before"),
+    "ptkb_text_differs": ("warning", "a statement's text is not the topic's"),
+    "unknown_ptkb_id": ("warning", "the topic has no such statement"),
+    # topics files
+    "broken_parent": ("error", "a node's parent is not in its tree, or is below it"),
+    "duplicate_topic": ("error", "two topics have the same number"),
+    "unknown_statement": ("error", "a turn names a PTKB statement that its topic has not"),
+}
+"""Code to severity and meaning: every problem that readers and validation report. Codes are stable."""

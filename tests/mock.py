@@ -1,0 +1,98 @@
+"""The mock server of `bench/` as a real process on this machine, for any test that needs an endpoint."""
+
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from judge.records import AnswerForm, Level, Message, Request, Scale
+
+SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
+SCRIPT = Path(__file__).parent.parent / "bench" / "mock_server.py"
+
+
+def ask(form: AnswerForm = "text", text: str = "Is it grounded?", sentences: int = 0) -> Request:
+    """A request with one system and one user message."""
+    return Request(
+        response_id="R00001",
+        turn_id="1-1_1",
+        criterion="groundedness",
+        form=form,
+        messages=(Message("system", "You grade responses."), Message("user", text)),
+        scale=SCALE,
+        labels=SCALE.labels,
+        sentences=sentences,
+        response="",
+        passages=(),
+    )
+
+
+class Mock:
+    """A running mock server, spoken to over its own connection."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.base_url = f"{self.url}/v1"
+
+    def http(self, method: str, path: str, document: object = None) -> tuple[int, Any]:
+        """Status and decoded body of one request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            body = None if document is None else json.dumps(document)
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def config(self, **options: object) -> None:
+        """Change options of the server; see `Options` in bench/mock_server.py."""
+        status, answer = self.http("POST", "/__config", options)
+        assert status == 200, answer
+
+    def script(self, *steps: dict[str, Any]) -> None:
+        """Answers for the next requests: any of status, headers, body, delay, drop."""
+        self.config(script=list(steps))
+
+    def reset(self) -> None:
+        """Back to the first options and to no counts."""
+        self.http("POST", "/__reset")
+
+    def stats(self) -> dict[str, Any]:
+        """What the server counted since the last reset."""
+        counted: dict[str, Any] = self.http("GET", "/__stats")[1]
+        return counted
+
+    def paid_per_item(self) -> dict[str, int]:
+        """Paid calls by the digest of the request's messages."""
+        paid: dict[str, int] = self.http("GET", "/__items")[1]
+        return paid
+
+    def last(self) -> tuple[dict[str, str], dict[str, Any]]:
+        """Headers (names in lower case) and body of the last completion request."""
+        seen = self.http("GET", "/__last")[1]
+        lines = [line.partition(":") for line in seen["head"].split("\r\n")[1:] if line]
+        headers = {name.lower(): value.strip() for name, _, value in lines}
+        return headers, json.loads(seen["body"])
+
+
+@contextlib.contextmanager
+def start_mock(*arguments: str) -> Iterator[Mock]:
+    """A mock server in its own process, ended with the block; `arguments` as on its command line."""
+    process = subprocess.Popen(
+        [sys.executable, "-E", "-s", str(SCRIPT), "--port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield Mock(int(process.stdout.readline()))
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+        process.stdout.close()

@@ -1,0 +1,213 @@
+import bz2
+import gzip
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import InputError
+from judge.passages import MAX_PROBLEMS, read_passages
+from judge.records import Passage
+
+COLLECTION = (
+    '{"id": "clueweb22-en0000-00-00000:0", "contents": "zero \\u00e9", "url": "https://example.org/0"}\n'
+    '{"id": "clueweb22-en0000-00-00000:1", "contents": "one\\ntwo", "url": "https://example.org/0"}\n'
+    '{"id": "clueweb22-en0000-00-00001:0", "contents": "three", "url": "https://example.org/1"}\n'
+)
+ZERO, ONE, THREE = (f"clueweb22-en0000-00-0000{end}" for end in ("0:0", "0:1", "1:0"))
+
+IKAT_WEB = """<DOC>
+<DOCNO>clueweb22-en0000-00-00000</DOCNO>
+<DOCHDR>
+</DOCHDR>
+<HTML>
+<TITLE>A <b>title</b></TITLE>
+<URL>https://example.org/0</URL>
+<BODY>
+<PASSAGE id=0>
+zero é
+</PASSAGE>
+<PASSAGE id=1>
+one
+two
+</PASSAGE></BODY>
+</HTML>
+</DOC>
+<DOC>
+<DOCNO>clueweb22-en0000-00-00001</DOCNO>
+<BODY>
+<PASSAGE id=0>
+three
+</PASSAGE></BODY>
+</DOC>
+"""
+
+
+def written(folder: Path, content: str | bytes, name: str = "passages.jsonl") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def texts(paths: list[Path], *wanted: str) -> dict[str, str]:
+    found = read_passages(paths, wanted)
+    assert all(key == one.passage_id and one.source == "collection" for key, one in found.items())
+    return {key: one.text for key, one in found.items()}
+
+
+def problems(*paths: Path, wanted: tuple[str, ...] = ("a",)) -> list[tuple[str, str, str]]:
+    with pytest.raises(InputError) as caught:
+        read_passages(paths, wanted)
+    return [(Path(one.file).name, one.path, one.message) for one in caught.value.problems]
+
+
+def test_wanted_passages_are_found_and_unknown_ids_are_absent(tmp_path: Path) -> None:
+    found = read_passages([written(tmp_path, COLLECTION)], {ONE, THREE, "clueweb22-en0000-00-00002:0"})
+    assert found == {ONE: Passage(ONE, "one\ntwo", "collection"), THREE: Passage(THREE, "three", "collection")}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"id": "a", "contents": "x"}', {"a": "x"}),
+        ('{"id":"a","contents":"x"}', {"a": "x"}),
+        ('{"contents": "x", "id": "a"}', {"a": "x"}),
+        ('  {"id": "a", "contents": "x"}  ', {"a": "x"}),
+        ('{"id": "a", "contents": "x"}\r', {"a": "x"}),
+        ('\n\n{"id": "a", "contents": "x"}\n\n', {"a": "x"}),
+        ('\ufeff{"id": "a", "contents": "x"}', {"a": "x"}),
+        ('{"id": "\\u0061", "contents": "x"}', {"a": "x"}),  # an escape in the id
+        ('{"id": "b", "contents": "x", "id": "a"}', {}),  # passed over by its head
+        ('{"id": "a", "contents": "x", "id": "b"}', {}),  # the last of two keys counts, as in any JSON reader
+        ('{"doc_id": "d", "passage_id": "3", "passage_text": "\\nx"}', {"d:3": "\nx"}),
+        ('{"id": "a", "contents": ""}', {"a": ""}),
+        ('{"id": "é", "contents": "x"}', {"é": "x"}),
+        ('{"id": "q\\"", "contents": "x"}', {'q"': "x"}),
+        ("", {}),
+    ],
+)
+def test_shapes_of_a_line(tmp_path: Path, line: str, expected: dict[str, str]) -> None:
+    assert texts([written(tmp_path, line)], "a", "d:3", "é", 'q"', "\ud800") == expected
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_packed_files_are_known_by_their_content(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    halves = COLLECTION.encode().split(b"\n", 1)
+    packed = pack(halves[0] + b"\n") + pack(halves[1])  # two members, as after `cat`
+    assert texts([written(tmp_path, packed)], ZERO, THREE) == {ZERO: "zero é", THREE: "three"}
+
+
+def test_trecweb_and_json_lines_give_the_same_passages(tmp_path: Path) -> None:
+    ids = (ZERO, ONE, THREE)
+    web = texts([written(tmp_path, IKAT_WEB, "c.trecweb")], *ids)
+    assert web == texts([written(tmp_path, COLLECTION)], *ids)
+    assert len(web) == 3
+
+
+def test_trecweb_of_cast_joins_by_hyphen(tmp_path: Path) -> None:
+    content = (
+        "<DOC>\n<DOCNO>MARCO_D1</DOCNO>\n<BODY>\n<passage id=0>\nno\n</passage>\n<passage id=1>\nyes\n</passage>\n"
+    )
+    assert texts([written(tmp_path, content)], "MARCO_D1-1", "MARCO_D1-2") == {"MARCO_D1-1": "yes"}
+
+
+def test_markup_inside_a_trecweb_passage_is_text(tmp_path: Path) -> None:
+    inside = "<DOCNO>x</DOCNO>\n<PASSAGE id=7>\n</PASSAG\n\n"
+    content = f"<DOC>\n<DOCNO>d</DOCNO>\n<PASSAGE id=0>\n{inside}\n</PASSAGE>\n<PASSAGE id=1>\nend\n</PASSAGE>\n"
+    assert texts([written(tmp_path, content)], "d:0", "d:1", "x:7") == {"d:0": inside, "d:1": "end"}
+
+
+def test_a_folder_is_its_shards_in_natural_order(tmp_path: Path) -> None:
+    for name in ("p10.jsonl", "p9.jsonl.gz", ".hidden.jsonl", "notes.txt"):
+        written(tmp_path, f'{{"id": "a", "contents": "{name}"}}', name)
+    assert texts([tmp_path], "a") == {"a": "p9.jsonl.gz"}
+
+
+def test_reading_stops_when_all_are_found(tmp_path: Path) -> None:
+    first = written(tmp_path, '{"id": "a", "contents": "x"}\nnot JSON\n', "1.jsonl")
+    second = written(tmp_path, "not JSON\n", "2.jsonl")
+    assert texts([first, second], "a") == {"a": "x"}
+    assert texts([second]) == {}
+
+
+def test_the_same_text_twice_is_no_problem(tmp_path: Path) -> None:
+    assert texts([written(tmp_path, '{"id": "a", "contents": "x"}\n' * 2)], "a", "b") == {"a": "x"}
+
+
+def test_two_texts_for_one_id_are_a_problem(tmp_path: Path) -> None:
+    one = written(tmp_path, '{"id": "a", "contents": "x"}\n', "1.jsonl")
+    two = written(tmp_path, '{"id": "c", "contents": "x"}\n{"id": "a", "contents": "y"}\n', "2.jsonl")
+    assert problems(one, two, wanted=("a", "b")) == [
+        ("2.jsonl", "line 2: $", "passage a has another text here than before")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "says"),
+    [
+        ('{"x": 1}\n{"id": "a"}', "line 2: $", "expected `id` and `contents`, or"),
+        ('{"x": 1}\n{"contents": "x", "id": 5}', "line 2: $", "Expected `str | null`, got `int`"),
+        ('{"x": 1}\n{"id": "a", "contents": "x', "line 2: $", "truncated"),
+        ('{"x": 1}\n{"id": "a", "contents": "\\ud800"}', "line 2: $", ""),
+        (b'{"x": 1}\n{"id": "a", "contents": "\xff"}', "line 2: $", "invalid start byte"),
+        ('{"x": 1}\n[1]', "line 2: $", "Expected `object`"),
+        ('[{"id": "a", "contents": "x"}]', "line 1: $", "expected JSON Lines"),
+        (b"\xff\xfe{\x00", "line 1: $", "expected JSON Lines"),
+        ("<DOC>\n<DOCNO>d</DOCNO>\n<PASSAGE id=4>\ncut", "line 3: $", "ends inside passage 4 of document d"),
+        (b"<DOC>\n<DOCNO>a</DOCNO>\n<PASSAGE id=0>\n\xff\n</PASSAGE>", "line 3: $", "invalid start byte"),
+        (gzip.compress(b"{}" * 99)[:-9], "$", "cannot be read to the end"),
+        (b"\x1f\x8b\x08\x00" + b"\xff" * 50, "$", "cannot be read to the end"),
+        (bz2.compress(b"{}" * 99)[:-9], "$", "cannot be read to the end"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_by_line(tmp_path: Path, content: str | bytes, where: str, says: str) -> None:
+    found = problems(written(tmp_path, content), wanted=("a", "a:0"))
+    assert [(name, path) for name, path, _ in found][-1] == ("passages.jsonl", where)
+    assert says in found[-1][2]
+
+
+def test_every_missing_path_is_named_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    found = problems(tmp_path / "no", tmp_path / "empty", tmp_path / "nor")
+    assert found[0] == ("no", "$", "cannot be read: No such file or directory")
+    assert found[1][:2] == ("empty", "$")
+    assert found[1][2].startswith("the folder has no file that ends in one of .jsonl, .jsonl.gz")
+    assert found[2][0] == "nor"
+
+
+def test_a_wrong_file_is_given_up_after_some_problems(tmp_path: Path) -> None:
+    found = problems(written(tmp_path, "{\n" * 1000))
+    assert [path for _, path, _ in found] == [f"line {number}: $" for number in range(1, MAX_PROBLEMS + 1)]
+
+
+def test_a_pipe_is_as_good_as_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[COLLECTION.encode()])
+    writer.start()
+    assert texts([pipe], THREE) == {THREE: "three"}
+    writer.join()
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text()), st.booleans(), st.booleans(), st.booleans())
+def test_whatever_the_ids_and_texts_are_they_are_found(
+    tmp_path_factory: Any, given: dict[str, str], ascii: bool, tight: bool, swapped: bool
+) -> None:
+    rows = [{"contents": text, "id": key} if swapped else {"id": key, "contents": text} for key, text in given.items()]
+    separators = (",", ":") if tight else None
+    lines = "".join(json.dumps(row, ensure_ascii=ascii, separators=separators) + "\n" for row in rows)
+    path = written(tmp_path_factory.getbasetemp(), lines, "property.jsonl")
+    assert texts([path], *given) == given
+
+
+def test_the_passages_of_the_canonical_responses_of_2023(shared: Path) -> None:
+    lines = (shared / "ikat/2023/canonical_with_provenance_train.jsonl").read_text("utf-8").split("\n")
+    expected = {one["id"]: one["text"] for line in lines if line for one in json.loads(line)["provenance"]}
+    assert len(expected) == 194
+    assert texts([shared / "ikat/2023/2023_train_topics_psg_text.jsonl"], *expected) == expected

@@ -1,0 +1,548 @@
+import hashlib
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import InputError, UsageError
+from judge.pool import (
+    Candidate,
+    bank_json,
+    build_pool,
+    candidates,
+    excluded_tsv,
+    normalize,
+    passages_jsonl,
+    pool_jsonl,
+    pool_lines,
+    read_pool,
+    used_provenance,
+)
+from judge.records import Exclusion, Passage, Pool, Provenance, Response, Run, RunEntry, RunTurn, TokenCount
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def counter(limit: int) -> Callable[[str], TokenCount]:
+    """Words between white space; enough of a tokenizer to follow by eye."""
+
+    def count(text: str) -> TokenCount:
+        ends = [match.end() for match in re.finditer(r"\S+", text)]
+        n = len(ends)
+        return TokenCount(bare=n, english=n + 1, whitespace=n, cut=ends[limit - 1] if n > limit else None)
+
+    return count
+
+
+def psg(passage_id: str, score: float | None = None, used: bool | None = None, text: str | None = None) -> Provenance:
+    return Provenance(passage_id, score, used, text)
+
+
+def cand(run_id: str, turn_id: str, text: str, *used: Provenance, rank: int = 1) -> Candidate:
+    return Candidate(run_id, turn_id, rank, text, used, "used")
+
+
+def pool_of(*found: Candidate, **options: Any) -> Pool:
+    limit = options.pop("limit", 250)
+    settings: dict[str, Any] = {"over_limit": "flag", "rule": "bare", "collection": None} | options
+    return build_pool(found, settings.pop("collection"), counter(limit), limit=limit, **settings)
+
+
+def ids(pool: Pool) -> list[tuple[str, str, str]]:
+    return [(response.response_id, response.turn_id, response.text) for response in pool.responses]
+
+
+# Used provenance
+
+
+@pytest.mark.parametrize(
+    ("provenance", "expected", "rule"),
+    [
+        ([psg("a", 3, True), psg("b", 2, False), psg("c", 1, True)], "ac", "used"),
+        ([psg("a", 3, False), psg("b", 2), psg("c", 1)], "abc", "top5"),
+        ([psg("a", 1), psg("b", 3), psg("c", 2)], "bca", "top5"),
+        ([psg("a", 1), psg("b", 3), psg("c", 1), psg("d", 3)], "bdac", "top5"),  # ties keep the run's order
+        ([psg(c, i) for i, c in enumerate("gfedcba")], "abcde", "top5"),
+        ([psg("a", 1), psg("b", None), psg("c", 2)], "abc", "top5"),  # a score is missing: the run's order
+        ([psg("a", 1), psg("b", math.nan), psg("c", 2)], "abc", "top5"),
+        ([psg("a", 1), psg("b", math.inf), psg("c", 2)], "abc", "top5"),
+        ([psg("a", 9), psg("a", 8), psg("b", 7), psg("c", 6), psg("d", 5), psg("e", 4), psg("f", 3)], "abcde", "top5"),
+        ([psg("a", 3, False), psg("a", 2, True)], "a", "used"),
+        ([psg("a", 3, True), psg("a", 2, True), psg("b", 1, True)], "ab", "used"),
+        ([psg(c, 1, True) for c in "abcdefg"], "abcdefg", "used"),  # flagged ones are not cut to five
+        ([], "", "top5"),
+    ],
+)
+def test_used_provenance(provenance: list[Provenance], expected: str, rule: str) -> None:
+    found, fired = used_provenance(Response(1, "text", tuple(provenance)), "ikat2024")
+    assert ("".join(passage.passage_id for passage in found), fired) == (expected, rule)
+
+
+def test_a_passage_listed_twice_keeps_its_first_listing() -> None:
+    first, second = psg("a", 2, True, "one"), psg("a", 1, True, "two")
+    assert used_provenance(Response(1, "text", (first, second)), "ikat2023") == ((first,), "used")
+
+
+@pytest.mark.parametrize(("used", "rule"), [(True, "citations"), (None, "top5")])
+def test_flagged_passages_of_2025_are_citations(used: bool | None, rule: str) -> None:
+    assert used_provenance(Response(1, "text", (psg("a", 1, used),)), "ikat2025") == ((psg("a", 1, used),), rule)
+
+
+# Candidates
+
+
+def run_of(*turns: tuple[str, list[tuple[int, str]]], eval_response: bool = True) -> Run:
+    made = tuple(RunTurn(turn, tuple(Response(rank, text, ()) for rank, text in given)) for turn, given in turns)
+    return Run("r", "automatic", None, "ikat2024", "r.json", "d", eval_response, made)
+
+
+def rows(found: tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]) -> tuple[list[Any], list[Any]]:
+    return (
+        [(one.turn_id, one.rank, one.text) for one in found[0]],
+        [(row.turn_id, row.rank, row.reason) for row in found[1]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("depth", "kept", "below"),
+    [
+        (1, [(1, "b")], [(2, "d"), (3, "a"), (3, "c")]),
+        (2, [(1, "b"), (2, "d")], [(3, "a"), (3, "c")]),
+        (3, [(1, "b"), (2, "d"), (3, "a")], [(3, "c")]),  # equal ranks in file order
+        (9, [(1, "b"), (2, "d"), (3, "a"), (3, "c")], []),
+    ],
+)
+def test_depth_takes_the_smallest_ranks(depth: int, kept: list[Any], below: list[Any]) -> None:
+    run = run_of(("1_1", [(3, "a"), (1, "b"), (3, "c"), (2, "d")]))
+    found, excluded = rows(candidates(run, depth=depth))
+    assert found == [("1_1", rank, text) for rank, text in kept]
+    assert excluded == [("1_1", rank, "below_depth") for rank, _ in below]
+
+
+def test_an_empty_response_is_excluded_and_the_next_rank_does_not_move_up() -> None:
+    run = run_of(("1_1", [(1, " \n\u00a0"), (2, "second")]), ("1_2", [(1, "")]), ("1_3", []))
+    assert rows(candidates(run)) == (
+        [],
+        [("1_1", 1, "empty_text"), ("1_1", 2, "below_depth"), ("1_2", 1, "empty_text")],
+    )
+
+
+def test_a_run_that_asks_not_to_be_judged_gives_one_row_a_turn() -> None:
+    run = run_of(("1_1", [(1, "a"), (2, "b")]), ("1_2", [(1, "c")]), eval_response=False)
+    assert rows(candidates(run)) == (
+        [],
+        [("1_1", None, "eval_response_false"), ("1_2", None, "eval_response_false")],
+    )
+
+
+def test_a_candidate_keeps_only_what_it_used() -> None:
+    provenance = tuple(psg(f"p{n}", -n) for n in range(1000))
+    run = Run("r", None, None, "ikat2024", "r.json", "d", True, (RunTurn("1_1", (Response(1, "t", provenance),)),))
+    (found,), _ = candidates(run)
+    assert (found.used, found.provenance_rule) == (provenance[:5], "top5")
+
+
+def test_a_depth_below_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="must be 1 or more, not 0"):
+        candidates(run_of(), depth=0)
+
+
+# Pool
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("text", "  text\n", True),
+        ("caf\u00e9", "cafe\u0301", True),
+        ("two words", "two  words", False),  # inner white space is content
+        ("Text", "text", False),
+        ("½", "1⁄2", False),  # NFC, not NFKC
+    ],
+)
+def test_texts_are_the_same_after_nfc_and_outer_trimming_only(one: str, other: str, same: bool) -> None:
+    assert (normalize(one) == normalize(other)) == same
+    assert len(pool_of(cand("a", "1_1", one), cand("b", "1_1", other)).responses) == (1 if same else 2)
+
+
+@given(st.text())
+def test_normalizing_twice_changes_nothing(text: str) -> None:
+    assert normalize(normalize(text)) == normalize(text)
+
+
+def test_a_text_is_shared_only_within_a_turn_and_over_the_same_passages() -> None:
+    pool = pool_of(
+        cand("a", "1_1", "same", psg("p", text="P")),
+        cand("b", "1_1", "same ", psg("p", text="P")),
+        cand("c", "1_1", "same", psg("p", text="P, planted")),
+        cand("d", "1_1", "same"),
+        cand("e", "1_2", "same", psg("p", text="P")),
+    )
+    assert [(r.turn_id, [entry.run_id for entry in r.runs]) for r in pool.responses] == [
+        ("1_1", ["d"]),
+        ("1_1", ["a", "b"]),
+        ("1_1", ["c"]),
+        ("1_2", ["e"]),
+    ]
+
+
+def test_the_ranking_of_the_used_passages_does_not_matter() -> None:
+    p2, p10 = psg("p2", 1, text="two"), psg("p10", 2, text="ten")
+    pool = pool_of(cand("a", "1_1", "same", p10, p2), cand("b", "1_1", "same", p2, p10))
+    (response,) = pool.responses
+    keys = (f"p2#{sha('two')[:12]}", f"p10#{sha('ten')[:12]}")
+    assert response.passages == keys
+    assert pool.passages == {keys[0]: Passage("p2", "two", "run"), keys[1]: Passage("p10", "ten", "run")}
+
+
+def test_with_a_collection_only_its_texts_are_evidence() -> None:
+    found = cand("a", "1_1", "x", psg("p1", text="planted"), psg("p2", text="planted"), psg("p3"))
+    collection = {"p1": Passage("p1", "true", "collection"), "p3": Passage("p3", " \n", "collection")}
+    pool = pool_of(found, collection=collection)
+    assert pool.responses[0].passages == ("p1", "p2", "p3")
+    assert pool.passages == {"p1": Passage("p1", "true", "collection")}
+
+
+def test_without_a_collection_a_passage_without_text_keeps_its_key_and_has_no_entry() -> None:
+    pool = pool_of(cand("a", "1_1", "x", psg("p1"), psg("p2", text=" ")))
+    assert (pool.responses[0].passages, pool.passages) == (("p1", "p2"), {})
+
+
+def test_ids_follow_natural_turn_order_then_text_then_passages() -> None:
+    pool = pool_of(
+        cand("a", "10-1_1", "x"),
+        cand("a", "9-1_10", "x"),
+        cand("a", "9-1_2", "y"),
+        cand("b", "9-1_2", " x"),
+        cand("c", "9-1_2", "x", psg("p")),
+    )
+    assert ids(pool) == [
+        ("R00000", "9-1_2", " x"),
+        ("R00001", "9-1_2", "x"),
+        ("R00002", "9-1_2", "y"),
+        ("R00003", "9-1_10", "x"),
+        ("R00004", "10-1_1", "x"),
+    ]
+    assert [response.topic_id for response in pool.responses] == ["9-1", "9-1", "9-1", "9-1", "10-1"]
+
+
+def test_the_pooled_text_is_an_exact_submitted_one_and_each_run_keeps_its_digest() -> None:
+    pool = pool_of(cand("b", "1_1", "text"), cand("a10", "1_1", "text "), cand("a9", "1_1", " text", rank=3))
+    (response,) = pool.responses
+    assert response.text == " text"  # the least of the three
+    assert response.tokens == counter(250)(" text")
+    assert response.runs == (
+        RunEntry("a9", 3, "used", sha(" text")),
+        RunEntry("a10", 1, "used", sha("text ")),
+        RunEntry("b", 1, "used", sha("text")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("over_limit", "expected", "truncated", "excluded"),
+    [
+        ("flag", ["one two", "one two three four"], [False, False], []),
+        ("truncate", ["one two"], [True], []),
+        ("exclude", ["one two"], [False], [("long", 1, "over_limit")]),
+    ],
+)
+def test_what_happens_to_a_text_over_the_limit(
+    over_limit: str, expected: list[str], truncated: list[bool], excluded: list[Any]
+) -> None:
+    found = (cand("long", "1_1", "one two three four"), cand("short", "1_1", "one two"))
+    pool = pool_of(*found, limit=2, over_limit=over_limit)
+    assert [response.text for response in pool.responses] == expected
+    assert [response.truncated for response in pool.responses] == truncated
+    assert [(row.run_id, row.rank, row.reason) for row in pool.exclusions] == excluded
+    assert sorted(entry.text_sha256 for response in pool.responses for entry in response.runs) == sorted(
+        sha(one.text) for one in found if one.run_id not in {row[0] for row in excluded}
+    )
+
+
+def test_an_exclusion_by_length_gives_all_counts() -> None:
+    pool = pool_of(cand("long", "1_1", "one two three", psg("p", text="P")), limit=2, over_limit="exclude")
+    detail = "over 2 tokens by the bare rule: bare 3, english 4, whitespace 3"
+    assert pool == Pool((), {}, (Exclusion("long", "1_1", 1, "over_limit", detail),))
+
+
+def test_truncation_goes_on_until_the_rest_is_within_the_limit_on_its_own() -> None:
+    """Some tokenizers split the end of a text in two that stood before more text as one."""
+    counts = {"a b c": (3, 3), "a b": (3, 1), "a": (1, None)}
+
+    def count(text: str) -> TokenCount:
+        return TokenCount(counts[text][0], 0, 0, counts[text][1])
+
+    pool = build_pool([cand("r", "1_1", "a b c")], None, count, over_limit="truncate", limit=2, rule="english")
+    assert ids(pool) == [("R00000", "1_1", "a")]
+
+
+def test_a_text_of_which_the_limit_leaves_nothing_is_excluded() -> None:
+    def count(text: str) -> TokenCount:
+        return TokenCount(2, 2, 1, 1 if len(text) > 1 else None)
+
+    pool = build_pool([cand("r", "1_1", " a")], None, count, over_limit="truncate", limit=1, rule="bare")
+    assert (pool.responses, [row.reason for row in pool.exclusions]) == ((), ["over_limit"])
+
+
+# Extending
+
+
+def test_extending_keeps_ids_and_numbers_new_responses_after_them() -> None:
+    first = pool_of(cand("a", "1_2", "m"), cand("a", "1_3", "x"))
+    second = pool_of(cand("b", "1_1", "a"), cand("b", "1_2", "m "), cand("b", "1_3", "a"), previous=first)
+    assert ids(second) == [
+        ("R00002", "1_1", "a"),
+        ("R00000", "1_2", "m"),
+        ("R00001", "1_3", "x"),
+        ("R00003", "1_3", "a"),
+    ]
+    assert [[entry.run_id for entry in response.runs] for response in second.responses] == [
+        ["b"],
+        ["a", "b"],
+        ["a"],
+        ["b"],
+    ]
+
+
+def test_a_run_that_comes_again_is_replaced_whole_and_its_old_responses_stay() -> None:
+    dropped = Exclusion("a", "1_4", 1, "empty_text", "")
+    others = Exclusion("b", "1_4", 1, "empty_text", "")
+    first = pool_of(
+        cand("a", "1_1", "old"), cand("a", "1_2", "kept"), cand("b", "1_2", "kept"), excluded=[dropped, others]
+    )
+    second = pool_of(cand("a", "1_1", "new"), previous=first)
+    assert [(r.response_id, r.text, [e.run_id for e in r.runs]) for r in second.responses] == [
+        ("R00000", "old", []),
+        ("R00002", "new", ["a"]),
+        ("R00001", "kept", ["b"]),
+    ]
+    assert second.exclusions == (others,)
+
+
+def test_a_run_that_comes_again_without_anything_to_judge_is_replaced_too() -> None:
+    gone = Exclusion("a", "1_1", None, "eval_response_false", "")
+    second = pool_of(previous=pool_of(cand("a", "1_1", "old")), excluded=[gone])
+    assert [response.runs for response in second.responses] == [()]
+    assert second.exclusions == (gone,)
+
+
+def test_extending_with_another_text_of_a_known_passage_is_refused() -> None:
+    def judged(text: str, **options: Any) -> Pool:
+        collection = {"p": Passage("p", text, "collection")}
+        return pool_of(cand("a", "1_1", "x", psg("p")), collection=collection, **options)
+
+    with pytest.raises(InputError, match="other texts") as caught:
+        judged("now", previous=judged("then"))
+    assert [problem.message for problem in caught.value.problems] == [
+        "the text of passage p is not the one that the pool holds"
+    ]
+
+
+def test_extending_fills_in_a_passage_that_was_missing() -> None:
+    found = cand("a", "1_1", "x", psg("p"))
+    passage = Passage("p", "text", "collection")
+    second = pool_of(found, collection={"p": passage}, previous=pool_of(found, collection={}))
+    assert (len(second.responses), second.passages) == (1, {"p": passage})
+
+
+# Properties
+
+a_text = st.sampled_from(["a", "a ", " a", "b c d", "b c e", "é", "e\u0301", "x\ny\tz", '"\\', "😀 \u2028 \x00"])
+a_passage = st.builds(
+    Provenance,
+    passage_id=st.sampled_from(["p1", "p2", "p10"]),
+    score=st.none(),
+    used=st.just(True),
+    text=st.none() | st.sampled_from(["", "one", "two\n"]),
+)
+a_candidate = st.builds(
+    Candidate,
+    run_id=st.sampled_from(["r1", "r2", "r10", "r01"]),
+    turn_id=st.sampled_from(["1-1_1", "1-1_2", "1-1_10", "2-1_1", "02-1_1"]),
+    rank=st.integers(1, 2),
+    text=a_text,
+    used=st.lists(a_passage, max_size=3).map(tuple),
+    provenance_rule=st.sampled_from(["used", "top5", "citations"]),
+)
+an_exclusion = st.builds(
+    Exclusion,
+    run_id=st.sampled_from(["r1", "r3"]) | st.text(st.characters(exclude_categories=[]), max_size=5),
+    turn_id=st.text(max_size=5),
+    rank=st.none() | st.integers(-3, 1000),
+    reason=st.sampled_from(["over_limit", "below_depth"]),
+    detail=st.text(st.sampled_from("\\tnru0\t\n\r\x00\x85\u2028\ud800é0041"), max_size=8),
+)
+a_policy = st.sampled_from(["flag", "truncate", "exclude"])
+
+
+def files(pool: Pool) -> tuple[bytes, ...]:
+    lines = pool_lines(pool).encode()
+    return pool_jsonl(pool), passages_jsonl(pool), excluded_tsv(pool.exclusions), bank_json(pool), lines
+
+
+@given(st.lists(a_candidate), a_policy, st.randoms(use_true_random=False))
+def test_the_pool_does_not_depend_on_the_order_of_candidates(found: list[Candidate], policy: str, random: Any) -> None:
+    shuffled = random.sample(found, len(found))
+    assert files(pool_of(*found, limit=2, over_limit=policy)) == files(pool_of(*shuffled, limit=2, over_limit=policy))
+
+
+@given(st.lists(a_candidate, unique_by=lambda one: (one.run_id, one.turn_id, one.rank)), a_policy)
+def test_every_candidate_is_in_one_pooled_response_or_excluded(found: list[Candidate], policy: str) -> None:
+    pool = pool_of(*found, limit=2, over_limit=policy)
+    placed = Counter((entry.run_id, r.turn_id, entry.rank) for r in pool.responses for entry in r.runs)
+    placed.update((row.run_id, row.turn_id, row.rank) for row in pool.exclusions)
+    assert placed == Counter((one.run_id, one.turn_id, one.rank) for one in found)
+
+
+@given(st.lists(a_candidate), st.lists(a_candidate), a_policy)
+def test_extending_keeps_every_old_response_and_repeats_nothing(
+    old: list[Candidate], new: list[Candidate], policy: str
+) -> None:
+    first = pool_of(*old, limit=2, over_limit=policy)
+    second = pool_of(*new, limit=2, over_limit=policy, previous=first)
+    now = {r.response_id: (r.turn_id, r.text, r.passages, r.tokens) for r in second.responses}
+    assert len(now) == len(second.responses)
+    assert {r.response_id: (r.turn_id, r.text, r.passages, r.tokens) for r in first.responses}.items() <= now.items()
+    assert len({(r.turn_id, normalize(r.text), r.passages) for r in second.responses}) == len(now)
+    assert sorted(now) == [f"R{number:05d}" for number in range(len(now))]
+    assert files(pool_of(*new, limit=2, over_limit=policy, previous=second)) == files(second)
+
+
+@given(st.lists(a_candidate), a_policy)
+def test_extending_by_the_same_runs_changes_nothing(found: list[Candidate], policy: str) -> None:
+    pool = pool_of(*found, limit=2, over_limit=policy)
+    assert files(pool_of(*found, limit=2, over_limit=policy, previous=pool)) == files(pool)
+
+
+@given(st.lists(a_candidate), st.lists(an_exclusion), a_policy)
+def test_a_pool_comes_back_from_its_files(found: list[Candidate], excluded: list[Exclusion], policy: str) -> None:
+    pool = pool_of(*found, limit=2, over_limit=policy, excluded=excluded)
+    again = read_pool(pool_jsonl(pool), passages_jsonl(pool), "out", excluded_tsv(pool.exclusions))
+    assert again == pool
+    assert files(again) == files(pool)
+
+
+# Files
+
+
+@pytest.fixture
+def small() -> Pool:
+    return pool_of(cand("a", "9-1_2", ' "é"\t', psg("p", text="P\u2028")), cand("b", "9-1_10", "y", psg("q")))
+
+
+def test_the_files_byte_for_byte(small: Pool) -> None:
+    digest = sha("P\u2028")
+    key = f"p#{digest[:12]}"
+    assert pool_lines(small) == "9-1_2 Q0 R00000 1 0.0 judge\n9-1_10 Q0 R00001 1 0.0 judge\n"
+    assert bank_json(small).decode() == '{\n    "R00000": " \\"é\\"\\t",\n    "R00001": "y"\n}\n'
+    assert passages_jsonl(small).decode() == f'{{"id":"p","contents":"P\u2028","key":"{key}","source":"run"}}\n'
+    assert pool_jsonl(small).decode().split("\n")[0] == (
+        '{"response_id":"R00000","turn_id":"9-1_2","topic_id":"9-1","text":" \\"é\\"\\t",'
+        f'"passages":["{key}"],"tokens":{{"bare":1,"english":2,"whitespace":1,"cut":null}},"truncated":false,'
+        f'"runs":[{{"run_id":"a","rank":1,"provenance_rule":"used","text_sha256":"{sha(small.responses[0].text)}"}}]}}'
+    )
+    assert json.loads(bank_json(small)) == {"R00000": ' "é"\t', "R00001": "y"}
+
+
+def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:
+    made = [
+        Exclusion("r10", "1_1", 2, "below_depth", "x"),
+        Exclusion("r9", "1_10", None, "late", "C:\\new\ttab\r\nline\u2028\x00\ud800"),
+        Exclusion("r9", "1_2", 1, "empty_text", ""),
+    ]
+    assert excluded_tsv(made).decode() == (
+        "run_id\tturn_id\trank\treason\tdetail\n"
+        "r9\t1_2\t1\tempty_text\t\n"
+        "r9\t1_10\t\tlate\tC:\\\\new\\ttab\\r\\nline\\u2028\\u0000\\ud800\n"
+        "r10\t1_1\t2\tbelow_depth\tx\n"
+    )
+
+
+def test_empty_pool_files() -> None:
+    empty = Pool((), {}, ())
+    header = b"run_id\tturn_id\trank\treason\tdetail\n"
+    assert files(empty) == (b"", b"", header, b"{}\n", b"")
+    assert read_pool(b"", b"", "out") == empty
+
+
+def damage(data: bytes, old: str, new: str) -> bytes:
+    assert old.encode() in data
+    return data.replace(old.encode(), new.encode(), 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "says"),
+    [
+        (lambda p, q: (p[:-9], q), ("out/pool.jsonl", "line 2: $"), "truncated"),
+        (lambda p, q: (damage(p, '"bare":1', '"bare":"1"'), q), ("out/pool.jsonl", "line 1: $.tokens.bare"), "int"),
+        (lambda p, q: (damage(p, "R00001", "R1"), q), ("out/pool.jsonl", "line 2: $.response_id"), "'R1' is not"),
+        (lambda p, q: (damage(p, "R00001", "R00000"), q), ("out/pool.jsonl", "line 2: $.response_id"), "earlier"),
+        (
+            lambda p, q: (p + damage(p.split(b"\n")[1], "R00001", "R00002"), q),
+            ("out/pool.jsonl", "line 3: $"),
+            "R00002 has the turn, the text and the passages of R00001",
+        ),
+        (lambda p, q: (b"\xff" + p, q), ("out/pool.jsonl", "line 1: $"), "malformed"),
+        (lambda p, q: (p, q + q), ("out/passages.jsonl", "line 2: $.key"), "earlier"),
+        (lambda p, q: (p, damage(q, '"P', '"X')), ("out/passages.jsonl", "line 1: $.key"), "does not belong"),
+        (lambda p, q: (p, damage(q, '"run"', '"moon"')), ("out/passages.jsonl", "line 1: $.source"), "moon"),
+    ],
+)
+def test_a_damaged_pool_is_refused_by_line(
+    small: Pool, change: Callable[[bytes, bytes], tuple[bytes, bytes]], where: tuple[str, str], says: str
+) -> None:
+    with pytest.raises(InputError, match="out: the files of the pool are damaged") as caught:
+        read_pool(*change(pool_jsonl(small), passages_jsonl(small)), "out")
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.path) == where
+    assert says in problem.message
+
+
+def test_every_damaged_line_is_listed() -> None:
+    with pytest.raises(InputError) as caught:
+        read_pool(b"{}\n[]\n", b"x\n", "out", b"run\na\tb\n")
+    assert [(problem.file, problem.path) for problem in caught.value.problems] == [
+        ("out/passages.jsonl", "line 1: $"),
+        ("out/pool.jsonl", "line 1: $"),
+        ("out/pool.jsonl", "line 2: $"),
+        ("out/excluded.tsv", "line 1: $"),
+        ("out/excluded.tsv", "line 2: $"),
+    ]
+
+
+# Real data
+
+
+def test_the_cast_sample_run_pools_to_one_response_a_turn(shared: Path) -> None:
+    document = json.loads((shared / "cast2022/sample_run.json").read_text("utf-8"))
+    turns = tuple(
+        RunTurn(
+            turn["turn_id"],
+            tuple(
+                Response(
+                    one["rank"],
+                    one["text"],
+                    tuple(psg(p["id"], p["score"], None, p["text"]) for p in one["provenance"]),
+                )
+                for one in turn["responses"]
+            ),
+        )
+        for turn in document["turns"]
+    )
+    run = Run("sample", None, None, "cast2022", "sample_run.json", "", True, turns)
+    found, excluded = candidates(run)
+    pool = pool_of(*found, excluded=excluded)
+    assert (len(found), [row.reason for row in pool.exclusions]) == (205, ["below_depth"] * 2)
+    assert len(pool.responses) == 205
+    assert pool.responses[0].turn_id == "132_1-1"
+    assert all(len(response.passages) == 3 for response in pool.responses)
+    assert set(pool.passages) == {key for response in pool.responses for key in response.passages}

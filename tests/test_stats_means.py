@@ -1,0 +1,102 @@
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.records import Estimate
+from judge.stats.means import mean_interval, t_quantile
+
+ITEMS = st.lists(
+    st.tuples(st.integers(0, 4), st.sampled_from(["9-1", "9-2", "10-1", "11-1", "12-1"])), min_size=1, max_size=60
+)
+
+
+def test_interval_equals_the_formula_worked_by_hand() -> None:
+    # Topics a: 3 3, b: 2 1, c: 0. Mean 9/5 = 1.8; residual sums a: 2.4, b: -0.6, c: -1.8.
+    # V = 3/2 * (5.76 + 0.36 + 3.24) / 25 = 0.5616; t with 2 df = 4.302653.
+    found = mean_interval([3, 3, 2, 1, 0], ["a", "a", "b", "b", "c"])
+    assert found.value == 9 / 5
+    assert found.low == pytest.approx(1.8 - 4.302652730 * math.sqrt(0.5616), abs=1e-8)
+    assert found.high == pytest.approx(1.8 + 4.302652730 * math.sqrt(0.5616), abs=1e-8)
+    assert (found.n, found.topics, found.reason) == (5, 3, None)
+
+
+def test_one_item_a_topic_gives_the_ordinary_t_interval() -> None:
+    # Variance of 1 2 3 4 with ddof 1 is 5/3; standard error sqrt(5/3/4).
+    found = mean_interval([1, 2, 3, 4], list("abcd"))
+    assert found.high == pytest.approx(2.5 + 3.182446305 * math.sqrt(5 / 12), abs=1e-8)
+
+
+def test_interval_is_clipped_to_the_scale() -> None:
+    found = mean_interval([3, 3, 2, 1, 0], ["a", "a", "b", "b", "c"], bounds=(0, 3))
+    assert (found.low, found.high) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "topics", "expected"),
+    [
+        ([], [], Estimate(None, None, None, 0, 0, "no grades")),
+        ([2], ["a"], Estimate(2.0, None, None, 1, 1, "fewer than 2 topics")),
+        ([1, 3], ["a", "a"], Estimate(2.0, None, None, 2, 1, "fewer than 2 topics")),
+        ([4] * 73, [str(i % 23) for i in range(73)], Estimate(4.0, None, None, 73, 23, "all grades equal")),
+        ([1, 2, 1, 2], ["a", "a", "b", "b"], Estimate(1.5, None, None, 4, 2, "no variation between topics")),
+        ([0.1, 0.2] * 3, ["a", "a", "b", "b", "c", "c"],
+         Estimate(0.9 / 6, None, None, 6, 3, "no variation between topics")),
+    ],
+)  # fmt: skip
+def test_undefined_interval_keeps_the_value_and_gives_a_reason(
+    values: list[float], topics: list[str], expected: Estimate
+) -> None:
+    found = mean_interval(values, topics)
+    assert found.value == pytest.approx(expected.value)
+    assert (found.low, found.high, found.n, found.topics, found.reason) == (
+        None, None, expected.n, expected.topics, expected.reason,
+    )  # fmt: skip
+
+
+def test_values_without_topics_are_refused() -> None:
+    with pytest.raises(ValueError, match="argument"):
+        mean_interval([1, 2], ["a"])
+
+
+def test_t_quantiles_equal_the_printed_table() -> None:
+    assert t_quantile(0.95, 1) == pytest.approx(12.706205, abs=1e-6)
+    assert t_quantile(0.95, 22) == pytest.approx(2.073873, abs=1e-6)
+    assert t_quantile(0.90, 5) == pytest.approx(2.015048, abs=1e-6)
+
+
+def test_standard_error_equals_that_of_a_topic_bootstrap() -> None:
+    rng = np.random.default_rng(7)
+    sizes = rng.integers(2, 9, size=40)
+    topics = np.repeat(np.arange(40), sizes)
+    values = np.clip(np.round(1.5 + rng.normal(0, 0.8, 40)[topics] + rng.normal(0, 0.7, len(topics))), 0, 3)
+    found = mean_interval(values.tolist(), [str(topic) for topic in topics])
+    sums, counts = np.bincount(topics, values), np.bincount(topics)
+    draws = rng.multinomial(40, np.full(40, 1 / 40), size=20_000)
+    means = (draws @ sums) / (draws @ counts)
+    assert found.low is not None and found.high is not None
+    standard_error = (found.high - found.low) / 2 / t_quantile(0.95, 39)
+    # The bootstrap leaves out T/(T-1): sqrt(40/39) is 1.013.
+    assert standard_error == pytest.approx(float(means.std()), rel=0.05)
+    naive = values.std(ddof=1) / math.sqrt(len(values))
+    assert standard_error > 1.5 * naive
+
+
+@given(ITEMS, st.randoms(use_true_random=False))
+def test_interval_holds_the_mean_and_does_not_depend_on_order(
+    items: list[tuple[int, str]], shuffle: random.Random
+) -> None:
+    values, topics = [x for x, _ in items], [topic for _, topic in items]
+    found = mean_interval(values, topics, bounds=(0, 4))
+    assert found.value == pytest.approx(sum(values) / len(values))
+    if found.low is not None and found.high is not None:
+        assert 0 <= found.low <= found.value <= found.high <= 4
+        assert found.reason is None
+    else:
+        assert found.reason
+    again = list(items)
+    shuffle.shuffle(again)
+    assert mean_interval([x for x, _ in again], [topic for _, topic in again], bounds=(0, 4)) == found

@@ -1,0 +1,154 @@
+import json
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokenizer import Tokenizer
+
+from judge.errors import InputError, UsageError
+from judge.tokens import MAX_CHARS, MAX_RUN, TokenCounter
+
+NLP = spacy.blank("en")
+BARE = Tokenizer(NLP.vocab)
+COUNT = TokenCounter()
+LIMITED = {limit: TokenCounter("bare", limit) for limit in range(1, 9)}
+for counter in (COUNT, *LIMITED.values()):
+    counter("")  # loads spaCy here, so that no example of a property pays for it
+
+awkward = st.sampled_from(list("aB1 \n\t.,:;)('\"-$/@’é\u00a0\u3000😀"))
+texts = st.text(awkward | st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("text", "bare", "english", "whitespace"),
+    [
+        ("", 0, 0, 0),
+        ("Hello", 1, 1, 1),
+        # ' ' Hello ' ' world, it's $5.   against   ' ' Hello ' ' world , it 's $ 5 .
+        (" Hello  world, it's $5.", 6, 10, 4),
+        ("Hello world ", 2, 2, 2),  # one trailing space belongs to the token before it
+        ("Hello world  ", 3, 3, 2),  # the second one is a token
+        ("a\nb", 3, 3, 2),
+        ("a\u00a0b", 3, 3, 2),
+        ("½ cup", 2, 2, 2),  # NFKC writes the fraction with U+2044, no space
+        ("a\u00b4b", 1, 1, 2),  # NFKC turns the spacing accent into a space and a mark
+    ],
+)
+def test_the_three_ways_of_counting(text: str, bare: int, english: int, whitespace: int) -> None:
+    found = COUNT(text)
+    assert (found.bare, found.english, found.whitespace, found.cut) == (bare, english, whitespace, None)
+
+
+@given(texts)
+def test_counts_are_those_of_spacy_and_of_the_2025_validator(text: str) -> None:
+    found = COUNT(text)
+    assert found.bare == len(BARE(text))
+    assert found.english == len(NLP.tokenizer(text))
+    assert found.whitespace == len(unicodedata.normalize("NFKC", text).split())
+
+
+@pytest.mark.parametrize(
+    ("rule", "limit", "text", "kept"),
+    [
+        ("bare", 2, "one two three", "one two"),
+        ("bare", 3, "one two three", None),
+        ("bare", 1, "one two", "one"),
+        ("bare", 2, " one two", " one"),
+        ("bare", 2, "it's $5. Yes", "it's $5."),
+        ("english", 2, "it's $5. Yes", "it's"),
+        ("english", 4, "it's $5. Yes", "it's $5"),
+        ("bare", 2, "naïve 😀 end", "naïve 😀"),  # offsets are characters, not bytes
+    ],
+)
+def test_cut_is_the_end_of_the_last_token_within_the_limit(
+    rule: Literal["bare", "english"], limit: int, text: str, kept: str | None
+) -> None:
+    cut = TokenCounter(rule, limit)(text).cut
+    assert (None if cut is None else text[:cut]) == kept
+
+
+@given(texts, st.integers(1, 8))
+def test_the_cut_text_is_within_the_bare_limit(text: str, limit: int) -> None:
+    counter = LIMITED[limit]
+    cut = counter(text).cut
+    assert (cut is not None) == (counter(text).bare > limit)
+    if cut is not None:
+        assert counter(text[:cut]).bare == limit
+
+
+@pytest.mark.parametrize("sign", ["(", "😀", "a"])
+def test_a_run_beyond_the_limit_is_counted_in_pieces(sign: str) -> None:
+    counter = TokenCounter("english", limit=5)
+    run = sign * (4 * MAX_RUN + 7)
+    found = counter(f"one two {run} end")
+    per_piece = len(NLP.tokenizer(sign * MAX_RUN))
+    assert found.bare == 4
+    assert found.english == 3 + 4 * per_piece + len(NLP.tokenizer(sign * 7))
+    expected = len("one two ") + (3 if per_piece > 1 else 3 * MAX_RUN)  # tokens 3, 4 and 5: three signs or three pieces
+    assert found.cut == expected
+
+
+def test_a_run_at_the_limit_is_counted_whole() -> None:
+    text = "ab." * (MAX_RUN // 3) + "c"
+    assert len(text) == MAX_RUN
+    assert COUNT(text).english == len(NLP.tokenizer(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x" * (MAX_CHARS + 1), "1,000,001 characters is too long"),
+        ("ab\ud800c", "lone surrogate at character 2"),
+    ],
+)
+def test_what_validation_refuses_is_refused_again(text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        COUNT(text)
+
+
+def test_a_limit_below_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="must be 1 or more, not 0"):
+        TokenCounter(limit=0)
+
+
+def test_the_memo_is_bounded_and_gives_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.tokens._MEMO_SIZE", 2)
+    counter = TokenCounter()
+    first = [counter(text) for text in ("a", "b c", "d e f", "a")]
+    assert [count.bare for count in first] == [1, 2, 3, 1]
+    assert len(counter._memo) == 2
+    assert counter("a") is first[3]
+
+
+def test_versions_name_spacy() -> None:
+    assert COUNT.versions == {"spacy": spacy.__version__}
+
+
+def test_spacy_is_not_imported_before_the_first_count() -> None:
+    code = "import sys, judge.tokens; judge.tokens.TokenCounter().versions; sys.exit('spacy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_regin_response_is_over_250_bare_tokens(shared: Path) -> None:
+    """The edge at 250 is why the guideline's measure is the bare tokenizer."""
+    bank = json.loads((shared / "cast-regin/response_evaluation/response_bank.json").read_text("utf-8"))
+    counts = [COUNT(text) for text in bank.values()]
+    assert len(counts) == 1511
+    assert max(count.bare for count in counts) == 250
+    assert sum(count.bare == 250 for count in counts) == 211
+    assert sum(count.english > 250 for count in counts) == 428
+
+
+def test_regin_counts_are_the_recorded_ones_row_by_row(shared: Path) -> None:
+    lines = (shared / "cast-regin/regin_responses_with_context.jsonl").read_text("utf-8").split("\n")
+    rows = [json.loads(line) for line in lines if line]
+    assert len(rows) == 1626
+    for row in rows:
+        found = COUNT(row["response"])
+        assert (found.bare, found.english) == (row["tokens_spacy_bare"], row["tokens_spacy_en"])
