@@ -11,10 +11,10 @@ The flow, one function a stage, each usable on its own:
 `run(Plan(...))` does the whole line and writes the output folder, as `judge run` does.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
+
+# Not imported from typing, which costs as much as the rest of starting up; type checkers know the name.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from judge.assess import Settings, assess, tasks
@@ -71,9 +71,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'judge' has no attribute {name!r}")
+    import importlib
+
     return getattr(importlib.import_module(_PUBLIC[name]), name)
 
 

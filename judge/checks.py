@@ -90,7 +90,7 @@ def check_turn(sheet: Sheet, i: int, turn: RunTurn, first: dict[str, str]) -> No
         elif ranks and rank < ranks[-1]:
             sheet.warn("ranks_not_increasing", path, f"rank {rank} after rank {ranks[-1]}")
         ranks.append(rank)
-    if ranks and 1 not in ranks:
+    if ranks and 1 not in ranks and len(ranks) == len(turn.responses):
         sheet.warn("no_rank_one", _below(place.path, ".responses"), f"the best rank is {min(ranks)}")
 
 

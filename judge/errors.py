@@ -15,10 +15,11 @@ JudgeError                      anything a user may see; carries an exit code
     └── RejectedError           the provider will never accept this request
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
+# Not imported from typing: `judge --help` needs this module and should cost no more than it must.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from judge.records import FailureReason, Problem
 
 

@@ -25,8 +25,8 @@ SCHEMA = 1
 MANIFEST = "manifest.json"
 JOURNAL = "journal.sqlite"
 UNCALIBRATED = (
-    "UNCALIBRATED: these are grades by an LLM judge that nobody has compared with human assessors on these "
-    "responses; they rank runs as this judge sees them, not as people would."
+    "UNCALIBRATED: these grades come from an automatic judge that nobody has compared with human assessors on "
+    "these responses; they rank runs as this judge sees them, not as people would."
 )
 
 
@@ -147,7 +147,7 @@ def write_results(
         write_atomic(out / "qrels" / name, qrels_text(judgments, criterion).encode())
         write_atomic(out / "qrels" / f"{name}.json", _json(sidecar(criterion, judgments, failures)))
     write_atomic(out / "leaderboard.tsv", leaderboard_tsv(rows).encode())
-    write_atomic(out / "leaderboard.md", leaderboard_markdown(rows, UNCALIBRATED).encode())
+    write_atomic(out / "leaderboard.md", leaderboard_markdown(rows, UNCALIBRATED, criteria).encode())
 
 
 def write_manifest(

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 import msgspec
 
@@ -90,7 +90,7 @@ def _files(paths: Sequence[Path], problems: list[Problem]) -> list[Path]:
 
 def _hits(file: Path, wanted: frozenset[str], bad: _Bad) -> Iterator[_Hit]:
     try:
-        with io.BufferedReader(file.open("rb", buffering=0), _BUFFER) as stored:
+        with _buffered(file.open("rb", buffering=0)) as stored:
             lines = _unpacked(stored)
             start = lines.peek(_BUFFER)
             if start.startswith(_BOM):
@@ -106,13 +106,17 @@ def _hits(file: Path, wanted: frozenset[str], bad: _Bad) -> Iterator[_Hit]:
         bad(None, f"cannot be read to the end: {error}")
 
 
+def _buffered(stream: io.RawIOBase | gzip.GzipFile | bz2.BZ2File) -> io.BufferedReader:
+    return io.BufferedReader(cast(io.RawIOBase, stream), _BUFFER)
+
+
 def _unpacked(stored: io.BufferedReader) -> io.BufferedReader:
     """The content as a stream, whatever the file's name says."""
     magic = stored.peek(3)
     if magic.startswith(b"\x1f\x8b"):
-        return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stored)), _BUFFER)
+        return _buffered(gzip.GzipFile(fileobj=stored))
     if magic.startswith(b"BZh"):
-        return io.BufferedReader(cast(io.RawIOBase, bz2.BZ2File(cast(BinaryIO, stored))), _BUFFER)
+        return _buffered(bz2.BZ2File(stored))
     return stored
 
 
@@ -134,18 +138,19 @@ def _json_lines(lines: Iterable[bytes], wanted: frozenset[str], bad: _Bad) -> It
     decode = msgspec.json.Decoder(_Line).decode
     heads = frozenset(passage_id.encode(errors="replace") for passage_id in wanted)
     start = len(_HEAD)
+    backslash = ord("\\")
     for number, line in enumerate(lines, 1):
         if line[:start] == _HEAD:
             head = line[start : line.find(b'"', start)]
-            # With an escape in it, the head is not the id as it is written in a run.
-            if head not in heads and b"\\" not in head:
+            # With an escape in it the head is not yet the id. (An int is found ten times sooner than bytes.)
+            if head not in heads and backslash not in head:
                 continue
         elif line.isspace():
             continue
         try:
             found = decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            bad(number, str(error))
+            bad(number, f"cannot be read as a passage: {error}")
             continue
         if found.id is not None and found.contents is not None:
             passage_id, text = found.id, found.contents
@@ -178,7 +183,7 @@ def _trecweb(lines: Iterable[bytes], wanted: frozenset[str], bad: _Bad) -> Itera
                     try:
                         content = b"".join(text).removesuffix(b"\n").decode()
                     except UnicodeDecodeError as error:
-                        bad(opened, str(error))
+                        bad(opened, f"cannot be read as a passage: {error}")
                     else:
                         yield from ((opened, name, content) for name in names)
                 opened = 0

@@ -16,7 +16,8 @@ _SENTENCE = re.compile(r"(?:sentence[\s*_`#\[(]+)?([0-9]{1,9})[*_`\])]*\s*[:：]
 _BEFORE_NUMBER = " \t*_`#[("
 _MINUS = "\u2212"
 _WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0+")
-_BROKEN_OBJECT = re.compile(r"\{\s*\"|\"(?:grade|sentences)\"\s*:")
+_OBJECT = re.compile(r"\{\s*\"")
+_STRAY_KEY = re.compile(r"\"(?:grade|sentences)\"\s*:")
 _REFUSAL = re.compile(
     r"\W*(?:unfortunately,? )?(?:(?:i'm |i am )?(?:very |really |so )?sorry\b|i (?:must )?apologi[sz]e|as an ai\b"
     r"|i (?:can't|cannot|can not|won't|will not|must decline|decline)\b"
@@ -28,9 +29,8 @@ _SHOWN = 80
 
 def last_object(reply: str, key: str, *, cut: bool) -> dict[str, Any] | Unreadable | None:
     """The last JSON object of a reply that has `key`; None if the reply is not JSON at all."""
-    objects, outside = _objects(reply)
-    # A broken object may hold the real verdict, and a whole one inside it may only be quoted material.
-    if _BROKEN_OBJECT.search(outside):
+    objects = _objects(reply)
+    if objects is None:
         return Unreadable("unreadable", "the reply holds a JSON object that cannot be parsed")
     answers = [(found, end) for found, end in objects if key in found]
     if not answers:
@@ -45,23 +45,23 @@ def last_object(reply: str, key: str, *, cut: bool) -> dict[str, Any] | Unreadab
     return found
 
 
-def _objects(reply: str) -> tuple[list[tuple[dict[str, Any], int]], str]:
-    """Every whole outermost JSON object with the offset of its end, and the text outside them."""
+def _objects(reply: str) -> list[tuple[dict[str, Any], int]] | None:
+    """Every outermost JSON object with the offset of its end; None if something like one cannot be parsed.
+
+    A broken object may hold the real verdict, and a whole one inside it may only be quoted material.
+    """
     objects: list[tuple[dict[str, Any], int]] = []
     outside: list[str] = []
-    done = start = 0
-    while (start := reply.find("{", start)) >= 0:
+    end = 0
+    while begun := _OBJECT.search(reply, end):
+        outside.append(reply[end : begun.start()])
         try:
-            found, end = _DECODER.raw_decode(reply, start)
-        except RecursionError:
-            break
-        except ValueError:
-            start += 1
-            continue
+            found, end = _DECODER.raw_decode(reply, begun.start())
+        except (ValueError, RecursionError):
+            return None
         objects.append((found, end))
-        outside.append(reply[done:start])
-        done = start = end
-    return objects, " ".join([*outside, reply[done:]])
+    outside.append(reply[end:])
+    return None if _STRAY_KEY.search(" ".join(outside)) else objects
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def on_menu(said: object, menu: Sequence[str]) -> str | None:
     """The label that was said, whatever its case and the punctuation around it; None if it is not on the menu."""
     if isinstance(said, float) and said.is_integer():
         said = int(said)
-    if isinstance(said, int) and not isinstance(said, bool):
+    if isinstance(said, int):
         said = str(said)
     if not isinstance(said, str):
         return None

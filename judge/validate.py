@@ -23,7 +23,7 @@ from judge.ids import natural_key
 from judge.records import Exclusion, Problem, Run, RunTurn, Severity, TokenCount, Turn
 from judge.runs import rules_of
 from judge.runs.document import shown
-from judge.runs.fields import MAX_ID, printable_id
+from judge.runs.fields import MAX_ID, printable_id, usable_turn_id
 from judge.runs.shape import TurnPlace
 
 NEEDS_TOPICS = ("missing_turn", "ptkb_text_differs", "turn_number_too_high", "unknown_ptkb_id", "unknown_turn")
@@ -68,7 +68,7 @@ def validate_run(
         topic_turn = None
         if turns is not None:
             topic_turn = turns.get(turn.turn_id)
-            if topic_turn is None:
+            if topic_turn is None and usable_turn_id(turn.turn_id):
                 check_unknown(sheet, i, turn.turn_id, highest)
         for j, response in enumerate(turn.responses):
             if run.eval_response:
@@ -76,18 +76,21 @@ def validate_run(
             check_passages(sheet, i, j, response)
             check_ptkb(sheet, i, j, response, topic_turn)
             sheet.findings.close_lists()
-    for turn_id in sorted(set(turns or ()) - first.keys(), key=natural_key):
-        sheet.findings.turn_id = turn_id
-        sheet.findings.add("error", "missing_turn", sheet.rules.turns, "the topics have this turn, the run has not")
+    if turns is not None and sheet.rules.all_turns:
+        for turn_id in sorted(turns.keys() - first.keys(), key=natural_key):
+            sheet.findings.turn_id = turn_id
+            message = "the topics have this turn, the run has not"
+            sheet.findings.add("error", "missing_turn", sheet.rules.turns, message)
     return _result(sheet, NEEDS_TOPICS if turns is None else ())
 
 
 def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
     """What is wrong between runs: one id for two of them, or ids that differ only in case."""
     problems = []
-    for run in runs:
+    named = [run for run in runs if run.run_id]
+    for run in named:
         where = rules_of(run.format).run_id
-        others = [other for other in runs if other is not run]
+        others = [other for other in named if other is not run]
         same = [other.file for other in others if other.run_id == run.run_id]
         if same:
             message = f"the run id {shown(run.run_id)} is also that of {', '.join(same)}"

@@ -174,6 +174,7 @@ FAULTS = [
     (GOOD, "{{response}}", "{{response}} {{gold}}", "{{response}} {{gold}}", "prompt_placeholder", "unknown placeholder {{gold}}"),
     (GOOD, "{{response}}", "{{response}} {{}}", "{{response}} {{}}", "prompt_placeholder", "unknown placeholder {{}}"),
     (GOOD, "{{response}}", "{{response}} }}", "{{response}} }}", "prompt_placeholder", "without its partner"),
+    (GOOD, "{{response}}", "{{response}} {{answer", "{{response}} {{answer", "prompt_placeholder", "without its partner"),
     (GOOD, "Say how", "{{response}} Say how", "{{response}} Say how", "prompt_placeholder", "belongs under `# User`"),
     (GOOD, "{{levels}}\n", "", "", "prompt_placeholder", "without {{levels}}"),
     (GOOD, "{{answer}}\n", "", "", "prompt_placeholder", "without {{answer}}"),

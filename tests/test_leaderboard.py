@@ -230,6 +230,11 @@ def test_a_hostile_run_id_shows_as_itself_in_markdown(run_id: str, shown: str) -
     assert lines[-1].startswith(f"| {shown} | 2.500 |")
 
 
+def test_printable_text_tells_a_line_break_from_a_backslash_and_n() -> None:
+    assert printable("a\nb") == "a\\nb"
+    assert printable("a\\nb") == "a\\\\nb"
+
+
 @given(st.text())
 def test_a_hostile_run_id_breaks_no_line_of_the_tsv(run_id: str) -> None:
     text = leaderboard_tsv([row(run_id)])

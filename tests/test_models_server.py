@@ -168,7 +168,7 @@ def test_nobody_listening_is_transient() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(TransientError, match="ClientConnectorError"):
+    with pytest.raises(TransientError, match="ConnectionRefusedError"):
         complete(ServerModel("m", ModelOptions(base_url=f"http://127.0.0.1:{port}")), ask())
 
 
@@ -185,15 +185,15 @@ def test_text_that_is_no_unicode_fails_alone(mock: Mock) -> None:
 
 
 def test_many_calls_fly_at_once_over_kept_connections(mock: Mock) -> None:
-    mock.config(latency=0.3)
+    mock.config(latency=0.6)
 
     async def many(model: ServerModel) -> list[Completion]:
         return await asyncio.gather(*(model.complete(ask(text=str(number))) for number in range(150)))
 
     found = use(served(mock), many)
     assert len({completion.text for completion in found}) > 1
-    # More than aiohttp's own limit of 100.
-    assert mock.stats()["max_in_flight"] == 150
+    # aiohttp's own limit is 100.
+    assert mock.stats()["max_in_flight"] > 100
 
 
 def test_a_model_can_be_used_again_after_it_was_closed(mock: Mock) -> None:

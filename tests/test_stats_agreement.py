@@ -155,6 +155,13 @@ def test_an_unused_grade_changes_no_alpha() -> None:
     assert krippendorff_alpha(counts, range(7), "ordinal") == pytest.approx(0.815388, abs=5e-7)
 
 
+def test_interval_alpha_measures_distance_in_scale_values() -> None:
+    # Units (0, 1), (3, 3), (1, 1): D_o = 2 * 1 / 6; of the 30 ordered pairs of 0 1 1 1 3 3, 6 are 1 apart, 4 are 3
+    # and 12 are 2, so D_e = (6 * 1 + 4 * 9 + 12 * 4) / 30.
+    counts = unit_counts(confusion([(0, 1), (3, 3), (1, 1)], (0, 1, 3)))
+    assert krippendorff_alpha(counts, (0, 1, 3), "interval") == pytest.approx(1 - (2 / 6) / (90 / 30))
+
+
 def topics_of_a_noisy_judge(T: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     tables = np.zeros((T, 4, 4), dtype=np.int64)
@@ -185,6 +192,13 @@ def test_kappa_interval_covers_the_truth_in_about_95_of_100_worlds() -> None:
     found = [kappa_interval(topics_of_a_noisy_judge(12, seed), W, rng, replicates=500) for seed in range(1, 301)]
     covered = sum(one.low <= truth <= one.high for one in found)
     assert 0.90 * 300 <= covered <= 0.98 * 300
+
+
+def test_topics_without_pairs_change_nothing() -> None:
+    tables, W = topics_of_a_noisy_judge(8, seed=4), agreement_weights(GRADES, "linear")
+    found = kappa_interval(tables, W, np.random.default_rng(7))
+    with_empty = np.concatenate([tables, np.zeros((3, 4, 4), dtype=np.int64)])
+    assert kappa_interval(with_empty, W, np.random.default_rng(7)) == found
 
 
 def test_kappa_interval_is_reproducible_from_its_generator() -> None:

@@ -10,7 +10,9 @@ from judge.records import Estimate
 from judge.stats.means import mean_interval, t_quantile
 
 ITEMS = st.lists(
-    st.tuples(st.integers(0, 4), st.sampled_from(["9-1", "9-2", "10-1", "11-1", "12-1"])), min_size=1, max_size=60
+    st.tuples(st.integers(0, 4) | st.floats(0, 4), st.sampled_from(["9-1", "9-2", "10-1", "11-1", "12-1"])),
+    min_size=1,
+    max_size=60,
 )
 
 
@@ -87,7 +89,7 @@ def test_standard_error_equals_that_of_a_topic_bootstrap() -> None:
 
 @given(ITEMS, st.randoms(use_true_random=False))
 def test_interval_holds_the_mean_and_does_not_depend_on_order(
-    items: list[tuple[int, str]], shuffle: random.Random
+    items: list[tuple[float, str]], shuffle: random.Random
 ) -> None:
     values, topics = [x for x, _ in items], [topic for _, topic in items]
     found = mean_interval(values, topics, bounds=(0, 4))

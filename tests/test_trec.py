@@ -115,6 +115,12 @@ def test_qrels_are_read_with_spaces_tabs_crlf_bom_and_blank_lines() -> None:
     )
 
 
+def test_only_line_feeds_end_lines_and_only_spaces_and_tabs_part_columns() -> None:
+    assert parse_qrels("9-1_3 0 a\u2028b\u00a0c\x1cd\x85 2\n", "x.qrel") == (
+        QrelRow("9-1_3", "a\u2028b\u00a0c\x1cd\x85", 2),
+    )
+
+
 def test_every_faulty_line_is_named_with_its_number() -> None:
     text = "9-1_3 0 R00000 2\n9-1_3 0 R00001\n\n9-1_3 0 R00002 2.0\n9-1_3 0 R00000 1\n9-1_3 0 R00003 7\nx\n"
     with pytest.raises(InputError, match=r"x\.qrel: not usable as qrels: 5 faulty lines") as caught:

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -112,6 +113,23 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     # "-0000" parses to a date without a zone; HTTP dates are always GMT.
     date = date if date.tzinfo else date.replace(tzinfo=UTC)
     return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+def connection_error(error: Exception, timeout: float) -> JudgeError:
+    """The error of our tree where no answer came; told by the first cause, since the SDKs' wrappers mislead.
+
+    httpx-aiohttp, for one, calls a connection that the server cut a timeout.
+    """
+    causes: list[BaseException] = [error]
+    while causes[-1].__cause__ is not None:
+        causes.append(causes[-1].__cause__)
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return TransientError(f"no answer within {timeout:g} s")
+    first = causes[-1]
+    said = f"{type(first).__name__}: {shorten(str(first))}"
+    if isinstance(first, ssl.SSLError):
+        return OperationalError(f"no secure connection to the server: {said}")
+    return TransientError(said)
 
 
 def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool) -> JudgeError:

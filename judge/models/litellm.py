@@ -4,12 +4,21 @@ import logging
 import os
 import re
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from judge.errors import ContentFilterError, ContextLengthError, JudgeError, RejectedError, TransientError, UsageError
+from judge.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    JudgeError,
+    OperationalError,
+    RejectedError,
+    TransientError,
+    UsageError,
+)
 from judge.models import ModelOptions, Price
 from judge.models.chat import chat_messages, read_address, refuse_threads, response_format
 from judge.models.http_errors import Refusal, error_for, read_refusal
@@ -17,7 +26,9 @@ from judge.records import AnswerForm, Completion, Criterion, Request
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
 """Providers that also work with sign-in files, roles, tokens or defaults that litellm's check does not see."""
-_PREFIX = re.compile(r"^(?:litellm\.)?(?:\w+: )*(?:\w+(?:Exception|Error) - )?")
+_UNPREPARED = re.compile(r"missing credentials|default credentials|no module named", re.IGNORECASE)
+"""What litellm says, as status 500, before it sends anything."""
+_PREFIX = re.compile(r"^(?:(?:litellm\.)?(?:Timeout )?[\w-]*(?:Error|Exception|Timeout)(?:: | - ))+")
 
 
 class LitellmModel:
@@ -139,6 +150,8 @@ class LitellmModel:
             return ContextLengthError(f"status {status}: {refusal.message}")
         if isinstance(error, litellm.ContentPolicyViolationError):
             return ContentFilterError(f"status {status}: {refusal.message}")
+        if status == 500 and _UNPREPARED.search(refusal.message):
+            return OperationalError(refusal.message)
         if isinstance(error, litellm.APIError) and status == 200:
             return TransientError(f"status 200, but not JSON: {refusal.message}")
         headers = getattr(error, "litellm_response_headers", None) or {}
@@ -169,6 +182,9 @@ def _completion(answer: Any, latency: float) -> Completion:
 def load_litellm() -> Any:
     """The package, imported late because it takes seconds, told to fetch nothing and to be quiet."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    # About litellm's own classes; nobody who reads them can do anything about them.
+    warnings.filterwarnings("ignore", "Item.* on TypedDict class", UserWarning)
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     import litellm
 
     litellm.suppress_debug_info = True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from judge.errors import TransientError, UsageError
+from judge.errors import UsageError
 from judge.models import ModelOptions, Price
 from judge.models.chat import (
     chat_messages,
@@ -21,7 +21,7 @@ from judge.models.chat import (
     refuse_threads,
     response_format,
 )
-from judge.models.http_errors import error_for, read_refusal, shorten
+from judge.models.http_errors import connection_error, error_for, read_refusal
 from judge.records import AnswerForm, Completion, Criterion, Request
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ class OpenAIModel:
             UsageError: One of them.
         """
         refuse_threads(self._options.threads, self.name)
-        if read_key(KEY) is None:
-            raise UsageError(f"{self.name} needs a key: set the environment variable {KEY}")
+        self._key()
         if self._base_url is not None and read_address(self._base_url).user is not None:
             raise UsageError("--base-url must hold no user name: the SDK sends the key of OPENAI_API_KEY")
         if self._reasons and self._options.temperature != 0:
@@ -97,11 +96,8 @@ class OpenAIModel:
             response = error.response
             refusal = read_refusal(response.status_code, response.content)
             raise error_for(refusal, response.headers, structured=structured) from error
-        except openai.APITimeoutError as error:
-            raise TransientError(f"no answer within {self._options.timeout:g} s") from error
         except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            raise TransientError(f"{type(cause).__name__}: {shorten(str(cause))}") from error
+            raise connection_error(error, self._options.timeout) from error
         latency = time.perf_counter() - started
         completion = read_completion(answer.content, answer.headers, structured=structured, latency=latency)
         return msgspec.structs.replace(completion, cost=self._cost(completion))
@@ -112,12 +108,18 @@ class OpenAIModel:
             await self._client.close()
             self._client = None
 
+    def _key(self) -> str:
+        key = read_key(KEY)
+        if key is None:
+            raise UsageError(f"{self.name} needs a key: set the environment variable {KEY}")
+        return key
+
     def _open(self) -> "openai.AsyncOpenAI":
         """Open the client, inside the loop that will use it."""
         import openai
 
         self._client = openai.AsyncOpenAI(
-            api_key=read_key(KEY),
+            api_key=self._key(),
             base_url=None if self._base_url is None else read_address(self._base_url).url,
             timeout=self._options.timeout,
             max_retries=0,

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from judge.errors import OperationalError, RejectedError, TransientError, UsageError
+from judge.errors import RejectedError, UsageError
 from judge.models import ModelOptions, Price
 from judge.models.chat import (
     Address,
@@ -20,7 +20,7 @@ from judge.models.chat import (
     refuse_threads,
     response_format,
 )
-from judge.models.http_errors import error_for, read_refusal, shorten
+from judge.models.http_errors import connection_error, error_for, read_refusal
 from judge.records import AnswerForm, Completion, Criterion, Request
 
 if TYPE_CHECKING:
@@ -95,12 +95,8 @@ class ServerModel:
         try:
             async with session.post(self._endpoint, data=body, proxy=self._proxy, allow_redirects=False) as answer:
                 reply = await answer.read()
-        except TimeoutError as error:
-            raise TransientError(f"no answer within {self._options.timeout:g} s") from error
-        except aiohttp.ClientSSLError as error:
-            raise OperationalError(f"no secure connection to the server: {shorten(str(error))}") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise TransientError(f"{type(error).__name__}: {shorten(str(error))}") from error
+        except (aiohttp.ClientError, OSError) as error:  # OSError: a timeout is one
+            raise connection_error(error, self._options.timeout) from error
         latency = time.perf_counter() - started
         if answer.status != 200:
             raise error_for(read_refusal(answer.status, reply), answer.headers, structured=structured)

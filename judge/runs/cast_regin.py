@@ -14,7 +14,7 @@ from judge.runs.fields import Findings, printable_id, storable
 from judge.runs.shape import ReadRun, ResponsePlace, Rules, TurnPlace
 
 FORMAT = "cast_regin"
-RULES = Rules(run_id="line 1")
+RULES = Rules(run_id="line 1", all_turns=False)
 _POOL = re.compile(rb"\s*\S+\s+Q0\s+[RQ][0-9]+\s+\S+\s+\S+\s+\S+[ \t\r]*(\n|$)")
 _BANK = re.compile(rb'\s*\{\s*"[RQ][0-9]+"\s*:\s*"')
 _COLUMNS = "turn_id Q0 response_id rank score tag"
@@ -128,12 +128,16 @@ def _bank(pool: Path, wanted: set[str]) -> dict[str, str] | None:
 
 
 def _beside(path: Path, is_kind: Callable[[bytes], bool]) -> list[Path]:
-    found = []
-    for other in sorted(path.parent.iterdir(), key=lambda one: natural_key(one.name)):
-        try:
-            if other != path and other.is_file() and is_kind(read_head(other)):
-                found.append(other)
-        except OSError:
-            # Whatever cannot be read is reported where the folder is listed.
-            continue
-    return found
+    """The files of a kind in the same folder; whatever cannot be read is reported where the folder is listed."""
+    try:
+        others = sorted(path.parent.iterdir(), key=lambda other: natural_key(other.name))
+    except OSError:
+        return []
+    return [other for other in others if other != path and _is(other, is_kind)]
+
+
+def _is(path: Path, is_kind: Callable[[bytes], bool]) -> bool:
+    try:
+        return path.is_file() and is_kind(read_head(path))
+    except OSError:
+        return False

@@ -153,6 +153,11 @@ def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Pro
         if error.msg.startswith("Unterminated string") or not rest.strip():
             end = "the line" if line is not None else "the file"
             return problem("truncated_json", f"{at}: {end} ends in the middle of the JSON; it was cut short")
+        if error.msg == "Extra data":
+            message = (
+                "more after the end of the JSON; of runs only iKAT 2025's are JSON Lines, with metadata and references"
+            )
+            return problem("not_json", f"{at}: {message}")
         return problem("not_json", f"{at}: not JSON: {error.msg}, found {shown(rest[:20])}")
     except RecursionError:
         return problem("not_json", "not a run: the JSON is nested too deeply")

@@ -59,7 +59,7 @@ def read(document: Document) -> ReadRun:
         return ReadRun(None, tuple(findings.problems))
     run = Run(
         run_id=metadata["run_id"],
-        run_type=metadata["run_type"],
+        run_type=metadata["run_type"] or None,
         team=metadata["team_id"] or None,
         format=FORMAT,
         file=document.file,

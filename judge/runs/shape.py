@@ -55,6 +55,8 @@ class Rules(msgspec.Struct, frozen=True):
     """JSON path of the run's name."""
     turns: str = ""
     """JSON path of the list of turns."""
+    all_turns: bool = True
+    """Whether a run must have every turn of the topics."""
     run_type: str | None = None
     run_types: tuple[str, ...] = ()
     scoreless: tuple[str, ...] = ()
@@ -134,7 +136,7 @@ def read_json_run(document: Document, format: str, known: Collection[str], read:
     findings.turn_id = None
     run = Run(
         run_id=top.label("run_name"),
-        run_type=top.label("run_type", optional=True),
+        run_type=top.label("run_type", optional=True) or None,
         team=None,
         format=format,
         file=document.file,

@@ -48,7 +48,7 @@ def mean_interval(
         return Estimate(mean, None, None, n, t, "no variation between topics")
     low, high = mean - t_quantile(level, t - 1) * se, mean + t_quantile(level, t - 1) * se
     if bounds is not None:
-        low, high = max(low, bounds[0]), min(high, bounds[1])
+        low, high = max(low, float(bounds[0])), min(high, float(bounds[1]))
     return Estimate(mean, low, high, n, t)
 
 

@@ -1,0 +1,480 @@
+"""Every code of the table, each from a file that has just that fault, and what is left to judge."""
+
+import gzip
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from judge.errors import InputError
+from judge.ids import natural_key
+from judge.records import Problem, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
+from judge.runs import find_runs, read_run
+from judge.topics import read_topics
+from judge.validate import CODES, NEEDS_TOPICS, validate_run, validate_together
+
+LIMIT = 5
+PTKB = (PtkbStatement("1", "I am vegan."), PtkbStatement("2", "I like tea."))
+TOPICS = {
+    turn_id: Turn(turn_id, "9-1", "What?", None, (), PTKB) for turn_id in ("9-1_1", "9-1_2")
+}  # fmt: skip
+IDS = [f"clueweb22-en0000-00-0000{k}:{k}" for k in range(10)]
+DROP = object()
+
+
+def count_words(text):
+    words = len(text.split())
+    return TokenCount(words, words, words, len(text) if words > LIMIT else None)
+
+
+def changed(value, changes):
+    """`value` with members replaced, added or (DROP) left out."""
+    return {key: item for key, item in {**value, **changes}.items() if item is not DROP}
+
+
+def passage(k, **changes):
+    return changed({"id": IDS[k], "score": 1.0 - k / 10, "used": True}, changes)
+
+
+def response(**changes):
+    base = {"rank": 1, "text": "Some text.", "ptkb_provenance": [1], "passage_provenance": [passage(0), passage(1)]}
+    return changed(base, changes)
+
+
+def turn(turn_id="9-1_1", responses=None, **changes):
+    return changed({"turn_id": turn_id, "responses": [response()] if responses is None else responses}, changes)
+
+
+def run24(*turns, **changes):
+    base = {"run_name": "r", "run_type": "automatic", "eval_response": True, "turns": list(turns) or [turn()]}
+    return changed(base, changes)
+
+
+def one24(**changes):
+    """A 2024 run of one response."""
+    return run24(turn(responses=[response(**changes)]))
+
+
+def passages24(*passages):
+    return one24(passage_provenance=list(passages))
+
+
+def ptkb23(**changes):
+    entry = changed({"id": "1", "text": "I am vegan.", "score": 0.9}, changes)
+    return changed(run24(turn(responses=[response(ptkb_provenance=[entry])])), {"eval_response": DROP})
+
+
+def two_ptkb23(**changes):
+    document = ptkb23()
+    second = changed({"id": "2", "text": "I like tea.", "score": 0.5}, changes)
+    document["turns"][0]["responses"][0]["ptkb_provenance"].append(second)
+    return document
+
+
+def line25(turn_id="9-1_1", response_changes=None, metadata=None, **changes):
+    base = {
+        "metadata": {"team_id": "t", "run_id": "r", "run_type": "automatic", **(metadata or {})},
+        "turn_id": turn_id,
+        "responses": [
+            changed(
+                {"rank": 1, "text": "Some text.", "citations": {IDS[0]: 0.9}, "ptkb_provenance": ["I am vegan."]},
+                response_changes or {},
+            )
+        ],
+        "references": {IDS[0]: 0.9, IDS[1]: 0.8},
+    }
+    return changed(base, changes)
+
+
+def cited(citations):
+    return [line25(response_changes={"citations": citations})]
+
+
+def referenced(references):
+    return [line25(references=references)]
+
+
+R0 = "$.turns[0].responses[0]"
+PP = f"{R0}.passage_provenance"
+PTKB_PATH = f"{R0}.ptkb_provenance"
+OTHER_TEAM = [line25(), line25("9-1_2", metadata={"team_id": "u"})]
+NO_TEAM = [line25() | {"metadata": {"run_id": "r", "run_type": "manual"}}]
+NUMBER_IN_PTKB = [line25(response_changes={"ptkb_provenance": [3]})]
+NUL_IN_PASSAGE = passages24(passage(0, used=False), passage(1, text="\0"))
+TWO_COLONS = referenced({IDS[0]: 1.0, f"{IDS[1]}:9": 0.5})
+MANY = [passage(0, id=f"{IDS[0]}{k}", score=-k) for k in range(1001)]
+TWO = [response(), response(rank=2)]
+DOCUMENTS = [
+    # code, turn_id, path, document (a list is JSON Lines)
+    ("unknown_format", None, "$", {"a": 1}),
+    ("coerced_value", "9-1_1", f"{R0}.rank", one24(rank="1")),
+    ("coerced_value", "9-1_1", f"{R0}.rank", one24(rank=1.0)),
+    ("coerced_value", "9-1_1", f"{PTKB_PATH}[0]", one24(ptkb_provenance=["1"])),
+    ("coerced_value", "9-1_1", f"{PP}[0].score", passages24(passage(0, score="1.5"), passage(1))),
+    ("inconsistent_metadata", "9-1_2", "line 2: $.metadata.team_id", OTHER_TEAM),
+    ("missing_field", None, "$.run_name", run24(run_name=DROP)),
+    ("missing_field", None, "$.turns", run24(turns=DROP)),
+    ("missing_field", None, "$.turns[0].turn_id", run24(turn(turn_id=DROP))),
+    ("missing_field", "9-1_1", "$.turns[0].responses", run24(changed(turn(), {"responses": DROP}))),
+    ("missing_field", "9-1_1", f"{R0}.rank", one24(rank=DROP)),
+    ("missing_field", "9-1_1", f"{R0}.text", one24(text=DROP)),
+    ("missing_field", "9-1_1", f"{PP}[1].id", passages24(passage(0), passage(1, id=DROP))),
+    ("missing_field", "9-1_1", f"{PTKB_PATH}[0].text", ptkb23(text=DROP)),
+    ("missing_field", "9-1_1", "line 1: $.metadata.team_id", NO_TEAM),
+    ("several_runs", "9-1_2", "line 2: $.metadata.run_id", [line25(), line25("9-1_2", metadata={"run_id": "s"})]),
+    ("unknown_field", None, "$.name", run24(name="x")),
+    ("unknown_field", "9-1_1", "$.turns[0].id", run24(turn(id="x"))),
+    ("unknown_field", "9-1_1", f'{PP}[1]["a b"]', passages24(passage(0), passage(1, **{"a b": 1}))),
+    ("unknown_field", None, "$.eval_response", {**ptkb23(), "eval_response": True}),
+    ("unusable_text", "9-1_1", f"{R0}.text", one24(text="a\0b")),
+    ("unusable_text", "9-1_1", f"{R0}.text", one24(text="a\ud800b")),
+    ("unusable_text", "9-1_1", f"{PP}[1].text", NUL_IN_PASSAGE),
+    ("unusable_text", None, "$.run_name", run24(run_name="a\udfff")),
+    ("wrong_type", None, "$.turns", run24(turns={})),
+    ("wrong_type", None, "$.eval_response", run24(eval_response="no")),
+    ("wrong_type", None, "$.turns[0]", run24(5)),
+    ("wrong_type", "9-1_1", R0, run24(turn(responses=["x"]))),
+    ("wrong_type", "9-1_1", f"{R0}.rank", one24(rank=True)),
+    ("wrong_type", "9-1_1", f"{R0}.text", one24(text=None)),
+    ("wrong_type", "9-1_1", PP, one24(passage_provenance={})),
+    ("wrong_type", "9-1_1", f"{PP}[0]", passages24("clueweb")),
+    ("wrong_type", "9-1_1", f"{PP}[0].used", passages24(passage(0, used="yes"))),
+    ("wrong_type", "9-1_1", f"{PTKB_PATH}[1]", one24(ptkb_provenance=[1, {"id": 1}])),
+    ("wrong_type", "9-1_1", "line 1: $.responses[0].citations", cited([IDS[0]])),
+    ("wrong_type", "9-1_1", f'line 1: $.references["{IDS[1]}"]', referenced({IDS[0]: 1.0, IDS[1]: "x"})),
+    ("wrong_type", "9-1_1", "line 1: $.responses[0].ptkb_provenance[0]", NUMBER_IN_PTKB),
+    ("wrong_type", None, "line 2: $", [line25(), 7, line25("9-1_2")]),
+    ("empty_run_id", None, "$.run_name", run24(run_name=" ")),
+    ("empty_run_type", None, "$.run_type", run24(run_type=DROP)),
+    ("no_turns", None, "$.turns", {**run24(), "turns": []}),
+    ("unknown_run_type", None, "$.run_type", run24(run_type="auto")),
+    ("unknown_run_type", None, "line 1: $.metadata.run_type", [line25(metadata={"run_type": "only_response"})]),
+    ("unusable_run_id", None, "$.run_name", run24(run_name="a\nb")),
+    ("unusable_run_id", None, "$.run_name", run24(run_name="9" * 201)),
+    ("duplicate_turn", "9-1_1", "$.turns[1].turn_id", run24(turn(), turn())),
+    ("malformed_turn_id", "9-1-1", "$.turns[0].turn_id", run24(turn("9-1-1"))),
+    ("malformed_turn_id", "9-1_1 ", "$.turns[0].turn_id", run24(turn("9-1_1 "))),
+    ("missing_turn", "9-1_2", "$.turns", run24(turn())),
+    ("no_response", "9-1_1", "$.turns[0].responses", run24(turn(responses=[]))),
+    ("turn_number_too_high", "9-1_3", "$.turns[0].turn_id", run24(turn("9-1_3"))),
+    ("unknown_turn", "8-1_1", "$.turns[0].turn_id", run24(turn("8-1_1"))),
+    ("unknown_turn", "9-1_0", "$.turns[0].turn_id", run24(turn("9-1_0"))),
+    ("bad_rank", "9-1_1", f"{R0}.rank", one24(rank=0)),
+    ("bad_rank", "9-1_1", f"{R0}.rank", one24(rank=-1)),
+    ("bad_rank", "9-1_1", f"{R0}.rank", one24(rank=10**30)),
+    ("duplicate_rank", "9-1_1", "$.turns[0].responses[1].rank", run24(turn(responses=[response(), response()]))),
+    ("no_rank_one", "9-1_1", "$.turns[0].responses", one24(rank=2)),
+    ("ranks_not_increasing", "9-1_1", "$.turns[0].responses[1].rank", run24(turn(responses=TWO[::-1]))),
+    ("empty_text", "9-1_1", f"{R0}.text", one24(text="")),
+    ("empty_text", "9-1_1", f"{R0}.text", one24(text=" \n\u3000")),
+    ("over_token_limit", "9-1_1", f"{R0}.text", one24(text="one two three four five six")),
+    ("text_too_long", "9-1_1", f"{R0}.text", one24(text="x" * 1_000_001)),
+    ("citation_not_in_references", "9-1_1", f'line 1: $.responses[0].citations["{IDS[5]}"]', cited({IDS[5]: 0.1})),
+    ("duplicate_passage", "9-1_1", f"{PP}[1].id", passages24(passage(0), passage(1, id=IDS[0]))),
+    ("equal_scores", "9-1_1", f"{PP}[1].score", passages24(passage(0), passage(1, score=1))),
+    ("malformed_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id="clueweb22-:"))),
+    ("malformed_passage_id", "9-1_1", f'line 1: $.references["{IDS[1]}:9"]', TWO_COLONS),
+    ("missing_score", "9-1_1", f"{PP}[0].score", passages24(passage(0, score=DROP), passage(1))),
+    ("no_provenance", "9-1_1", PP, passages24()),
+    ("no_provenance", "9-1_1", PP, one24(passage_provenance=DROP)),
+    ("no_provenance", "9-1_1", "line 1: $.references", [line25(references={}, response_changes={"citations": {}})]),
+    ("no_used_passage", "9-1_1", PP, passages24(passage(0, used=False))),
+    ("no_used_passage", "9-1_1", PP, passages24(passage(0, used=DROP))),
+    ("no_used_passage", "9-1_1", "line 1: $.responses[0].citations", cited({})),
+    ("score_not_finite", "9-1_1", f"{PP}[0].score", passages24(passage(0, score=float("nan")))),
+    ("scores_not_decreasing", "9-1_1", f"{PP}[1].score", passages24(passage(2), passage(1))),
+    ("scores_not_decreasing", "9-1_1", f'line 1: $.references["{IDS[1]}"]', referenced({IDS[0]: 0.1, IDS[1]: 0.2})),
+    ("too_many_passages", "9-1_1", PP, passages24(*MANY)),
+    ("unusable_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id=""))),
+    ("unusable_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id="clueweb22-\ud800"))),
+    ("unusable_passage_id", "9-1_1", 'line 1: $.references[""]', referenced({IDS[0]: 1.0, "": 0.5})),
+    ("duplicate_ptkb", "9-1_1", f"{PTKB_PATH}[1]", one24(ptkb_provenance=[1, 1])),
+    ("invalid_ptkb_id", "9-1_1", f"{PTKB_PATH}[0]", one24(ptkb_provenance=[0])),
+    ("invalid_ptkb_id", "9-1_1", f"{PTKB_PATH}[0].id", ptkb23(id="")),
+    ("no_ptkb", "9-1_1", PTKB_PATH, one24(ptkb_provenance=[])),
+    ("no_ptkb", "9-1_1", PTKB_PATH, one24(ptkb_provenance=DROP)),
+    ("ptkb_scores_not_decreasing", "9-1_1", f"{PTKB_PATH}[1].score", two_ptkb23(score=0.9)),
+    ("ptkb_text_differs", "9-1_1", f"{PTKB_PATH}[1].text", two_ptkb23(text="I like tea")),
+    ("unknown_ptkb_id", "9-1_1", f"{PTKB_PATH}[0]", one24(ptkb_provenance=[3])),
+    ("unknown_ptkb_id", "9-1_1", f"{PTKB_PATH}[1].id", two_ptkb23(id="7")),
+]  # fmt: skip
+GOOD = json.dumps(run24()).encode()
+TWO_LINES = b"\n".join(json.dumps(line25(turn_id)).encode() for turn_id in ("9-1_1", "9-1_2"))
+CONTENTS = [
+    # code, path, what the message says, content
+    ("byte_order_mark", "", "byte order mark", b"\xef\xbb\xbf" + GOOD),
+    ("damaged_gzip", "", "gzip", gzip.compress(GOOD)[:-9]),
+    ("damaged_gzip", "", "gzip", b"\x1f\x8bnot gzip"),
+    ("empty_file", "", "empty", b""),
+    ("empty_file", "", "empty", b" \n"),
+    ("not_json", "", "line 2, column 3", b'{"a":\n  x}'),
+    ("not_json", "", "JSON Lines", GOOD + b"\n" + GOOD),
+    ("not_json", "", "nested", b"[" * 100_000),
+    ("not_json", "", "digits", b"[" + b"1" * 5000 + b"]"),
+    ("not_json", "line 2", "column 16", TWO_LINES.replace(b"\n", b'\n{"metadata": 1 2}\n')),
+    ("python_literal", "", "line 1, column 8: Python's `True`; JSON writes `true`", b'{"a": [True]}'),
+    ("python_literal", "", "`None`", GOOD.replace(b"true", b"None", 1)),
+    ("truncated_json", "", f"column {len(GOOD) - 1}", GOOD[:-2]),
+    ("truncated_json", "", "cut short", GOOD[:30]),
+    ("truncated_json", "line 2", "the line ends", TWO_LINES[:-2]),
+    ("wrong_encoding", "", "byte 4 (0xe9)", b'["\x20\xe9"]'),
+    ("wrong_encoding", "", "UTF-16", json.dumps(run24()).encode("utf-16")),
+    ("wrong_encoding", "", "UTF-16", json.dumps(run24()).encode("utf-16-le")),
+    ("wrong_encoding", "line 2", "not UTF-8", TWO_LINES.replace(b"9-1_2", b"9-1_\xff")),
+]  # fmt: skip
+BANK = b'{"R0": "Text.", "R1": "More."}'
+POOLS = [
+    # code, path, files; the first is read
+    ("duplicate_response_id", "line 2", {"p.pool": b"1_1-1 Q0 R0 1 0 t\n1_1-1 Q0 R0 1 0 t\n", "b.json": BANK}),
+    ("malformed_line", "line 2", {"p.pool": b"1_1-1 Q0 R0 1 0 t\n1_1-1 Q0 R1\n", "b.json": BANK}),
+    ("malformed_line", "line 2", {"p.pool": b"1_1-1 Q0 R0 1 0 t\n1\0_1-1 Q0 R1 1 0 t\n", "b.json": BANK}),
+    ("missing_bank", "", {"p.pool": b"1_1-1 Q0 R0 1 0 t\n", "b.json": b'{"R9": "Other."}'}),
+    ("missing_pool", "", {"b.json": BANK}),
+    ("missing_pool", "", {"b.json": BANK, "1.pool": b"1_1-1 Q0 R0 1 0 t\n", "2.pool": b"1_1-1 Q0 R0 1 0 t\n"}),
+    ("not_in_bank", "line 1", {"p.pool": b"1_1-1 Q0 R7 1 0 t\n1_1-1 Q0 R0 1 0 t\n", "b.json": BANK}),
+    ("several_runs", "line 2", {"p.pool": b"1_1-1 Q0 R0 1 0 t\n1_1-1 Q0 R1 1 0 u\n", "b.json": BANK}),
+    ("empty_text", "line 1", {"p.pool": b"1_1-1 Q0 R0 1 0 t\n", "b.json": b'{"R0": " "}'}),
+    ("malformed_turn_id", "line 1", {"p.pool": b"1 Q0 R0 1 0 t\n", "b.json": BANK}),
+]  # fmt: skip
+FOLDER = {
+    "hidden_file": ".run.json",
+    "not_a_run_file": "README",
+    "subfolder": "sub",
+    "unreadable_file": "gone.json",
+}
+ORPHAN = {"number": "1-1", "participant": "User", "utterance": "a", "parent": "1-9"}
+STRANGE_LINK = {"turn_id": 1, "user_utterance": "b", "relevant_ptkbs": ["c"]}
+TOPICS_FILES = {
+    "broken_parent": [{"number": 1, "turn": [ORPHAN]}],
+    "duplicate_topic": [{"number": "1-1", "ptkb": {}, "turns": []}] * 2,
+    "unknown_statement": [{"number": "1-1", "ptkb": ["a"], "responses": [STRANGE_LINK]}],
+}
+TOGETHER = ("duplicate_run_id", "similar_run_ids")
+
+
+def dump(document):
+    if isinstance(document, list):
+        return "\n".join(json.dumps(line) for line in document).encode()
+    return json.dumps(document).encode()
+
+
+def check(path, turns=TOPICS):
+    """Read and validate, and hold every problem against the table of codes."""
+    read = read_run(path)
+    if read.run is None:
+        assert any(problem.severity == "error" for problem in read.problems)
+        problems, validated = read.problems, None
+    else:
+        validated = validate_run(
+            read.run, turns, count_words, limit=LIMIT, rule="bare", found=read.problems, places=read.places
+        )
+        problems = validated.problems
+    for problem in problems:
+        assert problem.severity == CODES[problem.code][0]
+        assert problem.file == str(path)
+    return problems, validated
+
+
+def written(folder, content, name="run.json"):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def names(problems):
+    return [(problem.code, problem.turn_id, problem.path) for problem in problems]
+
+
+@pytest.mark.parametrize(("code", "turn_id", "path", "document"), DOCUMENTS)
+def test_each_fault_of_a_document_is_found_at_its_place(tmp_path, code, turn_id, path, document):
+    problems, _ = check(written(tmp_path, dump(document)))
+    assert (code, turn_id, path) in names(problems)
+    # What the reader complains of is not found again by validation.
+    assert sum(problem.path == path for problem in problems if problem.code != "missing_turn") == (
+        code != "missing_turn"
+    )
+    if code not in ("missing_turn", "duplicate_turn", "malformed_turn_id"):
+        others = {problem.code for problem in problems} - {code, "missing_turn"}
+        allowed = {"unknown_turn", "duplicate_passage", "unknown_field", "empty_run_id", "no_turns", "no_used_passage"}
+        assert others <= allowed
+
+
+@pytest.mark.parametrize(("code", "path", "says", "content"), CONTENTS)
+def test_each_fault_of_the_bytes_is_found_and_named(tmp_path, code, path, says, content):
+    problems, _ = check(written(tmp_path, content))
+    found = [problem for problem in problems if problem.code == code]
+    assert [problem.path for problem in found] == [path]
+    assert says in found[0].message
+
+
+@pytest.mark.parametrize(("code", "path", "files"), POOLS)
+def test_each_fault_of_a_pool_is_found_at_its_line(tmp_path, code, path, files):
+    paths = [written(tmp_path, content, name) for name, content in files.items()]
+    problems, _ = check(paths[0], None)
+    assert [(problem.code, problem.path) for problem in problems] == [(code, path)]
+
+
+def test_a_folder_says_what_it_does_not_read(tmp_path):
+    written(tmp_path, GOOD)
+    written(tmp_path, GOOD, FOLDER["hidden_file"])
+    written(tmp_path, b"Our runs.", FOLDER["not_a_run_file"])
+    (tmp_path / FOLDER["subfolder"]).mkdir()
+    (tmp_path / FOLDER["unreadable_file"]).symlink_to("nowhere")
+    paths, problems = find_runs(tmp_path)
+    assert [path.name for path in paths] == ["run.json"]
+    assert {problem.code: Path(problem.file).name for problem in problems} == FOLDER
+    assert all(problem.severity == CODES[problem.code][0] for problem in problems)
+
+
+def test_runs_are_compared_by_their_ids():
+    run = Run("a", None, None, "ikat2024", "1.json", "", True, ())
+    named = [("a", "2.json"), ("A", "3.json"), ("", "4.json"), ("", "5.json")]
+    others = [msgspec.structs.replace(run, run_id=run_id, file=file) for run_id, file in named]
+    problems = validate_together([run, *others])
+    assert [(problem.code, problem.file) for problem in problems] == [
+        ("duplicate_run_id", "1.json"), ("similar_run_ids", "1.json"),
+        ("duplicate_run_id", "2.json"), ("similar_run_ids", "2.json"),
+        ("similar_run_ids", "3.json"),
+    ]  # fmt: skip
+    assert {problem.code for problem in problems} == set(TOGETHER)
+    assert all(problem.severity == CODES[problem.code][0] for problem in problems)
+
+
+@pytest.mark.parametrize("code", TOPICS_FILES)
+def test_faults_of_topics_are_in_the_table_too(tmp_path, code):
+    with pytest.raises(InputError) as caught:
+        read_topics(written(tmp_path, json.dumps(TOPICS_FILES[code]).encode()))
+    assert [problem.code for problem in caught.value.problems] == [code]
+    assert CODES[code][0] == "error"
+
+
+def test_every_code_of_the_table_is_provoked_here():
+    provoked = {row[0] for row in (*DOCUMENTS, *CONTENTS, *POOLS)} | {*FOLDER, *TOGETHER, *TOPICS_FILES}
+    assert provoked == set(CODES)
+    assert all(severity in ("error", "warning") and meaning for severity, meaning in CODES.values())
+
+
+def test_a_faultless_run_has_no_problems_and_loses_nothing(tmp_path):
+    path = written(tmp_path, dump(run24(turn(), turn("9-1_2"))))
+    problems, validated = check(path)
+    assert problems == ()
+    assert validated.run == read_run(path).run
+    assert validated.exclusions == ()
+    assert validated.unchecked == ()
+
+
+def test_errors_take_out_what_they_concern_and_warnings_nothing(tmp_path):
+    document = run24(
+        turn("9-1_1", [response(text=""), response(rank=2), response(rank=2, text="Twice.")]),
+        turn("9-1_2", [response(ptkb_provenance=[])]),
+        turn("9-1_2"),
+        turn("9-1_4"),
+        turn("9-1_5", [response(rank="first")]),
+        turn(DROP),
+        "x",
+    )
+    _, validated = check(written(tmp_path, dump(document)))
+    kept = {turn.turn_id: [response.rank for response in turn.responses] for turn in validated.run.turns}
+    assert kept == {"9-1_1": [2], "9-1_2": [1]}
+    assert [(one.turn_id, one.rank, one.reason) for one in validated.exclusions] == [
+        ("9-1_1", 1, "empty_text"),
+        ("9-1_1", 2, "duplicate_rank"),
+        ("9-1_2", None, "duplicate_turn"),
+        ("9-1_4", None, "turn_number_too_high"),
+        ("9-1_5", None, "turn_number_too_high"),
+        ("?", None, "missing_field"),
+        ("?", None, "wrong_type"),
+    ]
+    assert validated.exclusions[0].detail == "$.turns[0].responses[0].text: the text is empty"
+
+
+def test_a_line_that_is_no_json_costs_only_itself(tmp_path):
+    path = written(tmp_path, b"\n" + TWO_LINES.replace(b"\n", b"\n\n{oops\n") + b"\n", "run.jsonl")
+    problems, validated = check(path)
+    assert names(problems) == [("not_json", None, "line 4")]
+    assert [turn.turn_id for turn in validated.run.turns] == ["9-1_1", "9-1_2"]
+    assert [(one.turn_id, one.reason) for one in validated.exclusions] == [("?", "not_json")]
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (run24(run_name=DROP), "missing_field"),
+        (run24(eval_response=0), "wrong_type"),
+        ({**run24(), "turns": []}, "no_turns"),
+        (run24(run_name="\t"), "empty_run_id"),
+    ],
+)
+def test_a_fault_of_the_whole_run_takes_it_out(tmp_path, document, reason):
+    _, validated = check(written(tmp_path, dump(document)))
+    assert validated.run is None
+    assert [(one.turn_id, one.reason) for one in validated.exclusions] == [("*", reason)]
+
+
+def test_a_run_of_which_nothing_is_left_is_none(tmp_path):
+    _, validated = check(written(tmp_path, dump(one24(text=""))))
+    assert validated.run is None
+    assert [one.reason for one in validated.exclusions] == ["empty_text"]
+
+
+def test_without_topics_it_is_said_what_was_not_checked(tmp_path):
+    problems, validated = check(written(tmp_path, dump(run24(turn("8-1_99")))), None)
+    assert problems == ()
+    assert validated.unchecked == NEEDS_TOPICS
+    assert set(NEEDS_TOPICS) <= set(CODES)
+
+
+def test_a_run_that_is_not_for_assessment_needs_no_texts(tmp_path):
+    document = run24(turn(responses=[response(text="", passage_provenance=[passage(0)])]), eval_response=False)
+    problems, validated = check(written(tmp_path, dump(document)), None)
+    assert problems == ()
+    assert validated.run.eval_response is False
+    del document["turns"][0]["responses"][0]["text"]
+    assert check(written(tmp_path, dump(document)), None)[0] == ()
+
+
+def test_only_response_runs_need_no_scores(tmp_path):
+    bare = [passage(0, score=DROP), passage(1, score=DROP)]
+    document = run24(turn(responses=[response(passage_provenance=bare)]), run_type="only_response")
+    assert check(written(tmp_path, dump(document)), None)[0] == ()
+
+
+def test_generation_only_runs_may_cite_without_references(tmp_path):
+    line = line25(references={}, metadata={"run_type": "generation-only"})
+    assert check(written(tmp_path, dump([line])), None)[0] == ()
+
+
+def test_the_same_references_are_checked_once_for_all_responses(tmp_path):
+    line = line25(references={IDS[0]: 0.1, IDS[1]: 0.2})
+    line["responses"].append({**line["responses"][0], "rank": 2})
+    problems, _ = check(written(tmp_path, dump([line])), None)
+    assert names(problems) == [("scores_not_decreasing", "9-1_1", f'line 1: $.references["{IDS[1]}"]')]
+
+
+def test_many_faults_in_one_list_are_counted(tmp_path):
+    many = [passage(0, id=f"x{k}", score=-k, title="t") for k in range(25)]
+    problems, _ = check(written(tmp_path, dump(passages24(*many))), None)
+    for code in ("malformed_passage_id", "unknown_field"):
+        found = [problem for problem in problems if problem.code == code]
+        assert len(found) == 10 + 1
+        assert [one.message for one in found if one.path == f"{PP}[*]"] == ["and 15 more like these here"]
+
+
+def test_problems_come_in_the_order_of_the_file(tmp_path):
+    document = run24(*(turn(f"9-1_{k}", [response(text="", rank=k or "a")]) for k in range(12)))
+    problems, _ = check(written(tmp_path, dump(document)), None)
+    assert [problem.path for problem in problems] == sorted((p.path for p in problems), key=natural_key)
+
+
+def test_a_hand_made_run_gets_default_places():
+    run = Run("r", "automatic", None, "ikat2025", "f", "", True, (RunTurn("9-1_1", (Response(0, "Text.", ()),)),))
+    validated = validate_run(run, None, count_words, limit=LIMIT, rule="bare")
+    assert ("bad_rank", "9-1_1", "line 1: $.responses[0].rank") in names(validated.problems)
+
+
+def test_messages_show_values_escaped_and_cut(tmp_path):
+    problems, _ = check(written(tmp_path, dump(run24(run_type="\x1b[31m" + "x" * 500))), None)
+    assert [type(problem) for problem in problems] == [Problem]
+    assert "\\x1b" in problems[0].message
+    assert len(problems[0].message) < 200
