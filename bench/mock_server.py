@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -159,11 +160,10 @@ class Server:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             request = json.loads(body)
-            messages = b"\0".join(f"{m['role']}\0{m['content']}".encode() for m in request["messages"])
+            digest = digest_of(request["messages"])
         except (ValueError, KeyError, TypeError):
             self.finish(client, 400, error_body("the request is not a chat completion", "invalid_request_error"))
             return
-        digest = hashlib.blake2b(messages, digest_size=8).digest()
         item = self.items.setdefault(digest, Item())
         item.requests += 1
         self.asked_again += item.delivered > 0
@@ -243,7 +243,7 @@ class Server:
             self.billed_while_gone += 1
         elif not bad:
             item.delivered += 1
-        content = garbage(digest) if bad else verdict(request, int.from_bytes(digest, "big"), self.options)
+        content = garbage(digest) if bad else verdict(request, self.options)
         prompt = sum(len(message["content"]) for message in request["messages"]) // 5
         message = {"role": "assistant", "content": content, "refusal": None}
         answer = {
@@ -291,8 +291,19 @@ def garbage(digest: bytes) -> str:
     return kinds[digest[0] % len(kinds)]
 
 
-def verdict(request: dict[str, Any], number: int, options: Options) -> str:
-    """A valid verdict in the form asked for; which one follows from `number`."""
+def digest_of(messages: Sequence[dict[str, str]]) -> bytes:
+    """Eight bytes that stand for the messages."""
+    text = "\0".join(f"{message['role']}\0{message['content']}" for message in messages)
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+def verdict(request: dict[str, Any], options: Options) -> str:
+    """A valid verdict in the form asked for.
+
+    Which one follows from the messages before the first answer, so that a repaired run ends as an untroubled one.
+    """
+    question = itertools.takewhile(lambda message: message["role"] != "assistant", request["messages"])
+    number = int.from_bytes(digest_of(list(question)), "big")
     prompt = "\n".join(message["content"] for message in request["messages"])
     shown = SENTENCES.findall(prompt)
     sentences = sum(line.startswith("[") for line in shown[-1].split("\n")) if shown else 1

@@ -318,22 +318,8 @@ class Loop:
             del self._in_flight[digest]
 
     async def _ask(self, digest: str, request: Request) -> Completion:
-        attempt = 0
         try:
-            async for trial in tenacity.AsyncRetrying(
-                retry=tenacity.retry_if_exception_type(TransientError),
-                stop=tenacity.stop_after_attempt(self._settings.attempts),
-                wait=_wait,
-                sleep=self._sleep,
-                reraise=True,
-            ):
-                with trial:
-                    attempt += 1
-                    if self._stop is not None and attempt > 1:
-                        raise self._stop
-                    begun = time.perf_counter()
-                    completion = await self._model.complete(request)
-                    latency = round(time.perf_counter() - begun, 3)
+            completion = await self._attempt(request)
         except TransientError as error:
             self._given_up += 1
             if not self._answered and self._given_up >= min(3, self._total):
@@ -346,9 +332,37 @@ class Loop:
             raise
         self._answered += 1
         self._cost += completion.cost or 0.0
-        completion = msgspec.structs.replace(completion, attempts=attempt, latency=completion.latency or latency)
         await self._journal.put(digest, self._model.name, self._model.parameters(request), request, completion)
         return completion
+
+    async def _attempt(self, request: Request) -> Completion:
+        """One call, retried while its failures may pass."""
+        try:
+            return await self._timed(request, 1)
+        except TransientError as error:
+            failed: TransientError | None = error
+        # Only now, because tenacity costs about as much CPU as a call; its first attempt is the one just made.
+        async for trial in tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(TransientError),
+            stop=tenacity.stop_after_attempt(self._settings.attempts),
+            wait=_wait,
+            sleep=self._sleep,
+            reraise=True,
+        ):
+            with trial:
+                if failed is not None:
+                    first, failed = failed, None
+                    raise first
+                if self._stop is not None:
+                    raise self._stop
+                completion = await self._timed(request, trial.retry_state.attempt_number)
+        return completion
+
+    async def _timed(self, request: Request, attempt: int) -> Completion:
+        begun = time.perf_counter()
+        completion = await self._model.complete(request)
+        latency = completion.latency or round(time.perf_counter() - begun, 3)
+        return msgspec.structs.replace(completion, attempts=attempt, latency=latency)
 
     def _digest(self, request: Request) -> str:
         return request_digest(self._model.name, self._model.parameters(request), request)

@@ -38,9 +38,7 @@ class Submitted(msgspec.Struct, frozen=True):
     candidates: tuple[Candidate, ...]
     exclusions: tuple[Exclusion, ...]
     problems: tuple[Problem, ...]
-    token_rule: TokenRule
-    token_limit: int
-    versions: dict[str, str]
+    count_tokens: TokenCounter
 
     @property
     def unusable(self) -> tuple[Problem, ...]:
@@ -69,7 +67,7 @@ def read_runs(
         InputError: The folder is missing or holds no run.
     """
     runs = Path(runs)
-    paths, problems = ((runs,), ()) if runs.is_file() else find_runs(runs)
+    paths, problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
     count_tokens = TokenCounter(rule=token_rule, limit=token_limit)
     submissions: list[Submission] = []
@@ -82,7 +80,15 @@ def read_runs(
         if read.run is None:
             found.extend(read.problems)
             continue
-        checked = validate_run(read.run, turns, count_tokens, limit=token_limit, rule=token_rule, found=read.problems)
+        checked = validate_run(
+            read.run,
+            turns,
+            count_tokens,
+            limit=token_limit,
+            rule=token_rule,
+            found=read.problems,
+            places=read.places,
+        )
         found.extend(checked.problems)
         exclusions.extend(checked.exclusions)
         headers.append(msgspec.structs.replace(read.run, turns=()))
@@ -111,9 +117,7 @@ def read_runs(
         candidates=tuple(pooled),
         exclusions=tuple(exclusions),
         problems=tuple(found),
-        token_rule=token_rule,
-        token_limit=token_limit,
-        versions=count_tokens.versions,
+        count_tokens=count_tokens,
     )
 
 
@@ -135,13 +139,13 @@ def make_pool(
     if passages is not None:
         wanted = {passage.passage_id for one in submitted.candidates for passage in one.used}
         collection = read_passages([Path(path) for path in passages], wanted)
-    pool = build_pool(
+    return build_pool(
         submitted.candidates,
         collection,
-        TokenCounter(rule=submitted.token_rule, limit=submitted.token_limit),
+        submitted.count_tokens,
         over_limit=over_limit,
-        limit=submitted.token_limit,
-        rule=submitted.token_rule,
+        limit=submitted.count_tokens.limit,
+        rule=submitted.count_tokens.rule,
         previous=previous,
+        excluded=submitted.exclusions,
     )
-    return msgspec.structs.replace(pool, exclusions=(*submitted.exclusions, *pool.exclusions))

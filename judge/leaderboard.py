@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from judge.ids import natural_key
+from judge.ids import NaturalKey, natural_key
 from judge.records import Criterion, Estimate, Failure, Judgment, LeaderboardRow, Pool, PooledResponse
 from judge.stats.means import mean_interval
 
@@ -97,7 +97,7 @@ def _row(
     )
 
 
-def _place(row: LeaderboardRow, higher: bool) -> tuple[float, tuple[tuple[int, int | str], ...], str]:
+def _place(row: LeaderboardRow, higher: bool) -> tuple[float, NaturalKey, str]:
     value = row.mean.value
     worst_first = math.inf if value is None else -value if higher else value
     return worst_first, natural_key(row.run_id), row.run_id

@@ -58,9 +58,9 @@ def configuration(
         "parser": PARSER_VERSION,
         "renderer": RENDERER_VERSION,
         "token_rule": {
-            "rule": submitted.token_rule,
-            "limit": submitted.token_limit,
-            "versions": submitted.versions,
+            "rule": submitted.count_tokens.rule,
+            "limit": submitted.count_tokens.limit,
+            "versions": submitted.count_tokens.versions,
         },
     }
 
@@ -110,7 +110,10 @@ def read_previous_pool(folder: Path) -> Pool:
         InputError: The folder has no readable pool.
     """
     return read_pool(
-        read_stored(folder / "pool.jsonl"), read_stored(folder / "passages.jsonl"), str(folder / "pool.jsonl")
+        read_stored(folder / "pool.jsonl"),
+        read_stored(folder / "passages.jsonl"),
+        str(folder),
+        read_stored(folder / "excluded.tsv"),
     )
 
 

@@ -126,7 +126,7 @@ def _check_head(sheet: Sheet) -> None:
 def _result(sheet: Sheet, unchecked: tuple[str, ...]) -> Validated:
     """The run without what is out."""
     problems = tuple(sorted(sheet.findings.problems, key=lambda problem: natural_key(problem.path)))
-    run_id = sheet.run.run_id[:MAX_ID]
+    run_id = printable_id(sheet.run.run_id)
     if sheet.whole is not None:
         return Validated(None, problems, (Exclusion(run_id, "*", None, *sheet.whole),), unchecked)
     kept: list[RunTurn] = []

@@ -27,7 +27,7 @@ def mock(process: Mock) -> Mock:
     return process
 
 
-def request(text: str = "Is it grounded?", **more: object) -> dict[str, object]:
+def request(text: str = "Is it grounded?", **more: object) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": text}], **more}
 
 
@@ -57,6 +57,22 @@ def test_same_messages_get_the_same_verdict_and_others_differ(mock: Mock) -> Non
     again = [content(complete(mock, request(f"item {n}"))[1]) for n in range(20)]
     assert verdicts == again
     assert len(set(verdicts)) > 1
+
+
+def test_a_repaired_request_gets_the_verdict_of_the_first(mock: Mock) -> None:
+    first = request()
+    repaired = {
+        **first,
+        "messages": [*first["messages"], {"role": "assistant", "content": "?"}, {"role": "user", "content": "!"}],
+    }
+    assert content(complete(mock, first)[1]) == content(complete(mock, repaired)[1])
+    assert mock.stats()["items"] == 2
+
+
+def test_what_is_no_chat_completion_is_refused(mock: Mock) -> None:
+    for broken in ({}, {"messages": 3}, {"messages": [{"role": "user"}]}):
+        assert complete(mock, broken)[0] == 400
+    assert mock.stats()["in_flight"] == 0
 
 
 def test_json_schema_is_honored(mock: Mock) -> None:

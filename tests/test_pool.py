@@ -235,6 +235,12 @@ def test_ids_follow_natural_turn_order_then_text_then_passages() -> None:
     assert [response.topic_id for response in pool.responses] == ["9-1", "9-1", "9-1", "9-1", "10-1"]
 
 
+def test_ids_that_are_equal_in_natural_order_are_ordered_as_text() -> None:
+    found = [cand("a", "9_1", "x"), cand("a", "09_1", "x"), cand("a", "9_01", "x")]
+    assert ids(pool_of(*found)) == ids(pool_of(*reversed(found)))
+    assert [turn for _, turn, _ in ids(pool_of(*found))] == ["09_1", "9_01", "9_1"]
+
+
 def test_the_pooled_text_is_an_exact_submitted_one_and_each_run_keeps_its_digest() -> None:
     pool = pool_of(cand("b", "1_1", "text"), cand("a10", "1_1", "text "), cand("a9", "1_1", " text", rank=3))
     (response,) = pool.responses
@@ -310,6 +316,14 @@ def test_extending_keeps_ids_and_numbers_new_responses_after_them() -> None:
         ["a", "b"],
         ["a"],
         ["b"],
+    ]
+
+
+def test_a_response_stays_marked_as_truncated_when_a_run_gives_it_whole() -> None:
+    first = pool_of(cand("a", "1_1", "one two three"), limit=2, over_limit="truncate")
+    second = pool_of(cand("b", "1_1", "one two"), limit=2, over_limit="truncate", previous=first)
+    assert [(r.text, r.truncated, [e.run_id for e in r.runs]) for r in second.responses] == [
+        ("one two", True, ["a", "b"])
     ]
 
 
@@ -457,11 +471,13 @@ def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:
     made = [
         Exclusion("r10", "1_1", 2, "below_depth", "x"),
         Exclusion("r9", "1_10", None, "late", "C:\\new\ttab\r\nline\u2028\x00\ud800"),
-        Exclusion("r9", "1_2", 1, "empty_text", ""),
+        Exclusion("r9", "1_2", 0, "empty_text", ""),
+        Exclusion("r9", "1_2", None, "empty_text", ""),
     ]
     assert excluded_tsv(made).decode() == (
         "run_id\tturn_id\trank\treason\tdetail\n"
-        "r9\t1_2\t1\tempty_text\t\n"
+        "r9\t1_2\t\tempty_text\t\n"
+        "r9\t1_2\t0\tempty_text\t\n"
         "r9\t1_10\t\tlate\tC:\\\\new\\ttab\\r\\nline\\u2028\\u0000\\ud800\n"
         "r10\t1_1\t2\tbelow_depth\tx\n"
     )

@@ -5,7 +5,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,7 +34,7 @@ _PREFIX = re.compile(r"^(?:(?:litellm\.)?(?:Timeout )?[\w-]*(?:Error|Exception|T
 class LitellmModel:
     """One model string; each call is one HTTP request, since retries belong to the loop."""
 
-    max_concurrency = None
+    max_concurrency: int | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"litellm/{model}"
@@ -77,6 +77,9 @@ class LitellmModel:
         if missing:
             raise UsageError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
 
+    def prepare(self, talk: Callable[[str], None]) -> None:
+        """Nothing to fetch."""
+
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is handed to litellm beside the messages."""
         options = self._options
@@ -110,7 +113,7 @@ class LitellmModel:
         messages = chat_messages(request)
         started = time.perf_counter()
         try:
-            # Both are needed: each alone leaves retries that litellm or the SDK below it makes in secret.
+            # Unset, litellm sends a failing call three times; which of the two is heeded has changed over time.
             answer = await self._litellm.acompletion(
                 **self.parameters(request),
                 messages=messages,

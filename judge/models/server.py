@@ -4,7 +4,7 @@ import base64
 import ipaddress
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -33,7 +33,7 @@ class ServerModel:
     """One model behind one address; the key, if the server wants one, comes from JUDGE_API_KEY."""
 
     forms: tuple[AnswerForm, ...] = ("json", "text")
-    max_concurrency = None
+    max_concurrency: int | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"server/{model}"
@@ -53,6 +53,9 @@ class ServerModel:
         refuse_threads(self._options.threads, self.name)
         self._address()
         read_key(KEY)
+
+    def prepare(self, talk: Callable[[str], None]) -> None:
+        """Nothing to fetch."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages, and the address without credentials."""

@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from judge.ids import natural_key
-from judge.records import Response, Run, RunTurn
+from judge.records import Problem, Response, Run, RunTurn
 from judge.runs.document import HEAD, Document, open_document, read_head, shown
 from judge.runs.fields import Findings, printable_id, storable
 from judge.runs.shape import ReadRun, ResponsePlace, Rules, TurnPlace
@@ -18,6 +20,13 @@ RULES = Rules(run_id="line 1", all_turns=False)
 _POOL = re.compile(rb"\s*\S+\s+Q0\s+[RQ][0-9]+\s+\S+\s+\S+\s+\S+[ \t\r]*(\n|$)")
 _BANK = re.compile(rb'\s*\{\s*"[RQ][0-9]+"\s*:\s*"')
 _COLUMNS = "turn_id Q0 response_id rank score tag"
+
+
+class _Row(msgspec.Struct, frozen=True):
+    path: str
+    turn_id: str
+    item_id: str
+    tag: str
 
 
 def is_pool(head: bytes) -> bool:
@@ -40,46 +49,30 @@ def read(document: Document) -> ReadRun:
     """The pool in `document`, or beside it if it is a bank, as one run named by the pool's tag."""
     if not document.content:
         return ReadRun(None, document.problems)
-    findings = Findings(document.file)
-    findings.problems.extend(one for one in document.problems if one.severity == "warning")
     if not is_bank(document.content[:HEAD]):
-        return _read(document, findings)
+        return _read(document)
     if document.unreadable:
         return ReadRun(None, document.problems)
     pools = _beside(document.path, is_pool)
     if len(pools) == 1:
-        return _read(open_document(pools[0]), findings)
+        return _read(open_document(pools[0]))
     message = f"a response bank needs one pool in its folder, found {len(pools)}"
-    findings.add("error", "missing_pool", "", message)
-    return ReadRun(None, tuple(findings.problems))
+    problem = Problem("missing_pool", "error", document.file, None, "", message)
+    return ReadRun(None, (*document.problems, problem))
 
 
-def _read(pool: Document, findings: Findings) -> ReadRun:
-    findings.file = pool.file
+def _read(pool: Document) -> ReadRun:
+    findings = Findings(pool.file)
+    findings.problems.extend(one for one in pool.problems if one.severity == "warning")
     rows = _rows(pool.content, findings)
-    bank = _bank(pool.path, {row[2] for row in rows}) if rows else {}
-    if bank is None:
+    bank = _bank(pool.path, {row.item_id for row in rows})
+    if rows and bank is None:
         findings.add("error", "missing_bank", "", "no bank with the texts of this pool's ids in its folder")
+    if not rows or bank is None:
         return ReadRun(None, tuple(findings.problems))
-    if not rows:
-        return ReadRun(None, tuple(findings.problems))
-    tag = rows[0][3]
-    turns: dict[str, dict[str, tuple[str, str]]] = {}
-    for number, turn_id, item_id, own_tag in rows:
-        findings.turn_id = printable_id(turn_id)
-        path = f"line {number}"
-        items = turns.setdefault(turn_id, {})
-        text = bank.get(item_id, "")
-        if item_id in items:
-            findings.add("error", "duplicate_response_id", path, f"{item_id} is already in this turn")
-            continue
-        if own_tag != tag:
-            findings.add("error", "several_runs", path, f"tag {shown(own_tag)}, the file's first is {shown(tag)}")
-        if item_id not in bank:
-            findings.add("error", "not_in_bank", path, f"{item_id} has no text in the bank")
-        items[item_id] = (path, text)
+    turns = _turns(rows, bank, findings)
     run = Run(
-        run_id=tag,
+        run_id=rows[0].tag,
         run_type=None,
         team=None,
         format=FORMAT,
@@ -89,24 +82,43 @@ def _read(pool: Document, findings: Findings) -> ReadRun:
         turns=tuple(
             RunTurn(
                 turn_id,
-                tuple(Response(rank, text, ()) for rank, (_, text) in enumerate(items.values(), start=1)),
+                tuple(Response(rank, bank.get(row.item_id, ""), ()) for rank, row in enumerate(items, start=1)),
             )
             for turn_id, items in turns.items()
         ),
     )
     places = tuple(
-        TurnPlace(next(iter(items.values()))[0], tuple(ResponsePlace(path) for path, _ in items.values()))
-        for items in turns.values()
+        TurnPlace(items[0].path, tuple(ResponsePlace(row.path) for row in items)) for items in turns.values()
     )
     return ReadRun(run, tuple(findings.problems), places)
 
 
-def _rows(content: bytes, findings: Findings) -> list[tuple[int, str, str, str]]:
+def _turns(rows: list[_Row], bank: dict[str, str], findings: Findings) -> dict[str, list[_Row]]:
+    """The rows of each turn, in the order of the pool, without those that repeat a response."""
+    turns: dict[str, list[_Row]] = {}
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        findings.turn_id = printable_id(row.turn_id)
+        name = printable_id(row.item_id)
+        if (row.turn_id, row.item_id) in seen:
+            findings.add("error", "duplicate_response_id", row.path, f"{name} is already in this turn")
+            continue
+        seen.add((row.turn_id, row.item_id))
+        if row.tag != rows[0].tag:
+            message = f"tag {shown(row.tag)}, the file's first is {shown(rows[0].tag)}"
+            findings.add("error", "several_runs", row.path, message)
+        if row.item_id not in bank:
+            findings.add("error", "not_in_bank", row.path, f"{name} has no text in the bank")
+        turns.setdefault(row.turn_id, []).append(row)
+    return turns
+
+
+def _rows(content: bytes, findings: Findings) -> list[_Row]:
     rows = []
     for number, raw in enumerate(content.split(b"\n"), start=1):
-        columns = raw.decode("utf-8", "backslashreplace").split()
-        if len(columns) == 6 and storable(raw.decode("utf-8", "backslashreplace")):
-            rows.append((number, columns[0], columns[2], columns[5]))
+        columns = [column.decode("utf-8", "backslashreplace") for column in raw.split()]
+        if len(columns) == 6 and all(map(storable, columns)):
+            rows.append(_Row(f"line {number}", columns[0], columns[2], columns[5]))
         elif columns:
             message = f"expected `{_COLUMNS}`, found {shown(' '.join(columns))}"
             findings.add_entry("line", "error", "malformed_line", f"line {number}", message)
