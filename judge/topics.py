@@ -48,7 +48,7 @@ def _topics(findings: Findings, value: Any) -> list[Topic]:
         path = f"$[{i}]"
         fields = Fields(findings.add, path, entry, entry if type(entry) is dict else ())
         topic_id = _number(findings, fields, "number")
-        if topic_id in seen:
+        if topic_id and topic_id in seen:
             findings.add("error", "duplicate_topic", f"{path}.number", f"topic {topic_id} was already given")
         seen.add(topic_id)
         topics.append(
@@ -69,8 +69,7 @@ def _ikat(findings: Findings, fields: Fields, topic_id: str) -> Topic:
     for i, entry in enumerate(fields.list(kind)):
         path = f"{fields.path}.{kind}[{i}]"
         own = Fields(findings.add, path, entry, entry if type(entry) is dict else ())
-        turn_id = f"{topic_id}_{_number(findings, own, 'turn_id')}"
-        _check_id(findings, seen, turn_id, f"{path}.turn_id")
+        turn_id = _turn_id(findings, seen, topic_id, _number(findings, own, "turn_id"), f"{path}.turn_id")
         linked: list[str] = []
         for k, link in enumerate(own.list(ptkb_name, optional=True)):
             ptkb_id = _statement_id(link, by_text if kind == "responses" else None)
@@ -80,7 +79,7 @@ def _ikat(findings: Findings, fields: Fields, topic_id: str) -> Topic:
             else:
                 linked.append(ptkb_id)
         utterance = own.text(utterance_name)
-        response = own.text("response", optional=True) if own.get("response") is not None else None
+        response = _optional(own, "response")
         turns.append(
             Turn(
                 turn_id=turn_id,
@@ -128,7 +127,7 @@ def _cast(findings: Findings, fields: Fields, topic_id: str) -> Topic:
         path = f"{fields.path}.{_CAST}[{i}]"
         node = Fields(findings.add, path, entry, entry if type(entry) is dict else ())
         number = _number(findings, node, "number")
-        _check_id(findings, seen, f"{topic_id}_{number}", f"{path}.number")
+        _turn_id(findings, seen, topic_id, number, f"{path}.number")
         nodes[number] = node
         parents[number] = _optional(node, "parent")
     first_answer: dict[str, Fields] = {}
@@ -203,7 +202,10 @@ def _ancestors(number: str, parents: Mapping[str, str | None], nodes: Mapping[st
     return above[::-1]
 
 
-def _check_id(findings: Findings, seen: set[str], turn_id: str, path: str) -> None:
+def _turn_id(findings: Findings, seen: set[str], topic_id: str, number: str, path: str) -> str:
+    turn_id = f"{topic_id}_{number}"
+    if not topic_id or not number:
+        return turn_id
     if turn_id in seen:
         message = f"turn {printable_id(turn_id)} was already given in this topic"
         findings.add("error", "duplicate_turn", path, message)
@@ -211,18 +213,22 @@ def _check_id(findings: Findings, seen: set[str], turn_id: str, path: str) -> No
         message = f"this makes the turn id {shown(turn_id)}, expected one such as 9-1_3, 0_3 or 132_1-3"
         findings.add("error", "malformed_turn_id", path, message)
     seen.add(turn_id)
+    return turn_id
 
 
 def _number(findings: Findings, fields: Fields, name: str) -> str:
-    """An id that some years write as an integer."""
+    """An id that some years write as an integer; "" if it cannot be read, of which a problem tells."""
     value = fields.get(name)
     if type(value) is int and abs(value) < _LARGEST:
         return str(value)
+    if value == "":
+        findings.add("error", "missing_field", f"{fields.path}.{name}", "empty, expected a number")
     return fields.label(name)
 
 
 def _optional(fields: Fields, name: str) -> str | None:
-    return fields.text(name, optional=True) if fields.get(name) is not None else None
+    """A text, None where there is none or an empty one."""
+    return fields.text(name, optional=True) or None
 
 
 def _passage_ids(findings: Findings, fields: Fields, name: str) -> tuple[str, ...]:

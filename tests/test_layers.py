@@ -12,9 +12,9 @@ PACKAGE = Path(__file__).parent.parent / "judge"
 LAYERS = [
     {"errors", "records"},
     {"ids", "files", "bundle"},
-    {"tokens", "verdict", "prompt", "pool", "stats", "trec"},
-    {"topics", "runs", "criteria", "gold", "journal", "qrels"},
-    {"models", "validate", "passages"},
+    {"tokens", "reply", "verdict", "prompt", "pool", "stats", "trec"},
+    {"topics", "runs", "front_matter", "criteria", "gold", "journal", "qrels"},
+    {"models", "checks", "validate", "passages"},
     {"assess", "calibrate", "leaderboard"},
     {"intake"},
     {"outputs"},
@@ -23,7 +23,7 @@ LAYERS = [
 ]
 """From the ground up; a module may import from its own layer and from below."""
 
-PURE = {"records", "errors", "ids", "validate", "pool", "prompt", "verdict", "leaderboard", "qrels", "stats"}
+PURE = {"records", "errors", "ids", "checks", "validate", "reply", "front_matter", "pool", "prompt", "verdict", "leaderboard", "qrels", "stats"}
 IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess",
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 ASYNC = {"assess", "models", "journal"}

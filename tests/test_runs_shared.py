@@ -59,7 +59,11 @@ def test_topics(shared, name, n_topics, n_turns, n_with_passages, n_linked):
     found = topics(shared, name)
     turns = [turn for topic in found for turn in topic.turns]
     assert (len(found), len(turns), len({turn.turn_id for turn in turns})) == (n_topics, n_turns, n_turns)
-    assert all(turn.utterance and turn.resolved_utterance for turn in turns)
+    assert all(turn.utterance for turn in turns)
+    # One turn of 2023 has an empty rewrite.
+    assert [turn.turn_id for turn in turns if turn.resolved_utterance is None] == (
+        ["12-1_12"] if name == "2023" else []
+    )
     if n_with_passages is not None:
         assert sum(bool(turn.passage_ids) for turn in turns) == n_with_passages
         assert all(turn.response for turn in turns)

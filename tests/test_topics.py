@@ -17,10 +17,10 @@ IKAT_2023 = [
         "title": "Diet",
         "ptkb": {"1": "I am vegan.", "2": "I like tea."},
         "turns": [
-            {"turn_id": 1, "utterance": " Hi", "resolved_utterance": "Hi.", "response": "Hello.\n", "ptkb_provenance": [2],
-             "response_provenance": ["a:1", "a:1"]},
-            {"turn_id": 2, "utterance": "And?", "resolved_utterance": "And now?", "response": "Tea.", "ptkb_provenance": [],
-             "response_provenance": []},
+            {"turn_id": 1, "utterance": " Hi", "resolved_utterance": "Hi.", "response": "Hello.\n",
+             "ptkb_provenance": [2], "response_provenance": ["a:1", "a:1"]},
+            {"turn_id": 2, "utterance": "And?", "resolved_utterance": "And now?", "response": "Tea.",
+             "ptkb_provenance": [], "response_provenance": []},
             {"turn_id": 3, "utterance": "Thanks"},
         ],
     }
@@ -132,6 +132,8 @@ def test_every_fault_of_form_is_listed(tmp_path):
             "ptkb": {},
             "turns": [{"turn_id": "a", "utterance": None, "ptkb_provenance": [7], "response_provenance": [7]}],
         },
+        {"number": "", "ptkb": {}, "turns": [{"turn_id": 1, "utterance": "a"}]},
+        {"number": "7 7", "ptkb": {}, "turns": [{"turn_id": "", "utterance": "a"}, {"turn_id": 1, "utterance": "a"}]},
         "topic",
     ]
     assert faults(tmp_path, document) == [
@@ -139,16 +141,17 @@ def test_every_fault_of_form_is_listed(tmp_path):
         ("missing_field", "$[0].turns[0].utterance"),
         ("duplicate_turn", "$[0].turns[1].turn_id"),
         ("wrong_type", "$[0].turns[2]"),
-        ("malformed_turn_id", "$[0].turns[2].turn_id"),
         ("duplicate_topic", "$[1].number"),
         ("missing_field", "$[1].ptkb"),
         ("wrong_type", "$[1].turns"),
         ("missing_field", "$[2].number"),
-        ("malformed_turn_id", "$[2].turns[0].turn_id"),
         ("unknown_statement", "$[2].turns[0].ptkb_provenance[0]"),
         ("wrong_type", "$[2].turns[0].utterance"),
         ("wrong_type", "$[2].turns[0].response_provenance[0]"),
-        ("wrong_type", "$[3]"),
+        ("missing_field", "$[3].number"),
+        ("missing_field", "$[4].turns[0].turn_id"),
+        ("malformed_turn_id", "$[4].turns[1].turn_id"),
+        ("wrong_type", "$[5]"),
     ]
 
 
