@@ -241,7 +241,6 @@ def check_ptkb(sheet: Sheet, i: int, j: int, response: Response, turn: Turn | No
 
     for k, (ptkb_id, (text, score)) in enumerate(zip(response.ptkb_provenance, statements, strict=True)):
         at = f"{base}[{k}]"
-
         if not _PTKB_ID.fullmatch(ptkb_id):
             warn("invalid_ptkb_id", at + id_field, f"{shown(ptkb_id)} is not a statement's number, from 1")
         elif ptkb_id in seen:

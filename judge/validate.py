@@ -100,7 +100,7 @@ def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
         if like:
             names = ", ".join(f"{shown(one.run_id)} of {one.file}" for one in like)
             message = f"the run id {shown(run.run_id)} differs only in case from {names}"
-            problems.append(Problem("similar_run_ids", "warning", run.file, None, where, message))
+            problems.append(Problem("similar_run_ids", "error", run.file, None, where, message))
     return tuple(problems)
 
 
@@ -193,7 +193,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "empty_run_id": ("error", "the run has no name"),
     "empty_run_type": ("warning", "the run has no type"),
     "no_turns": ("error", "the run has no turns"),
-    "similar_run_ids": ("warning", "run ids that differ only in case"),
+    "similar_run_ids": ("error", "run ids that differ only in case, so that nobody can tell them apart"),
     "unknown_run_type": ("warning", "the format has no such run type"),
     "unusable_run_id": ("error", "a run id with unprintable characters or of excessive length"),
     # turns

@@ -101,6 +101,11 @@ def test_ikat2025_statements_are_numbered_and_links_found_by_text(tmp_path):
     assert topic.turns == (Turn("1-1_1", "1-1", "Hi", "Hi.", (), STATEMENTS, ("2",), "Hello.", ("a:1",)),)
 
 
+def test_ikat2025_a_statement_given_twice_is_the_first(tmp_path):
+    (topic,) = topics_of(tmp_path, [IKAT_2025[0] | {"ptkb": ["I like tea.", "I like tea."]}])
+    assert topic.turns[0].ptkb_provenance == ("1",)
+
+
 def test_cast2022_context_follows_the_parents(tmp_path):
     (topic,) = topics_of(tmp_path, CAST)
     turns = {turn.turn_id: turn for turn in topic.turns}

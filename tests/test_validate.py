@@ -452,6 +452,33 @@ def test_the_same_references_are_checked_once_for_all_responses(tmp_path):
     assert names(problems) == [("scores_not_decreasing", "9-1_1", f'line 1: $.references["{IDS[1]}"]')]
 
 
+def test_without_a_used_passage_the_texts_of_the_first_five_are_checked(tmp_path):
+    def cast(spoiled):
+        passages = [{"id": f"MARCO_0_1-{k}", "score": 9 - k, "text": "\0" if k == spoiled else "t"} for k in range(6)]
+        answer = {"rank": 1, "text": "Some text.", "provenance": passages}
+        return run24(turn("132_1-1", [answer]), eval_response=DROP)
+
+    problems, validated = check(written(tmp_path, dump(cast(4))), None)
+    assert names(problems) == [("unusable_text", "132_1-1", f"{R0}.provenance[4].text")]
+    assert validated.run is None
+    assert check(written(tmp_path, dump(cast(5))), None)[0] == ()
+
+
+def test_a_response_s_own_citations_are_not_part_of_the_turn_s_ranking(tmp_path):
+    line = line25(references={IDS[0]: 0.5}, response_changes={"citations": {IDS[1]: 0.9}})
+    problems, _ = check(written(tmp_path, dump([line])), None)
+    assert names(problems) == [("citation_not_in_references", "9-1_1", f'line 1: $.responses[0].citations["{IDS[1]}"]')]
+    line["responses"] = [line["responses"][0] | {"citations": {"": 0.9}}, line["responses"][0] | {"rank": 2}]
+    _, validated = check(written(tmp_path, dump([line])), None)
+    assert [response.rank for response in validated.run.turns[0].responses] == [2]
+
+
+def test_a_pool_need_not_have_every_turn(tmp_path):
+    written(tmp_path, BANK, "b.json")
+    problems, _ = check(written(tmp_path, b"9-1_1 Q0 R0 1 0 t\n", "p.pool"), TOPICS)
+    assert problems == ()
+
+
 def test_many_faults_in_one_list_are_counted(tmp_path):
     many = [passage(0, id=f"x{k}", score=-k, title="t") for k in range(25)]
     problems, _ = check(written(tmp_path, dump(passages24(*many))), None)

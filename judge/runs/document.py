@@ -18,6 +18,7 @@ from judge.files import read_stored, sha256, unpack
 from judge.records import Problem
 
 SHOWN = 60
+"""Characters of a text that a message shows."""
 HEAD = 4096
 """Bytes that suffice to see what a file is."""
 _UTF16_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
