@@ -148,14 +148,14 @@ def forecast(prepared: Prepared) -> Forecast:
 def carry_out(
     prepared: Prepared,
     report: Callable[[Progress], None] | None = None,
-    talk: Callable[[str], None] | None = None,
+    fetching: Callable[[str, int, int], None] | None = None,
 ) -> Outcome:
     """Ask the judge and write the output folder.
 
     Args:
         prepared: From `prepare`.
         report: Called after each judgment.
-        talk: Called with a line about what takes long beside judging, such as fetching a model.
+        fetching: Called while a model is fetched, with what, the bytes done and the bytes in all.
 
     Raises:
         InputError: The output folder cannot be used or holds results of another configuration.
@@ -173,7 +173,7 @@ def carry_out(
     )
     check_folder(out, configured, replace=plan.replace or (plan.extend is not None and Path(plan.extend) == out))
     with Journal(out / JOURNAL) as journal:
-        model.prepare(talk or (lambda line: None))
+        model.prepare(fetching or (lambda what, done, total: None))
         write_pool(out, submitted, pool)
         write_manifest(out, plan.argv, configured, "unfinished", submitted, pool)
         results = assess(

@@ -108,7 +108,7 @@ class Scripted:
     def check(self, criteria: Sequence[Criterion]) -> None:
         pass
 
-    def prepare(self, talk: Callable[[str], None]) -> None:
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
         pass
 
     def parameters(self, request: Request) -> Mapping[str, Any]:

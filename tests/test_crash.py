@@ -68,7 +68,9 @@ def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.03, p429=0.1, p500=0.05, pbad=0.02, retry_after=0.05)
     out = tmp_path / "out"
     for least in (20, 45, 80):
-        process = subprocess.Popen(command(mock, out), cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command(mock, out), cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         wait_for_paid(mock, process, least)
         process.kill()
         process.wait()
@@ -92,7 +94,9 @@ def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
 def test_ctrl_c_says_how_to_go_on(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.1)
     out = tmp_path / "out"
-    process = subprocess.Popen(command(mock, out), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command(mock, out), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 60
     while sum(mock.paid_per_item().values()) < 10:
         assert time.monotonic() < deadline

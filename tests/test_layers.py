@@ -23,7 +23,21 @@ LAYERS = [
 ]
 """From the ground up; a module may import from its own layer and from below."""
 
-PURE = {"records", "errors", "ids", "checks", "validate", "reply", "front_matter", "pool", "prompt", "verdict", "leaderboard", "qrels", "stats"}
+PURE = {
+    "records",
+    "errors",
+    "ids",
+    "checks",
+    "validate",
+    "reply",
+    "front_matter",
+    "pool",
+    "prompt",
+    "verdict",
+    "leaderboard",
+    "qrels",
+    "stats",
+}
 IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess",
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 ASYNC = {"assess", "models", "journal"}

@@ -19,7 +19,9 @@ GROUNDEDNESS = ["--criteria", "groundedness", "--model", "baseline/overlap"]
 
 def run(runs: Path, out: Path, *more: str, passages: Path | None = PASSAGES) -> int:
     evidence = [] if passages is None else ["--passages", str(passages)]
-    return main(["run", "--runs", str(runs), "--topics", str(TOPICS), *evidence, *GROUNDEDNESS, "--out", str(out), *more])
+    return main(
+        ["run", "--runs", str(runs), "--topics", str(TOPICS), *evidence, *GROUNDEDNESS, "--out", str(out), *more]
+    )
 
 
 def files(folder: Path) -> dict[str, bytes]:

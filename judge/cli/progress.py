@@ -1,44 +1,28 @@
-"""How far the loop is: a bar on a terminal, a plain line now and then elsewhere."""
+"""How far a long thing is: a bar on a terminal, a plain line now and then elsewhere."""
 
 import time
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
-from judge.assess import Progress
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from judge.assess import Progress
 
 _EVERY = 10.0
 """Seconds between plain lines."""
 
 
 class Reporter:
-    """Shows `Progress` on a stream."""
+    """Shows the loop's `Progress` on a stream."""
 
     def __init__(self, judge: str, stream: TextIO) -> None:
         self._judge = judge
         self._stream = stream
-        self._begun = time.monotonic()
-        self._shown = self._begun
+        self._begun = self._shown = time.monotonic()
         self._last: Progress | None = None
-        self._bar = None
-        if stream.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[extra]}"),
-                console=Console(file=stream),
-                refresh_per_second=4,
-            )
+        self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-            self._task = self._bar.add_task(self._judge, total=None, rate="", extra="")
         return self
 
     def __exit__(self, *exit_info: object) -> None:
@@ -47,29 +31,30 @@ class Reporter:
         elif self._last is not None:
             self._line(self._last)
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: "Progress") -> None:
         """Show where the loop stands; cheap enough for every judgment."""
-        self._last = progress
         now = time.monotonic()
+        if self._last is None:
+            self._begun = now
+            if self._stream.isatty():
+                self._bar = _loop_bar(self._stream)
+                self._task = self._bar.add_task(self._judge, total=progress.total, rate="", extra="")
+                self._bar.start()
+        self._last = progress
         if self._bar is None:
             if now - self._shown >= _EVERY and progress.done < progress.total:
                 self._shown = now
                 self._line(progress)
         elif now - self._shown >= 0.1 or progress.done == progress.total:
             self._shown = now
-            self._bar.update(
-                self._task,
-                completed=progress.done,
-                total=progress.total,
-                rate=self._rate(progress),
-                extra=_extra(progress),
-            )
+            rate, extra = self._rate(progress), _extra(progress)
+            self._bar.update(self._task, completed=progress.done, rate=rate, extra=extra)
 
-    def _rate(self, progress: Progress) -> str:
+    def _rate(self, progress: "Progress") -> str:
         elapsed = max(time.monotonic() - self._begun, 1e-9)
         return f"{(progress.done - progress.recalled) / elapsed:.1f}/s"
 
-    def _line(self, progress: Progress) -> None:
+    def _line(self, progress: "Progress") -> None:
         extra = _extra(progress)
         print(
             f"{self._judge}: {progress.done}/{progress.total} judged, {self._rate(progress)}"
@@ -79,7 +64,74 @@ class Reporter:
         )
 
 
-def _extra(progress: Progress) -> str:
+class FetchReporter:
+    """Shows how much of a model has been fetched."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._bar: Bar | None = None
+        self._tasks: dict[str, object] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exit_info: object) -> None:
+        self._stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show `done` of `total` bytes."""
+        if not self._stream.isatty():
+            print(f"{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", file=self._stream, flush=True)
+            return
+        if self._bar is None:
+            self._bar = _fetch_bar(self._stream)
+            self._bar.start()
+        if what not in self._tasks:
+            self._tasks[what] = self._bar.add_task(what, total=total)
+        self._bar.update(self._tasks[what], completed=done)  # type: ignore[arg-type]
+        if done == total and what.startswith("verifying"):
+            # Two live bars cannot share a terminal, and the loop's comes next.
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _loop_bar(stream: TextIO) -> "Bar":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    return Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[extra]}"),
+        console=Console(file=stream),
+        refresh_per_second=4,
+    )
+
+
+def _fetch_bar(stream: TextIO) -> "Bar":
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    return Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        console=Console(file=stream),
+        refresh_per_second=4,
+    )
+
+
+def _extra(progress: "Progress") -> str:
     parts = []
     if progress.recalled:
         parts.append(f"{progress.recalled} without a call")

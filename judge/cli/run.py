@@ -11,7 +11,7 @@ from pathlib import Path
 
 from judge.assess import Settings
 from judge.cli.options import add_input_arguments, positive
-from judge.cli.progress import Reporter
+from judge.cli.progress import FetchReporter, Reporter
 from judge.cli.tables import print_leaderboard, print_problems
 from judge.criteria import DEFAULT_VARIANTS
 from judge.harness import (
@@ -147,8 +147,8 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     if args.dry_run:
         _print_forecast(prepared, args.max_tokens)
         return 0
-    with Reporter(prepared.model.name, sys.stderr) as reporter:
-        outcome = carry_out(prepared, report=reporter, talk=_say)
+    with FetchReporter(sys.stderr) as fetching, Reporter(prepared.model.name, sys.stderr) as reporter:
+        outcome = carry_out(prepared, report=reporter, fetching=fetching)
     print_leaderboard(outcome.leaderboard, outcome.criteria)
     return _close(outcome)
 

@@ -47,8 +47,8 @@ class Model(Protocol):
             UsageError: This judge cannot answer one of the criteria, or a key or file is missing.
         """
 
-    def prepare(self, talk: Callable[[str], None]) -> None:
-        """Fetch and load what the judge needs, once, before the loop; `talk` gets a line about what takes long.
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
+        """Fetch what the judge needs before the loop; `report` hears what, the bytes done, and the bytes in all.
 
         Raises:
             OperationalError: It cannot be had now.

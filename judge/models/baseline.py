@@ -71,7 +71,7 @@ class Overlap:
                     f"not {criterion.prompt_id}"
                 )
 
-    def prepare(self, talk: Callable[[str], None]) -> None:
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Nothing to fetch."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:

@@ -77,7 +77,7 @@ class LitellmModel:
         if missing:
             raise UsageError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
 
-    def prepare(self, talk: Callable[[str], None]) -> None:
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Nothing to fetch."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:

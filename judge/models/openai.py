@@ -59,7 +59,7 @@ class OpenAIModel:
         if self._reasons and self._options.temperature != 0:
             raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
 
-    def prepare(self, talk: Callable[[str], None]) -> None:
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Nothing to fetch."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:

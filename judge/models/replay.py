@@ -41,7 +41,7 @@ class Replay:
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Nothing to refuse: a request that was not recorded fails by itself."""
 
-    def prepare(self, talk: Callable[[str], None]) -> None:
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Nothing to fetch."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:

