@@ -10,7 +10,9 @@ from judge.records import Unreadable
 _OPENING = " \t\r\n*_`\"'“‘([{"
 _CLOSING = " \t\r\n*_`\"'”’)]}.,;!"
 _CLAIM = re.compile(r"(?<![^\W_])grade(?![^\W_])[\s*_`\"']*(?:[:：=]|is\b)", re.IGNORECASE)
-"""Anything that speaks of a grade as given; only the last such line of a reply is read."""
+"""Anything that speaks of a grade as given; only the last such line of a reply can be its verdict."""
+_NOTHING = " \t\r\n*_`"
+"""What may follow a verdict: nothing but white space and Markdown."""
 _VERDICT = re.compile(r"[\s*_`#]*grade[\s*_`]*[:：](.*)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?:sentence[\s*_`#\[(]+)?([0-9]{1,9})[*_`\])]*\s*[:：](.*)", re.IGNORECASE)
 _BEFORE_NUMBER = " \t*_`#[("
@@ -38,10 +40,11 @@ def last_object(reply: str, key: str, *, cut: bool) -> dict[str, Any] | Unreadab
             return Unreadable("refused", "the reply is a refusal")
         return Unreadable("unreadable", f'the JSON object has no "{key}"') if objects else None
     found, end = answers[-1]
-    if _CLAIM.search(reply, end) if key == "grade" else numbered_lines(reply[end:])[0]:
-        return Unreadable("unreadable", "a second verdict follows the JSON object")
-    if cut and reply[end:].strip(" \t\r\n`"):
-        return Unreadable("truncated", "the reply goes on after its JSON object")
+    if reply[end:].strip(_NOTHING):
+        # What is said of an object afterwards may be that it was only quoted.
+        return Unreadable("truncated" if cut else "unreadable", "the reply goes on after its JSON object")
+    if any(earlier[key] != found[key] for earlier, _ in answers):
+        return Unreadable("unreadable", f'the reply has two JSON objects that differ in "{key}"')
     return found
 
 
@@ -72,15 +75,24 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def last_claim(reply: str) -> tuple[str, str | None] | Unreadable:
-    """What the last line that speaks of a grade says, and the rest of the reply as the reasons for it."""
-    lines = reply.splitlines()
+def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unreadable:
+    """What the closing line of a reply says, and the rest of the reply as the reasons for it.
+
+    A verdict that more text follows may be quoted or taken back, and of two that differ one may be the response's
+    own words: both are unreadable.
+    """
+    lines = reply.rstrip(_NOTHING).splitlines()
     last = next((at for at in reversed(range(len(lines))) if _CLAIM.search(lines[at])), None)
     if last is None:
         return no_verdict(reply, "no line of the form `Grade: LABEL`")
     match = _VERDICT.fullmatch(lines[last])
     if match is None:
         return Unreadable("unreadable", f"the last verdict reads {shown(lines[last])}, expected `Grade: LABEL`")
+    if last < len(lines) - 1:
+        return Unreadable("unreadable", f"the reply goes on after {shown(lines[last])}")
+    given = {on_menu(found[1], menu) for line in lines if (found := _VERDICT.fullmatch(line))} - {None}
+    if len(given) > 1:
+        return Unreadable("unreadable", f"the reply gives {len(given)} different grades")
     return match[1], clean("\n".join(lines[:last] + lines[last + 1 :]))
 
 

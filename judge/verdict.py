@@ -103,6 +103,8 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
     # Some servers send a reasoning model's thoughts in the reply; what they weigh is not what they conclude.
     reply = completion.text.rpartition("</think>")[2]
     cut = completion.finish_reason in _CUT_OFF
+    if "<think>" in reply:
+        return Unreadable("truncated" if cut else "unreadable", "the reply never leaves its thoughts")
     if criterion.answer == "sentences":
         verdict = _parse_sentences(reply, criterion, form, sentences, cut=cut)
     else:
@@ -129,7 +131,7 @@ def _parse_grade(
             return Unreadable("truncated", f"{label!r} may be the beginning of {longer[0]!r}")
         said = label
     else:
-        claim = last_claim(reply)
+        claim = last_claim(reply, labels)
         if isinstance(claim, Unreadable):
             return claim
         if cut:

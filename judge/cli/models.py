@@ -11,31 +11,35 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-from judge.cli.tables import print_table
 from judge.models.catalog import CATALOG, Weights
-from judge.models.weights import Progress, Report, cache_folder, ensure, is_here
+from judge.models.weights import Progress, Report, by_line, cache_folder, ensure, is_here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="list|pull")
-    commands.add_parser("list", help="what is offered, under which licence, and whether it is here")
+    commands.add_parser("list", help="what is offered, under which license, and whether it is here")
     pull = commands.add_parser("pull", help="fetch weights, or go on with a fetch that was interrupted")
-    pull.add_argument("names", nargs="+", choices=list(CATALOG), metavar="NAME", help=", ".join(CATALOG))
+    pull.add_argument("names", nargs="+", type=_name, metavar="NAME", help=", ".join(CATALOG))
 
 
 def main(args: argparse.Namespace) -> int:
     """List or fetch."""
     if args.action == "list":
-        print_table(
-            ("model", "weights", "size", "licence", "here", "remark"),
-            [_row(weights) for weights in CATALOG.values()],
-        )
+        for weights in CATALOG.values():
+            print(_described(weights))
         print(f"weights are kept in {cache_folder() / 'models'}", file=sys.stderr)
     else:
         for name in dict.fromkeys(args.names):
             print(fetch(CATALOG[name], sys.stderr))
     return 0
+
+
+def _name(text: str) -> str:
+    name = text.removeprefix("local/")
+    if name not in CATALOG:
+        raise argparse.ArgumentTypeError(f"no local model called {name!r}: there are {', '.join(CATALOG)}")
+    return name
 
 
 def fetch(weights: Weights, stream: TextIO) -> str:
@@ -48,14 +52,12 @@ def fetch(weights: Weights, stream: TextIO) -> str:
         return str(ensure(weights, report))
 
 
-def _row(weights: Weights) -> tuple[str, ...]:
+def _described(weights: Weights) -> str:
+    here = "fetched" if is_here(weights) else "not fetched"
     return (
-        f"local/{weights.name}",
-        weights.title,
-        f"{weights.size / 1e6:,.0f} MB",
-        weights.license,
-        "yes" if is_here(weights) else "no",
-        weights.about,
+        f"local/{weights.name:<14}  {weights.size / 1e6:>5,.0f} MB  {weights.license}  {here}\n"
+        f"    {weights.title}\n"
+        f"    {weights.about}"
     )
 
 
@@ -63,17 +65,17 @@ def _row(weights: Weights) -> tuple[str, ...]:
 def _shown(weights: Weights, stream: TextIO) -> Iterator[Report]:
     """Show progress: a bar on a terminal, plain lines elsewhere."""
     if not stream.isatty():
-        yield lambda progress: print(progress.line, file=stream, flush=True)
+        yield by_line(lambda line: print(line, file=stream, flush=True))
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(file=stream)) as bar:
         task = bar.add_task(weights.name, total=weights.size, visible=False)
 
         def report(progress: Progress) -> None:
-            bar.update(task, completed=progress.done, visible=True)
+            bar.update(task, completed=progress.done, description=progress.line, visible=True)
 
         yield report

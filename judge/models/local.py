@@ -18,7 +18,7 @@ from judge.models.catalog import CATALOG, Weights
 from judge.models.chat import chat_messages, response_format
 from judge.models.engine import Engine, engine_version, load_engine, usable_cores
 from judge.models.gguf import read_head
-from judge.models.weights import ensure, file_digest, is_here, weights_file
+from judge.models.weights import by_line, ensure, file_digest, is_here, weights_file
 from judge.records import AnswerForm, Completion, Criterion, Request
 
 _CONTEXT = 8192
@@ -75,7 +75,7 @@ class LocalModel:
             OperationalError: They cannot be had or cannot be loaded; what was fetched is kept.
         """
         if isinstance(self._source, Weights):
-            ensure(self._source, lambda progress: talk(progress.line))
+            ensure(self._source, by_line(talk))
         with self._lock:
             if self._engine is None:
                 talk(f"{self.name}: loading")

