@@ -83,7 +83,8 @@ def measure(folder: Path, port: int, calls: int, latency: float, concurrency: in
     rate = calls / stats["window"]
     print(
         f"{calls} calls, {concurrency} in flight, {latency * 1000:.0f} ms each: {rate:.0f}/s, "
-        f"{rate * latency / concurrency:.3f} of ideal, {(cpu - recalled) / calls * 1000:.3f} ms CPU a judgment for asking, "
+        f"{rate * latency / concurrency:.3f} of ideal; "
+        f"CPU a judgment {(cpu - recalled) / calls * 1000:.3f} ms for asking, "
         f"{cpu / calls * 1000:.3f} all told (start-up, reading, pooling, writing included)"
     )
 

@@ -8,34 +8,32 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 import tenacity
 
-from judge.errors import CallError, Interrupted, OperationalError, StructureUnsupported, TransientError
+from judge.dialogue import Task, dialogue, evidence_gap, failure, outcome, tasks
+from judge.errors import (
+    BudgetError,
+    CallError,
+    Interrupted,
+    OperationalError,
+    RejectedError,
+    StructureUnsupported,
+    TransientError,
+)
 from judge.journal import Journal, request_digest
 from judge.models import Model
-from judge.prompt import render, repair
-from judge.records import (
-    AnswerForm,
-    Completion,
-    Criterion,
-    Failure,
-    FailureReason,
-    Judgment,
-    Pool,
-    PooledResponse,
-    Request,
-    Turn,
-    Unreadable,
-    Verdict,
-)
-from judge.verdict import parse, supported_forms
+from judge.prompt import render
+from judge.records import AnswerForm, Completion, Criterion, Failure, Judgment, Pool, Request, Turn
+from judge.verdict import supported_forms
 
 MAX_WAIT = 60.0
 """Seconds; a provider that asks for more patience than this is waited for this long at a time."""
+
+__all__ = ["Forecast", "Loop", "Progress", "Settings", "Task", "assess", "tasks"]
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -72,40 +70,6 @@ class Forecast(NamedTuple):
     """Estimated at four characters a token."""
 
 
-class Task(NamedTuple):
-    """One judgment to be made."""
-
-    response: PooledResponse
-    criterion: Criterion
-    sample: int = 0
-
-
-class _Answer(NamedTuple):
-    verdict: Verdict | Unreadable
-    completion: Completion
-    request: Request
-    repaired: bool
-
-
-Dialogue = Generator[Request, Completion, _Answer]
-
-
-def _dialogue(criterion: Criterion, request: Request) -> Dialogue:
-    """What is asked for one judgment: the request and, after an unreadable reply, one repair."""
-    completion = yield request
-    verdict = parse(completion, criterion, request.form, request.sentences)
-    if not isinstance(verdict, Unreadable) or verdict.reason != "unreadable" or request.form == "label":
-        return _Answer(verdict, completion, request, repaired=False)
-    mended = repair(request, completion, verdict)
-    completion = yield mended
-    return _Answer(parse(completion, criterion, request.form, request.sentences), completion, mended, repaired=True)
-
-
-def tasks(pool: Pool, criteria: Sequence[Criterion]) -> tuple[Task, ...]:
-    """All judgments of a pool, by criterion and then by turn, so that neighbors share the start of their prompt."""
-    return tuple(Task(response, criterion) for criterion in criteria for response in pool.responses)
-
-
 class Loop:
     """One judge, one pool, one journal."""
 
@@ -130,80 +94,23 @@ class Loop:
         self._recalled = 0
         self._failures = 0
         self._cost = 0.0
-        self._answered = 0
         self._given_up = 0
-        self._stop: OperationalError | None = None
+        self._stop: BaseException | None = None
         self._stopped = asyncio.Event()
         self._form_key = f"form:{model.name}"
         self._structured = journal.meta(self._form_key) != "text"
-
-    def form(self, criterion: Criterion) -> AnswerForm:
-        """The answer form this judge is asked in: its first that the criterion supports.
-
-        Raises:
-            OperationalError: There is none.
-        """
-        offered = [form for form in self._model.forms if form in supported_forms(criterion)]
-        if not self._structured:
-            offered = [form for form in offered if form != "json"]
-        if not offered:
-            raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
-        return offered[0]
-
-    def request(self, task: Task) -> Request:
-        """The first request of a task."""
-        return render(
-            task.criterion,
-            task.response,
-            self._pool.passages,
-            self._turns.get(task.response.turn_id),
-            self.form(task.criterion),
-            task.sample,
-        )
-
-    def evidence_failure(self, task: Task) -> Failure | None:
-        """The Failure of a task whose passages are not at hand; no judge is asked to imagine them."""
-        if "passages" not in task.criterion.inputs:
-            return None
-        keys = task.response.passages
-        missing = [key for key in keys if key not in self._pool.passages]
-        if keys and not missing:
-            return None
-        detail = (
-            f"{len(missing)} of {len(keys)} used passages have no text: {', '.join(missing[:5])}"
-            if keys
-            else "the response names no passage"
-        )
-        return self._failure(task, "no_passages", detail, None, None)
-
-    def recall(self, task: Task) -> Judgment | Failure | None:
-        """The task's outcome if the journal holds every completion it needs."""
-        failure = self.evidence_failure(task)
-        if failure is not None:
-            return failure
-        dialogue = _dialogue(task.criterion, self.request(task))
-        try:
-            request = next(dialogue)
-            while True:
-                digest = self._digest(request)
-                completion = self._journal.get(digest)
-                if completion is None:
-                    return None
-                request = dialogue.send(completion)
-        except StopIteration as stop:
-            return self._outcome(task, stop.value)
 
     def forecast(self, wanted: Sequence[Task]) -> Forecast:
         """Count what `run` would send."""
         recalled = without_evidence = characters = 0
         open_digests: set[str] = set()
         for task in wanted:
-            if self.evidence_failure(task) is not None:
+            if evidence_gap(task, self._pool) is not None:
                 without_evidence += 1
-            elif self.recall(task) is not None:
+            elif self._recall(task) is not None:
                 recalled += 1
             else:
-                request = self.request(task)
+                request = self._request(task, self._forms(task.criterion)[0])
                 digest = self._digest(request)
                 if digest not in open_digests:
                     open_digests.add(digest)
@@ -219,12 +126,12 @@ class Loop:
         self._total = len(wanted)
         open_tasks: list[int] = []
         for index, task in enumerate(wanted):
-            outcome = self.recall(task) if len(self._journal) else self.evidence_failure(task)
-            if outcome is None:
+            settled = self._without_asking(task)
+            if settled is None:
                 open_tasks.append(index)
             else:
                 self._recalled += 1
-                self._settle(index, outcome)
+                self._settle(index, settled)
         workers = min(
             self._settings.concurrency,
             self._model.max_concurrency or self._settings.concurrency,
@@ -233,12 +140,69 @@ class Loop:
         if workers:
             with _interruptible(self._interrupt):
                 remaining = iter(open_tasks)
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(workers):
-                        group.create_task(self._work(wanted, remaining))
+                await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
         if self._stop is not None:
             raise self._stop
         return [self._results[index] for index in range(len(wanted))]
+
+    def _forms(self, criterion: Criterion) -> list[AnswerForm]:
+        """The answer forms to try, the best first: those of the judge that the criterion supports.
+
+        Raises:
+            OperationalError: There is none.
+        """
+        offered = [form for form in self._model.forms if form in supported_forms(criterion)]
+        if not self._structured and offered != ["json"]:
+            offered = [form for form in offered if form != "json"]
+        if not offered:
+            raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
+        return offered
+
+    def _request(self, task: Task, form: AnswerForm) -> Request:
+        turn = self._turns.get(task.response.turn_id)
+        return render(task.criterion, task.response, self._pool.passages, turn, form, task.sample)
+
+    def _without_asking(self, task: Task) -> Judgment | Failure | None:
+        gap = evidence_gap(task, self._pool)
+        if gap is not None:
+            return failure(task, self._model.name, "no_passages", gap)
+        return self._recall(task) if len(self._journal) else None
+
+    def _recall(self, task: Task) -> Judgment | Failure | None:
+        """The task's outcome if the journal holds every completion it needs, in whatever form it was asked."""
+        for form in self._model.forms:
+            if form in supported_forms(task.criterion):
+                settled = self._recall_in(task, form)
+                if settled is not None:
+                    return settled
+        return None
+
+    def _recall_in(self, task: Task, form: AnswerForm) -> Judgment | Failure | None:
+        talk = dialogue(task.criterion, self._request(task, form))
+        try:
+            request = next(talk)
+            while True:
+                digest = self._digest(request)
+                completion = self._journal.get(digest)
+                if completion is None:
+                    return None
+                request = talk.send(completion)
+        except StopIteration as stop:
+            return outcome(task, stop.value, self._model.name, digest)
+
+    async def _work(self, wanted: Sequence[Task], remaining: Iterator[int]) -> None:
+        for index in remaining:
+            try:
+                self._settle(index, await self._judge(wanted[index]))
+            except BaseException as error:  # noqa: BLE001 - whatever it is, calls of the others are paid and must land
+                self._end(error)
+            if self._stop is not None:
+                return
+
+    def _settle(self, index: int, settled: Judgment | Failure) -> None:
+        self._results[index] = settled
+        self._failures += isinstance(settled, Failure)
+        self._report(Progress(len(self._results), self._total, self._recalled, self._failures, self._cost))
 
     def _interrupt(self) -> None:
         self._end(
@@ -247,60 +211,36 @@ class Loop:
             )
         )
 
-    def _end(self, error: OperationalError) -> None:
-        """Let no new call begin; the first reason is the one reported. Calls in flight are waited for and kept."""
+    def _end(self, error: BaseException) -> None:
+        """Let no new call begin; the first reason is the one raised. Calls in flight are waited for and kept."""
         self._stop = self._stop or error
         self._stopped.set()
 
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), seconds)
-
-    async def _work(self, wanted: Sequence[Task], remaining: Iterator[int]) -> None:
-        for index in remaining:
-            try:
-                outcome = await self._judge(wanted[index])
-            except OperationalError as error:
-                self._end(error)
-            else:
-                self._settle(index, outcome)
-            if self._stop is not None:
-                return
-
-    def _settle(self, index: int, outcome: Judgment | Failure) -> None:
-        self._results[index] = outcome
-        self._failures += isinstance(outcome, Failure)
-        self._report(Progress(len(self._results), self._total, self._recalled, self._failures, self._cost))
-
     async def _judge(self, task: Task) -> Judgment | Failure:
-        while True:
-            dialogue = _dialogue(task.criterion, self.request(task))
-            digest: str | None = None
+        """Ask until there is an outcome, in the next answer form where one is not taken."""
+        judge, digest = self._model.name, None
+        refusal: CallError | None = None
+        for form in self._forms(task.criterion):
+            talk = dialogue(task.criterion, self._request(task, form))
             try:
-                request = next(dialogue)
+                request = next(talk)
                 while True:
-                    if self._over_budget():
-                        return self._failure(
-                            task, "budget", f"the budget of ${self._settings.max_cost} is spent", None, None
-                        )
                     digest = self._digest(request)
-                    request = dialogue.send(await self._complete(digest, request))
+                    request = talk.send(await self._complete(digest, request))
             except StopIteration as stop:
-                return self._outcome(task, stop.value)
+                return outcome(task, stop.value, judge, digest or "")
             except StructureUnsupported as error:
-                if not self._structured and request.form != "json":
-                    return self._failure(task, error.reason, str(error), None, digest)
-                self._fall_back_to_text()
+                refusal = error
+                if form == "json" and error.lasting:
+                    self._remember_text()
             except CallError as error:
-                return self._failure(task, error.reason, str(error), None, digest)
+                return failure(task, judge, error.reason, str(error), digest=digest)
+        return failure(task, judge, "provider_error", str(refusal), digest=digest)
 
-    def _fall_back_to_text(self) -> None:
+    def _remember_text(self) -> None:
         if self._structured:
             self._structured = False
             self._journal.set_meta(self._form_key, "text")
-
-    def _over_budget(self) -> bool:
-        return self._settings.max_cost is not None and self._cost >= self._settings.max_cost
 
     async def _complete(self, digest: str, request: Request) -> Completion:
         """The completion of a request: from the journal, from an identical call in flight, or from the model."""
@@ -318,20 +258,25 @@ class Loop:
             del self._in_flight[digest]
 
     async def _ask(self, digest: str, request: Request) -> Completion:
+        if self._stop is not None:
+            raise self._stop
+        if self._settings.max_cost is not None and self._cost >= self._settings.max_cost:
+            raise BudgetError(f"the budget of ${self._settings.max_cost} is spent")
         try:
             completion = await self._attempt(request)
         except TransientError as error:
             self._given_up += 1
-            if not self._answered and self._given_up >= min(3, self._total):
+            if self._given_up >= min(max(3, self._settings.concurrency), self._total):
                 self._end(
                     OperationalError(
-                        f"{self._model.name} has not answered a single call, {self._given_up} were given up "
-                        f"after {self._settings.attempts} attempts each, the last: {error}"
+                        f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
+                        f"{self._settings.attempts} attempts each, the last: {error}"
                     )
                 )
             raise
-        self._answered += 1
+        self._given_up = 0
         self._cost += completion.cost or 0.0
+        _check_storable(completion)
         await self._journal.put(digest, self._model.name, self._model.parameters(request), request, completion)
         return completion
 
@@ -364,50 +309,22 @@ class Loop:
         latency = completion.latency or round(time.perf_counter() - begun, 3)
         return msgspec.structs.replace(completion, attempts=attempt, latency=latency)
 
+    async def _sleep(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+
     def _digest(self, request: Request) -> str:
         return request_digest(self._model.name, self._model.parameters(request), request)
 
-    def _outcome(self, task: Task, answer: _Answer) -> Judgment | Failure:
-        verdict, completion = answer.verdict, answer.completion
-        digest = self._digest(answer.request)
-        if isinstance(verdict, Unreadable):
-            return self._failure(task, verdict.reason, verdict.detail, completion.text, digest)
-        return Judgment(
-            response_id=task.response.response_id,
-            turn_id=task.response.turn_id,
-            topic_id=task.response.topic_id,
-            criterion=task.criterion.name,
-            variant=task.criterion.variant,
-            grade=verdict.grade,
-            unable=verdict.unable,
-            expected=verdict.expected,
-            probabilities=completion.probabilities,
-            rationale=verdict.rationale,
-            sentences=verdict.sentences,
-            judge=self._model.name,
-            model=completion.model,
-            criterion_digest=task.criterion.digest,
-            request_digest=digest,
-            form=answer.request.form,
-            repaired=answer.repaired,
-            sample=task.sample,
-        )
 
-    def _failure(self, task: Task, reason: FailureReason, detail: str, raw: str | None, digest: str | None) -> Failure:
-        return Failure(
-            response_id=task.response.response_id,
-            turn_id=task.response.turn_id,
-            topic_id=task.response.topic_id,
-            criterion=task.criterion.name,
-            variant=task.criterion.variant,
-            reason=reason,
-            detail=detail,
-            raw=raw,
-            judge=self._model.name,
-            criterion_digest=task.criterion.digest,
-            request_digest=digest,
-            sample=task.sample,
-        )
+def _check_storable(completion: Completion) -> None:
+    """Refuse a completion that would not read back from the journal as it is, such as a probability of nan."""
+    try:
+        same = msgspec.json.decode(msgspec.json.encode(completion), type=Completion) == completion
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        same = False
+    if not same:
+        raise RejectedError("the reply holds what cannot be recorded, such as half a character or a nan")
 
 
 def _wait(state: tenacity.RetryCallState) -> float:

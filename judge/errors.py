@@ -9,9 +9,10 @@ JudgeError                      anything a user may see; carries an exit code
 │   └── Interrupted             the user pressed Ctrl-C
 └── CallError                   one call to a model failed; becomes a Failure, never leaves the loop
     ├── TransientError          may succeed if asked again (429, 5xx, timeout, dropped connection)
-    ├── StructureUnsupported    the endpoint does not take this structured-output request
+    ├── StructureUnsupported    the judge does not take this answer form
     ├── ContextLengthError      the request is longer than the model's context
     ├── ContentFilterError      the provider's filter blocked the request
+    ├── BudgetError             the money that may be spent is spent
     └── RejectedError           the provider will never accept this request
 """
 
@@ -74,7 +75,11 @@ class TransientError(CallError):
 
 
 class StructureUnsupported(CallError):
-    """The endpoint refuses structured output; the text grammar must be used with it."""
+    """The judge does not take this answer form; if `lasting`, it never will."""
+
+    def __init__(self, message: str, *, lasting: bool = True) -> None:
+        super().__init__(message)
+        self.lasting = lasting
 
 
 class ContextLengthError(CallError):
@@ -87,6 +92,12 @@ class ContentFilterError(CallError):
     """The provider's content filter blocked the request."""
 
     reason = "content_filter"
+
+
+class BudgetError(CallError):
+    """The money that may be spent is spent."""
+
+    reason = "budget"
 
 
 class RejectedError(CallError):

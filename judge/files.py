@@ -3,9 +3,10 @@
 import gzip
 import hashlib
 import os
-import tempfile
 import zlib
 from pathlib import Path
+
+import msgspec
 
 from judge.errors import InputError, OperationalError
 
@@ -59,18 +60,23 @@ def write_atomic(path: Path, data: bytes) -> None:
     Raises:
         OperationalError: The disk is full or the folder cannot be written; the old file is untouched.
     """
+    # One fixed name, so that what a kill leaves behind is written over by the next run and not left for ever.
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
+            temporary.replace(path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise OperationalError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def json_bytes(value: object) -> bytes:
+    """A value as indented JSON with sorted keys and a final line break: the same value, the same bytes."""
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"

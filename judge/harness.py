@@ -9,19 +9,21 @@ import msgspec
 from judge.assess import Forecast, Loop, Progress, Settings, Task, assess, tasks
 from judge.criteria import DEFAULT_VARIANTS, find_criterion
 from judge.errors import InputError, UsageError
+from judge.ids import natural_key
 from judge.intake import OverLimit, Submitted, TokenRule, make_pool, read_runs, turns_by_id
 from judge.journal import Journal
 from judge.leaderboard import leaderboard
-from judge.models import Model, ModelOptions, open_model
-from judge.outputs import (
+from judge.manifest import (
+    GROWING,
     JOURNAL,
     check_folder,
     configuration,
-    read_previous_pool,
+    earlier_runs,
+    without_credentials,
     write_manifest,
-    write_pool,
-    write_results,
 )
+from judge.models import Model, ModelOptions, open_model
+from judge.outputs import clear_results, read_previous_pool, write_pool, write_results
 from judge.prompt import needs_turn
 from judge.records import Criterion, Failure, Judgment, LeaderboardRow, Pool, Turn
 from judge.topics import read_topics
@@ -125,13 +127,19 @@ def prepare(plan: Plan) -> Prepared:
     )
     if not pool.responses:
         raise InputError("no response can be judged: every one was excluded", submitted.problems)
+    turns = turns_by_id(topics) if topics is not None else None
+    unknown = sorted({one.turn_id for one in pool.responses} - (turns or {}).keys(), key=natural_key)
+    if blind and unknown:
+        raise UsageError(
+            f"{plan.topics}: lacks turns of the pool that {', '.join(blind)} shows: {', '.join(unknown[:5])}"
+        )
     return Prepared(
         plan=plan,
         out=Path(plan.out or plan.extend or DEFAULT_OUT),
         submitted=submitted,
         pool=pool,
         criteria=criteria,
-        turns=turns_by_id(topics) if topics is not None else None,
+        turns=turns,
         model=model,
         tasks=spread(tasks(pool, criteria), plan.limit),
     )
@@ -140,7 +148,9 @@ def prepare(plan: Plan) -> Prepared:
 def forecast(prepared: Prepared) -> Forecast:
     """What carrying out a plan would send, given what its journal already holds; nothing is written."""
     path = prepared.out / JOURNAL
-    with Journal(path if path.exists() else None) as journal:
+    with Journal(None) as journal:
+        if path.exists():
+            journal.adopt(path)
         loop = Loop(prepared.model, journal, prepared.pool, prepared.turns, prepared.plan.settings)
         return loop.forecast(prepared.tasks)
 
@@ -163,6 +173,7 @@ def carry_out(
     """
     plan, out, pool, model = prepared.plan, prepared.out, prepared.pool, prepared.model
     submitted, criteria = prepared.submitted, prepared.criteria
+    extended = Path(plan.extend) if plan.extend is not None else None
     configured = configuration(
         submitted,
         pool,
@@ -170,19 +181,32 @@ def carry_out(
         model.name,
         _judging_options(plan),
         Path(plan.topics) if plan.topics else None,
+        earlier_runs(extended) if extended else {},
     )
-    check_folder(out, configured, replace=plan.replace or (plan.extend is not None and Path(plan.extend) == out))
+    in_place = extended is not None and extended.resolve() == out.resolve()
+    changed = check_folder(
+        out,
+        configured,
+        trial=plan.limit is not None,
+        replace=plan.replace,
+        may_differ=GROWING if in_place else (),
+    )
     with Journal(out / JOURNAL) as journal:
+        if extended is not None and not in_place and (extended / JOURNAL).exists():
+            journal.adopt(extended / JOURNAL)
         model.prepare(fetching or (lambda what, done, total: None))
-        write_pool(out, submitted, pool)
         write_manifest(out, plan.argv, configured, "unfinished", submitted, pool)
+        if changed:
+            clear_results(out)
+        write_pool(out, submitted, pool)
         results = assess(
             prepared.tasks, model, journal, pool, turns=prepared.turns, settings=plan.settings, report=report
         )
         rows = leaderboard(pool, results, criteria)
         write_results(out, results, criteria, rows)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
-        write_manifest(out, plan.argv, configured, "complete", submitted, pool, results, asked)
+        status = "complete" if plan.limit is None else "trial"
+        write_manifest(out, plan.argv, configured, status, submitted, pool, results, asked)
     return Outcome(out, pool, criteria, tuple(results), tuple(rows))
 
 
@@ -237,7 +261,8 @@ def _judging_options(plan: Plan) -> dict[str, object]:
     """The options that may change a grade; patience and speed do not."""
     options = msgspec.to_builtins(plan.options)
     return {
-        **{name: value for name, value in options.items() if name not in {"timeout", "threads"}},
+        **{name: value for name, value in options.items() if name not in {"timeout", "threads", "base_url"}},
+        "base_url": without_credentials(plan.options.base_url) if plan.options.base_url else None,
         "depth": plan.depth,
         "over_limit": plan.over_limit,
     }

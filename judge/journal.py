@@ -5,6 +5,7 @@ grouped, so that many completions share one wait for the disk.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import queue
 import sqlite3
@@ -75,7 +76,8 @@ class Journal:
         try:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=0)
+            address = ":memory:" if path is None else path.absolute().as_uri()
+            self._connection = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=0)
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"{self._name}: cannot be opened as a journal: {error}") from error
         try:
@@ -130,17 +132,51 @@ class Journal:
         return None if row is None else str(row[0])
 
     def set_meta(self, key: str, value: str) -> None:
-        """Keep a fact durably."""
-        with self._lock, self._connection:
-            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        """Keep a fact durably.
+
+        Raises:
+            OperationalError: The disk cannot be written.
+        """
+        try:
+            with self._lock, self._connection:
+                self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        except sqlite3.Error as error:
+            raise OperationalError(f"{self._name}: cannot be written: {error}") from error
 
     def get(self, digest: str) -> Completion | None:
-        """The completion recorded under a digest."""
+        """The completion recorded under a digest.
+
+        Raises:
+            InputError: The journal is damaged there.
+        """
         if digest not in self._digests:
             return None
-        with self._lock:
-            row = self._connection.execute("SELECT completion FROM completion WHERE digest = ?", (digest,)).fetchone()
-        return msgspec.json.decode(row[0], type=Completion)
+        try:
+            with self._lock:
+                query = "SELECT completion FROM completion WHERE digest = ?"
+                row = self._connection.execute(query, (digest,)).fetchone()
+            return msgspec.json.decode(row[0], type=Completion)
+        except (sqlite3.Error, msgspec.MsgspecError, TypeError) as error:
+            raise InputError(f"{self._name}: damaged at the completion {digest}: {error}") from error
+
+    def adopt(self, path: Path) -> None:
+        """Take over the completions of another journal, so that what was paid for there is not paid again.
+
+        Raises:
+            InputError: The other journal cannot be read, or this one cannot be written.
+        """
+        try:
+            with self._lock:
+                self._connection.execute("ATTACH DATABASE ? AS other", (f"{path.absolute().as_uri()}?mode=ro",))
+                try:
+                    with self._connection:
+                        self._connection.execute("INSERT OR IGNORE INTO completion SELECT * FROM other.completion")
+                        self._connection.execute("INSERT OR IGNORE INTO meta SELECT * FROM other.meta")
+                finally:
+                    self._connection.execute("DETACH DATABASE other")
+                self._digests = {row[0] for row in self._connection.execute("SELECT digest FROM completion")}
+        except sqlite3.Error as error:
+            raise InputError(f"{path}: its completions cannot be taken over: {error}") from error
 
     async def put(
         self,
@@ -191,11 +227,13 @@ class Journal:
             try:
                 with self._lock, self._connection:
                     self._connection.executemany(_INSERT, [write.row for write in group])
-            except sqlite3.Error as error:
+            except Exception as error:  # noqa: BLE001 - a writer that dies leaves everyone waiting for ever
                 self._failure = OperationalError(f"{self._name}: cannot be written: {error}")
             for loop in {write.loop for write in group}:
                 done = [write.done for write in group if write.loop is loop]
-                loop.call_soon_threadsafe(_settle, done, self._failure)
+                # A loop that was broken off is closed and waits for nothing; what it paid for is written all the same.
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(_settle, done, self._failure)
 
 
 def _settle(done: "list[asyncio.Future[None]]", failure: OperationalError | None) -> None:

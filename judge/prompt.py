@@ -40,7 +40,7 @@ _CONTROL_TOKEN = re.compile(
     r"\[(?=\s*/?\s*(?:(?i:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)|[A-Z][A-Z0-9_]{2,}|gMASK"
     r"|\|[^\]|\n]{1,40}\|)\s*\])"
 )
-"""Square-bracket control tokens of chat models: `[INST]`, `[THINK]`, `[|user|]`, `[UNUSED_TOKEN_146]` and their like."""
+"""Square-bracket control tokens of chat models: `[INST]`, `[THINK]`, `[|user|]`, `[UNUSED_TOKEN_146]` and the like."""
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 _BULLET = re.compile(r"(?:[-*•‣◦–]|\(?(?:[0-9]{1,3}|[A-Za-z])[.)]|#{1,6})\s")

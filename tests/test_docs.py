@@ -76,8 +76,6 @@ def test_wrong_usage_ends_with_2_and_the_usage(arguments: list[str]) -> None:
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    process = subprocess.run(
-        f"{sys.executable} -m judge prompts show groundedness/graded | true", shell=True, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    pipe = f"{sys.executable} -m judge prompts show groundedness/graded | true"
+    process = subprocess.run(pipe, shell=True, capture_output=True, text=True, check=False)
     assert process.stderr == ""

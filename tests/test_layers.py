@@ -14,10 +14,10 @@ LAYERS = [
     {"ids", "files", "bundle"},
     {"tokens", "reply", "verdict", "prompt", "pool", "stats", "trec"},
     {"topics", "runs", "front_matter", "criteria", "gold", "journal", "qrels"},
-    {"models", "checks", "validate", "passages"},
+    {"models", "checks", "validate", "passages", "dialogue"},
     {"assess", "calibrate", "leaderboard"},
     {"intake"},
-    {"outputs"},
+    {"manifest", "outputs"},
     {"harness"},
     {"cli"},
 ]

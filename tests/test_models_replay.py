@@ -43,7 +43,7 @@ def test_two_judges_in_a_file_must_be_told_apart(tmp_path: Path) -> None:
     other = Scripted(default="Grade: 0")
     other.name = "fake/other"
     record(path, other)
-    with pytest.raises(UsageError, match="several judges.*fake/other, fake/scripted"):
+    with pytest.raises(UsageError, match=r"several judges.*fake/other, fake/scripted"):
         open_model(f"replay/{path}")
     assert open_model(f"replay/{path}::fake/other").name == "fake/other"
     with pytest.raises(UsageError, match="no judge 'fake/third'"):

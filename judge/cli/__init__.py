@@ -2,12 +2,13 @@
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 from judge import __version__
-from judge.errors import Interrupted, JudgeError
+from judge.errors import Interrupted, JudgeError, OperationalError
 
 COMMANDS = {
     "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
@@ -23,7 +24,7 @@ EXIT_CODES = """\
 exit codes:
   0  done
   1  findings: errors in runs or prompts, or a gate that is not met
-  2  the command or its input is bad; nothing was written
+  2  the command or its input is bad; no result was written
   3  something outside failed or was interrupted; the same command resumes
 """
 PROBLEMS_SHOWN = 50
@@ -32,8 +33,11 @@ PROBLEMS_SHOWN = 50
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _settle_streams()
     try:
-        return _dispatch(arguments)
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
     except JudgeError as error:
         _complain(error)
         return error.exit_code
@@ -44,6 +48,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has seen enough (`judge ... | head`); nothing more may be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"judge: {error.strerror}: {error.filename or 'standard output'}", file=sys.stderr)
+        return OperationalError.exit_code
+
+
+def _settle_streams() -> None:
+    """Make printing safe where a stream is closed or its encoding lacks a character of some run id."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, io.TextIOWrapper(io.FileIO(os.devnull, "w"), encoding="utf-8"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -59,7 +76,6 @@ def _dispatch(arguments: list[str]) -> int:
         )
         module.add_arguments(parser)
         code: int = module.main(parser.parse_args(arguments[1:]))
-        sys.stdout.flush()
         return code
     listing = "\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())
     parser = argparse.ArgumentParser(

@@ -6,13 +6,11 @@ local/PATH.gguf. JUDGE_CACHE names another folder for the weights.
 """
 
 import argparse
-import contextlib
 import sys
-from collections.abc import Iterator
-from typing import TextIO
 
+from judge.cli.progress import FetchReporter
 from judge.models.catalog import CATALOG, Weights
-from judge.models.weights import Progress, Report, by_line, cache_folder, ensure, is_here
+from judge.models.weights import cache_folder, ensure, is_here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +29,8 @@ def main(args: argparse.Namespace) -> int:
         print(f"weights are kept in {cache_folder() / 'models'}", file=sys.stderr)
     else:
         for name in dict.fromkeys(args.names):
-            print(fetch(CATALOG[name], sys.stderr))
+            with FetchReporter(sys.stderr) as report:
+                print(ensure(CATALOG[name], report))
     return 0
 
 
@@ -42,16 +41,6 @@ def _name(text: str) -> str:
     return name
 
 
-def fetch(weights: Weights, stream: TextIO) -> str:
-    """Fetch weights unless they are here, showing on a stream how far that is; their path.
-
-    Raises:
-        OperationalError: They cannot be had now; what was fetched is kept.
-    """
-    with _shown(weights, stream) as report:
-        return str(ensure(weights, report))
-
-
 def _described(weights: Weights) -> str:
     here = "fetched" if is_here(weights) else "not fetched"
     return (
@@ -59,23 +48,3 @@ def _described(weights: Weights) -> str:
         f"    {weights.title}\n"
         f"    {weights.about}"
     )
-
-
-@contextlib.contextmanager
-def _shown(weights: Weights, stream: TextIO) -> Iterator[Report]:
-    """Show progress: a bar on a terminal, plain lines elsewhere."""
-    if not stream.isatty():
-        yield by_line(lambda line: print(line, file=stream, flush=True))
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(file=stream)) as bar:
-        task = bar.add_task(weights.name, total=weights.size, visible=False)
-
-        def report(progress: Progress) -> None:
-            bar.update(task, completed=progress.done, description=progress.line, visible=True)
-
-        yield report

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import argparse
+import math
 from pathlib import Path
 
 from judge.runs import FORMATS
@@ -11,6 +12,25 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return int(text)
+
+
+def positive_amount(text: str) -> float:
+    """A finite number above zero, for argparse."""
+    amount = amount_or_zero(text)
+    if amount == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
+    return amount
+
+
+def amount_or_zero(text: str) -> float:
+    """A finite number of zero or more, for argparse."""
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not (math.isfinite(amount) and amount >= 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of zero or more")
+    return amount
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,5 +1,6 @@
 """How far a long thing is: a bar on a terminal, a plain line now and then elsewhere."""
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -56,11 +57,10 @@ class Reporter:
 
     def _line(self, progress: "Progress") -> None:
         extra = _extra(progress)
-        print(
+        _say(
             f"{self._judge}: {progress.done}/{progress.total} judged, {self._rate(progress)}"
             f"{f', {extra}' if extra else ''}",
-            file=self._stream,
-            flush=True,
+            self._stream,
         )
 
 
@@ -81,7 +81,7 @@ class FetchReporter:
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show `done` of `total` bytes."""
         if not self._stream.isatty():
-            print(f"{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", file=self._stream, flush=True)
+            _say(f"{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", self._stream)
             return
         if self._bar is None:
             self._bar = _fetch_bar(self._stream)
@@ -129,6 +129,12 @@ def _fetch_bar(stream: TextIO) -> "Bar":
         console=Console(file=stream),
         refresh_per_second=4,
     )
+
+
+def _say(line: str, stream: TextIO) -> None:
+    # A reader that has gone away is no reason to stop a paid run.
+    with contextlib.suppress(BrokenPipeError):
+        print(line, file=stream, flush=True)
 
 
 def _extra(progress: "Progress") -> str:

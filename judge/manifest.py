@@ -1,0 +1,193 @@
+"""The manifest: how an output folder came about, and whether new results may go into it."""
+
+import os
+import platform
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge import __version__
+from judge.errors import InputError
+from judge.files import json_bytes, make_folder, read_stored, sha256, write_atomic
+from judge.intake import Submitted
+from judge.pool import passages_jsonl, pool_jsonl
+from judge.prompt import RENDERER_VERSION
+from judge.records import Criterion, Failure, Judgment, Pool
+from judge.verdict import PARSER_VERSION
+
+SCHEMA = 1
+"""Version of the folder's layout and of the manifest."""
+MANIFEST = "manifest.json"
+JOURNAL = "journal.sqlite"
+GROWING = frozenset({"runs", "pool", "passages"})
+"""What of a configuration changes when runs are added to a pool."""
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def configuration(
+    submitted: Submitted,
+    pool: Pool,
+    criteria: Sequence[Criterion],
+    judge: str,
+    options: Mapping[str, Any],
+    topics: Path | None,
+    earlier_runs: Mapping[str, str],
+) -> dict[str, Any]:
+    """All that determines the judgments, as JSON values: two folders with the same configuration are comparable.
+
+    `earlier_runs` are run ids and digests of the pool that is extended.
+    """
+    return {
+        "runs": {**earlier_runs, **{run.run_id: run.digest for run in submitted.runs}},
+        "topics": None if topics is None else sha256(read_stored(topics)),
+        "passages": sha256(passages_jsonl(pool)),
+        "pool": sha256(pool_jsonl(pool)),
+        "criteria": {one.name: {"prompt": one.prompt_id, "sha256": one.digest} for one in criteria},
+        "judge": judge,
+        "options": dict(options),
+        "parser": PARSER_VERSION,
+        "renderer": RENDERER_VERSION,
+        "token_rule": {
+            "rule": submitted.count_tokens.rule,
+            "limit": submitted.count_tokens.limit,
+            "versions": submitted.count_tokens.versions,
+        },
+    }
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of an output folder; None if it has none.
+
+    Raises:
+        InputError: It is not one that judge wrote, or of another layout.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        manifest = msgspec.json.decode(read_stored(path))
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not a manifest that judge wrote ({error}); choose another --out") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("configuration"), dict):
+        raise InputError(f"{path}: not a manifest that judge wrote; choose another --out")
+    if manifest.get("schema") != SCHEMA:
+        raise InputError(
+            f"{folder}: made by judge {manifest.get('judge_version')} (layout {manifest.get('schema')}), "
+            f"this is {__version__} (layout {SCHEMA}); choose another --out"
+        )
+    return manifest
+
+
+def check_folder(
+    out: Path,
+    wanted: Mapping[str, Any],
+    *,
+    trial: bool,
+    replace: bool = False,
+    may_differ: Collection[str] = (),
+) -> bool:
+    """Refuse a folder whose results were made otherwise, so that no two configurations get mixed in one place.
+
+    Args:
+        out: The output folder; made if it is not there.
+        wanted: The new configuration.
+        trial: Whether only some of the judgments are to be made.
+        replace: Accept results of another configuration, and a trial in place of a finished run.
+        may_differ: Keys of the configuration that are expected to change.
+
+    Returns:
+        Whether the folder's configuration is another one, so that its results must go.
+
+    Raises:
+        InputError: The folder cannot be used, or holds what this run must not write over.
+    """
+    make_folder(out)
+    if not os.access(out, os.W_OK):
+        raise InputError(f"{out}: cannot be used as an output folder: no permission to write")
+    manifest = read_manifest(out)
+    if manifest is None:
+        strange = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, ".")))
+        if strange:
+            raise InputError(
+                f"{out}: holds {', '.join(strange[:5])} and no manifest of judge, so its files are somebody else's; "
+                "choose an empty folder as --out"
+            )
+        return False
+    there = manifest["configuration"]
+    different = sorted(key for key in {*there, *wanted} if there.get(key) != wanted.get(key))
+    surprising = [key for key in different if key not in may_differ]
+    if surprising and not replace:
+        details = "; ".join(
+            f"{key}: {_brief(there.get(key))} there, {_brief(wanted.get(key))} now" for key in surprising
+        )
+        raise InputError(
+            f"{out}: holds results of another configuration ({details}). Choose another --out, or --replace to "
+            "write these results over (the journal of paid calls is kept)"
+        )
+    if trial and manifest.get("status") == "complete" and not replace:
+        raise InputError(f"{out}: holds a finished run, which a trial with --limit would write over; see --replace")
+    return bool(different)
+
+
+def earlier_runs(folder: Path) -> dict[str, str]:
+    """Run ids and digests that the manifest of an output folder names.
+
+    Raises:
+        InputError: The manifest is not one that judge wrote.
+    """
+    manifest = read_manifest(folder)
+    runs = manifest["configuration"].get("runs") if manifest else None
+    return dict(runs) if isinstance(runs, dict) else {}
+
+
+def write_manifest(
+    out: Path,
+    argv: Sequence[str],
+    configured: Mapping[str, Any],
+    status: str,
+    submitted: Submitted,
+    pool: Pool,
+    results: Sequence[Judgment | Failure] = (),
+    asked: Mapping[str, Any] | None = None,
+) -> None:
+    """Write how everything else came about; no clock in it, so that a rerun gives the same bytes."""
+    manifest = {
+        "schema": SCHEMA,
+        "judge_version": __version__,
+        "python": platform.python_version(),
+        "status": status,
+        "argv": [_presentable(argument) for argument in argv],
+        "configuration": dict(configured),
+        "asked": dict(asked or {}),
+        "runs": submitted.runs,
+        "counts": {
+            "runs": len(configured["runs"]),
+            "problems": Counter(problem.severity for problem in submitted.problems),
+            "pooled": len(pool.responses),
+            "excluded": Counter(one.reason for one in pool.exclusions),
+            "results": Counter(one.reason if isinstance(one, Failure) else "judgment" for one in results),
+        },
+        "models_returned": sorted({one.model for one in results if isinstance(one, Judgment) and one.model}),
+        "seeds": {"sampling": configured["options"].get("seed")},
+    }
+    write_atomic(out / MANIFEST, json_bytes(manifest))
+
+
+def without_credentials(address: str) -> str:
+    """An address without the user and password that may stand in it."""
+    return _CREDENTIALS.sub("", address)
+
+
+def _presentable(argument: str) -> str:
+    """A command-line argument as it may be published: no credentials, and text even where it was bytes."""
+    return without_credentials(argument).encode("utf-8", "backslashreplace").decode()
+
+
+def _brief(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 100 else f"{text[:97]}…"
