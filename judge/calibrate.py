@@ -54,7 +54,7 @@ class Agreement(msgspec.Struct, frozen=True):
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """One response graded by both."""
+    """One response graded by both; the topic is the judgment's, as on the leaderboard."""
 
     topic_id: str
     human: int
@@ -69,6 +69,7 @@ def agreement(
 ) -> tuple[Agreement, ...]:
     """One record a judge and assessor, in natural order of their names.
 
+    Topics, which intervals are over, are those of the turn ids: `9-1` and `9-2`, two personas of one theme, are two.
     A gold row without a grade by the judge (failed, unable, never asked) lowers the coverage, nothing else.
 
     Args:
@@ -125,7 +126,7 @@ def _agreement(
     criterion: Criterion,
 ) -> Agreement:
     pairs = [
-        _Pair(row.topic_id, row.grade, judgment.grade, judgment.expected)
+        _Pair(judgment.topic_id, row.grade, judgment.grade, judgment.expected)
         for response_id, row in rows
         if (judgment := judged.get(response_id)) and not judgment.unable
     ]
@@ -147,7 +148,6 @@ def _agreement(
     kappa, weighted = (
         kappa_interval(tables, agreement_weights(grades, kind), np.random.default_rng(SEED)) for kind in _KAPPAS
     )
-    expected = [(pair.expected, pair.human) for pair in pairs if pair.expected is not None]
     return Agreement(
         judge=judge,
         criterion=criterion.name,
@@ -164,15 +164,18 @@ def _agreement(
             krippendorff_alpha(unit_counts(tables.sum(axis=0)), grades, "ordinal"), len(pairs), topics
         ),
         bias=mean_interval(differences, topics, bounds=(-spread, spread), what="differences"),
-        rank_correlation=_point(
-            spearman([x for x, _ in expected], [y for _, y in expected])
-            if len(expected) == len(pairs)
-            else Undefined("the judge gives no label probabilities"),
-            len(pairs),
-            topics,
-        ),
+        rank_correlation=_point(_rank_correlation(pairs), len(pairs), topics),
         constant_percent=max(humans.values()) / len(pairs) if pairs else None,
     )
+
+
+def _rank_correlation(pairs: Sequence[_Pair]) -> float | Undefined:
+    """Between expected and human grades, if there is an expected one for every pair."""
+    expected = [pair.expected for pair in pairs if pair.expected is not None]
+    if len(expected) < len(pairs):
+        some = f"label probabilities for only {len(expected)} of {len(pairs)} grades"
+        return Undefined(some if expected else "the judge gives no label probabilities")
+    return spearman(expected, [pair.human for pair in pairs])
 
 
 def _point(statistic: float | Undefined, n: int, topics: Sequence[str]) -> Estimate:

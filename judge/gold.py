@@ -6,15 +6,16 @@ between pools; texts do not, but the same text may rest on other passages in ano
 
 import hashlib
 import json
-import math
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from judge.errors import InputError
 from judge.files import read_stored, unpack
+from judge.ids import topic_of
 from judge.pool import normalize
 from judge.records import GoldRow, Pool, PooledResponse, Problem, Scale
 
@@ -22,10 +23,6 @@ Matched = dict[tuple[str, str], list[GoldRow]]
 """Gold rows by (response_id, criterion), in the order of the file."""
 
 _SHOWN = 60
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_UNSTORABLE = re.compile(r"[\0\ud800-\udfff]")
-_MADE = get_args(GoldRow.__annotations__["made"])
-_SPLITS = ("dev", "test")
 
 
 def read_gold(path: Path) -> tuple[GoldRow, ...]:
@@ -59,17 +56,10 @@ def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
                 continue
             message = f"the same response, criterion and assessor are already on line {first[key]}"
             found = [("duplicate_row", "$", message)]
-        turn_id = values.get("turn_id")
+        faulty = {where for _, where, _ in found}
+        turn_id = None if "$.turn_id" in faulty else values.get("turn_id")
         problems += [
-            Problem(
-                code,
-                "error",
-                name,
-                turn_id if _is_name(turn_id) else None,
-                f"line {number}: {where}",
-                message,
-            )
-            for code, where, message in found
+            Problem(code, "error", name, turn_id, f"line {number}: {where}", message) for code, where, message in found
         ]
     if not rows and not problems:
         problems.append(Problem("empty_file", "error", name, None, "", "expected one gold row or more"))
@@ -102,12 +92,18 @@ def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tu
     )
 
 
-def match(rows: Iterable[GoldRow], pool: Pool) -> tuple[Matched, tuple[GoldRow, ...]]:
+def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Matched, tuple[GoldRow, ...]]:
     """The rows by pooled response and criterion, and the rows that belong to no response of the pool.
 
     A row with a text digest matches by turn, text and, if it names one, run; without a digest, by turn and response
     id. A row that fits several responses (the same text with other passages, and no run to tell them apart) matches
     none. Nor does a row whose text the pool holds only cut at the token limit: the grade was of the whole text.
+
+    Where an assessor has several rows of one response under a criterion, such as one for each run that gave it, the
+    first stands for all.
+
+    Raises:
+        InputError: Such rows have different grades; every one is listed, with the file's `name`.
     """
     by_id = {response.response_id: response for response in pool.responses}
     by_text: dict[tuple[str, str], list[PooledResponse]] = defaultdict(list)
@@ -116,12 +112,24 @@ def match(rows: Iterable[GoldRow], pool: Pool) -> tuple[Matched, tuple[GoldRow, 
         by_text[response.turn_id, digest].append(response)
     matched: Matched = {}
     unmatched: list[GoldRow] = []
+    problems: list[Problem] = []
     for row in rows:
         found = _find(row, by_id, by_text)
         if found is None:
             unmatched.append(row)
-        else:
-            matched.setdefault((found.response_id, row.criterion), []).append(row)
+            continue
+        same = matched.setdefault((found.response_id, row.criterion), [])
+        first = next((one for one in same if one.assessor == row.assessor), None)
+        if first is None:
+            same.append(row)
+        elif row.grade != first.grade:
+            message = (
+                f"{row.criterion} grade {row.grade} by {row.assessor} for {_response_name(row)}, but {first.grade} "
+                f"for {_response_name(first)}: expected one grade, both are response {found.response_id} of the pool"
+            )
+            problems.append(Problem("different_grades", "error", name, row.turn_id, "$.grade", message))
+    if problems:
+        raise InputError(f"{name}: different grades of one response", problems)
     return matched, tuple(unmatched)
 
 
@@ -150,6 +158,27 @@ class _RepeatedField(ValueError):
     """A JSON object has a field twice."""
 
 
+# Stripped only to be measured: the row keeps the value as it stands in the file.
+_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
+
+
+class _Fields(BaseModel, extra="forbid", strict=True):
+    """The fields of a gold row as JSON may hold them."""
+
+    turn_id: _Name
+    topic_id: _Name
+    criterion: _Name
+    grade: int
+    assessor: _Name
+    response_id: _Name | None = None
+    text_sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = None
+    run_id: _Name | None = None
+    made: Literal["blind", "postedit", "construction", "synthetic"] = "blind"
+    inclusion_probability: Annotated[float, Field(gt=0, le=1)] | None = None
+    stratum: _Name | None = None
+    split: Literal["dev", "test"] | None = None
+
+
 def _row(line: bytes) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
     """(code, JSON path, message) of all that is wrong with one line, and the fields it has."""
     try:
@@ -162,17 +191,24 @@ def _row(line: bytes) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
         return [("not_json", "$", f"not JSON: {str(error)[:200]}")], {}
     if type(values) is not dict:
         return [("wrong_type", "$", f"expected an object, found {_shown(values)}")], {}
-    found = [
-        ("unknown_field", "$", f"{_shown(field)} is no field of a gold row") for field in values if field not in _FIELDS
-    ]
-    for field, (fits, expected, required) in _FIELDS.items():
-        value = values.get(field)
-        if field not in values and required:
-            found.append(("missing_field", f"$.{field}", f"missing: expected {expected}"))
-        elif field in values and not fits(value) and not (value is None and field in _NULLABLE):
-            found.append(("wrong_value", f"$.{field}", f"{_shown(value)}: expected {expected}"))
+    found = []
+    try:
+        _Fields.model_validate(values)
+    except ValidationError as invalid:
+        for fault in invalid.errors():
+            name = str(fault["loc"][0])
+            expected = fault["msg"].replace("Input should be", "expected").replace("String should", "expected to")
+            match fault["type"]:
+                case "missing":
+                    found.append(("missing_field", f"$.{name}", "missing"))
+                case "extra_forbidden":
+                    found.append(("unknown_field", "$", f"{_shown(name)} is no field of a gold row"))
+                case _:
+                    found.append(("wrong_value", f"$.{name}", f"{_shown(fault['input'])}: {expected}"))
     if values.get("response_id") is None and values.get("text_sha256") is None:
         found.append(("missing_field", "$", "names no response: expected `text_sha256` or `response_id`"))
+    if not found and values["topic_id"] != (topic_id := topic_of(values["turn_id"])):
+        found.append(("wrong_topic", "$.topic_id", f"{_shown(values['topic_id'])}: expected {_shown(topic_id)}"))
     return found, values
 
 
@@ -191,41 +227,3 @@ def _shown(value: Any) -> str:
         return f"{'an object' if isinstance(value, dict) else 'a list'} with {len(value)} entries"
     text = ascii(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def _is_name(value: Any) -> bool:
-    """A string that can be an id: not empty, and storable as UTF-8."""
-    return type(value) is str and bool(value.strip()) and not _UNSTORABLE.search(value)
-
-
-def _is_grade(value: Any) -> bool:
-    # Not isinstance: true and false are integers to Python.
-    return type(value) is int
-
-
-def _is_digest(value: Any) -> bool:
-    return type(value) is str and bool(_DIGEST.fullmatch(value))
-
-
-def _is_probability(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and 0 < value <= 1
-
-
-_NAME = "a string that is not empty, without NUL and lone surrogates"
-_Check = tuple[Callable[[Any], bool], str, bool]
-"""Whether a value fits, what is expected, whether the field must be there."""
-_FIELDS: Mapping[str, _Check] = {
-    "turn_id": (_is_name, _NAME, True),
-    "topic_id": (_is_name, _NAME, True),
-    "criterion": (_is_name, _NAME, True),
-    "grade": (_is_grade, "an integer", True),
-    "assessor": (_is_name, _NAME, True),
-    "response_id": (_is_name, _NAME, False),
-    "text_sha256": (_is_digest, "64 lower-case hexadecimal digits", False),
-    "run_id": (_is_name, _NAME, False),
-    "made": (lambda value: value in _MADE, f"one of {', '.join(_MADE)}", False),
-    "inclusion_probability": (_is_probability, "a number above 0 and at most 1", False),
-    "stratum": (_is_name, _NAME, False),
-    "split": (lambda value: value in _SPLITS, f"one of {', '.join(_SPLITS)}", False),
-}
-_NULLABLE = frozenset(_FIELDS) - {"turn_id", "topic_id", "criterion", "grade", "assessor", "made"}

@@ -1,7 +1,7 @@
 """The whole line in one call: what `judge run` does, for use from Python."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,6 +26,7 @@ from judge.models import Model, ModelOptions, open_model
 from judge.outputs import clear_results, read_previous_pool, write_pool, write_results
 from judge.prompt import needs_turn
 from judge.records import Criterion, Failure, Judgment, LeaderboardRow, Pool, Turn
+from judge.runs import rules_of
 from judge.topics import read_topics
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
@@ -202,7 +203,7 @@ def carry_out(
         results = assess(
             prepared.tasks, model, journal, pool, turns=prepared.turns, settings=plan.settings, report=report
         )
-        rows = leaderboard(pool, results, criteria)
+        rows = leaderboard(pool, results, criteria, expected=_expected(prepared))
         write_results(out, results, criteria, rows)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
@@ -255,6 +256,12 @@ def spread(wanted: Sequence[Task], limit: int | None) -> tuple[Task, ...]:
         for size in (min(limit, len(group)),)
         for place in range(size)
     )
+
+
+def _expected(prepared: Prepared) -> dict[str, Collection[str]]:
+    """The turns that each submitted run had to answer: those of the topics, else of the pool; a bank's, its own."""
+    every = prepared.turns or {response.turn_id for response in prepared.pool.responses}
+    return {run.run_id: every if rules_of(run.format).all_turns else () for run in prepared.submitted.runs}
 
 
 def _judging_options(plan: Plan) -> dict[str, object]:

@@ -123,6 +123,9 @@ class Journal:
         """Write what is queued and release the file."""
         self._queue.put(None)
         self._writer.join()
+        # Back to a single plain file, which can be copied, and read where nothing may be written beside it.
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
 
     def meta(self, key: str) -> str | None:
@@ -166,15 +169,14 @@ class Journal:
             InputError: The other journal cannot be read, or this one cannot be written.
         """
         try:
-            with self._lock:
-                self._connection.execute("ATTACH DATABASE ? AS other", (f"{path.absolute().as_uri()}?mode=ro",))
-                try:
-                    with self._connection:
-                        self._connection.execute("INSERT OR IGNORE INTO completion SELECT * FROM other.completion")
-                        self._connection.execute("INSERT OR IGNORE INTO meta SELECT * FROM other.meta")
-                finally:
-                    self._connection.execute("DETACH DATABASE other")
-                self._digests = {row[0] for row in self._connection.execute("SELECT digest FROM completion")}
+            with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as other:
+                completions = other.execute("SELECT * FROM completion")
+                facts = other.execute("SELECT * FROM meta WHERE key != 'schema'")
+                marks = ", ".join("?" for _ in completions.description)
+                with self._lock, self._connection:
+                    self._connection.executemany(f"INSERT OR IGNORE INTO completion VALUES ({marks})", completions)  # noqa: S608 - question marks only
+                    self._connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", facts)
+                    self._digests = {row[0] for row in self._connection.execute("SELECT digest FROM completion")}
         except sqlite3.Error as error:
             raise InputError(f"{path}: its completions cannot be taken over: {error}") from error
 

@@ -2,93 +2,139 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from judge.ids import NaturalKey, natural_key
 from judge.records import Criterion, Estimate, Failure, Judgment, LeaderboardRow, Pool, PooledResponse
-from judge.stats.means import mean_interval
+from judge.stats.means import FEWEST_TOPICS, mean_interval
 
+_Asked = tuple[str, str, str]
+"""Criterion, variant, response id."""
 COLUMNS = (
-    *("run_id", "criterion", "pooled", "n", "unable", "missing", "coverage", "mean", "low", "high", "topics"),
-    *("expected_mean", "positive", "share_positive", "note"),
+    *("run_id", "criterion", "turns", "n", "unable", "missing", "not_asked", "unanswered", "coverage"),
+    *("mean", "low", "high", "topics", "expected_mean", "positive", "share_positive", "note"),
 )
-HEADER = ("run", "mean", "95 % interval", "positive", "expected", "n", "unable", "missing", "coverage")
+HEADER = ("run", "mean", "95 % interval", "positive", "expected", "n/turns", "coverage", "no grade")
 """For people: `positive` is the share with its counts, `expected` the mean under the label probabilities."""
+_NOTES = f"""
+n/turns: the graded turns, which the mean is over, of those that the run had to answer. coverage: the share of them with
+a grade or the verdict "unable". Runs of different coverage are not graded on the same turns.
+
+no grade: *unable*, the judge could not say; *missing*, the judge was asked and failed (`failures.jsonl`); *not asked*,
+the response was left out of a trial (`--limit`); *unanswered*, there is no response, or the one that the run ranks first
+is excluded (`excluded.tsv`). A response ranked lower never takes its place.
+
+95 % interval: of Student's t over topics, from {FEWEST_TOPICS} topics on. The topic of a turn is its id up to the last
+`_`: `9-1` and `9-2`, two personas of one theme, count as two topics.
+"""
 
 
 def leaderboard(
-    pool: Pool, results: Iterable[Judgment | Failure], criteria: Sequence[Criterion]
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    criteria: Sequence[Criterion],
+    *,
+    expected: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[LeaderboardRow, ...]:
     """One row a run and criterion: criteria as given, runs best mean first, ties in natural order of run id.
 
-    A pooled response counts for every run that gave it. At a pool depth above 1 a run is represented, in each
-    turn, by its best-ranked pooled response. A response with no judgment is missing, whatever the cause.
+    A pooled response counts for every run that gave it. At any pool depth a run is represented, in each turn, by
+    the response that it ranked first; where that one was excluded the turn is unanswered. A run whose responses
+    were all excluded has a row too, but none that asked not to be judged (`eval_response: false`).
+
+    Args:
+        pool: What could be judged, and what was excluded.
+        results: A judgment or a failure of each response that was asked about.
+        criteria: The prompts, one a criterion.
+        expected: Ids of the turns that a run had to answer, by run id. A run not named had to answer every turn
+            that is here or in the pool; a turn it answered counts in any case.
 
     Raises:
         ValueError: A response has two judgments under one criterion, or two criteria share a name.
     """
     if len({criterion.name for criterion in criteria}) < len(criteria):
         raise ValueError("two prompts of one criterion cannot share a leaderboard")
-    judged: dict[tuple[str, str, str], Judgment] = {}
+    judged: dict[_Asked, Judgment | None] = {}
     for result in results:
-        if isinstance(result, Failure):
-            continue
         key = (result.criterion, result.variant, result.response_id)
-        if key in judged:
+        if isinstance(result, Failure):
+            judged.setdefault(key, None)
+        elif judged.get(key):
             raise ValueError(f"{result.response_id} has two judgments under {result.criterion}/{result.variant}")
-        judged[key] = result
-    runs = _best_ranked(pool)
+        else:
+            judged[key] = result
+    expected = expected or {}
+    every = {response.turn_id for response in pool.responses}.union(*expected.values())
+    responses = _first_ranked(pool)
+    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
+    run_ids = {*responses, *expected, *(row.run_id for row in pool.exclusions)} - declined
+    turns = {run_id: {*expected.get(run_id, every), *responses.get(run_id, {})} for run_id in run_ids}
     return tuple(
         row
         for criterion in criteria
         for row in sorted(
-            (_row(run_id, responses, criterion, judged) for run_id, responses in runs.items()),
+            (
+                _row(run_id, len(had), tuple(responses.get(run_id, {}).values()), criterion, judged)
+                for run_id, had in turns.items()
+                if had
+            ),
             key=lambda row: _place(row, criterion.scale.polarity == "higher"),
         )
     )
 
 
-def _best_ranked(pool: Pool) -> dict[str, list[PooledResponse]]:
-    """Every run's best-ranked pooled response of each turn."""
-    best: dict[str, dict[str, tuple[int, PooledResponse]]] = {}
+def _first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
+    """By run and turn, the pooled response that the run ranked first."""
+    best: dict[tuple[str, str], tuple[int, PooledResponse | None]] = {}
     for response in pool.responses:
         for entry in response.runs:
-            turns = best.setdefault(entry.run_id, {})
-            if response.turn_id not in turns or entry.rank < turns[response.turn_id][0]:
-                turns[response.turn_id] = (entry.rank, response)
-    return {run_id: [response for _, response in turns.values()] for run_id, turns in best.items()}
+            key = entry.run_id, response.turn_id
+            if key not in best or entry.rank < best[key][0]:
+                best[key] = entry.rank, response
+    for row in pool.exclusions:
+        key = row.run_id, row.turn_id
+        # A rank below 1 is none; of two responses with one rank the pooled one came first.
+        if key in best and row.rank is not None and 1 <= row.rank < best[key][0]:
+            best[key] = row.rank, None
+    runs: dict[str, dict[str, PooledResponse]] = {}
+    for (run_id, turn_id), (_, first) in best.items():
+        if first:
+            runs.setdefault(run_id, {})[turn_id] = first
+    return runs
 
 
 def _row(
     run_id: str,
+    turns: int,
     responses: Sequence[PooledResponse],
     criterion: Criterion,
-    judged: Mapping[tuple[str, str, str], Judgment],
+    judged: Mapping[_Asked, Judgment | None],
 ) -> LeaderboardRow:
+    """The row of one run; the mean's clusters are the topics as in the turn ids, so `9-1` and `9-2` are two."""
     scale = criterion.scale
-    found = [
-        (response.topic_id, judgment)
-        for response in responses
-        if (judgment := judged.get((criterion.name, criterion.variant, response.response_id)))
-    ]
-    graded = [(topic_id, judgment) for topic_id, judgment in found if not judgment.unable]
+    keys = [(criterion.name, criterion.variant, response.response_id) for response in responses]
+    asked = [judged[key] for key in keys if key in judged]
+    found = [judgment for judgment in asked if judgment]
+    graded = [judgment for judgment in found if not judgment.unable]
     levels = [level.grade for level in scale.levels]
     mean = mean_interval(
-        [judgment.grade for _, judgment in graded],
-        [topic_id for topic_id, _ in graded],
+        [judgment.grade for judgment in graded],
+        [judgment.topic_id for judgment in graded],
         bounds=(min(levels), max(levels)),
     )
-    expected = [judgment.expected for _, judgment in graded if judgment.expected is not None]
-    positive = sum(judgment.grade in scale.positive for _, judgment in graded)
+    expected = [judgment.expected for judgment in graded if judgment.expected is not None]
+    positive = sum(judgment.grade in scale.positive for judgment in graded)
     n = len(graded)
     return LeaderboardRow(
         run_id=run_id,
         criterion=criterion.name,
-        pooled=len(responses),
+        turns=turns,
         n=n,
         unable=len(found) - n,
-        missing=len(responses) - len(found),
+        missing=len(asked) - len(found),
+        not_asked=len(responses) - len(asked),
+        unanswered=turns - len(responses),
         mean=mean,
         # A mean over some of the rows would be set beside one over all of them.
         expected_mean=math.fsum(expected) / n if n and len(expected) == n else None,
@@ -107,7 +153,7 @@ def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
     """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
     lines: list[tuple[str, ...]] = [COLUMNS]
     for row in rows:
-        counts = (row.pooled, row.n, row.unable, row.missing)
+        counts = (row.turns, row.n, row.unable, row.missing, row.not_asked, row.unanswered)
         mean = (row.mean.value, row.mean.low, row.mean.high)
         lines.append(
             (
@@ -141,10 +187,9 @@ def leaderboard_cells(rows: Iterable[LeaderboardRow]) -> list[list[str]]:
             _interval(row.mean),
             _share(row),
             _decimals(row.expected_mean, 3) or "-",
-            str(row.n),
-            str(row.unable),
-            str(row.missing),
-            _decimals(row.coverage, 2) or "-",
+            f"{row.n}/{row.turns}",
+            _decimals(row.coverage, 2),
+            _without_grade(row),
         ]
         for row in rows
     ]
@@ -161,7 +206,7 @@ def leaderboard_markdown(rows: Iterable[LeaderboardRow], banner: str, criteria: 
         if name in prompts:
             parts.append(_markdown(reading(prompts[name])) + "\n\n")
         parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
-    return "".join(parts)
+    return "".join([*parts, _NOTES])
 
 
 def reading(criterion: Criterion) -> str:
@@ -187,13 +232,24 @@ def _decimals(number: float | None, places: int) -> str:
 
 def _interval(mean: Estimate) -> str:
     if mean.low is None or mean.high is None:
-        return f"none: {mean.reason}"
+        return mean.reason or "-"
     return f"[{_decimals(mean.low, 3)}, {_decimals(mean.high, 3)}]"
 
 
 def _share(row: LeaderboardRow) -> str:
     """The share as iKAT 2023 prints it: `0.89 (65/8)`, 65 positive and 8 not."""
     return f"{_decimals(row.share_positive, 2)} ({row.positive}/{row.n - row.positive})" if row.n else "-"
+
+
+def _without_grade(row: LeaderboardRow) -> str:
+    """Why turns have no grade, with counts, or a dash."""
+    counts = {
+        "unable": row.unable,
+        "missing": row.missing,
+        "not asked": row.not_asked,
+        "unanswered": row.unanswered,
+    }
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "-"
 
 
 def _markdown(text: str) -> str:

@@ -367,18 +367,23 @@ class LeaderboardRow(msgspec.Struct, frozen=True):
 
     run_id: str
     criterion: str
-    pooled: int
-    """Responses of the run in the pool."""
+    turns: int
+    """Turns that the run had to answer; the five counts below add up to it."""
     n: int
-    """Responses with a grade."""
+    """Turns with a grade."""
     unable: int
     missing: int
+    """Turns that the judge was asked about and has given no verdict on."""
+    not_asked: int
+    """Turns left out of a trial of part of the pool."""
+    unanswered: int
+    """Turns without a pooled response that the run ranked first."""
     mean: Estimate
     expected_mean: float | None
     positive: int
     share_positive: float | None
 
     @property
-    def coverage(self) -> float | None:
-        """Share of the run's pooled responses that have a grade or an 'unable' verdict."""
-        return (self.n + self.unable) / self.pooled if self.pooled else None
+    def coverage(self) -> float:
+        """Share of the turns that have a grade or an 'unable' verdict."""
+        return (self.n + self.unable) / self.turns

@@ -142,7 +142,7 @@ def _result(sheet: Sheet, unchecked: tuple[str, ...]) -> Validated:
         left = tuple(response for j, response in enumerate(turn.responses) if (i, j) not in sheet.out)
         if left:
             kept.append(turn if len(left) == len(turn.responses) else RunTurn(turn.turn_id, left))
-    for problem in sheet.lost:
+    for problem in (*sheet.lost, *(one for one in problems if one.code == "missing_turn")):
         detail = detail_of(problem.path, problem.message)
         exclusions.append(Exclusion(run_id, problem.turn_id or "?", None, problem.code, detail))
     run = msgspec.structs.replace(sheet.run, turns=tuple(kept)) if kept else None

@@ -362,3 +362,70 @@ def test_tasks_go_by_criterion_and_then_by_turn() -> None:
         Task(one.responses[0], second),
         Task(one.responses[1], second),
     )
+
+
+def test_an_error_nobody_foresaw_lets_calls_in_flight_land(tmp_path: Path) -> None:
+    model = Scripted({"t3": [KeyError("a bug")]}, delay=0.02)
+    with pytest.raises(KeyError, match="a bug"):
+        judged(tmp_path, model, [f"t{index}" for index in range(20)])
+    with Journal(tmp_path / "journal") as journal:
+        assert len(journal) == len(model.asked) - 1
+
+
+def test_a_reporter_that_fails_loses_nothing(tmp_path: Path) -> None:
+    def report(progress: Progress) -> None:
+        raise OSError("the terminal is gone")
+
+    model = Scripted(delay=0.02)
+    with pytest.raises(OSError, match="the terminal is gone"):
+        judged(tmp_path, model, [f"t{index}" for index in range(20)], report=report)
+    with Journal(tmp_path / "journal") as journal:
+        assert len(journal) == len(model.asked)
+
+
+def test_completions_paid_before_a_fall_back_to_text_are_found_again(tmp_path: Path) -> None:
+    """Some JSON replies came before the endpoint began to refuse the schema: they stay good."""
+
+    class Moody(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            if request.form == "json" and len(self.asked) >= 6:
+                self.asked.append(request)
+                raise StructureUnsupported("no longer")
+            self.asked.append(request)
+            return Completion('{"rationale": "r", "grade": "3"}' if request.form == "json" else "Grade: 1", "stop", "m")
+
+    texts = [f"t{index}" for index in range(20)]
+    first = judged(tmp_path, Moody(forms=("json", "text")), texts)
+    assert {result.form for result in first if isinstance(result, Judgment)} == {"json", "text"}
+    silent = Scripted(default=RejectedError("must not be asked"), forms=("json", "text"))
+    assert judged(tmp_path, silent, texts) == first
+    assert silent.asked == []
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        Completion("Grade: 1", "stop", "m", probabilities={"0": float("nan")}),
+        Completion("Grade: 1 \ud83d", "stop", "m"),
+    ],
+)
+def test_what_cannot_be_recorded_is_a_failure_and_not_a_crash(tmp_path: Path, completion: Completion) -> None:
+    assert reason(judged(tmp_path, Scripted({"a": [completion]}), ["a", "b"])[0]) == "provider_error"
+    assert isinstance(judged(tmp_path, Scripted(), ["a", "b"])[0], Judgment)
+
+
+def test_after_a_stop_no_repair_begins(tmp_path: Path) -> None:
+    model = Scripted(
+        {"t0": [AuthenticationError("401")], **{f"t{index}": ["unreadable"] for index in range(1, 4)}}, delay=0.02
+    )
+    with pytest.raises(AuthenticationError):
+        judged(tmp_path, model, ["t0", "t1", "t2", "t3"])
+    assert len(model.asked) == 4
+
+
+def test_an_endpoint_that_dies_on_the_way_stops_the_run(tmp_path: Path) -> None:
+    script = {f"t{index}": [TransientError("503")] for index in range(10, 60)}
+    model = Scripted(script)
+    with pytest.raises(OperationalError, match="does not answer"):
+        judged(tmp_path, model, [f"t{index}" for index in range(60)])
+    assert len(model.asked) < 10 + 3 * 2 * QUICK.concurrency

@@ -1,3 +1,4 @@
+import hashlib
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,7 +106,7 @@ def test_missing_and_unable_judgments_lower_the_coverage_only() -> None:
     (found,) = agreement(judgments, matched, GROUNDEDNESS)
     assert (found.gold, found.judged, found.coverage) == (6, 2, 2 / 6)
     assert found.percent.value == 1.0
-    assert found.percent.reason == "all outcomes equal"
+    assert found.percent.reason == "fewer than 3 topics"
 
 
 def test_no_common_grade_leaves_every_statistic_undefined() -> None:
@@ -147,6 +148,26 @@ def test_the_expected_grade_is_ranked_against_gold() -> None:
     # Ranks 1 3 2 4 against 1 2 3 4: 1 - 6 * 2 / (4 * 15).
     assert found.rank_correlation.value == pytest.approx(1 - 6 * 2 / 60)
     assert found.kappa.value == pytest.approx(0)
+
+
+def test_probabilities_for_some_grades_only_are_not_called_none() -> None:
+    matched = {(f"R{i}", "groundedness"): [gold(f"{i}_1", i)] for i in range(3)}
+    judgments = [judgment(f"R{i}", f"{i}_1", i, expected=x) for i, x in enumerate([0.5, None, 1.5])]
+    (found,) = agreement(judgments, matched, GROUNDEDNESS)
+    assert found.rank_correlation.reason == "label probabilities for only 2 of 3 grades"
+
+
+def test_perfect_agreement_says_what_it_is() -> None:
+    (found,) = paired([(turn, human, human) for turn, human, _ in ITEMS])
+    assert (found.kappa.value, found.kappa.reason) == (1.0, "perfect agreement")
+    assert (found.weighted_kappa.value, found.weighted_kappa.reason) == (1.0, "perfect agreement")
+
+
+def test_topics_are_the_judgments_not_what_the_gold_file_says() -> None:
+    rows = {f"R{i}": msgspec.structs.replace(gold(f"{i}_1", i % 4), topic_id=f"{i // 2}") for i in range(6)}
+    matched = {(response_id, "groundedness"): [row] for response_id, row in rows.items()}
+    (found,) = agreement([judgment(f"R{i}", f"{i}_1", 3 - i % 4) for i in range(6)], matched, GROUNDEDNESS)
+    assert (found.bias.topics, found.kappa.topics, found.alpha_ordinal.topics) == (6, 6, 6)
 
 
 def test_gold_off_the_scale_is_refused_row_by_row() -> None:
@@ -276,6 +297,24 @@ def test_gold_of_another_pool_is_counted_and_said(tmp_path: Path, capsys: pytest
         file.write('"response_id": "R99999"}\n')
     assert main(arguments(tmp_path / "a")) == 0
     assert "1 of 11 gold grades are of responses not in its pool" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("grade", "code"), [(0, 0), (1, 2)])
+def test_gold_of_each_run_that_gave_a_response_counts_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], grade: int, code: int
+) -> None:
+    write_output(tmp_path / "a", ITEMS)
+    digest = hashlib.sha256(b"text 0").hexdigest()
+    with (tmp_path / "gold.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"turn_id": "1_1", "topic_id": "1", "criterion": "groundedness", "assessor": "A", ')
+        file.write(f'"run_id": "x", "text_sha256": "{digest}", "grade": {grade}}}\n')
+    assert main(arguments(tmp_path / "a")) == code
+    out, err = capsys.readouterr()
+    if code:
+        assert "groundedness grade 1 by A for text" in err
+        assert "but 0 for response R00000" in err
+    else:
+        assert "10/10" in out
 
 
 def test_a_prompt_that_changed_since_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The bundled example and its gold, as committed: read here with nothing but the standard library and the records."""
+"""The bundled example and its gold, as committed: read here with little but the standard library and the records."""
 
 import gzip
 import hashlib
@@ -16,6 +16,7 @@ import pytest
 import spacy
 from spacy.tokenizer import Tokenizer
 
+from judge.criteria import find_criterion
 from judge.ids import natural_key
 from judge.records import GoldRow
 
@@ -269,7 +270,18 @@ def test_gold_covers_each_unit_once_under_each_criterion(judged: list[Given], tu
 def test_the_grades_use_the_whole_scales() -> None:
     grades = Counter((row.criterion, row.grade) for row in gold("example.gold.jsonl"))
     assert [grades["groundedness", grade] for grade in range(4)] == [14, 10, 17, 35]
-    assert [grades["naturalness", grade] for grade in range(5)] == [9, 9, 5, 8, 46]
+    assert [grades["naturalness", grade] for grade in range(5)] == [9, 8, 5, 9, 46]
+
+
+def test_the_readme_gives_the_levels_in_the_prompts_words_and_the_true_counts() -> None:
+    text = read(PROJECT / "gold" / "README.md")
+    grades = Counter((row.criterion, row.grade) for row in gold("example.gold.jsonl"))
+    for criterion in TOP:
+        levels = find_criterion(f"{criterion}/graded").scale.levels
+        for level in levels:
+            assert f"| {level.grade} | {level.description} |" in text
+        counts = " | ".join(str(grades[criterion, level.grade]) for level in levels)
+        assert f"| {criterion} | {counts} |" in text
 
 
 def test_the_same_text_with_other_passages_is_as_natural_and_not_as_grounded(judged: list[Given]) -> None:

@@ -179,24 +179,49 @@ def test_a_line_that_is_no_row_is_named_with_its_number(content: bytes, fault: t
 def test_all_faults_of_a_file_are_reported_at_once() -> None:
     content = jsonl({**FULL, "grade": "3", "split": "train", "note": 1}, LEAST) + b"nonsense\n" + jsonl(LEAST)
     assert faults(content) == [
-        ("unknown_field", "line 1: $"),
         ("wrong_value", "line 1: $.grade"),
         ("wrong_value", "line 1: $.split"),
+        ("unknown_field", "line 1: $"),
         ("not_json", "line 3: $"),
         ("duplicate_row", "line 4: $"),
     ]
 
 
 def test_a_message_says_what_was_found_and_what_was_expected() -> None:
-    with pytest.raises(InputError, match=r"g\.jsonl: not usable as gold: 1 faults") as caught:
-        parse_gold(jsonl({**FULL, "grade": "three"}), "g.jsonl")
-    (problem,) = caught.value.problems
-    assert (problem.turn_id, problem.message) == ("1-1_1", "'three': expected an integer")
+    faulty = {**FULL, "grade": "three", "text_sha256": "abc", "made": "up", "inclusion_probability": 0}
+    with pytest.raises(InputError, match=r"g\.jsonl: not usable as gold: 4 faults") as caught:
+        parse_gold(jsonl(faulty), "g.jsonl")
+    assert {problem.turn_id for problem in caught.value.problems} == {"1-1_1"}
+    assert [problem.message for problem in caught.value.problems] == [
+        "'three': expected a valid integer",
+        "'abc': expected to match pattern '^[0-9a-f]{64}$'",
+        "'up': expected 'blind', 'postedit', 'construction' or 'synthetic'",
+        "0: expected greater than 0",
+    ]
 
 
-@pytest.mark.parametrize("field", ["turn_id", "text_sha256", "run_id", "criterion", "assessor"])
-def test_rows_that_differ_in_one_part_of_the_key_are_no_duplicates(field: str) -> None:
-    other = {**FULL, field: "0" * 64}
+@pytest.mark.parametrize("turn_id", ["\ud800", "", 7])
+def test_a_faulty_turn_id_names_no_turn(turn_id: object) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_gold(jsonl({**FULL, "turn_id": turn_id}), "g.jsonl")
+    assert [problem.turn_id for problem in caught.value.problems] == [None]
+
+
+@pytest.mark.parametrize("topic_id", ["1", "1-1_1", "2-1"])
+def test_a_topic_that_is_not_the_turns_is_a_fault(topic_id: str) -> None:
+    content = jsonl(LEAST, {**FULL, "topic_id": topic_id})
+    assert faults(content) == [("wrong_topic", "line 2: $.topic_id")]
+    with pytest.raises(InputError) as caught:
+        parse_gold(content, "g.jsonl")
+    assert caught.value.problems[0].message == f"'{topic_id}': expected '1-1'"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("turn_id", "1-1_2"), ("text_sha256", "0" * 64), ("run_id", "mill"), ("criterion", "c"), ("assessor", "bob")],
+)
+def test_rows_that_differ_in_one_part_of_the_key_are_no_duplicates(field: str, value: str) -> None:
+    other = {**FULL, field: value}
     assert len(parse_gold(jsonl(FULL, other), "g")) == 2
 
 
@@ -279,3 +304,27 @@ def test_several_assessors_of_one_response_stay_in_file_order() -> None:
     here = pool(pooled("R00000", "Yes, by train.", "harbor"))
     rows = [row(assessor="bob", grade=1), row(assessor="ann", grade=3)]
     assert match(rows, here) == ({("R00000", "groundedness"): rows}, ())
+
+
+def test_equal_grades_of_a_response_that_several_runs_gave_count_once() -> None:
+    here = pool(pooled("R00000", "Yes, by train.", "harbor", "orchard"))
+    by_id = row(text_sha256=None, response_id="R00000")
+    first, bob = row(run_id="harbor"), row(run_id="orchard", assessor="bob", grade=1)
+    assert match([first, row(run_id="orchard"), bob, by_id], here) == (
+        {("R00000", "groundedness"): [first, bob]},
+        (),
+    )
+
+
+def test_different_grades_of_a_response_that_several_runs_gave_are_refused() -> None:
+    here = pool(pooled("R00000", "Yes, by train.", "harbor", "mill", "orchard"))
+    rows = [row(run_id="harbor"), row(run_id="mill", grade=2), row(run_id="orchard", grade=0)]
+    with pytest.raises(InputError, match=r"g\.jsonl: different grades of one response") as caught:
+        match([*rows, row(run_id="mill", grade=0, criterion="naturalness")], here, "g.jsonl")
+    assert [(problem.code, problem.file, problem.turn_id) for problem in caught.value.problems] == [
+        ("different_grades", "g.jsonl", "1-1_1")
+    ] * 2
+    assert caught.value.problems[0].message == (
+        f"groundedness grade 2 by ann for text {DIGEST[:12]} of mill, but 3 for text {DIGEST[:12]} of harbor: "
+        "expected one grade, both are response R00000 of the pool"
+    )

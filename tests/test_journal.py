@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from judge.errors import InputError, OperationalError
@@ -167,3 +168,39 @@ def test_the_file_can_be_queried_with_sql(tmp_path: Path) -> None:
         ("1-1_1", "R00000", "naturalness")
     ]
     connection.close()
+
+
+def test_a_journal_takes_over_what_another_paid_for(tmp_path: Path) -> None:
+    with Journal(tmp_path / "a") as journal:
+        put(journal, "d", "from a")
+        journal.set_meta("form:x", "text")
+    with Journal(tmp_path / "b") as journal:
+        put(journal, "d", "from b", "only b")
+        journal.adopt(tmp_path / "a")
+        assert journal.get("d0") == completion("from b")
+        assert journal.meta("form:x") == "text"
+    with Journal(tmp_path / "c") as journal:
+        journal.adopt(tmp_path / "a")
+        assert journal.get("d0") == completion("from a")
+    with Journal(tmp_path / "d") as journal, pytest.raises(InputError, match="cannot be taken over"):
+        journal.adopt(tmp_path / "absent")
+
+
+def test_a_damaged_completion_is_named(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        put(journal, "d", "Grade: 1")
+    connection = sqlite3.connect(tmp_path / "j")
+    connection.execute("UPDATE completion SET completion = '{'")
+    connection.commit()
+    connection.close()
+    with Journal(tmp_path / "j") as journal, pytest.raises(InputError, match="damaged at the completion d0"):
+        journal.get("d0")
+
+
+def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) -> None:
+    async def run(journal: Journal) -> None:
+        broken = msgspec.structs.replace(request(), turn_id="\ud800")
+        await asyncio.wait_for(journal.put("d", "b/m", {}, broken, completion()), 10)
+
+    with Journal(tmp_path / "j") as journal, pytest.raises(OperationalError, match="cannot be written"):
+        asyncio.run(run(journal))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.cli.tables import print_leaderboard
 from judge.ids import topic_of
 from judge.leaderboard import (
     COLUMNS,
@@ -20,6 +21,7 @@ from judge.leaderboard import (
 from judge.records import (
     Criterion,
     Estimate,
+    Exclusion,
     Failure,
     Judgment,
     LeaderboardRow,
@@ -49,8 +51,12 @@ def pooled(response_id: str, turn_id: str, *entries: tuple[str, int]) -> PooledR
     )  # fmt: skip
 
 
-def pool(*responses: PooledResponse) -> Pool:
-    return Pool(responses, {}, ())
+def pool(*responses: PooledResponse, excluded: tuple[Exclusion, ...] = ()) -> Pool:
+    return Pool(responses, {}, excluded)
+
+
+def excluded(run_id: str, turn_id: str, reason: str = "over_limit", rank: int | None = 1) -> Exclusion:
+    return Exclusion(run_id, turn_id, rank, reason, "")
 
 
 def judgment(
@@ -77,8 +83,8 @@ def failure(response: PooledResponse, name: str = "groundedness") -> Failure:
 
 def row(run_id: str, *, mean: Estimate | None = None, **changes: object) -> LeaderboardRow:
     fields: dict[str, object] = {
-        "criterion": "groundedness", "pooled": 80, "n": 73, "unable": 3, "missing": 4,
-        "mean": mean or Estimate(2.5, 2.25, 2.75, 73, 23), "expected_mean": 2.4375, "positive": 65,
+        "criterion": "groundedness", "turns": 84, "n": 73, "unable": 3, "missing": 4, "not_asked": 0,
+        "unanswered": 4, "mean": mean or Estimate(2.5, 2.25, 2.75, 73, 23), "expected_mean": 2.4375, "positive": 65,
         "share_positive": 65 / 73, **changes,
     }  # fmt: skip
     return LeaderboardRow(run_id=run_id, **fields)
@@ -105,25 +111,84 @@ def test_what_is_missing_or_unable_is_counted_and_in_no_mean() -> None:
         failure(responses[4]),
     ]
     (found,) = leaderboard(pool(*responses), results, [criterion()])
-    assert (found.pooled, found.n, found.unable, found.missing) == (6, 2, 1, 3)
+    assert (found.turns, found.n, found.unable, found.missing, found.not_asked) == (6, 2, 1, 2, 1)
     assert found.mean.value == (3 + 1) / 2
     assert found.coverage == (2 + 1) / 6
     assert (found.positive, found.share_positive) == (1, 1 / 2)
 
 
 def test_a_level_below_zero_is_in_the_mean_where_it_is_no_unable() -> None:
-    a, b = pooled("R0", "1_1", ("x", 1)), pooled("R1", "2_1", ("x", 1))
-    (found,) = leaderboard(
-        pool(a, b), [judgment(a, -1), judgment(b, 3)], [criterion(grades=range(-1, 4), positive=(2, 3))]
-    )
-    assert (found.mean.value, found.mean.low, found.mean.high) == ((-1 + 3) / 2, -1, 3)
+    a, b, c = (pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(3))
+    results = [judgment(a, -1), judgment(b, 3), judgment(c, 1)]
+    (found,) = leaderboard(pool(a, b, c), results, [criterion(grades=range(-1, 4), positive=(2, 3))])
+    assert (found.mean.value, found.mean.low, found.mean.high) == ((-1 + 3 + 1) / 3, -1, 3)
+
+
+def test_a_turn_without_a_response_is_unanswered() -> None:
+    a, b = pooled("R0", "1_1", ("x", 1), ("y", 1)), pooled("R1", "1_2", ("y", 1))
+    rows = leaderboard(pool(a, b), [judgment(a, 3), judgment(b, 0)], [criterion()])
+    assert [(one.run_id, one.mean.value, one.turns, one.n, one.unanswered, one.coverage) for one in rows] == [
+        ("x", 3.0, 2, 1, 1, 1 / 2),
+        ("y", 1.5, 2, 2, 0, 2 / 2),
+    ]
+
+
+def test_the_caller_says_which_turns_a_run_had_to_answer() -> None:
+    a, b = pooled("R0", "1_1", ("x", 1), ("part", 1)), pooled("R1", "9_9", ("part", 1))
+    wanted = {"x": ["1_1", "1_2", "1_3"], "part": (), "silent": ["1_1", "1_2"], "none": ()}
+    rows = leaderboard(pool(a, b), [judgment(a, 3), judgment(b, 3)], [criterion()], expected=wanted)
+    assert [(one.run_id, one.turns, one.n, one.unanswered) for one in rows] == [
+        ("part", 2, 2, 0),
+        ("x", 3, 1, 2),
+        ("silent", 2, 0, 2),
+    ]
+
+
+def test_a_run_that_is_not_named_had_to_answer_every_turn_known() -> None:
+    a = pooled("R0", "1_1", ("old", 1))
+    rows = leaderboard(pool(a), [judgment(a, 3)], [criterion()], expected={"new": ["1_2", "1_3"]})
+    assert [(one.run_id, one.turns, one.unanswered) for one in rows] == [("old", 3, 2), ("new", 2, 2)]
+
+
+def test_a_run_whose_responses_were_all_excluded_has_a_row() -> None:
+    a = pooled("R0", "1_1", ("x", 1))
+    here = pool(a, excluded=(excluded("long", "1_1"), excluded("shy", "1_1", "eval_response_false", None)))
+    rows = leaderboard(here, [judgment(a, 3)], [criterion()], expected={"shy": ["1_1"]})
+    assert [(one.run_id, one.turns, one.n, one.unanswered, one.coverage) for one in rows] == [
+        ("x", 1, 1, 0, 1.0),
+        ("long", 1, 0, 1, 0.0),
+    ]
+    assert rows[1].mean == Estimate(None, None, None, 0, 0, "no grades")
+
+
+def test_a_trial_calls_what_was_not_asked_not_missing() -> None:
+    a, b, c = (pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(3))
+    results = [failure(a), judgment(b, 3)]
+    (found,) = leaderboard(pool(a, b, c), results, [criterion()])
+    assert (found.n, found.missing, found.not_asked, found.unanswered) == (1, 1, 1, 0)
+    (found,) = leaderboard(pool(a, b, c), results, [criterion(variant="other")])
+    assert (found.n, found.missing, found.not_asked) == (0, 0, 3)
+
+
+def test_no_lower_response_takes_the_place_of_the_first_ranked_one() -> None:
+    second = pooled("R0", "1_1", ("x", 2), ("y", 1))
+    here = pool(second, excluded=(excluded("x", "1_1"), excluded("y", "1_1", "bad_rank", 0)))
+    rows = leaderboard(here, [judgment(second, 3)], [criterion()])
+    assert [(one.run_id, one.n, one.unanswered) for one in rows] == [("y", 1, 0), ("x", 0, 1)]
+
+
+def test_a_run_that_ranks_from_two_is_represented_by_its_best() -> None:
+    second, third = pooled("R0", "1_1", ("x", 2)), pooled("R1", "1_1", ("x", 3))
+    here = pool(third, second, excluded=(excluded("x", "1_1", "duplicate_rank", 2), excluded("x", "1_1", "no", 4)))
+    (found,) = leaderboard(here, [judgment(second, 3), judgment(third, 0)], [criterion()])
+    assert (found.mean.value, found.n, found.unanswered) == (3.0, 1, 0)
 
 
 def test_the_best_ranked_response_of_a_turn_stands_for_the_run() -> None:
     first, second = pooled("R0", "1_1", ("x", 2), ("y", 1)), pooled("R1", "1_1", ("x", 1), ("y", 2))
     results = [judgment(first, 0), judgment(second, 3)]
     rows = leaderboard(pool(first, second), results, [criterion()])
-    assert [(one.run_id, one.pooled, one.mean.value) for one in rows] == [("x", 1, 3.0), ("y", 1, 0.0)]
+    assert [(one.run_id, one.n, one.mean.value) for one in rows] == [("x", 1, 3.0), ("y", 1, 0.0)]
 
 
 def test_runs_stand_best_mean_first_then_in_natural_order_and_the_unjudged_last() -> None:
@@ -163,18 +228,29 @@ def test_the_tsv_has_four_decimals_and_empty_fields_where_undefined() -> None:
     undefined = Estimate(None, None, None, 0, 0, "no grades")
     rows = [
         row("x"),
-        row("y", mean=undefined, n=0, unable=0, missing=80, expected_mean=None, positive=0, share_positive=None),
+        row(
+            "y",
+            mean=undefined,
+            n=0,
+            unable=0,
+            missing=9,
+            not_asked=75,
+            unanswered=0,
+            expected_mean=None,
+            positive=0,
+            share_positive=None,
+        ),
     ]
     head, first, second = (line.split("\t") for line in leaderboard_tsv(rows).splitlines())
     assert tuple(head) == COLUMNS
     assert dict(zip(head, first, strict=True)) == {
-        "run_id": "x", "criterion": "groundedness", "pooled": "80", "n": "73", "unable": "3", "missing": "4",
-        "coverage": "0.9500", "mean": "2.5000", "low": "2.2500", "high": "2.7500", "topics": "23",
+        "run_id": "x", "criterion": "groundedness", "turns": "84", "n": "73", "unable": "3", "missing": "4",
+        "not_asked": "0", "unanswered": "4", "coverage": "0.9048", "mean": "2.5000", "low": "2.2500", "high": "2.7500", "topics": "23",
         "expected_mean": "2.4375", "positive": "65", "share_positive": "0.8904", "note": "",
     }  # fmt: skip
     assert dict(zip(head, second, strict=True)) == {
-        "run_id": "y", "criterion": "groundedness", "pooled": "80", "n": "0", "unable": "0", "missing": "80",
-        "coverage": "0.0000", "mean": "", "low": "", "high": "", "topics": "0",
+        "run_id": "y", "criterion": "groundedness", "turns": "84", "n": "0", "unable": "0", "missing": "9",
+        "not_asked": "75", "unanswered": "0", "coverage": "0.0000", "mean": "", "low": "", "high": "", "topics": "0",
         "expected_mean": "", "positive": "0", "share_positive": "", "note": "no grades",
     }  # fmt: skip
 
@@ -186,27 +262,31 @@ def test_a_negative_zero_loses_its_sign() -> None:
 def test_the_share_is_printed_with_positive_and_other_counts() -> None:
     (cells,) = leaderboard_cells([row("run-4", mean=Estimate(2.5, None, None, 73, 23, "all grades equal"))])
     assert dict(zip(HEADER, cells, strict=True)) == {
-        "run": "run-4", "mean": "2.500", "95 % interval": "none: all grades equal", "positive": "0.89 (65/8)",
-        "expected": "2.438", "n": "73", "unable": "3", "missing": "4", "coverage": "0.95",
+        "run": "run-4", "mean": "2.500", "95 % interval": "all grades equal", "positive": "0.89 (65/8)",
+        "expected": "2.438", "n/turns": "73/84", "coverage": "0.90", "no grade": "3 unable, 4 missing, 4 unanswered",
     }  # fmt: skip
 
 
 def test_markdown_has_a_table_a_criterion_under_the_banner() -> None:
-    rows = [row("b"), row("a"), row("b", criterion="naturalness", expected_mean=None)]
+    whole = {"n": 84, "unable": 0, "missing": 0, "unanswered": 0, "positive": 84, "share_positive": 1.0}
+    rows = [row("b"), row("a"), row("b", criterion="naturalness", expected_mean=None, **whole)]
     text = leaderboard_markdown(rows, "UNCALIBRATED", [criterion(polarity="lower", positive=(0, 1))])
-    assert text == (
+    table, notes = text[: text.index("\nn/turns:")], text[text.index("\nn/turns:") :]
+    assert table == (
         "# Leaderboard\n\n**UNCALIBRATED**\n\n## groundedness\n\n"
         "Prompt groundedness/graded, grades 0, 1, 2, 3: lower is better; positive: 0, 1 "
         "(share, then positive and other counts).\n\n"
-        "| run | mean | 95 % interval | positive | expected | n | unable | missing | coverage |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| b | 2.500 | [2.250, 2.750] | 0.89 (65/8) | 2.438 | 73 | 3 | 4 | 0.95 |\n"
-        "| a | 2.500 | [2.250, 2.750] | 0.89 (65/8) | 2.438 | 73 | 3 | 4 | 0.95 |\n"
+        "| run | mean | 95 % interval | positive | expected | n/turns | coverage | no grade |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| b | 2.500 | [2.250, 2.750] | 0.89 (65/8) | 2.438 | 73/84 | 0.90 | 3 unable, 4 missing, 4 unanswered |\n"
+        "| a | 2.500 | [2.250, 2.750] | 0.89 (65/8) | 2.438 | 73/84 | 0.90 | 3 unable, 4 missing, 4 unanswered |\n"
         "\n## naturalness\n\n"
-        "| run | mean | 95 % interval | positive | expected | n | unable | missing | coverage |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| b | 2.500 | [2.250, 2.750] | 0.89 (65/8) | - | 73 | 3 | 4 | 0.95 |\n"
+        "| run | mean | 95 % interval | positive | expected | n/turns | coverage | no grade |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| b | 2.500 | [2.250, 2.750] | 1.00 (84/0) | - | 84/84 | 1.00 | - |\n"
     )
+    assert "from 3 topics on" in notes
+    assert "`9-1` and `9-2`, two personas of one theme, count as two topics" in notes
     assert [(name, len(group)) for name, group in by_criterion(rows)] == [("groundedness", 2), ("naturalness", 1)]
 
 
@@ -227,7 +307,7 @@ def test_markdown_has_a_table_a_criterion_under_the_banner() -> None:
 )
 def test_a_hostile_run_id_shows_as_itself_in_markdown(run_id: str, shown: str) -> None:
     lines = leaderboard_markdown([row(run_id)], "banner").splitlines()
-    assert lines[-1].startswith(f"| {shown} | 2.500 |")
+    assert any(line.startswith(f"| {shown} | 2.500 |") for line in lines)
 
 
 def test_printable_text_tells_a_line_break_from_a_backslash_and_n() -> None:
@@ -262,6 +342,20 @@ def test_the_leaderboard_does_not_depend_on_the_order_of_responses_or_results(
     shuffle.shuffle(results)
     assert leaderboard(pool(*responses), results, [criterion()]) == rows
     assert sum(one.n for one in rows) == len(given_items)
+    for one in rows:
+        assert one.turns == one.n + one.unable + one.missing + one.not_asked + one.unanswered
+        assert one.turns == len({response.turn_id for response in responses})
+
+
+def test_the_terminal_table_fits_110_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    few = Estimate(2.5, None, None, 73, 2, "fewer than 3 topics")
+    rows = [
+        row("run-of-twenty-chars!", unable=0, missing=0),
+        row("b", mean=few, unable=0, missing=0),
+        row("c", n=6, unable=0, missing=0, not_asked=78, unanswered=0, positive=2, share_positive=2 / 6),
+    ]
+    print_leaderboard(rows, [criterion()])
+    assert max(map(len, capsys.readouterr().out.splitlines()[3:])) <= 110
 
 
 def ikat_2023(shared: Path, name: str, positive: tuple[int, ...], grades: range, polarity: str) -> list[LeaderboardRow]:

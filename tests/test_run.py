@@ -4,6 +4,8 @@ import gzip
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,66 @@ def test_the_invented_run_ranks_below_the_grounded_one(tmp_path: Path) -> None:
     means = {line.split("\t")[0]: float(line.split("\t")[header.index("mean")]) for line in lines[1:]}
     assert means["mill-fluent-invented"] == min(means.values())
     assert means["harbor-grounded"] > means["mill-fluent-invented"] + 1
+
+
+def rows(out: Path) -> dict[str, dict[str, str]]:
+    """The leaderboard's fields by run id."""
+    head, *lines = ((out / "leaderboard.tsv").read_text(encoding="utf-8")).splitlines()
+    return {line.split("\t")[0]: dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines}
+
+
+def counts(row: dict[str, str]) -> list[int]:
+    return [int(row[name]) for name in ("turns", "n", "unable", "missing", "not_asked", "unanswered")]
+
+
+def test_skipped_turns_show_on_the_leaderboard_and_among_the_exclusions(tmp_path: Path) -> None:
+    run(RUNS, tmp_path / "out")
+    found = rows(tmp_path / "out")
+    assert counts(found["harbor-grounded"]) == [16, 16, 0, 0, 0, 0]
+    # Unanswered: 1-1_4, 1-1_6, 2-1_4, 3-1_4, 3-1_5; missing: 2-1_5, whose passage does not exist.
+    assert counts(found["thistle-faulty"]) == [16, 10, 0, 1, 0, 5]
+    assert found["thistle-faulty"]["coverage"] == "0.6250"
+    excluded = (tmp_path / "out" / "excluded.tsv").read_text(encoding="utf-8").splitlines()
+    missing = [line.split("\t")[:4] for line in excluded if "missing_turn" in line]
+    assert missing == [["thistle-faulty", turn_id, "", "missing_turn"] for turn_id in ("3-1_4", "3-1_5")]
+
+
+def test_turns_that_no_run_answers_are_counted_where_topics_are_given(tmp_path: Path, example: Path) -> None:
+    for path in example.iterdir():
+        if path.name != "thistle-faulty.json":
+            path.unlink()
+    run(example, tmp_path / "out")
+    assert counts(rows(tmp_path / "out")["thistle-faulty"]) == [16, 10, 0, 1, 0, 5]
+    main(["run", "--runs", str(example), "--passages", str(PASSAGES), *GROUNDEDNESS, "--out", str(tmp_path / "bare")])
+    # Without topics 1-1_9 is a turn like others, and nobody knows of the rest.
+    assert counts(rows(tmp_path / "bare")["thistle-faulty"]) == [12, 11, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("depth", ["1", "2"])
+def test_a_second_response_does_not_stand_for_an_empty_first_one(tmp_path: Path, example: Path, depth: str) -> None:
+    path = example / "mill-fluent-invented.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    (first,) = document["turns"][0]["responses"]
+    document["turns"][0]["responses"] = [{**first, "text": " "}, {**first, "rank": 2}]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    run(example, tmp_path / "out", "--depth", depth)
+    assert counts(rows(tmp_path / "out")["mill-fluent-invented"]) == [16, 15, 0, 0, 0, 1]
+
+
+def test_a_run_of_over_long_responses_keeps_its_row_and_one_that_declined_has_none(
+    tmp_path: Path, example: Path
+) -> None:
+    for name, change in (("mill-fluent-invented", "text"), ("quarry-copied", "eval_response")):
+        document = json.loads((example / f"{name}.json").read_text(encoding="utf-8"))
+        document["eval_response"] = change != "eval_response"
+        for turn in document["turns"] if change == "text" else []:
+            turn["responses"][0]["text"] *= 20
+        (example / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+    run(example, tmp_path / "out", "--over-limit", "exclude")
+    found = rows(tmp_path / "out")
+    assert counts(found["mill-fluent-invented"]) == [16, 0, 0, 0, 0, 16]
+    assert len(found) == 6
+    assert "quarry-copied" not in found
 
 
 def test_a_rerun_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -121,6 +183,9 @@ def test_a_trial_is_spread_over_the_topics_and_the_full_run_follows(tmp_path: Pa
     judged = [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(judged) == 6
     assert {one["topic_id"] for one in judged} == {"1-1", "2-1", "3-1"}
+    found = rows(out)
+    assert counts(found["quarry-copied"]) == [16, 0, 0, 0, 16, 0]
+    assert sum(int(row["n"]) for row in found.values()) >= 6
     assert run(RUNS, out) == 0
     assert len((out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()) == 76
 
@@ -299,3 +364,91 @@ def test_the_python_api_does_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     exec(compile(code, "README.md", "exec"), {})
     run(RUNS, tmp_path / "cli")
     assert (tmp_path / "out" / "leaderboard.tsv").read_bytes() == (tmp_path / "cli" / "leaderboard.tsv").read_bytes()
+
+
+def test_a_folder_of_other_files_is_not_written_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "passages.jsonl").write_text("the user's own", encoding="utf-8")
+    assert run(RUNS, out) == 2
+    assert "somebody else's" in capsys.readouterr().err
+    assert files(out) == {"passages.jsonl": b"the user's own"}
+
+
+def test_extending_elsewhere_pays_for_nothing_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(RUNS, tmp_path / "a") == 0
+    assert run(RUNS, tmp_path / "b", "--extend", str(tmp_path / "a")) == 0
+    assert "77/77 judged, 0.0/s, 77 without a call" in capsys.readouterr().err
+    assert (tmp_path / "a" / "leaderboard.tsv").read_bytes() == (tmp_path / "b" / "leaderboard.tsv").read_bytes()
+
+
+def test_extending_with_only_the_new_run_remembers_the_old_ones(tmp_path: Path, example: Path) -> None:
+    later = tmp_path / "later"
+    later.mkdir()
+    (example / "mill-fluent-invented.json").rename(later / "mill-fluent-invented.json")
+    out = tmp_path / "out"
+    run(example, out)
+    assert run(later, out, "--extend", str(out)) == 0
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert len(manifest["configuration"]["runs"]) == 7
+    lines = (out / "leaderboard.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + 7
+
+
+def test_extending_in_place_excuses_more_runs_and_nothing_else(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(RUNS, out)
+    assert run(RUNS, out, "--extend", str(out), "--over-limit", "truncate") == 2
+
+
+def test_replacing_leaves_nothing_of_the_old_results(tmp_path: Path, example: Path) -> None:
+    out = tmp_path / "out"
+    run(example, out)
+    (example / "quarry-copied.json").unlink()
+    assert run(example, out, "--replace") == 0
+    assert not (out / "response_runs" / "quarry-copied.run").exists()
+
+
+def test_a_trial_does_not_write_over_a_finished_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    run(RUNS, out)
+    before = files(out)
+    assert run(RUNS, out, "--limit", "3") == 2
+    assert "finished run" in capsys.readouterr().err
+    assert files(out) == before
+
+
+def test_credentials_and_odd_bytes_of_the_command_line_stay_out_of_the_manifest(tmp_path: Path) -> None:
+    from judge.manifest import _presentable, without_credentials
+
+    assert without_credentials("http://user:secret@host:1/v1") == "http://host:1/v1"
+    assert _presentable("--base-url=http://user:secret@host/v1") == "--base-url=http://host/v1"
+    assert _presentable("o\udcff") == "o\\udcff"
+
+
+@pytest.mark.parametrize("redirect", [">&-", "2>&-", ">/dev/full"])
+def test_closed_and_full_streams_give_no_traceback(tmp_path: Path, redirect: str) -> None:
+    command = f"{sys.executable} -m judge run --runs {RUNS} --passages {PASSAGES} {' '.join(GROUNDEDNESS)}"
+    line = f"{command} --out {tmp_path / 'out'} {redirect}"
+    done = subprocess.run(line, shell=True, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (3 if redirect == ">/dev/full" else 0)
+    assert (tmp_path / "out" / "leaderboard.tsv").exists()
+
+
+def test_a_run_id_outside_the_terminal_s_alphabet_prints(tmp_path: Path, example: Path) -> None:
+    path = example / "harbor-grounded.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("harbor-grounded", "hafen-größe"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "judge", "run", "--runs", str(example), *GROUNDEDNESS, "--out", str(tmp_path / "out")],
+        cwd=PROJECT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "hafen-gr\\xf6\\xdfe" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--max-cost=nan", "--max-cost=-1", "--temperature=nan", "--timeout=0", "--limit=0"])
+def test_numbers_that_mean_nothing_are_refused(option: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "--runs", str(RUNS), option])
+    assert stop.value.code == 2

@@ -41,12 +41,12 @@ def test_interval_is_clipped_to_the_scale() -> None:
     ("values", "topics", "expected"),
     [
         ([], [], Estimate(None, None, None, 0, 0, "no grades")),
-        ([2], ["a"], Estimate(2.0, None, None, 1, 1, "fewer than 2 topics")),
-        ([1, 3], ["a", "a"], Estimate(2.0, None, None, 2, 1, "fewer than 2 topics")),
+        ([2], ["a"], Estimate(2.0, None, None, 1, 1, "fewer than 3 topics")),
+        ([1, 3], ["a", "a"], Estimate(2.0, None, None, 2, 1, "fewer than 3 topics")),
         ([4] * 73, [str(i % 23) for i in range(73)], Estimate(4.0, None, None, 73, 23, "all grades equal")),
-        ([1, 2, 1, 2], ["a", "a", "b", "b"], Estimate(1.5, None, None, 4, 2, "no variation between topics")),
+        ([1, 2, 1, 2], ["a", "a", "b", "b"], Estimate(1.5, None, None, 4, 2, "fewer than 3 topics")),
         ([0.1, 0.2] * 3, ["a", "a", "b", "b", "c", "c"],
-         Estimate(0.9 / 6, None, None, 6, 3, "no variation between topics")),
+         Estimate(0.9 / 6, None, None, 6, 3, "all topic means equal")),
     ],
 )  # fmt: skip
 def test_undefined_interval_keeps_the_value_and_gives_a_reason(
@@ -57,6 +57,21 @@ def test_undefined_interval_keeps_the_value_and_gives_a_reason(
     assert (found.low, found.high, found.n, found.topics, found.reason) == (
         None, None, expected.n, expected.topics, expected.reason,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("topics", [3, 5, 12])
+def test_interval_covers_the_truth_in_about_95_of_100_worlds(topics: int) -> None:
+    def world(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        of = np.repeat(np.arange(number), rng.integers(2, 9, number))
+        return np.clip(np.round(1.5 + rng.normal(0, 0.5, number)[of] + rng.normal(0, 0.8, len(of))), 0, 3), of
+
+    truth = world(100_000, 0)[0].mean()
+    worlds = [world(topics, seed) for seed in range(1, 601)]
+    found = [mean_interval(values.tolist(), list(map(str, of)), bounds=(0, 3)) for values, of in worlds]
+    covered = [one.low <= truth <= one.high for one in found if one.low is not None and one.high is not None]
+    assert len(covered) > 590
+    assert 0.90 < sum(covered) / len(covered) < 0.98
 
 
 def test_values_without_topics_are_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from judge.errors import InputError
 from judge.ids import natural_key
-from judge.records import Problem, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
+from judge.records import Exclusion, Problem, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs import find_runs, read_run
 from judge.topics import read_topics
 from judge.validate import CODES, NEEDS_TOPICS, validate_run, validate_together
@@ -415,7 +415,17 @@ def test_a_fault_of_the_whole_run_takes_it_out(tmp_path, document, reason):
 def test_a_run_of_which_nothing_is_left_is_none(tmp_path):
     _, validated = check(written(tmp_path, dump(one24(text=""))))
     assert validated.run is None
-    assert [one.reason for one in validated.exclusions] == ["empty_text"]
+    assert [one.reason for one in validated.exclusions] == ["empty_text", "missing_turn"]
+
+
+def test_turns_that_a_run_lacks_are_listed_as_not_judged(tmp_path):
+    topics = {**TOPICS, "9-1_10": TOPICS["9-1_2"]}
+    _, validated = check(written(tmp_path, dump(run24())), topics)
+    detail = "$.turns: the topics have this turn, the run has not"
+    assert validated.exclusions == (
+        Exclusion("r", "9-1_2", None, "missing_turn", detail),
+        Exclusion("r", "9-1_10", None, "missing_turn", detail),
+    )
 
 
 def test_without_topics_it_is_said_what_was_not_checked(tmp_path):

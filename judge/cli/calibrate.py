@@ -64,7 +64,8 @@ def main(args: argparse.Namespace) -> int:
         judgments = read_judgments(unpack(read_stored(path), str(path)), str(path))
         pool_path = args.pool or path.with_name("pool.jsonl")
         passages = read_stored(pool_path.with_name("passages.jsonl"))
-        matched, unmatched = match(gold, read_pool(read_stored(pool_path), passages, str(pool_path.parent)))
+        pool = read_pool(read_stored(pool_path), passages, str(pool_path.parent))
+        matched, unmatched = match(gold, pool, str(args.gold))
         if unmatched:
             _say(f"{path}: {len(unmatched)} of {len(gold)} gold grades are of responses not in its pool")
         for criterion in _criteria(judgments, args.criterion, path):

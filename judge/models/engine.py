@@ -27,8 +27,8 @@ _FRESH = 64
 class Engine:
     """A loaded model."""
 
-    def __init__(self, path: Path, context: int, threads: int) -> None:
-        self._server = _start(path, context, threads)
+    def __init__(self, server: "xllamacpp.Server") -> None:
+        self._server = server
         self._last = ""
 
     def ask(self, messages: Sequence[Mapping[str, str]], sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,17 @@ class Engine:
         raise RejectedError(f"the engine refuses the request: {refusal.get('message')}")
 
 
-def _start(path: Path, context: int, threads: int) -> "xllamacpp.Server":
+def start(path: Path, context: int, threads: int) -> Engine:
+    """Load a model.
+
+    Args:
+        path: A GGUF file.
+        context: Most tokens of a prompt and its answer.
+        threads: CPU threads.
+
+    Raises:
+        OperationalError: It cannot be loaded.
+    """
     engine = load_engine()
     params = engine.CommonParams()
     params.model.path = str(path)
@@ -84,7 +94,7 @@ def _start(path: Path, context: int, threads: int) -> "xllamacpp.Server":
     params.ui = params.endpoint_slots = params.endpoint_props = False
     params.verbosity = -1
     try:
-        return engine.Server(params)
+        return Engine(engine.Server(params))
     except RuntimeError as error:
         raise OperationalError(f"{path}: the engine cannot load this model, or there is too little memory") from error
 
@@ -106,10 +116,7 @@ def load_engine() -> ModuleType:
 
 def engine_version() -> str:
     """The engine and its version, as recorded."""
-    try:
-        return f"xllamacpp {importlib.metadata.version('xllamacpp')}"
-    except importlib.metadata.PackageNotFoundError:
-        return "xllamacpp, not installed"
+    return f"xllamacpp {importlib.metadata.version('xllamacpp')}"
 
 
 def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:

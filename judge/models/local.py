@@ -16,14 +16,14 @@ from judge.errors import OperationalError, UsageError
 from judge.models import ModelOptions, Price
 from judge.models.catalog import CATALOG, Weights
 from judge.models.chat import chat_messages, response_format
-from judge.models.engine import Engine, engine_version, load_engine, usable_cores
+from judge.models.engine import Engine, engine_version, load_engine, start, usable_cores
 from judge.models.gguf import trained_context
 from judge.models.weights import ensure, file_digest, is_here, weights_file
 from judge.records import AnswerForm, Completion, Criterion, Request
 
 _CONTEXT = 8192
 """Tokens of prompt and answer together; less where a model was trained for less."""
-_LOOKED_AT = 100
+_LOOKED_AT = 500
 """First tokens whose probabilities are read; what is less likely than all of these counts for nothing."""
 _NOT_SENT = frozenset({"weights", "engine", "n_ctx"})
 """Parameters that are settled when the engine is loaded."""
@@ -125,14 +125,13 @@ class LocalModel:
             answer = self._engine.ask(messages, sent)
             latency = time.perf_counter() - started
         choice, usage = answer["choices"][0], answer["usage"]
-        finish_reason, probabilities = choice["finish_reason"], None
+        text, probabilities = choice["message"].get("content") or "", None
         if request.form == "label":
-            # The grammar lets no label end early, see `_form`.
-            finish_reason = "stop"
             probabilities = label_probabilities(_first_tokens(choice), request.labels)
         return Completion(
-            text=choice["message"].get("content") or "",
-            finish_reason=finish_reason,
+            text=text,
+            # A label has come to its end even if the engine was not asked to say so, see `_form`.
+            finish_reason="stop" if request.form == "label" and text in request.labels else choice["finish_reason"],
             model=f"{file.title}@{file.sha256[:8]}",
             system_fingerprint=file.engine,
             prompt_tokens=usage["prompt_tokens"],
@@ -169,7 +168,7 @@ class LocalModel:
                 f"{self.name}: the weights are not here; `judge models pull {self._source.name}` fetches them"
             )
         file = self._identify()
-        return Engine(file.path, file.context, self._options.threads or usable_cores())
+        return start(file.path, file.context, self._options.threads or usable_cores())
 
     def _close(self) -> None:
         with self._lock:

@@ -16,6 +16,7 @@ from judge.records import Estimate
 from judge.stats.means import t_quantile
 
 FEWEST_TOPICS = 5
+"""Fewest topics that kappa gets an interval for; more than a mean, because few topics give few different resamples."""
 
 
 class Undefined(msgspec.Struct, frozen=True):
@@ -136,7 +137,9 @@ def kappa_interval(
     kappas = _kappa((draws @ judged).reshape(replicates, k, k), W)
     kappas = kappas[~np.isnan(kappas)]
     se = float(kappas.std(ddof=1)) if len(kappas) > 1 else 0.0
-    if se < 1e-12 or 1 - kappa**2 < 1e-12:
+    if 1 - kappa**2 < 1e-12:
+        return Estimate(kappa, None, None, n, T, "perfect agreement" if kappa > 0 else "perfect disagreement")
+    if se < 1e-12:
         return Estimate(kappa, None, None, n, T, "no variation between topics")
     z, width = np.arctanh(kappa), t_quantile(level, T - 1) * se / (1 - kappa**2)
     return Estimate(kappa, float(np.tanh(z - width)), float(np.tanh(z + width)), n, T)
