@@ -24,6 +24,7 @@ from judge.errors import (
     StructureUnsupported,
     TransientError,
 )
+from judge.ids import NaturalKey, natural_key
 from judge.journal import Journal, request_digest
 from judge.models import Model
 from judge.prompt import render
@@ -139,7 +140,8 @@ class Loop:
         )
         if workers:
             with _interruptible(self._interrupt):
-                remaining = iter(open_tasks)
+                # Neighbors share the start of their prompt, which providers' and local prompt caches pay for once.
+                remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
                 await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
         if self._stop is not None:
             raise self._stop
@@ -315,6 +317,10 @@ class Loop:
 
     def _digest(self, request: Request) -> str:
         return request_digest(self._model.name, self._model.parameters(request), request)
+
+
+def _neighborhood(task: Task) -> tuple[str, NaturalKey, tuple[str, ...]]:
+    return task.criterion.prompt_id, natural_key(task.response.turn_id), task.response.passages
 
 
 def _check_storable(completion: Completion) -> None:

@@ -40,7 +40,7 @@ Dialogue = Generator[Request, Completion, Answer]
 
 
 def tasks(pool: Pool, criteria: Sequence[Criterion]) -> tuple[Task, ...]:
-    """All judgments of a pool, by criterion and then by turn, so that neighbors share the start of their prompt."""
+    """All judgments of a pool, by criterion and then in the pool's order."""
     return tuple(Task(response, criterion) for criterion in criteria for response in pool.responses)
 
 

@@ -22,8 +22,8 @@ n/turns: the graded turns, which the mean is over, of those that the run had to 
 a grade or the verdict "unable". Runs of different coverage are not graded on the same turns.
 
 no grade: *unable*, the judge could not say; *missing*, the judge was asked and failed (`failures.jsonl`); *not asked*,
-the response was left out of a trial (`--limit`); *unanswered*, there is no response, or the one that the run ranks first
-is excluded (`excluded.tsv`). A response ranked lower never takes its place.
+the response was left out of a trial (`--limit`); *unanswered*, there is no response, or the one that the run ranks
+first is excluded (`excluded.tsv`). A response ranked lower never takes its place.
 
 95 % interval: of Student's t over topics, from {FEWEST_TOPICS} topics on. The topic of a turn is its id up to the last
 `_`: `9-1` and `9-2`, two personas of one theme, count as two topics.

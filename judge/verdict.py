@@ -41,7 +41,8 @@ def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: b
     reasons = "your reasons in at most three sentences"
     match form, per_sentence:
         case "label", _:
-            return f"Answer with one label and nothing else: {menu}."
+            # Decoding is constrained to the labels, which the levels have named; every token here is paid each time.
+            return "Answer with the label alone."
         case "json", False:
             return (
                 f'Reply with one JSON object and nothing else: first "rationale", {reasons}; '

@@ -245,7 +245,8 @@ def test_the_tsv_has_four_decimals_and_empty_fields_where_undefined() -> None:
     assert tuple(head) == COLUMNS
     assert dict(zip(head, first, strict=True)) == {
         "run_id": "x", "criterion": "groundedness", "turns": "84", "n": "73", "unable": "3", "missing": "4",
-        "not_asked": "0", "unanswered": "4", "coverage": "0.9048", "mean": "2.5000", "low": "2.2500", "high": "2.7500", "topics": "23",
+        "not_asked": "0", "unanswered": "4", "coverage": "0.9048",
+        "mean": "2.5000", "low": "2.2500", "high": "2.7500", "topics": "23",
         "expected_mean": "2.4375", "positive": "65", "share_positive": "0.8904", "note": "",
     }  # fmt: skip
     assert dict(zip(head, second, strict=True)) == {

@@ -97,6 +97,11 @@ def test_turns_that_no_run_answers_are_counted_where_topics_are_given(tmp_path: 
     assert counts(rows(tmp_path / "bare")["thistle-faulty"]) == [12, 11, 0, 1, 0, 0]
 
 
+def test_a_pool_with_its_bank_had_to_answer_only_its_own_turns(tmp_path: Path) -> None:
+    run(PROJECT / "examples" / "regin", tmp_path / "out")
+    assert counts(rows(tmp_path / "out")["example"]) == [2, 0, 0, 2, 0, 0]
+
+
 @pytest.mark.parametrize("depth", ["1", "2"])
 def test_a_second_response_does_not_stand_for_an_empty_first_one(tmp_path: Path, example: Path, depth: str) -> None:
     path = example / "mill-fluent-invented.json"

@@ -424,7 +424,7 @@ def test_schema_is_strict_and_asks_for_the_reasons_first() -> None:
 def test_an_answer_as_instructed_is_read(criterion: Criterion) -> None:
     for label in answer_labels(criterion):
         for form in supported_forms(criterion):
-            assert label in answer_instruction(criterion, form)
+            assert form == "label" or label in answer_instruction(criterion, form)
         if criterion.answer == "sentences":
             replies: dict[AnswerForm, str] = {"json": entries(label), "text": f"r\n1: {label}"}
         else:
