@@ -7,17 +7,16 @@ from math import isfinite
 from operator import gt
 
 from judge.ids import topic_of
+from judge.provenance import TOP_PASSAGES, has_scores, used_provenance
 from judge.records import Problem, Provenance, Response, Run, RunTurn, Severity, TokenCount, Turn
 from judge.runs import rules_of
-from judge.runs.document import shown
-from judge.runs.fields import MAX_ID, Findings, ancestors, member, storable, usable_turn_id
+from judge.runs.fields import Findings, ancestors, member, usable_turn_id
 from judge.runs.shape import ResponsePlace, Rules, TurnPlace
+from judge.text import MAX_ID, shown, storable
 from judge.tokens import MAX_CHARS
 
 MAX_PASSAGES = 1000
 MAX_RANK = 1_000_000
-TOP = 5
-"""Passages that count as used where none is flagged."""
 _PTKB_ID = re.compile(r"[1-9][0-9]{0,8}")
 
 Owner = tuple[int, int | None]
@@ -149,7 +148,9 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
         sheet.warn("no_provenance", base, "no passage, so groundedness cannot be judged")
         return
     if rules.flags_used and not any(passage.used for passage in passages):
-        sheet.warn("no_used_passage", own, f"no passage is marked as used, so the first {TOP} count as used")
+        which = "with the highest scores" if has_scores(passages) else "first of the list, where scores are missing,"
+        message = f"no passage is marked as used, so the {TOP_PASSAGES} {which} count as used"
+        sheet.warn("no_used_passage", own, message)
     shared = len(passages) - place.extra
     if not rules.keyed:
         _check_entries(sheet, (i, j), base, passages)
@@ -158,7 +159,7 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
         _check_entries(sheet, (i, None), base, passages[:shared])
     if place.extra:
         _check_entries(sheet, (i, j), own, passages[shared:])
-    _check_passage_texts(sheet, (i, j), base, passages)
+    _check_passage_texts(sheet, (i, j), base, response)
 
 
 def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Provenance]) -> None:
@@ -175,12 +176,13 @@ def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Pro
             sheet.out.setdefault(owner, (code, detail_of(path, message)))
 
     ids = [passage.passage_id for passage in passages]
-    if rules.passage_id is not None and not all(map(rules.passage_id.fullmatch, ids)):
+    regular = rules.passage_id is None or all(map(rules.passage_id.fullmatch, ids))
+    if not regular or max(map(len, ids), default=0) > MAX_ID:
         for k, passage_id in enumerate(ids):
             if not passage_id or not passage_id.isprintable() or len(passage_id) > MAX_ID:
                 message = f"{shown(passage_id)} is empty, too long, or has unprintable characters"
                 report("error", "unusable_passage_id", k, "id", message)
-            elif not rules.passage_id.fullmatch(passage_id):
+            elif rules.passage_id is not None and not rules.passage_id.fullmatch(passage_id):
                 message = f"{shown(passage_id)} does not have the form of the collection's ids"
                 report("warning", "malformed_passage_id", k, "id", message)
     if len(set(ids)) < len(ids):
@@ -195,6 +197,7 @@ def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Pro
         return
     if not numbers and sheet.run.run_type in rules.scoreless:
         return
+    order = "they are ranked by score" if has_scores(passages) else "some have none, so the order of the list counts"
     previous: float | None = None
     for k, score in enumerate(scores):
         if score is None:
@@ -204,20 +207,26 @@ def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Pro
         elif previous is not None and score == previous:
             report("warning", "equal_scores", k, "score", f"{score} is also the score of the entry before")
         elif previous is not None and score > previous:
-            message = f"{score} is more than {previous} of the entry before; the order of the list is kept"
+            message = f"{score} is more than {previous} of the entry before; {order}"
             report("warning", "scores_not_decreasing", k, "score", message)
         if score is not None and isfinite(score):
             previous = score
 
 
-def _check_passage_texts(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Provenance]) -> None:
+def _check_passage_texts(sheet: Sheet, owner: Owner, base: str, response: Response) -> None:
     """Check the texts that would be sent: those of the used passages."""
-    used = [k for k, passage in enumerate(passages) if passage.used] or range(min(TOP, len(passages)))
-    for k in used:
-        text = passages[k].text
-        if text is not None and not storable(text):
+    used, _ = used_provenance(response, sheet.run.format)
+    for passage in used:
+        text = passage.text or ""
+        if len(text) > MAX_CHARS:
+            code, message = "text_too_long", f"{len(text):,} characters, which is over {MAX_CHARS:,}"
+        elif not storable(text):
+            code = "unusable_text"
             message = "the passage has a NUL or a lone surrogate, so it cannot be sent or stored"
-            sheet.error(owner, "unusable_text", f"{base}[{k}].text", message)
+        else:
+            continue
+        k = next(k for k, one in enumerate(response.provenance) if one is passage)
+        sheet.error(owner, code, f"{base}[{k}].text", message)
 
 
 def check_ptkb(sheet: Sheet, i: int, j: int, response: Response, turn: Turn | None) -> None:
@@ -267,6 +276,11 @@ def _default_places(run: Run, rules: Rules) -> tuple[TurnPlace, ...]:
 def _below(path: str, field: str) -> str:
     """The path of a field, or the path itself where a format has lines and not fields."""
     return path + field if "$" in path else path
+
+
+def rank_of(response: Response) -> int | None:
+    """A response's rank as an exclusion may carry it: None if it is beyond all reason."""
+    return response.rank if abs(response.rank) <= MAX_RANK else None
 
 
 def detail_of(path: str, message: str) -> str:

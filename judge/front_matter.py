@@ -244,3 +244,9 @@ def _check_sentences(front: FrontMatter, fault: _Report) -> None:
     grades = {each.grade for each in front.level}
     if unknown := [grade for _, grade in rollup.cuts if grade not in grades]:
         fault("prompt_rollup", f"{unknown} are not grades of the scale {sorted(grades)}", "rollup", "cuts")
+    worth = [grade if front.polarity == "higher" else -grade for _, grade in rollup.cuts]
+    if worth != sorted(worth, reverse=True):
+        message = (
+            f"grades {[grade for _, grade in rollup.cuts]} get better as the share falls; {front.polarity} is better"
+        )
+        fault("prompt_rollup", message, "rollup", "cuts")

@@ -10,7 +10,7 @@ from judge.assess import Forecast, Loop, Progress, Settings, Task, assess, tasks
 from judge.criteria import DEFAULT_VARIANTS, find_criterion
 from judge.errors import InputError, UsageError
 from judge.ids import natural_key
-from judge.intake import OverLimit, Submitted, TokenRule, make_pool, read_runs, turns_by_id
+from judge.intake import Submitted, make_pool, read_runs, turns_by_id
 from judge.journal import Journal
 from judge.leaderboard import leaderboard
 from judge.manifest import (
@@ -25,7 +25,7 @@ from judge.manifest import (
 from judge.models import Model, ModelOptions, open_model
 from judge.outputs import clear_results, read_previous_pool, write_pool, write_results
 from judge.prompt import needs_turn
-from judge.records import Criterion, Failure, Judgment, LeaderboardRow, Pool, Turn
+from judge.records import Criterion, Failure, Judgment, LeaderboardRow, OverLimit, Pool, TokenRule, Turn
 from judge.runs import rules_of
 from judge.topics import read_topics
 

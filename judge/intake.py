@@ -2,20 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from judge.errors import InputError
 from judge.passages import read_passages
 from judge.pool import Candidate, build_pool, candidates
-from judge.records import Exclusion, Passage, Pool, Problem, Run, Topic, Turn
+from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Run, TokenRule, Topic, Turn
 from judge.runs import find_runs, read_run
 from judge.tokens import TokenCounter
 from judge.validate import validate_run, validate_together
-
-TokenRule = Literal["bare", "english"]
-OverLimit = Literal["flag", "truncate", "exclude"]
 
 
 class Submission(msgspec.Struct, frozen=True):

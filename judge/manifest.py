@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from judge import __version__
+from judge.bank import passages_jsonl, pool_jsonl
 from judge.errors import InputError
 from judge.files import json_bytes, make_folder, read_stored, sha256, write_atomic
 from judge.intake import Submitted
-from judge.pool import passages_jsonl, pool_jsonl
 from judge.prompt import RENDERER_VERSION
 from judge.records import Criterion, Failure, Judgment, Pool
 from judge.verdict import PARSER_VERSION

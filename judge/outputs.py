@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from judge.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
 from judge.files import json_bytes, read_stored, write_atomic
 from judge.intake import Submitted
 from judge.leaderboard import leaderboard_markdown, leaderboard_tsv
-from judge.pool import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
 from judge.qrels import qrel_name, qrels_text, sidecar
 from judge.records import Criterion, Failure, Judgment, LeaderboardRow, Pool
 from judge.trec import response_run, safe_names

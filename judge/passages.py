@@ -67,16 +67,12 @@ def _refusal(problems: Sequence[Problem]) -> InputError:
     return InputError("the passage files cannot be used as they are", problems)
 
 
-def _by_name(file: Path) -> tuple[object, str]:
-    return natural_key(file.name), file.name
-
-
 def _files(paths: Sequence[Path], problems: list[Problem]) -> list[Path]:
     files: list[Path] = []
     for path in paths:
         try:
             # Not is_file(): a pipe is as good as a file.
-            inside = sorted(path.iterdir(), key=_by_name) if path.is_dir() else None
+            inside = sorted(path.iterdir(), key=lambda file: natural_key(file.name)) if path.is_dir() else None
             path.stat()
         except OSError as error:
             _add(problems, path, None, f"cannot be read: {error.strerror}")

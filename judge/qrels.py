@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from judge.ids import natural_key
 from judge.records import Criterion, Failure, Judgment, Level
-from judge.trec import QrelRow, qrels_lines, safe_name
+from judge.trec import QrelRow, column, qrels_lines, safe_name
 
 _Result = TypeVar("_Result", Judgment, Failure)
 
@@ -32,8 +32,8 @@ def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
         if key in grades:
             raise ValueError(f"{key[1]} of turn {key[0]} has two judgments under {criterion.prompt_id}")
         grades[key] = judgment.grade
-    order = sorted(grades, key=lambda key: (natural_key(key[0]), natural_key(key[1]), key))
-    return qrels_lines(QrelRow(turn_id, response_id, grades[turn_id, response_id]) for turn_id, response_id in order)
+    order = sorted(grades, key=lambda key: (natural_key(key[0]), natural_key(key[1])))
+    return qrels_lines(QrelRow(column(turn), column(response), grades[turn, response]) for turn, response in order)
 
 
 def sidecar(criterion: Criterion, judgments: Iterable[Judgment], failures: Iterable[Failure]) -> dict[str, Any]:

@@ -16,6 +16,10 @@ FailureReason = Literal[
 ]  # fmt: skip
 ProvenanceRule = Literal["used", "top5", "citations"]
 """How the used passages were found: flagged `used`; the first five by rank; the response's citations."""
+TokenRule = Literal["bare", "english"]
+"""Which spaCy tokenizer the token limit goes by."""
+OverLimit = Literal["flag", "truncate", "exclude"]
+"""What becomes of a response over the token limit."""
 
 
 class Problem(msgspec.Struct, frozen=True):

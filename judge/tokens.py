@@ -5,17 +5,16 @@ import importlib.metadata
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from judge.errors import InputError, UsageError
-from judge.records import TokenCount
+from judge.records import TokenCount, TokenRule
+from judge.text import storable
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
     _Tokenize = Callable[[str], Doc]
-
-TokenRule = Literal["bare", "english"]
 
 MAX_CHARS = 1_000_000
 """Longer texts are not tokenized: validation refuses them first."""
@@ -53,15 +52,14 @@ class TokenCounter:
         """The lengths of a text and the offset at which `rule` and `limit` would cut it.
 
         Raises:
-            InputError: The text is longer than MAX_CHARS or holds a lone surrogate; validation refuses both.
+            InputError: The text is longer than MAX_CHARS or cannot be stored; validation refuses both.
         """
         if len(text) > MAX_CHARS:
             raise InputError(f"a text of {len(text):,} characters is too long to tokenize (limit {MAX_CHARS:,})")
-        try:
-            # Keyed by digest, so that the memo's size does not depend on how long the texts are.
-            key = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        except UnicodeEncodeError as error:
-            raise InputError(f"a text holds a lone surrogate at character {error.start}") from error
+        if not storable(text):
+            raise InputError("a text holds a NUL or a lone surrogate")
+        # Keyed by digest, so that the memo's size does not depend on how long the texts are.
+        key = hashlib.blake2b(text.encode(), digest_size=16).digest()
         found = self._memo.get(key)
         if found is None:
             found = self._count(text)

@@ -6,8 +6,9 @@ from typing import Any
 
 from judge.errors import InputError
 from judge.records import Exchange, PtkbStatement, Topic, Turn
-from judge.runs.document import open_document, shown
-from judge.runs.fields import Fields, Findings, member, printable_id, usable_turn_id
+from judge.runs.document import open_document
+from judge.runs.fields import Fields, Findings, member, usable_turn_id
+from judge.text import printable_id, shown
 
 _IKAT = {
     "turns": ("utterance", "ptkb_provenance", "response_provenance"),

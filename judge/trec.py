@@ -1,10 +1,10 @@
 """TREC's line formats as text, qrels and response runs, and file names for run ids; no I/O.
 
 Columns are parted by whitespace, so whitespace and unprintable characters inside an id are percent-encoded
-when it is written (`my run` becomes `my%20run`). Nothing is decoded on reading, so rewriting keeps the bytes.
+when it is made a column (`my run` becomes `my%20run`, and a run of that name `my%2520run`). What is read from a
+file are columns already: they are neither decoded nor encoded again, so rewriting keeps the bytes.
 """
 
-import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -15,17 +15,19 @@ import msgspec
 from judge.errors import InputError
 from judge.ids import natural_key
 from judge.records import Problem
+from judge.text import digest
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
 _DIGESTED = re.compile(r"-[0-9a-f]{12}$", re.IGNORECASE)
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_PERCENT = re.compile(r"%(?=[0-9A-Fa-f]{2})|^%\Z")
 _LONGEST = 100
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 _QRELS_COLUMNS = 4
 
 
 class QrelRow(msgspec.Struct, frozen=True):
-    """One line of a qrels file; `item_id` is a response or a passage."""
+    """One line of a qrels file, ids as columns; `item_id` is a response or a passage."""
 
     turn_id: str
     item_id: str
@@ -33,7 +35,11 @@ class QrelRow(msgspec.Struct, frozen=True):
 
 
 def column(text: str) -> str:
-    """An id as one column: whitespace and unprintable characters percent-encoded, an empty id as `%`."""
+    """An id as one column: whitespace and unprintable characters percent-encoded, an empty id as `%`.
+
+    A `%` that would read as an encoding of ours is encoded too, so that distinct ids are distinct columns.
+    """
+    text = _PERCENT.sub("%25", text)
     kept = (c if c.isprintable() and not c.isspace() else quote(c, errors="surrogatepass") for c in text)
     return "".join(kept) or "%"
 
@@ -61,7 +67,7 @@ def _digested(run_id: str) -> str:
     stem = _UNSAFE.sub("_", run_id).strip("._+-")[:_LONGEST] or "run"
     # Windows reserves `con.anything`; an underscore in front is enough.
     stem = f"_{stem}" if _RESERVED.match(stem) else stem
-    return f"{stem}-{hashlib.sha256(run_id.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    return f"{stem}-{digest(run_id)[:12]}"
 
 
 def response_run(run_id: str, entries: Iterable[tuple[str, str, int]]) -> str:
@@ -78,18 +84,18 @@ def response_run(run_id: str, entries: Iterable[tuple[str, str, int]]) -> str:
     for turn_id, response_id, rank in entries:
         ranks[turn_id][response_id] = min(rank, ranks[turn_id].get(response_id, rank))
     lines: list[str] = []
-    for turn_id in sorted(ranks, key=lambda turn_id: (natural_key(turn_id), turn_id)):
-        order = sorted((rank, natural_key(item_id), item_id) for item_id, rank in ranks[turn_id].items())
+    for turn_id in sorted(ranks, key=natural_key):
+        order = sorted(ranks[turn_id].items(), key=lambda item: (item[1], natural_key(item[0])))
         lines += [
             f"{column(turn_id)} Q0 {column(item_id)} {rank} {len(order) - position} {column(run_id)}\n"
-            for position, (rank, _, item_id) in enumerate(order)
+            for position, (item_id, rank) in enumerate(order)
         ]
     return "".join(lines)
 
 
 def qrels_lines(rows: Iterable[QrelRow]) -> str:
     """`turn_id 0 item_id grade` in the rows' own order."""
-    return "".join(f"{column(row.turn_id)} 0 {column(row.item_id)} {row.grade}\n" for row in rows)
+    return "".join(f"{row.turn_id} 0 {row.item_id} {row.grade}\n" for row in rows)
 
 
 def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:

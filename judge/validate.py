@@ -6,7 +6,6 @@ with its reason; a warning takes nothing out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 
@@ -18,13 +17,14 @@ from judge.checks import (
     check_turn,
     check_unknown,
     detail_of,
+    rank_of,
 )
 from judge.ids import natural_key
-from judge.records import Exclusion, Problem, Run, RunTurn, Severity, TokenCount, Turn
+from judge.records import Exclusion, Problem, Run, RunTurn, Severity, TokenCount, TokenRule, Turn
 from judge.runs import rules_of
-from judge.runs.document import shown
-from judge.runs.fields import MAX_ID, printable_id, usable_turn_id
+from judge.runs.fields import usable_turn_id
 from judge.runs.shape import TurnPlace
+from judge.text import MAX_ID, printable_id, shown
 
 NEEDS_TOPICS = ("missing_turn", "ptkb_text_differs", "turn_number_too_high", "unknown_ptkb_id", "unknown_turn")
 """Codes of the checks that are not made without topics."""
@@ -49,7 +49,7 @@ def validate_run(
     count_tokens: Callable[[str], TokenCount],
     *,
     limit: int,
-    rule: Literal["bare", "english"],
+    rule: TokenRule,
     found: Sequence[Problem] = (),
     places: Sequence[TurnPlace] = (),
 ) -> Validated:
@@ -138,7 +138,7 @@ def _result(sheet: Sheet, unchecked: tuple[str, ...]) -> Validated:
             continue
         for j, response in enumerate(turn.responses):
             if (i, j) in sheet.out:
-                exclusions.append(Exclusion(run_id, turn_id, response.rank, *sheet.out[i, j]))
+                exclusions.append(Exclusion(run_id, turn_id, rank_of(response), *sheet.out[i, j]))
         left = tuple(response for j, response in enumerate(turn.responses) if (i, j) not in sheet.out)
         if left:
             kept.append(turn if len(left) == len(turn.responses) else RunTurn(turn.turn_id, left))
@@ -218,7 +218,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "malformed_passage_id": ("warning", "not of the form of the collection's ids"),
     "missing_score": ("warning", "a passage without a score"),
     "no_provenance": ("warning", "a response without passages"),
-    "no_used_passage": ("warning", "no passage is marked as used; the first five count"),
+    "no_used_passage": ("warning", "no passage is marked as used; five count, by score or by the list"),
     "score_not_finite": ("warning", "a score that is NaN or infinite"),
     "scores_not_decreasing": ("warning", "a passage has a higher score than the one before"),
     "too_many_passages": ("warning", "more than 1000 passages"),

@@ -41,8 +41,9 @@ def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: b
     reasons = "your reasons in at most three sentences"
     match form, per_sentence:
         case "label", _:
-            # Decoding is constrained to the labels, which the levels have named; every token here is paid each time.
-            return "Answer with the label alone."
+            # Decoding is constrained to the labels, which the levels have named: a cue is enough, and every token
+            # after the response is computed for each judgment anew.
+            return "Label:"
         case "json", False:
             return (
                 f'Reply with one JSON object and nothing else: first "rationale", {reasons}; '

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.bank import passages_jsonl, pool_jsonl
 from judge.calibrate import SEED, Agreement, agreement, read_judgments
 from judge.cli import main
 from judge.criteria import find_criterion
 from judge.errors import InputError
 from judge.ids import topic_of
-from judge.pool import passages_jsonl, pool_jsonl
 from judge.records import (
     Criterion,
     Estimate,

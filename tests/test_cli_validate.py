@@ -124,3 +124,19 @@ def test_bad_input_exits_2_with_one_message(folder, capsys, arguments):
     assert out == ""
     assert err.startswith("judge: ")
     assert "Traceback" not in err
+
+
+def test_a_hostile_file_name_cannot_drive_the_terminal(folder, capsys):
+    assert main(["validate", "--runs", str(folder / "a\x1b[2J\u202eb")]) == 2
+    assert (
+        capsys.readouterr().err
+        == f"judge: {folder}/a\\x1b[2J\\u202eb: cannot be read as a folder of runs: No such file or directory\n"
+    )
+
+
+def test_hostile_text_in_the_problems_of_an_error_cannot_drive_the_terminal(folder, capsys):
+    topics = put(folder.parent, "to\x1bpics.json", [{"number": "9-1", "ptkb": {"\x1b]0;": 1}, "turns": []}])
+    assert main(["validate", "--runs", str(folder), "--topics", str(topics)]) == 2
+    said = capsys.readouterr().err
+    assert "to\\x1bpics.json" in said
+    assert "\x1b" not in said

@@ -192,6 +192,7 @@ FAULTS = [
     (PER_SENTENCE, "[0.5, 1]", "[1.5, 1]", "cuts =", "prompt_rollup", "must lie within 0 and 1 and fall"),
     (PER_SENTENCE, "[0.5, 1]", "[nan, 1]", "cuts =", "prompt_rollup", "must lie within 0 and 1 and fall"),
     (PER_SENTENCE, "[0.5, 1]", "[0.5, 7]", "cuts =", "prompt_rollup", "[7] are not grades"),
+    (PER_SENTENCE, "[[0.5, 1], [0.0, 0]]", "[[0.5, 0], [0.0, 1]]", "cuts =", "prompt_rollup", "grades [0, 1] get better as the share falls"),
     (PER_SENTENCE, "[0.5, 1]", "[0.5]", "cuts =", "prompt_field", "`rollup.cuts[0][1]` is missing"),
     (PER_SENTENCE, 'label = "rude"', 'label = "kind"', 'label = "kind"@2', "prompt_level", "'kind' is given twice"),
     (PER_SENTENCE, '[rollup]\nlabel = "kind"\nignored = "plain"\ncuts = [[0.5, 1], [0.0, 0]]\n', "", "answer =", "prompt_rollup", "needs a `[rollup]`"),

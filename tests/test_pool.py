@@ -1,6 +1,5 @@
 import hashlib
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -11,20 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines
 from judge.errors import InputError, UsageError
-from judge.pool import (
-    Candidate,
-    bank_json,
-    build_pool,
-    candidates,
-    excluded_tsv,
-    normalize,
-    passages_jsonl,
-    pool_jsonl,
-    pool_lines,
-    read_pool,
-    used_provenance,
-)
+from judge.pool import Candidate, build_pool, candidates, normalize
 from judge.records import Exclusion, Passage, Pool, Provenance, Response, Run, RunEntry, RunTurn, TokenCount
 
 
@@ -59,42 +47,6 @@ def pool_of(*found: Candidate, **options: Any) -> Pool:
 
 def ids(pool: Pool) -> list[tuple[str, str, str]]:
     return [(response.response_id, response.turn_id, response.text) for response in pool.responses]
-
-
-# Used provenance
-
-
-@pytest.mark.parametrize(
-    ("provenance", "expected", "rule"),
-    [
-        ([psg("a", 3, True), psg("b", 2, False), psg("c", 1, True)], "ac", "used"),
-        ([psg("a", 3, False), psg("b", 2), psg("c", 1)], "abc", "top5"),
-        ([psg("a", 1), psg("b", 3), psg("c", 2)], "bca", "top5"),
-        ([psg("a", 1), psg("b", 3), psg("c", 1), psg("d", 3)], "bdac", "top5"),  # ties keep the run's order
-        ([psg(c, i) for i, c in enumerate("gfedcba")], "abcde", "top5"),
-        ([psg("a", 1), psg("b", None), psg("c", 2)], "abc", "top5"),  # a score is missing: the run's order
-        ([psg("a", 1), psg("b", math.nan), psg("c", 2)], "abc", "top5"),
-        ([psg("a", 1), psg("b", math.inf), psg("c", 2)], "abc", "top5"),
-        ([psg("a", 9), psg("a", 8), psg("b", 7), psg("c", 6), psg("d", 5), psg("e", 4), psg("f", 3)], "abcde", "top5"),
-        ([psg("a", 3, False), psg("a", 2, True)], "a", "used"),
-        ([psg("a", 3, True), psg("a", 2, True), psg("b", 1, True)], "ab", "used"),
-        ([psg(c, 1, True) for c in "abcdefg"], "abcdefg", "used"),  # flagged ones are not cut to five
-        ([], "", "top5"),
-    ],
-)
-def test_used_provenance(provenance: list[Provenance], expected: str, rule: str) -> None:
-    found, fired = used_provenance(Response(1, "text", tuple(provenance)), "ikat2024")
-    assert ("".join(passage.passage_id for passage in found), fired) == (expected, rule)
-
-
-def test_a_passage_listed_twice_keeps_its_first_listing() -> None:
-    first, second = psg("a", 2, True, "one"), psg("a", 1, True, "two")
-    assert used_provenance(Response(1, "text", (first, second)), "ikat2023") == ((first,), "used")
-
-
-@pytest.mark.parametrize(("used", "rule"), [(True, "citations"), (None, "top5")])
-def test_flagged_passages_of_2025_are_citations(used: bool | None, rule: str) -> None:
-    assert used_provenance(Response(1, "text", (psg("a", 1, used),)), "ikat2025") == ((psg("a", 1, used),), rule)
 
 
 # Candidates
@@ -387,14 +339,6 @@ a_candidate = st.builds(
     used=st.lists(a_passage, max_size=3).map(tuple),
     provenance_rule=st.sampled_from(["used", "top5", "citations"]),
 )
-an_exclusion = st.builds(
-    Exclusion,
-    run_id=st.sampled_from(["r1", "r3"]) | st.text(st.characters(exclude_categories=[]), max_size=5),
-    turn_id=st.text(max_size=5),
-    rank=st.none() | st.integers(-3, 1000),
-    reason=st.sampled_from(["over_limit", "below_depth"]),
-    detail=st.text(st.sampled_from("\\tnru0\t\n\r\x00\x85\u2028\ud800é0041"), max_size=8),
-)
 a_policy = st.sampled_from(["flag", "truncate", "exclude"])
 
 
@@ -435,104 +379,6 @@ def test_extending_keeps_every_old_response_and_repeats_nothing(
 def test_extending_by_the_same_runs_changes_nothing(found: list[Candidate], policy: str) -> None:
     pool = pool_of(*found, limit=2, over_limit=policy)
     assert files(pool_of(*found, limit=2, over_limit=policy, previous=pool)) == files(pool)
-
-
-@given(st.lists(a_candidate), st.lists(an_exclusion), a_policy)
-def test_a_pool_comes_back_from_its_files(found: list[Candidate], excluded: list[Exclusion], policy: str) -> None:
-    pool = pool_of(*found, limit=2, over_limit=policy, excluded=excluded)
-    again = read_pool(pool_jsonl(pool), passages_jsonl(pool), "out", excluded_tsv(pool.exclusions))
-    assert again == pool
-    assert files(again) == files(pool)
-
-
-# Files
-
-
-@pytest.fixture
-def small() -> Pool:
-    return pool_of(cand("a", "9-1_2", ' "é"\t', psg("p", text="P\u2028")), cand("b", "9-1_10", "y", psg("q")))
-
-
-def test_the_files_byte_for_byte(small: Pool) -> None:
-    digest = sha("P\u2028")
-    key = f"p#{digest[:12]}"
-    assert pool_lines(small) == "9-1_2 Q0 R00000 1 0.0 judge\n9-1_10 Q0 R00001 1 0.0 judge\n"
-    assert bank_json(small).decode() == '{\n    "R00000": " \\"é\\"\\t",\n    "R00001": "y"\n}\n'
-    assert passages_jsonl(small).decode() == f'{{"id":"p","contents":"P\u2028","key":"{key}","source":"run"}}\n'
-    assert pool_jsonl(small).decode().split("\n")[0] == (
-        '{"response_id":"R00000","turn_id":"9-1_2","topic_id":"9-1","text":" \\"é\\"\\t",'
-        f'"passages":["{key}"],"tokens":{{"bare":1,"english":2,"whitespace":1,"cut":null}},"truncated":false,'
-        f'"runs":[{{"run_id":"a","rank":1,"provenance_rule":"used","text_sha256":"{sha(small.responses[0].text)}"}}]}}'
-    )
-    assert json.loads(bank_json(small)) == {"R00000": ' "é"\t', "R00001": "y"}
-
-
-def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:
-    made = [
-        Exclusion("r10", "1_1", 2, "below_depth", "x"),
-        Exclusion("r9", "1_10", None, "late", "C:\\new\ttab\r\nline\u2028\x00\ud800"),
-        Exclusion("r9", "1_2", 0, "empty_text", ""),
-        Exclusion("r9", "1_2", None, "empty_text", ""),
-    ]
-    assert excluded_tsv(made).decode() == (
-        "run_id\tturn_id\trank\treason\tdetail\n"
-        "r9\t1_2\t\tempty_text\t\n"
-        "r9\t1_2\t0\tempty_text\t\n"
-        "r9\t1_10\t\tlate\tC:\\\\new\\ttab\\r\\nline\\u2028\\u0000\\ud800\n"
-        "r10\t1_1\t2\tbelow_depth\tx\n"
-    )
-
-
-def test_empty_pool_files() -> None:
-    empty = Pool((), {}, ())
-    header = b"run_id\tturn_id\trank\treason\tdetail\n"
-    assert files(empty) == (b"", b"", header, b"{}\n", b"")
-    assert read_pool(b"", b"", "out") == empty
-
-
-def damage(data: bytes, old: str, new: str) -> bytes:
-    assert old.encode() in data
-    return data.replace(old.encode(), new.encode(), 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "where", "says"),
-    [
-        (lambda p, q: (p[:-9], q), ("out/pool.jsonl", "line 2: $"), "truncated"),
-        (lambda p, q: (damage(p, '"bare":1', '"bare":"1"'), q), ("out/pool.jsonl", "line 1: $.tokens.bare"), "int"),
-        (lambda p, q: (damage(p, "R00001", "R1"), q), ("out/pool.jsonl", "line 2: $.response_id"), "'R1' is not"),
-        (lambda p, q: (damage(p, "R00001", "R00000"), q), ("out/pool.jsonl", "line 2: $.response_id"), "earlier"),
-        (
-            lambda p, q: (p + damage(p.split(b"\n")[1], "R00001", "R00002"), q),
-            ("out/pool.jsonl", "line 3: $"),
-            "R00002 has the turn, the text and the passages of R00001",
-        ),
-        (lambda p, q: (b"\xff" + p, q), ("out/pool.jsonl", "line 1: $"), "malformed"),
-        (lambda p, q: (p, q + q), ("out/passages.jsonl", "line 2: $.key"), "earlier"),
-        (lambda p, q: (p, damage(q, '"P', '"X')), ("out/passages.jsonl", "line 1: $.key"), "does not belong"),
-        (lambda p, q: (p, damage(q, '"run"', '"moon"')), ("out/passages.jsonl", "line 1: $.source"), "moon"),
-    ],
-)
-def test_a_damaged_pool_is_refused_by_line(
-    small: Pool, change: Callable[[bytes, bytes], tuple[bytes, bytes]], where: tuple[str, str], says: str
-) -> None:
-    with pytest.raises(InputError, match="out: the files of the pool are damaged") as caught:
-        read_pool(*change(pool_jsonl(small), passages_jsonl(small)), "out")
-    (problem,) = caught.value.problems
-    assert (problem.file, problem.path) == where
-    assert says in problem.message
-
-
-def test_every_damaged_line_is_listed() -> None:
-    with pytest.raises(InputError) as caught:
-        read_pool(b"{}\n[]\n", b"x\n", "out", b"run\na\tb\n")
-    assert [(problem.file, problem.path) for problem in caught.value.problems] == [
-        ("out/passages.jsonl", "line 1: $"),
-        ("out/pool.jsonl", "line 1: $"),
-        ("out/pool.jsonl", "line 2: $"),
-        ("out/excluded.tsv", "line 1: $"),
-        ("out/excluded.tsv", "line 2: $"),
-    ]
 
 
 # Real data

@@ -57,7 +57,7 @@ def test_the_whole_request_of_a_grade() -> None:
     assert f"0: {criterion.scale.levels[0].description}\n1: " in request.messages[0].content
     assert request.messages[1].content == (
         '<passage n="1">\nC\n</passage>\n<passage n="2">\nA\nB\n</passage>\n<response>\nIt is cold.\n</response>\n'
-        "How well does the response rest on the passages?\nAnswer with the label alone."
+        "Label:"
     )
     assert (request.response_id, request.turn_id, request.criterion) == ("R00001", "1-1_2", "groundedness")
     assert (request.form, request.labels, request.sentences, request.sample) == ("label", ("0", "1", "2", "3"), 0, 2)

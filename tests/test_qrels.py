@@ -133,3 +133,8 @@ def test_released_grades_come_out_in_natural_order_with_nothing_lost(shared: Pat
     # The released files keep their own order of turns, so only the lines as a set are the same.
     assert text != qrels_lines(released)
     assert sorted(text.splitlines()) == sorted(qrels_lines(released).splitlines())
+
+
+def test_ids_are_columns_whatever_they_hold() -> None:
+    text = qrels_text([judgment("9 1_3", "R 1", 1), judgment("9%201_3", "R 1", 0)], criterion())
+    assert text == "9%201_3 0 R%201 1\n9%25201_3 0 R%201 0\n"

@@ -299,3 +299,9 @@ def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(InputError) as caught:
         find_runs(tmp_path)
     assert [problem.code for problem in caught.value.problems] == ["not_a_run_file"]
+
+
+def test_a_file_name_that_is_no_unicode_can_be_stored_in_a_problem(tmp_path):
+    (problem,) = read_run(tmp_path / os.fsdecode(b"\xff\n.json")).problems
+    assert "\\udcff\\n.json: cannot be read" in problem.message
+    assert problem.message.isprintable()

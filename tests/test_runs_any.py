@@ -8,9 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judge.ids import natural_key
+from judge.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
+from judge.pool import build_pool, candidates
 from judge.records import PtkbStatement, TokenCount, Turn
 from judge.runs import FORMATS, read_run
+from judge.trec import response_run, safe_name
 from judge.validate import CODES, validate_run
 
 TOPICS = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), (PtkbStatement("1", "I am vegan."),))}
@@ -46,7 +48,7 @@ BASES = {
     ),
     "ikat2024": run("9-1_1", passage_provenance=PASSAGES, ptkb_provenance=[1, 2]) | {"eval_response": True},
     "ikat2025": [line("9-1_1"), line("9-1_2")],
-    "cast2022": run("132_1-1", provenance=[{"id": "MARCO_1-1", "score": 1.0, "text": "t"}]),
+    "cast2022": run("132_1-1", provenance=[{"id": f"MARCO_{k}-1", "score": float(k), "text": "t"} for k in range(8)]),
     "cast_regin": {"R0": "Text.", "R1": "More."},
 }
 FIELDS = [
@@ -56,7 +58,7 @@ FIELDS = [
 ]
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.integers(10**300, 10**310) | st.floats() | st.text(max_size=8)
-    | st.sampled_from(["1", "9-1_1", "9-1_2", "\ud800", "\0", "9" * 4400 + "_1", "²_²", *IDS])
+    | st.sampled_from(["1", "9-1_1", "9-1_2", "\ud800", "\0", "9" * 4400 + "_1", "²_²", "9 1_1", IDS[0] * 9, *IDS])
 )  # fmt: skip
 KEYS = st.sampled_from(FIELDS) | st.text(max_size=4) | st.sampled_from(['"]', ".a", "[0]", "\ud800"])
 ANY_JSON = st.recursive(
@@ -89,9 +91,22 @@ def survive(folder, content):
                 stored = msgspec.json.encode([validated.problems, validated.exclusions])
                 assert stored.decode().isprintable()
                 if validated.run is not None:
-                    msgspec.json.encode(validated.run.run_id)
                     assert all(turn.responses for turn in validated.run.turns)
-                    natural_key("".join(turn.turn_id for turn in validated.run.turns[:1]))
+                    survive_pooling(validated.run, validated.exclusions)
+
+
+def survive_pooling(run, excluded):
+    """All files of the pool can be written, and the pool can be read back."""
+    found, dropped = candidates(run, depth=2)
+    pool = build_pool(found, None, count_words, over_limit="flag", limit=2, rule="bare", excluded=[*excluded, *dropped])
+    stored = pool_jsonl(pool), passages_jsonl(pool), excluded_tsv(pool.exclusions)
+    assert read_pool(*stored[:2], "out", stored[2]) == pool
+    assert json.loads(bank_json(pool)) == {one.response_id: one.text for one in pool.responses}
+    assert all(len(line.split()) == 6 for line in pool_lines(pool).encode().decode().split("\n")[:-1])
+    entries = [(one.turn_id, one.response_id, entry.rank) for one in pool.responses for entry in one.runs]
+    lines = response_run(run.run_id, entries).encode().decode().split("\n")[:-1]
+    assert all(len(line.split()) == 6 for line in lines)
+    assert len(safe_name(run.run_id)) < 120
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -2,6 +2,7 @@ import random
 import re
 import string
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import example, given
@@ -73,13 +74,27 @@ def test_whitespace_in_an_id_keeps_out_of_the_columns() -> None:
     assert column("a\u00a0b\u2028c") == "a%C2%A0b%E2%80%A8c"
     assert column("clueweb22-en0000-00-00251:12") == "clueweb22-en0000-00-00251:12"
     assert column("100%") == "100%"
+    assert column("a%20b") == "a%2520b"
+    assert column("%") == "%25"
     assert column("") == "%"
 
 
 @given(IDS)
 def test_an_id_is_one_column_whatever_it_holds(text: str) -> None:
     assert len(column(text).split()) == 1
-    assert column(column(text)) == column(text)
+
+
+@given(IDS | st.text(alphabet="%25aE \n\ud800é", min_size=1, max_size=12))
+@example("a%20b")
+@example("%")
+def test_distinct_ids_are_distinct_columns(text: str) -> None:
+    assert unquote(column(text), errors="surrogatepass") == text
+    assert column(text) != column("")
+
+
+def test_rewriting_a_qrels_file_keeps_its_bytes() -> None:
+    text = "9-1_3 0 a%20b 2\n9-1_3 0 a%2 1\n9-1_3 0 a\u00a0b 0\n9-1_3 0 % 0\n"
+    assert qrels_lines(parse_qrels(text, "x.qrel")) == text
 
 
 def test_response_run_has_scores_strictly_falling_by_rank_and_natural_order() -> None:

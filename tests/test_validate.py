@@ -9,7 +9,7 @@ import pytest
 
 from judge.errors import InputError
 from judge.ids import natural_key
-from judge.records import Exclusion, Problem, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
+from judge.records import Exclusion, Problem, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs import find_runs, read_run
 from judge.topics import read_topics
 from judge.validate import CODES, NEEDS_TOPICS, validate_run, validate_together
@@ -130,6 +130,7 @@ DOCUMENTS = [
     ("unusable_text", "9-1_1", f"{R0}.text", one24(text="a\0b")),
     ("unusable_text", "9-1_1", f"{R0}.text", one24(text="a\ud800b")),
     ("unusable_text", "9-1_1", f"{PP}[1].text", NUL_IN_PASSAGE),
+    ("text_too_long", "9-1_1", f"{PP}[0].text", passages24(passage(0, text="x" * 1_000_001), passage(1))),
     ("unusable_text", None, "$.run_name", run24(run_name="a\udfff")),
     ("wrong_type", None, "$.turns", run24(turns={})),
     ("wrong_type", None, "$.eval_response", run24(eval_response="no")),
@@ -188,6 +189,7 @@ DOCUMENTS = [
     ("too_many_passages", "9-1_1", PP, passages24(*MANY)),
     ("unusable_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id=""))),
     ("unusable_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id="clueweb22-\ud800"))),
+    ("unusable_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id=f"{IDS[0]}{'0' * 200}"))),
     ("unusable_passage_id", "9-1_1", 'line 1: $.references[""]', referenced({IDS[0]: 1.0, "": 0.5})),
     ("duplicate_ptkb", "9-1_1", f"{PTKB_PATH}[1]", one24(ptkb_provenance=[1, 1])),
     ("invalid_ptkb_id", "9-1_1", f"{PTKB_PATH}[0]", one24(ptkb_provenance=[0])),
@@ -515,3 +517,42 @@ def test_messages_show_values_escaped_and_cut(tmp_path):
     assert [type(problem) for problem in problems] == [Problem]
     assert "\\x1b" in problems[0].message
     assert len(problems[0].message) < 200
+
+
+def test_the_texts_that_are_checked_are_those_that_would_be_used() -> None:
+    """Nothing is flagged and scores rise, so the last of eight passages is the first that counts as used."""
+    passages = tuple(
+        Provenance(f"MARCO_1_{number}-1", float(number), None, "half \ud83d" if number == 7 else "whole")
+        for number in range(8)
+    )
+    run = Run(
+        "r", "automatic", None, "cast2022", "r.json", "", True, (RunTurn("1_1-1", (Response(1, "text", passages),)),)
+    )
+    checked = validate_run(run, None, lambda text: TokenCount(1, 1, 1, None), limit=250, rule="bare")
+    assert [(problem.code, problem.path) for problem in checked.problems if problem.severity == "error"] == [
+        ("unusable_text", "$.turns[0].responses[0].provenance[7].text")
+    ]
+    assert checked.run is None
+
+
+@pytest.mark.parametrize(
+    ("score", "of_the_turn", "of_the_entry"),
+    [
+        (2.0, "the 5 with the highest scores count", "they are ranked by score"),
+        (None, "the 5 first of the list, where scores are missing, count", "the order of the list counts"),
+    ],
+)
+def test_messages_about_the_order_of_passages_say_which_rule_holds(tmp_path, score, of_the_turn, of_the_entry):
+    document = passages24(
+        *(passage(k, used=False, score=float(k)) for k in (1, 2)), passage(3, used=False, score=score)
+    )
+    problems, _ = check(written(tmp_path, dump(document)), None)
+    said = {problem.code: problem.message for problem in problems}
+    assert of_the_turn in said["no_used_passage"]
+    assert of_the_entry in said["scores_not_decreasing"]
+
+
+def test_the_row_of_a_response_with_an_absurd_rank_has_no_rank(tmp_path):
+    responses = [response(), response(rank=10**30), response(rank=0)]
+    _, validated = check(written(tmp_path, dump(run24(turn(responses=responses)))), None)
+    assert [(row.reason, row.rank) for row in validated.exclusions] == [("bad_rank", None), ("bad_rank", 0)]

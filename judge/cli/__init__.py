@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from judge import __version__
 from judge.errors import Interrupted, JudgeError, OperationalError
+from judge.text import printable
 
 COMMANDS = {
     "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"judge: {error.strerror}: {error.filename or 'standard output'}", file=sys.stderr)
+        print(printable(f"judge: {error.strerror}: {error.filename or 'standard output'}"), file=sys.stderr)
         return OperationalError.exit_code
 
 
@@ -91,13 +92,11 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _complain(error: JudgeError) -> None:
-    print(f"judge: {error}", file=sys.stderr)
+    print(printable(f"judge: {error}"), file=sys.stderr)
     problems = getattr(error, "problems", ())
     for problem in problems[:PROBLEMS_SHOWN]:
         where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-        print(
-            f"  {problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}",
-            file=sys.stderr,
-        )
+        line = f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"
+        print(f"  {printable(line)}", file=sys.stderr)
     if len(problems) > PROBLEMS_SHOWN:
         print(f"  … and {len(problems) - PROBLEMS_SHOWN} more", file=sys.stderr)

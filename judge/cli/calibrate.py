@@ -12,15 +12,16 @@ from pathlib import Path
 
 import msgspec
 
+from judge.bank import read_pool
 from judge.calibrate import Agreement, agreement, read_judgments
-from judge.cli.tables import print_table, printable
+from judge.cli.tables import print_table
 from judge.criteria import find_criterion
 from judge.errors import UsageError
 from judge.files import read_stored, unpack
 from judge.gold import match, read_gold
-from judge.pool import read_pool
 from judge.records import Criterion, Judgment
 from judge.stats.agreement import FEWEST_TOPICS
+from judge.text import printable
 
 HEADER = ("judge", "assessor", "judged", "same", "constant", "kappa", "weighted kappa", "bias", "rank corr.")
 LEGEND = """\

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+    from rich.progress import TaskID
 
     from judge.assess import Progress
 
@@ -70,7 +71,9 @@ class FetchReporter:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._bar: Bar | None = None
-        self._tasks: dict[str, object] = {}
+        self._tasks: dict[str, TaskID] = {}
+        self._what = ""
+        self._shown = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -81,14 +84,17 @@ class FetchReporter:
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show `done` of `total` bytes."""
         if not self._stream.isatty():
-            _say(f"{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", self._stream)
+            now = time.monotonic()
+            if what != self._what or done == total or now - self._shown >= _EVERY:
+                self._what, self._shown = what, now
+                _say(f"{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", self._stream)
             return
         if self._bar is None:
             self._bar = _fetch_bar(self._stream)
             self._bar.start()
         if what not in self._tasks:
             self._tasks[what] = self._bar.add_task(what, total=total)
-        self._bar.update(self._tasks[what], completed=done)  # type: ignore[arg-type]
+        self._bar.update(self._tasks[what], completed=done)
         if done == total and what.startswith("verifying"):
             # Two live bars cannot share a terminal, and the loop's comes next.
             self._stop()

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from judge.cli.tables import print_table
 from judge.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion, load_criterion, prompt_path
 from judge.errors import InputError
 from judge.prompt import render
@@ -18,6 +19,9 @@ from judge.records import (
     TokenCount,
     Turn,
 )
+from judge.text import printable
+
+_HEADER = ("PROMPT", "SCALE", "POSITIVE", "INPUTS", "ANSWER", "DEFAULT", "DIGEST")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +42,10 @@ def main(args: argparse.Namespace) -> int:
     match args.action:
         case "list":
             rows = [_row(criterion) for criterion in bundled_criteria()]
-            print(json.dumps(rows, indent=2) if args.json else _table(rows))
+            if args.json:
+                print(json.dumps(rows, indent=2))
+            else:
+                print_table(_HEADER, [_cells(row) for row in rows], words=len(_HEADER))
         case "show":
             criterion = find_criterion(args.prompt)
             source = prompt_path(args.prompt).read_text(encoding="utf-8")
@@ -64,24 +71,16 @@ def _row(criterion: Criterion) -> dict[str, Any]:
     }
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
-    """Columns padded with spaces."""
-    table = [("PROMPT", "SCALE", "POSITIVE", "INPUTS", "ANSWER", "DEFAULT", "DIGEST")]
-    for row in rows:
-        table.append(
-            (
-                row["prompt"],
-                _scale(row),
-                ",".join(map(str, row["positive"])),
-                ",".join(row["inputs"]),
-                row["answer"],
-                "yes" if row["default"] else "",
-                row["digest"][:12],
-            )
-        )
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
-    return "\n".join(line.rstrip() for line in lines)
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["prompt"],
+        _scale(row),
+        ",".join(map(str, row["positive"])),
+        ",".join(row["inputs"]),
+        row["answer"],
+        "yes" if row["default"] else "",
+        row["digest"][:12],
+    )
 
 
 def _scale(row: dict[str, Any]) -> str:
@@ -105,9 +104,9 @@ def _check(path: Path) -> int:
     try:
         criterion = load_criterion(path)
     except InputError as error:
-        print(error)
+        print(printable(str(error)))
         for problem in error.problems:
-            print(f"  {problem.path}: {problem.code}: {problem.message}")
+            print(f"  {printable(f'{problem.path}: {problem.code}: {problem.message}')}")
         return 1
     print(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
     return 0

@@ -7,25 +7,21 @@ from collections.abc import Sequence
 from judge.leaderboard import HEADER, leaderboard_cells
 from judge.outputs import UNCALIBRATED
 from judge.records import Criterion, LeaderboardRow, Problem
+from judge.text import printable
 
 _SHOWN = 12
 
 
-def printable(text: str) -> str:
-    """Text from a stranger's file without control characters, which could drive the terminal."""
-    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
-
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns: the first to the left, the others to the right."""
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> None:
+    """Print columns: the first `words` ones to the left, the others, which are numbers, to the right."""
     cells = [[printable(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     for row in cells:
-        first, *others = (
-            cell.ljust(width) if column == 0 else cell.rjust(width)
+        padded = (
+            cell.ljust(width) if column < words else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
-        print("  ".join([first, *others]).rstrip())
+        print("  ".join(padded).rstrip())
 
 
 def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criterion]) -> None:

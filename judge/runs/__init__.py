@@ -9,8 +9,9 @@ from judge.errors import InputError, UsageError
 from judge.ids import natural_key
 from judge.records import Problem, Severity
 from judge.runs.cast_regin import is_bank, is_pool
-from judge.runs.document import Document, file_name, open_document, read_head, shown
+from judge.runs.document import Document, file_name, open_document, read_head
 from judge.runs.shape import ReadRun, Rules
+from judge.text import shown
 
 __all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
 

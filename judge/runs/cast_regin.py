@@ -11,9 +11,10 @@ import msgspec
 
 from judge.ids import natural_key
 from judge.records import Problem, Response, Run, RunTurn
-from judge.runs.document import HEAD, Document, open_document, read_head, shown
-from judge.runs.fields import Findings, printable_id, storable
+from judge.runs.document import HEAD, Document, open_document, read_head
+from judge.runs.fields import Findings
 from judge.runs.shape import ReadRun, ResponsePlace, Rules, TurnPlace
+from judge.text import printable_id, shown, storable
 
 FORMAT = "cast_regin"
 RULES = Rules(run_id="line 1", all_turns=False)

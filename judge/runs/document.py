@@ -16,9 +16,8 @@ import msgspec
 from judge.errors import InputError
 from judge.files import read_stored, sha256, unpack
 from judge.records import Problem
+from judge.text import SHOWN, printable, shown
 
-SHOWN = 60
-"""Characters of a text that a message shows."""
 HEAD = 4096
 """Bytes that suffice to see what a file is."""
 _UTF16_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -67,20 +66,6 @@ def read_head(path: Path) -> bytes:
     return head.removeprefix(codecs.BOM_UTF8)
 
 
-def shown(value: Any) -> str:
-    """A value as a message may show it: on one line, escaped, not longer than `SHOWN` characters."""
-    if isinstance(value, dict | list):
-        return f"{'an object' if isinstance(value, dict) else 'a list'} with {len(value)} entries"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int) and abs(value) > 10**20:
-        return "an integer of more than 20 digits"
-    if isinstance(value, str):
-        # Cut before escaping: the text may be of any length.
-        return repr(value[:SHOWN]) + ("…" if len(value) > SHOWN else "")
-    return repr(value)
-
-
 def open_document(path: Path, *, as_lines: bool = False) -> Document:
     """Read, unpack and decode one file; never raises for what is in it. `as_lines` forces JSON Lines."""
     file = file_name(path)
@@ -96,7 +81,7 @@ def open_document(path: Path, *, as_lines: bool = False) -> Document:
     try:
         stored = read_stored(path)
     except InputError as error:
-        problems.append(problem("unreadable_file", str(error)))
+        problems.append(problem("unreadable_file", printable(str(error))))
         return document()
     digest = sha256(stored)
     try:

@@ -10,12 +10,10 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from judge.records import Problem, Severity
-from judge.runs.document import shown
+from judge.text import MAX_ID, shown, storable
 
 LISTED = 10
 """Problems of one code listed for one list (a response's passages, say); one more counts the rest."""
-MAX_ID = 200
-"""Longest usable id: ids become columns and sort keys."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _TURN_ID = re.compile(r"[^\s_](?:\S*[^\s_])?_[0-9]+(?:-[0-9]+)*")
 _MISSING = object()
@@ -74,11 +72,6 @@ def member(path: str, name: str) -> str:
     return f"{path}[{json.dumps(cut)}]"
 
 
-def printable_id(text: str) -> str:
-    """An id as a record and a message may carry it, whatever a file gave."""
-    return text if text.isprintable() and len(text) <= MAX_ID else shown(text)
-
-
 def usable_turn_id(text: str) -> bool:
     """Whether a turn id has a topic and a turn number and can stand in a column.
 
@@ -86,19 +79,6 @@ def usable_turn_id(text: str) -> bool:
     [True, True, True, False, False]
     """
     return len(text) <= MAX_ID and text.isprintable() and _TURN_ID.fullmatch(text) is not None
-
-
-def storable(text: str) -> bool:
-    """Whether a text can be sent and stored: no NUL, no lone surrogate."""
-    if "\0" in text:
-        return False
-    if text.isascii():
-        return True
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class Fields:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from judge.records import Response
-from judge.runs.document import Document, shown
+from judge.runs.document import Document
 from judge.runs.fields import Fields, Findings
 from judge.runs.shape import (
     IKAT_PASSAGE_ID,
@@ -14,6 +14,7 @@ from judge.runs.shape import (
     read_json_run,
     read_passages,
 )
+from judge.text import shown
 
 FORMAT = "ikat2024"
 RULES = Rules(

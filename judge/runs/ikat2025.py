@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from judge.records import Provenance, Response, Run, RunTurn
-from judge.runs.document import Document, shown
+from judge.runs.document import Document
 from judge.runs.fields import Fields, Findings, member
 from judge.runs.shape import (
     IKAT_PASSAGE_ID,
@@ -15,6 +15,7 @@ from judge.runs.shape import (
     read_turn,
     turn_label,
 )
+from judge.text import shown
 
 FORMAT = "ikat2025"
 RULES = Rules(

@@ -13,7 +13,8 @@ import msgspec
 
 from judge.records import Problem, Provenance, Response, Run, RunTurn
 from judge.runs.document import Document
-from judge.runs.fields import Fields, Findings, printable_id
+from judge.runs.fields import Fields, Findings
+from judge.text import printable_id
 
 _EXACT = 2**53
 """Integers up to here are exact as float."""

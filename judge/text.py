@@ -1,0 +1,90 @@
+r"""Texts of strangers made safe: to print on one line, to show in a message, to store.
+
+A character is shown as it is if `str.isprintable` says so; control characters, line breaks, zero-width characters,
+bidirectional overrides, unusual spaces and lone surrogates become Python's escapes (`\n`, `\x1b`, `\u202e`).
+"""
+
+import hashlib
+import re
+
+SHOWN = 60
+"""Characters of a value that a message shows."""
+MAX_ID = 200
+"""Longest usable id: ids become columns and sort keys."""
+
+_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\nrt]))")
+_SHORT = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def printable(text: str) -> str:
+    r"""The text on one line, without what could drive a terminal or hide something; the same if applied again.
+
+    >>> print(printable("a\nb\x1b[1m \u202ec"))
+    a\nb\x1b[1m \u202ec
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def escape(text: str) -> str:
+    r"""As `printable`, with backslashes doubled, so that different texts stay different and `unescape` can undo it.
+
+    >>> print(escape("a\nb"), escape(r"a\nb"))
+    a\nb a\\nb
+    """
+    return printable(text.replace("\\", "\\\\"))
+
+
+def unescape(text: str) -> str:
+    """The text that `escape` was given; what is no escape stays as it is."""
+    return _ESCAPED.sub(_unescaped, text)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
+    if code is None:
+        return _SHORT[match[4]]
+    number = int(code, 16)
+    return chr(number) if number <= 0x10FFFF else match[0]
+
+
+def shown(value: object) -> str:
+    """A found value as a message may show it: as JSON names it, on one line, escaped, `SHOWN` characters or so.
+
+    >>> shown("a" * 100) == repr("a" * 60) + "…", shown(None), shown([1, 2])
+    (True, 'null', 'a list with 2 entries')
+    """
+    if isinstance(value, dict | list):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} with {len(value)} entries"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int) and abs(value) > 10**20:
+        return "an integer of more than 20 digits"
+    if isinstance(value, str):
+        # Cut before escaping: the text may be of any length.
+        return repr(value[:SHOWN]) + ("…" if len(value) > SHOWN else "")
+    return repr(value)
+
+
+def printable_id(text: str) -> str:
+    """An id as a record and a message may carry it, whatever a file gave."""
+    return text if text.isprintable() and len(text) <= MAX_ID else shown(text)
+
+
+def storable(text: str) -> bool:
+    """Whether a text can be sent and stored: no NUL, no lone surrogate."""
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def digest(text: str) -> str:
+    """SHA-256 of the text as UTF-8, in hexadecimal; a lone surrogate counts as the three bytes of its number."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
