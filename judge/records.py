@@ -15,7 +15,7 @@ FailureReason = Literal[
     "provider_error", "budget", "no_passages",
 ]  # fmt: skip
 ProvenanceRule = Literal["used", "top5", "citations"]
-"""How the used passages were found: flagged `used`; the first five by rank; the response's citations."""
+"""How the used passages were found: flagged `used`; the five with the highest scores; the response's citations."""
 TokenRule = Literal["bare", "english"]
 """Which spaCy tokenizer the token limit goes by."""
 OverLimit = Literal["flag", "truncate", "exclude"]
