@@ -457,3 +457,13 @@ def test_numbers_that_mean_nothing_are_refused(option: str) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["run", "--runs", str(RUNS), option])
     assert stop.value.code == 2
+
+
+def test_a_run_in_which_nothing_could_be_judged_is_no_success(
+    tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in example.iterdir():
+        if path.name != "mill-fluent-invented.json":
+            path.unlink()
+    assert run(example, tmp_path / "out", passages=None) == 1
+    assert "nothing was judged; --passages FILE" in capsys.readouterr().err

@@ -24,7 +24,7 @@ COMMANDS = {
 EXIT_CODES = """\
 exit codes:
   0  done
-  1  findings: errors in runs or prompts, or a gate that is not met
+  1  findings: errors in runs or prompts, nothing that could be judged, or a gate that is not met
   2  the command or its input is bad; no result was written
   3  something outside failed or was interrupted; the same command resumes
 """

@@ -164,10 +164,13 @@ def _close(outcome: Outcome) -> int:
     if failures:
         reasons = ", ".join(sorted({one.reason for one in failures}))
         _say(f"{len(failures)} of {len(outcome.results)} judgments are missing ({reasons}), see failures.jsonl")
+    if len(failures) == len(outcome.results):
+        lacking = all(one.reason == "no_passages" for one in failures)
+        _say(f"nothing was judged{'; --passages FILE gives the texts of the passages' if lacking else ''}")
     if any(one.reason in ASK_AGAIN for one in failures):
         _say("the same command asks again for those that failed in passing")
         return 3
-    return 0
+    return 1 if len(failures) == len(outcome.results) else 0
 
 
 def _print_forecast(prepared: Prepared, max_tokens: int) -> None:
