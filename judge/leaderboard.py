@@ -8,6 +8,7 @@ from itertools import groupby
 from judge.ids import NaturalKey, natural_key
 from judge.records import Criterion, Estimate, Failure, Judgment, LeaderboardRow, Pool, PooledResponse
 from judge.stats.means import FEWEST_TOPICS, mean_interval
+from judge.text import escape
 
 _Asked = tuple[str, str, str]
 """Criterion, variant, response id."""
@@ -157,8 +158,8 @@ def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
         mean = (row.mean.value, row.mean.low, row.mean.high)
         lines.append(
             (
-                printable(row.run_id),
-                printable(row.criterion),
+                escape(row.run_id),
+                escape(row.criterion),
                 *map(str, counts),
                 _decimals(row.coverage, 4),
                 *(_decimals(number, 4) for number in mean),
@@ -182,7 +183,7 @@ def leaderboard_cells(rows: Iterable[LeaderboardRow]) -> list[list[str]]:
     """The rows of one criterion as text for a table, under HEADER; run ids without control characters."""
     return [
         [
-            printable(row.run_id),
+            escape(row.run_id),
             _decimals(row.mean.value, 3) or "-",
             _interval(row.mean),
             _share(row),
@@ -218,11 +219,6 @@ def reading(criterion: Criterion) -> str:
         f"Prompt {criterion.prompt_id}, grades {grades}: {scale.polarity} is better; positive: {positive} "
         "(share, then positive and other counts)."
     )
-
-
-def printable(text: str) -> str:
-    r"""The text on one line without control characters: those, and the backslash, as `\n`, `\t`, `\u200b`."""
-    return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _decimals(number: float | None, places: int) -> str:

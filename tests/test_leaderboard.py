@@ -16,7 +16,6 @@ from judge.leaderboard import (
     leaderboard_cells,
     leaderboard_markdown,
     leaderboard_tsv,
-    printable,
 )
 from judge.records import (
     Criterion,
@@ -32,6 +31,7 @@ from judge.records import (
     Scale,
     TokenCount,
 )
+from judge.text import escape
 
 UNABLE = Level(-1, "unable", "")
 
@@ -312,8 +312,8 @@ def test_a_hostile_run_id_shows_as_itself_in_markdown(run_id: str, shown: str) -
 
 
 def test_printable_text_tells_a_line_break_from_a_backslash_and_n() -> None:
-    assert printable("a\nb") == "a\\nb"
-    assert printable("a\\nb") == "a\\\\nb"
+    assert escape("a\nb") == "a\\nb"
+    assert escape("a\\nb") == "a\\\\nb"
 
 
 @given(st.text())
@@ -321,7 +321,7 @@ def test_a_hostile_run_id_breaks_no_line_of_the_tsv(run_id: str) -> None:
     text = leaderboard_tsv([row(run_id)])
     assert len(text.splitlines()) == 2
     assert text.splitlines()[1].count("\t") == len(COLUMNS) - 1
-    assert printable(run_id).isprintable()
+    assert escape(run_id).isprintable()
     text.encode()
 
 
