@@ -31,6 +31,8 @@ def read_stored(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"{str(path)!r}: cannot be read: {error}") from error
 
 
 def unpack(stored: bytes, name: str) -> bytes:

@@ -1,14 +1,18 @@
 """The front matter of a prompt file: TOML → its fields, or every fault with its line (pure)."""
 
+import functools
 import json
 import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from judge.prompt import BLOCKS
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _LABEL = re.compile(r"-?[A-Za-z0-9](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?")
@@ -105,6 +109,14 @@ class KeyLines:
         return next((self._at[where[:n]] for n in range(len(where), 0, -1) if where[:n] in self._at), 1)
 
 
+@functools.cache
+def _adapter() -> "TypeAdapter[FrontMatter]":
+    """What checks the fields; making it takes longer than checking a hundred files."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(FrontMatter)
+
+
 def read_front_matter(front: Sequence[str], faults: list[Fault]) -> FrontMatter | None:
     """The front matter, if its keys and types are right; otherwise its faults are added.
 
@@ -112,7 +124,7 @@ def read_front_matter(front: Sequence[str], faults: list[Fault]) -> FrontMatter 
         front: The lines between the fences; the first is line 2 of the file.
         faults: Takes what is wrong.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
         data = tomllib.loads("\n".join(front))
@@ -123,7 +135,7 @@ def read_front_matter(front: Sequence[str], faults: list[Fault]) -> FrontMatter 
         faults.append(Fault(int(place[1]) + 1 if place else 1, "prompt_syntax", f"not TOML: {message}"))
         return None
     try:
-        return TypeAdapter(FrontMatter).validate_json(json.dumps(data, default=str))
+        return _adapter().validate_json(json.dumps(data, default=str))
     except ValidationError as invalid:
         lines = KeyLines(front)
         for each in invalid.errors():

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from judge.assess import Forecast, Loop, Progress, Settings, Task, assess, tasks
+from judge.certificate import Certificate, Statement, match_run, read_certificate, statement
 from judge.criteria import DEFAULT_VARIANTS, find_criterion
 from judge.errors import InputError, UsageError
 from judge.ids import natural_key
@@ -23,7 +25,7 @@ from judge.manifest import (
     write_manifest,
 )
 from judge.models import Model, ModelOptions, open_model
-from judge.outputs import clear_results, read_previous_pool, write_pool, write_results
+from judge.outputs import UNCALIBRATED, clear_results, read_previous_pool, write_pool, write_results
 from judge.prompt import needs_turn
 from judge.records import Criterion, Failure, Judgment, LeaderboardRow, OverLimit, Pool, TokenRule, Turn
 from judge.runs import rules_of
@@ -64,6 +66,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Judge only this many responses a criterion, spread over the pool."""
     replace: bool = False
     """Write over results of another configuration."""
+    certificate: Path | str | None = None
+    """What `judge calibrate` wrote; the outputs say whether this run is what it certifies."""
     argv: Sequence[str] = ()
     """The command line, for the manifest."""
 
@@ -79,6 +83,16 @@ class Prepared(msgspec.Struct, frozen=True):
     turns: dict[str, Turn] | None
     model: Model
     tasks: tuple[Task, ...]
+    certificate: Certificate | None = None
+
+    @property
+    def expectation(self) -> Statement | None:
+        """What the certificate says of the plan, as far as can be known before anything is asked."""
+        if self.certificate is None:
+            return None
+        options = msgspec.to_builtins(self.plan.options)
+        found = match_run(self.certificate, self.criteria, self.model.name, _presentable(options))
+        return statement(self.certificate, found)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -89,6 +103,13 @@ class Outcome(msgspec.Struct, frozen=True):
     criteria: tuple[Criterion, ...]
     results: tuple[Judgment | Failure, ...]
     leaderboard: tuple[LeaderboardRow, ...]
+    statement: Statement | None = None
+    """What the certificate says, where there is one."""
+
+    @property
+    def banner(self) -> str:
+        """What stands over every output."""
+        return self.statement.banner if self.statement else UNCALIBRATED
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -104,6 +125,7 @@ def prepare(plan: Plan) -> Prepared:
         InputError: An input is bad; every problem is listed.
     """
     criteria = choose_criteria(plan.criteria, plan.prompts)
+    certificate = read_certificate(Path(plan.certificate)) if plan.certificate is not None else None
     topics = read_topics(Path(plan.topics)) if plan.topics is not None else None
     blind = [criterion.prompt_id for criterion in criteria if needs_turn(criterion)]
     if blind and topics is None:
@@ -143,6 +165,7 @@ def prepare(plan: Plan) -> Prepared:
         turns=turns,
         model=model,
         tasks=spread(tasks(pool, criteria), plan.limit),
+        certificate=certificate,
     )
 
 
@@ -204,11 +227,13 @@ def carry_out(
             prepared.tasks, model, journal, pool, turns=prepared.turns, settings=plan.settings, report=report
         )
         rows = leaderboard(pool, results, criteria, expected=_expected(prepared))
-        write_results(out, results, criteria, rows)
+        said = _statement(prepared, results)
+        outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said)
+        write_results(out, results, criteria, rows, outcome.banner)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
-        write_manifest(out, plan.argv, configured, status, submitted, pool, results, asked)
-    return Outcome(out, pool, criteria, tuple(results), tuple(rows))
+        write_manifest(out, plan.argv, configured, status, submitted, pool, results, asked, said)
+    return outcome
 
 
 def run(plan: Plan, report: Callable[[Progress], None] | None = None) -> Outcome:
@@ -258,6 +283,26 @@ def spread(wanted: Sequence[Task], limit: int | None) -> tuple[Task, ...]:
     )
 
 
+def _statement(prepared: Prepared, results: Sequence[Judgment | Failure]) -> Statement | None:
+    """What the certificate says of these results; None without one."""
+    if prepared.certificate is None:
+        return None
+    models: dict[str, set[str]] = {}
+    for one in results:
+        if isinstance(one, Judgment) and one.model:
+            models.setdefault(one.criterion, set()).add(one.model)
+    returned = {criterion: sorted(names) for criterion, names in models.items()}
+    options = _presentable(msgspec.to_builtins(prepared.plan.options))
+    found = match_run(prepared.certificate, prepared.criteria, prepared.model.name, options, returned)
+    return statement(prepared.certificate, found)
+
+
+def _presentable(options: dict[str, Any]) -> dict[str, Any]:
+    """The judge's options without credentials."""
+    url = options["base_url"]
+    return {**options, "base_url": without_credentials(url) if url else None}
+
+
 def _expected(prepared: Prepared) -> dict[str, Collection[str]]:
     """The turns that each submitted run had to answer: those of the topics, else of the pool; a bank's, its own."""
     every = prepared.turns or {response.turn_id for response in prepared.pool.responses}
@@ -266,10 +311,9 @@ def _expected(prepared: Prepared) -> dict[str, Collection[str]]:
 
 def _judging_options(plan: Plan) -> dict[str, object]:
     """The options that may change a grade; patience and speed do not."""
-    options = msgspec.to_builtins(plan.options)
+    options = _presentable(msgspec.to_builtins(plan.options))
     return {
-        **{name: value for name, value in options.items() if name not in {"timeout", "threads", "base_url"}},
-        "base_url": without_credentials(plan.options.base_url) if plan.options.base_url else None,
+        **{name: value for name, value in options.items() if name not in {"timeout", "threads"}},
         "depth": plan.depth,
         "over_limit": plan.over_limit,
     }

@@ -65,27 +65,36 @@ def leaderboard(
             raise ValueError(f"{result.response_id} has two judgments under {result.criterion}/{result.variant}")
         else:
             judged[key] = result
-    expected = expected or {}
-    every = {response.turn_id for response in pool.responses}.union(*expected.values())
-    responses = _first_ranked(pool)
-    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
-    run_ids = {*responses, *expected, *(row.run_id for row in pool.exclusions)} - declined
-    turns = {run_id: {*expected.get(run_id, every), *responses.get(run_id, {})} for run_id in run_ids}
+    answered = answers(pool, expected)
     return tuple(
         row
         for criterion in criteria
         for row in sorted(
-            (
-                _row(run_id, len(had), tuple(responses.get(run_id, {}).values()), criterion, judged)
-                for run_id, had in turns.items()
-                if had
-            ),
+            (_row(run_id, turns, responses, criterion, judged) for run_id, (turns, responses) in answered.items()),
             key=lambda row: _place(row, criterion.scale.polarity == "higher"),
         )
     )
 
 
-def _first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
+def answers(
+    pool: Pool, expected: Mapping[str, Collection[str]] | None = None
+) -> dict[str, tuple[int, tuple[PooledResponse, ...]]]:
+    """By run, how many turns it had to answer, and the responses that stand for it; runs that had none are left out.
+
+    Args:
+        pool: As for `leaderboard`.
+        expected: As for `leaderboard`.
+    """
+    expected = expected or {}
+    every = {response.turn_id for response in pool.responses}.union(*expected.values())
+    responses = first_ranked(pool)
+    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
+    run_ids = {*responses, *expected, *(row.run_id for row in pool.exclusions)} - declined
+    turns = {run_id: {*expected.get(run_id, every), *responses.get(run_id, {})} for run_id in run_ids}
+    return {run_id: (len(had), tuple(responses.get(run_id, {}).values())) for run_id, had in turns.items() if had}
+
+
+def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
     """By run and turn, the pooled response that the run ranked first."""
     best: dict[tuple[str, str], tuple[int, PooledResponse | None]] = {}
     for response in pool.responses:
@@ -161,12 +170,12 @@ def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
                 escape(row.run_id),
                 escape(row.criterion),
                 *map(str, counts),
-                _decimals(row.coverage, 4),
-                *(_decimals(number, 4) for number in mean),
+                decimals(row.coverage, 4),
+                *(decimals(number, 4) for number in mean),
                 str(row.mean.topics),
-                _decimals(row.expected_mean, 4),
+                decimals(row.expected_mean, 4),
                 str(row.positive),
-                _decimals(row.share_positive, 4),
+                decimals(row.share_positive, 4),
                 row.mean.reason or "",
             )
         )
@@ -184,12 +193,12 @@ def leaderboard_cells(rows: Iterable[LeaderboardRow]) -> list[list[str]]:
     return [
         [
             escape(row.run_id),
-            _decimals(row.mean.value, 3) or "-",
+            decimals(row.mean.value, 3) or "-",
             _interval(row.mean),
             _share(row),
-            _decimals(row.expected_mean, 3) or "-",
+            decimals(row.expected_mean, 3) or "-",
             f"{row.n}/{row.turns}",
-            _decimals(row.coverage, 2),
+            decimals(row.coverage, 2),
             _without_grade(row),
         ]
         for row in rows
@@ -199,13 +208,13 @@ def leaderboard_cells(rows: Iterable[LeaderboardRow]) -> list[list[str]]:
 def leaderboard_markdown(rows: Iterable[LeaderboardRow], banner: str, criteria: Sequence[Criterion] = ()) -> str:
     """A table a criterion under the banner; with `criteria`, each says how its grades are to be read."""
     prompts = {criterion.name: criterion for criterion in criteria}
-    parts = [f"# Leaderboard\n\n**{_markdown(banner)}**\n"]
+    parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n"]
     for name, group in by_criterion(rows):
         table = [HEADER, ["---"] + ["---:"] * (len(HEADER) - 1)]
-        table += [[_markdown(run_id), *numbers] for run_id, *numbers in leaderboard_cells(group)]
-        parts.append(f"\n## {_markdown(name)}\n\n")
+        table += [[markdown_cell(run_id), *numbers] for run_id, *numbers in leaderboard_cells(group)]
+        parts.append(f"\n## {markdown_cell(name)}\n\n")
         if name in prompts:
-            parts.append(_markdown(reading(prompts[name])) + "\n\n")
+            parts.append(markdown_cell(reading(prompts[name])) + "\n\n")
         parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
     return "".join([*parts, _NOTES])
 
@@ -221,7 +230,8 @@ def reading(criterion: Criterion) -> str:
     )
 
 
-def _decimals(number: float | None, places: int) -> str:
+def decimals(number: float | None, places: int) -> str:
+    """A number with so many decimals, never `-0.0`; nothing where there is none."""
     # Adding 0.0 turns -0.0, which rounding may leave, into 0.0.
     return "" if number is None else f"{round(number, places) + 0.0:.{places}f}"
 
@@ -229,12 +239,12 @@ def _decimals(number: float | None, places: int) -> str:
 def _interval(mean: Estimate) -> str:
     if mean.low is None or mean.high is None:
         return mean.reason or "-"
-    return f"[{_decimals(mean.low, 3)}, {_decimals(mean.high, 3)}]"
+    return f"[{decimals(mean.low, 3)}, {decimals(mean.high, 3)}]"
 
 
 def _share(row: LeaderboardRow) -> str:
     """The share as iKAT 2023 prints it: `0.89 (65/8)`, 65 positive and 8 not."""
-    return f"{_decimals(row.share_positive, 2)} ({row.positive}/{row.n - row.positive})" if row.n else "-"
+    return f"{decimals(row.share_positive, 2)} ({row.positive}/{row.n - row.positive})" if row.n else "-"
 
 
 def _without_grade(row: LeaderboardRow) -> str:
@@ -248,9 +258,9 @@ def _without_grade(row: LeaderboardRow) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "-"
 
 
-def _markdown(text: str) -> str:
-    """Text that shows as itself in a Markdown cell: no markup, no HTML, no cell boundary."""
+def markdown_cell(text: str) -> str:
+    """Text that shows as itself in a Markdown cell: no markup, no HTML, no formula, no cell boundary."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    text = re.sub(r"([\\`*\[\]|~!#])", r"\\\1", text)
+    text = re.sub(r"([\\`*\[\]|~!#$])", r"\\\1", text)
     # Underscores inside a word are no markup, and common in run ids.
     return re.sub(r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])", r"\\_", text)

@@ -12,6 +12,7 @@ import msgspec
 
 from judge import __version__
 from judge.bank import passages_jsonl, pool_jsonl
+from judge.certificate import Statement
 from judge.errors import InputError
 from judge.files import json_bytes, make_folder, read_stored, sha256, write_atomic
 from judge.intake import Submitted
@@ -154,6 +155,7 @@ def write_manifest(
     pool: Pool,
     results: Sequence[Judgment | Failure] = (),
     asked: Mapping[str, Any] | None = None,
+    said: Statement | None = None,
 ) -> None:
     """Write how everything else came about; no clock in it, so that a rerun gives the same bytes."""
     manifest = {
@@ -164,6 +166,7 @@ def write_manifest(
         "argv": [_presentable(argument) for argument in argv],
         "configuration": dict(configured),
         "asked": dict(asked or {}),
+        "certificate": said,
         "runs": submitted.runs,
         "counts": {
             "runs": len(configured["runs"]),

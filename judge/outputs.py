@@ -60,8 +60,9 @@ def write_results(
     results: Sequence[Judgment | Failure],
     criteria: Sequence[Criterion],
     rows: Sequence[LeaderboardRow],
+    banner: str = UNCALIBRATED,
 ) -> None:
-    """Write what the judge said."""
+    """Write what the judge said, everywhere under the banner that says how far to believe it."""
     judgments = [one for one in results if isinstance(one, Judgment)]
     failures = [one for one in results if isinstance(one, Failure)]
     write_atomic(out / "judgments.jsonl", _jsonl(judgments))
@@ -69,9 +70,9 @@ def write_results(
     for criterion in criteria:
         name = qrel_name(criterion)
         write_atomic(out / "qrels" / name, qrels_text(judgments, criterion).encode())
-        write_atomic(out / "qrels" / f"{name}.json", json_bytes(sidecar(criterion, judgments, failures)))
+        write_atomic(out / "qrels" / f"{name}.json", json_bytes(sidecar(criterion, judgments, failures, banner)))
     write_atomic(out / "leaderboard.tsv", leaderboard_tsv(rows).encode())
-    write_atomic(out / "leaderboard.md", leaderboard_markdown(rows, UNCALIBRATED, criteria).encode())
+    write_atomic(out / "leaderboard.md", leaderboard_markdown(rows, banner, criteria).encode())
 
 
 def clear_results(out: Path) -> None:

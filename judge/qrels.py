@@ -10,7 +10,7 @@ from judge.trec import QrelRow, column, qrels_lines, safe_name
 
 _Result = TypeVar("_Result", Judgment, Failure)
 
-NOTE = "Grades by a machine judge, not by human assessors. Uncalibrated unless a certificate says otherwise."
+NOTE = "Grades by a machine judge, not by human assessors."
 
 
 def qrel_name(criterion: Criterion) -> str:
@@ -36,8 +36,13 @@ def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
     return qrels_lines(QrelRow(column(turn), column(response), grades[turn, response]) for turn, response in order)
 
 
-def sidecar(criterion: Criterion, judgments: Iterable[Judgment], failures: Iterable[Failure]) -> dict[str, Any]:
-    """How the qrels of one criterion were made, as JSON values; results under others are passed over."""
+def sidecar(
+    criterion: Criterion, judgments: Iterable[Judgment], failures: Iterable[Failure], calibration: str
+) -> dict[str, Any]:
+    """How the qrels of one criterion were made, as JSON values; results under others are passed over.
+
+    `calibration` says how far the grades may be believed.
+    """
     under = tuple(_under(judgments, criterion))
     failed = tuple(_under(failures, criterion))
     graded = [judgment.grade for judgment in under if not judgment.unable]
@@ -46,6 +51,7 @@ def sidecar(criterion: Criterion, judgments: Iterable[Judgment], failures: Itera
     return {
         "file": qrel_name(criterion),
         "note": NOTE,
+        "calibration": calibration,
         "criterion": criterion.name,
         "prompt": criterion.prompt_id,
         "prompt_version": criterion.version,

@@ -14,7 +14,7 @@ from tests.conftest import PROJECT
 
 DOCUMENTS = [
     path.relative_to(PROJECT).as_posix()
-    for folder in (".", "examples", "gold")
+    for folder in (".", "docs", "examples", "gold")
     for path in sorted((PROJECT / folder).glob("*.md"))
 ]
 

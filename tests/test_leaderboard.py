@@ -355,8 +355,10 @@ def test_the_terminal_table_fits_110_columns(capsys: pytest.CaptureFixture[str])
         row("b", mean=few, unable=0, missing=0),
         row("c", n=6, unable=0, missing=0, not_asked=78, unanswered=0, positive=2, share_positive=2 / 6),
     ]
-    print_leaderboard(rows, [criterion()])
-    assert max(map(len, capsys.readouterr().out.splitlines()[3:])) <= 110
+    print_leaderboard(rows, [criterion()], "UNCALIBRATED\x1b[2J")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "UNCALIBRATED\\x1b[2J"
+    assert max(map(len, lines[3:])) <= 110
 
 
 def ikat_2023(shared: Path, name: str, positive: tuple[int, ...], grades: range, polarity: str) -> list[LeaderboardRow]:

@@ -102,7 +102,7 @@ def test_the_sidecar_says_what_was_asked_who_answered_and_what_is_missing() -> N
     ]
     failures = [failure("R5", "unreadable"), failure("R6", "refused"), failure("R7", "refused"),
                 failure("R8", "budget", name="naturalness")]  # fmt: skip
-    found = sidecar(criterion(), judgments, failures)
+    found = sidecar(criterion(), judgments, failures, "CALIBRATED: or so it says.")
     assert found["criterion"] == "groundedness"
     assert (found["prompt"], found["prompt_version"], found["prompt_digest"]) == ("groundedness/yesno", 2, "c" * 64)
     assert found["scale"] == {
@@ -123,6 +123,7 @@ def test_the_sidecar_says_what_was_asked_who_answered_and_what_is_missing() -> N
         "failures": {"refused": 2, "unreadable": 1},
     }
     assert "not by human assessors" in found["note"]
+    assert found["calibration"] == "CALIBRATED: or so it says."
     assert msgspec.json.decode(msgspec.json.encode(found)) == found
 
 

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
 
 from judge.records import Estimate
-from judge.stats.means import mean_interval, t_quantile
+from judge.stats.means import clopper_pearson, consensus, mean_interval, t_quantile, wilson
 
 ITEMS = st.lists(
     st.tuples(st.integers(0, 4) | st.floats(0, 4), st.sampled_from(["9-1", "9-2", "10-1", "11-1", "12-1"])),
@@ -117,3 +118,48 @@ def test_interval_holds_the_mean_and_does_not_depend_on_order(
     again = list(items)
     shuffle.shuffle(again)
     assert mean_interval([x for x, _ in again], [topic for _, topic in again], bounds=(0, 4)) == found
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "score", "exact"),
+    [
+        (65, 73, (0.7984, 0.9434), (0.7954, 0.9515)),
+        (73, 73, (1 / (1 + 1.959964**2 / 73), 1.0), (0.025 ** (1 / 73), 1.0)),
+        (0, 10, (0.0, 1.959964**2 / (10 + 1.959964**2)), (0.0, 1 - 0.025 ** (1 / 10))),
+    ],
+)
+def test_intervals_of_a_proportion(successes: int, n: int, score: tuple[float, float], exact) -> None:
+    assert wilson(successes, n) == pytest.approx(score, abs=5e-5)
+    assert clopper_pearson(successes, n) == pytest.approx(exact, abs=5e-5)
+
+
+@given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.8, 0.95]))
+def test_intervals_of_a_proportion_are_those_of_statsmodels(counts: tuple[int, int], level: float) -> None:
+    for ours, name in ((wilson, "wilson"), (clopper_pearson, "beta")):
+        theirs = proportion_confint(*counts, alpha=1 - level, method=name)
+        assert ours(*counts, level) == pytest.approx(theirs, abs=1e-9)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(-1, 5), (6, 5), (0, 0)])
+def test_counts_that_cannot_be_are_refused(successes: int, n: int) -> None:
+    for interval in (wilson, clopper_pearson):
+        with pytest.raises(ValueError, match="expected 0 to n"):
+            interval(successes, n)
+
+
+@pytest.mark.parametrize(
+    ("grades", "one"),
+    [
+        ([2], 2),
+        ([0, 3, 3], 3),
+        ([0, 1], 1),
+        ([1, 2, 3], 2),
+        ([0, 0, 3, 3, 2], 2),
+        ([0, 0, 2, 2], 1),
+        # The mean of -2 and -1 is -1.5; half up is -1.
+        ([-2, -1], -1),
+    ],
+)
+def test_consensus_is_the_mode_or_the_mean_rounded_half_up(grades: list[int], one: int) -> None:
+    assert consensus(grades) == one
+    assert consensus(grades[::-1]) == one

@@ -14,7 +14,9 @@ from judge.text import printable
 COMMANDS = {
     "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
     "validate": "list everything that is wrong with the runs of a folder",
-    "calibrate": "compare judgments with gold grades",
+    "gold": "check, import, split and plan gold grades",
+    "calibrate": "find out which judge may be believed, and how far",
+    "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
     "prompts": "list, show or check prompt files",
     "models": "list or fetch the local models",
     "demo": "write the bundled example to a folder and judge it",

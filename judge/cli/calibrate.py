@@ -1,140 +1,147 @@
-"""Compare judgments with gold grades of the same responses: how far may a judge be believed?
+"""Find out which judge may be believed, and how far: judges' labels against gold grades of the same responses.
 
-Judgments are looked for with their pool beside them, as `judge run` writes them. The statistics are about the
-responses that both the judge and the assessor graded.
+From labels that are there (--judgments: judgments.jsonl of `judge run`, qrels, or files of four columns, each a judge
+named after its file), or by asking (--prompt and --model, each may be given several times, with --pool).
 """
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Sequence
-from itertools import groupby
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from judge.bank import read_pool
-from judge.calibrate import Agreement, agreement, read_judgments
-from judge.cli.tables import print_table
-from judge.criteria import find_criterion
-from judge.errors import UsageError
-from judge.files import read_stored, unpack
-from judge.gold import match, read_gold
-from judge.records import Criterion, Judgment
-from judge.stats.agreement import FEWEST_TOPICS
+from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
+from judge.cli.options import positive
+from judge.cli.progress import FetchReporter, Reporter
+from judge.report.terminal import summary
 from judge.text import printable
-
-HEADER = ("judge", "assessor", "judged", "same", "constant", "kappa", "weighted kappa", "bias", "rank corr.")
-LEGEND = """\
-judged: grades that the judge gave too, of those the assessor gave
-same: share of identical grades; constant: that share for always giving the assessor's commonest grade
-weighted kappa: quadratic weights, 95 % interval; bias: judge minus assessor
-rank corr.: of the expected grade, where the judge gives label probabilities"""
-_MANY_TOPICS = 20
+from judge.trial import Trial, carry_out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--gold", type=Path, required=True, metavar="FILE", help="gold grades (JSONL)")
-    parser.add_argument(
-        "--judgments",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="judgments.jsonl of one or more output folders",
+    reading = parser.add_argument_group("reading")
+    reading.add_argument(
+        "--gold", type=Path, nargs="+", required=True, metavar="FILE", help="gold grades: JSONL, or four columns"
     )
-    parser.add_argument(
+    reading.add_argument(
+        "--test",
+        type=Path,
+        metavar="FILE",
+        help="sealed test grades of `judge gold split`; only the chosen judge is reported on them, each look is logged",
+    )
+    reading.add_argument("--seal", type=Path, metavar="FILE", help="their seal (default: seal.json beside --test)")
+    reading.add_argument("--judgments", type=Path, nargs="+", metavar="FILE", help="labels of one or more judges")
+    reading.add_argument(
         "--pool",
         type=Path,
-        metavar="FILE",
-        help="pool.jsonl, with its passages.jsonl, if it is not beside the judgments",
+        metavar="PATH",
+        help="folder of `judge run`, or its pool.jsonl, if it is not beside the judgments",
     )
-    parser.add_argument(
+    reading.add_argument(
         "--criterion",
         metavar="NAME|PATH",
-        help="only this criterion, or only judgments under this prompt (criterion/variant, or a file)",
+        help="only this criterion, or judgments under this prompt; for columns, what the grades are of",
     )
-    parser.add_argument("--json", action="store_true", help="print every statistic, as JSON")
+    reading.add_argument("--scale", metavar="LOW-HIGH", help="grades of gold and labels in columns, such as 0-3")
+    reading.add_argument(
+        "--polarity",
+        choices=("higher", "lower"),
+        default="higher",
+        help="which end of --scale is good (default higher)",
+    )
+    reading.add_argument(
+        "--gold-scale",
+        metavar="PROMPT",
+        help="prompt whose scale the gold is on, if not that of the judges: then both count as positive or not",
+    )
+    reading.add_argument("--families", type=Path, metavar="TSV", help="run or judge, tab, family of models behind it")
+    asking = parser.add_argument_group("asking")
+    asking.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="NAME|PATH",
+        help="criterion/variant, or a file of your own; may be repeated",
+    )
+    asking.add_argument(
+        "--model", action="append", default=[], metavar="BACKEND/MODEL", help="a judge; may be repeated"
+    )
+    asking.add_argument("--topics", type=Path, metavar="FILE", help="topics, for prompts that show the conversation")
+    asking.add_argument(
+        "--samples",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="ask each question N times, for test-retest (default 1)",
+    )
+    add_judge_arguments(asking)
+    add_loop_arguments(parser.add_argument_group("the loop"))
+    deciding = parser.add_argument_group("deciding")
+    deciding.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="such as 'wkappa.lo>=0.4': exit 1 unless the verdict is TRUSTED; may be repeated",
+    )
+    deciding.add_argument(
+        "--epsilon",
+        type=float,
+        default=0.2,
+        help="of the alternative annotator test: .2 for experts, .15 skilled, .1 crowd (default .2)",
+    )
+    deciding.add_argument(
+        "--replicates", type=positive, default=2000, metavar="N", help="bootstrap resamples (default 2000)"
+    )
+    deciding.add_argument(
+        "--permutations", type=positive, default=10_000, metavar="N", help="per comparison (default 10000)"
+    )
+    deciding.add_argument("--resampling-seed", type=int, default=2023, metavar="N", help="of both (default 2023)")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=Path, metavar="DIR", help="write tables, report, pictures and certificate here")
+    output.add_argument("--json", action="store_true", help="print everything found, as JSON")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Match, compare, print."""
-    gold = read_gold(args.gold)
-    found: list[Agreement] = []
-    for path in args.judgments:
-        judgments = read_judgments(unpack(read_stored(path), str(path)), str(path))
-        pool_path = args.pool or path.with_name("pool.jsonl")
-        passages = read_stored(pool_path.with_name("passages.jsonl"))
-        pool = read_pool(read_stored(pool_path), passages, str(pool_path.parent))
-        matched, unmatched = match(gold, pool, str(args.gold))
-        if unmatched:
-            _say(f"{path}: {len(unmatched)} of {len(gold)} gold grades are of responses not in its pool")
-        for criterion in _criteria(judgments, args.criterion, path):
-            found += agreement(judgments, matched, criterion)
-    if not found:
-        raise UsageError(f"{args.gold}: no grade of a pooled response under a criterion that was judged")
-    found.sort(key=lambda record: record.prompt)
-    if args.json:
-        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-        return 0
-    for prompt, group in groupby(found, key=lambda record: record.prompt):
-        print(f"\n{printable(prompt)}")
-        print_table(HEADER, [_cells(record) for record in group])
-    print(f"\n{_caution(found)}")
-    _say(LEGEND)
-    return 0
-
-
-def _criteria(judgments: Sequence[Judgment], wanted: str | None, path: Path) -> list[Criterion]:
-    """The prompts behind the judgments, or the wanted one; a warning where a file has changed since."""
-    digests = {f"{one.criterion}/{one.variant}": one.criterion_digest for one in judgments}
-    names = {prompt.partition("/")[0] for prompt in digests}
-    if wanted is None or wanted in names:
-        prompts = sorted(prompt for prompt in digests if wanted in (None, prompt.partition("/")[0]))
-        try:
-            criteria = [find_criterion(prompt) for prompt in prompts]
-        except UsageError as error:
-            raise UsageError(f"{path}: {error}; give the prompt of your own with --criterion PATH") from error
-    else:
-        criteria = [find_criterion(wanted)]
-    for criterion in criteria:
-        if criterion.prompt_id not in digests:
-            raise UsageError(f"{path}: no judgment under {criterion.prompt_id}, only {', '.join(sorted(digests))}")
-        if digests[criterion.prompt_id] != criterion.digest:
-            _say(f"{path}: {criterion.file} has changed since these judgments were made")
-    return criteria
-
-
-def _cells(record: Agreement) -> tuple[str, ...]:
-    weighted = _decimals(record.weighted_kappa.value)
-    if record.weighted_kappa.low is not None:
-        weighted += f" [{_decimals(record.weighted_kappa.low)}, {_decimals(record.weighted_kappa.high)}]"
-    return (
-        record.judge,
-        record.assessor,
-        f"{record.judged}/{record.gold}",
-        _decimals(record.percent.value),
-        _decimals(record.constant_percent),
-        _decimals(record.kappa.value),
-        weighted,
-        "-" if record.bias.value is None else f"{record.bias.value:+.2f}",
-        _decimals(record.rank_correlation.value),
+    """Read, ask if need be, compare, write, print."""
+    trial = Trial(
+        gold=args.gold,
+        judgments=args.judgments or (),
+        models=args.model,
+        prompts=args.prompt,
+        pool=args.pool,
+        test=args.test,
+        seal=args.seal,
+        criterion=args.criterion,
+        scale=args.scale,
+        polarity=args.polarity,
+        gold_scale=args.gold_scale,
+        families=args.families,
+        topics=args.topics,
+        samples=args.samples,
+        options=model_options(args),
+        settings=loop_settings(args),
+        requirements=args.require,
+        epsilon=args.epsilon,
+        replicates=args.replicates,
+        permutations=args.permutations,
+        seed=args.resampling_seed,
+        out=args.out,
     )
-
-
-def _decimals(number: float | None) -> str:
-    return "-" if number is None else f"{round(number, 2) + 0.0:.2f}"
-
-
-def _caution(found: Sequence[Agreement]) -> str:
-    """What the number of topics lets one conclude."""
-    topics = max(record.percent.topics for record in found)
-    if topics < FEWEST_TOPICS:
-        return f"Gold on {topics} topics gives kappa no interval ({FEWEST_TOPICS} needed): trust no judge on this."
-    if topics < _MANY_TOPICS:
-        return f"Gold on {topics} topics leaves wide intervals; {_MANY_TOPICS} and 100 grades are the least."
-    return f"Intervals are over {topics} topics; what counts is their lower end."
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    with contextlib.ExitStack() as shown:
+        fetching = shown.enter_context(FetchReporter(sys.stderr))
+        tried = carry_out(
+            trial,
+            datetime.now(UTC),
+            asking=lambda judge: shown.enter_context(Reporter(judge, sys.stderr)),
+            fetching=fetching,
+        )
+    found = tried.calibration
+    text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() if args.json else summary(found)
+    print(text.rstrip("\n"))
+    if args.out:
+        print(f"everything is in {printable(str(args.out))}; start with calibration.md there", file=sys.stderr)
+    return 1 if args.require and not tried.trusted else 0

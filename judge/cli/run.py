@@ -10,10 +10,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.assess import Settings
-from judge.cli.options import add_input_arguments, amount_or_zero, positive, positive_amount
+from judge.certificate import Statement
+from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
+from judge.cli.options import add_input_arguments, positive
 from judge.cli.progress import FetchReporter, Reporter
-from judge.cli.tables import print_leaderboard, print_problems
+from judge.cli.tables import print_leaderboard, print_problems, print_table
 from judge.criteria import DEFAULT_VARIANTS
 from judge.harness import (
     DEFAULT_CRITERIA,
@@ -26,10 +27,11 @@ from judge.harness import (
     forecast,
     prepare,
 )
-from judge.models import ModelOptions
 
 ASK_AGAIN = {"provider_error", "budget"}
 """Failures that the same command may cure."""
+_SHOWN = 28
+"""Characters of a certificate's value that the terminal shows."""
 _TYPICAL_REPLY = 150
 """Tokens of a usual reply with its reasons, for the cost forecast."""
 
@@ -78,30 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_argument(
         "--model", metavar="BACKEND/MODEL", help=f"the judge (default: JUDGE_MODEL, else {DEFAULT_MODEL})"
     )
-    asking.add_argument("--base-url", metavar="URL", help="endpoint of server/… (or another for openai/…, litellm/…)")
-    asking.add_argument("--temperature", type=amount_or_zero, default=0.0, help="sampling temperature (default 0)")
-    asking.add_argument(
-        "--max-tokens",
-        type=positive,
-        default=1024,
-        metavar="N",
-        help="longest reply in tokens (default 1024)",
-    )
-    asking.add_argument("--seed", type=int, metavar="N", help="sampling seed, where the provider takes one")
-    asking.add_argument(
-        "--timeout", type=positive_amount, default=120.0, metavar="SECONDS", help="for one attempt (default 120)"
-    )
-    asking.add_argument(
-        "--threads", type=positive, metavar="N", help="CPU threads of a local model (default: the free cores)"
-    )
+    add_judge_arguments(asking)
     loop = parser.add_argument_group("the loop")
-    loop.add_argument("--concurrency", type=positive, default=16, metavar="N", help="calls in flight (default 16)")
-    loop.add_argument(
-        "--attempts", type=positive, default=6, metavar="N", help="per call, for passing failures (default 6)"
-    )
-    loop.add_argument(
-        "--max-cost", type=amount_or_zero, metavar="USD", help="spend no more than this in this invocation"
-    )
+    add_loop_arguments(loop)
     loop.add_argument(
         "--limit", type=positive, metavar="N", help="judge only N responses a criterion, spread over the pool"
     )
@@ -109,6 +90,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
+    )
+    output.add_argument(
+        "--certificate",
+        type=Path,
+        metavar="FILE",
+        help="certificate.json of `judge calibrate`; every output says whether this run is what it certifies",
     )
     output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
 
@@ -123,15 +110,8 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         criteria=args.criteria,
         prompts=args.prompt,
         model=args.model,
-        options=ModelOptions(
-            base_url=args.base_url,
-            temperature=args.temperature,
-            max_tokens=args.max_tokens,
-            seed=args.seed,
-            timeout=args.timeout,
-            threads=args.threads,
-        ),
-        settings=Settings(concurrency=args.concurrency, attempts=args.attempts, max_cost=args.max_cost),
+        options=model_options(args),
+        settings=loop_settings(args),
         format=args.format,
         depth=args.depth,
         token_rule=args.token_rule,
@@ -140,6 +120,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         extend=args.extend,
         limit=args.limit,
         replace=args.replace,
+        certificate=args.certificate,
         argv=tuple(sys.argv[1:] if argv is None else argv),
     )
     prepared = prepare(plan)
@@ -149,13 +130,30 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         f"pooled {len(pool.responses)} distinct responses of {len(submitted.runs)} runs; "
         f"{len(pool.exclusions)} excluded"
     )
+    if prepared.expectation is not None:
+        _print_matches(prepared.expectation)
     if args.dry_run:
         _print_forecast(prepared, args.max_tokens)
         return 0
     with FetchReporter(sys.stderr) as fetching, Reporter(prepared.model.name, sys.stderr) as reporter:
         outcome = carry_out(prepared, report=reporter, fetching=fetching)
-    print_leaderboard(outcome.leaderboard, outcome.criteria)
+    print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner)
     return _close(outcome)
+
+
+def _print_matches(said: Statement) -> None:
+    """The certificate item by item, before anything is asked."""
+    rows = [
+        (one.criterion, one.item, "same" if one.same else "DIFFERS", _brief(one.certified), _brief(one.found))
+        for one in said.matches
+    ]
+    print_table(("criterion", "item", "", "certified", "here"), rows, words=5)
+    if not all(one.same for one in said.matches):
+        _say("the certificate is for something else: this run may not be called calibrated")
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def _close(outcome: Outcome) -> int:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from judge.leaderboard import HEADER, leaderboard_cells
-from judge.outputs import UNCALIBRATED
 from judge.records import Criterion, LeaderboardRow, Problem
 from judge.text import printable
 
@@ -24,9 +23,9 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words: 
         print("  ".join(padded).rstrip())
 
 
-def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criterion]) -> None:
+def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criterion], banner: str) -> None:
     """Print one table a criterion under the banner."""
-    print(UNCALIBRATED)
+    print(printable(banner))
     for criterion in criteria:
         better = "higher is better" if criterion.scale.polarity == "higher" else "lower is better"
         grades = [level.grade for level in criterion.scale.levels]

@@ -1,7 +1,7 @@
 """Means with topic-clustered intervals."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from judge.records import Estimate
@@ -59,8 +59,59 @@ def mean_interval(
     return Estimate(mean, low, high, n, t)
 
 
-def t_quantile(level: float, df: int) -> float:
+def t_quantile(level: float, df: float) -> float:
     """Half the width of a two-sided t interval, in standard errors."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))
+
+
+def consensus(grades: Sequence[int]) -> int:
+    """The grade of several assessors: the mode, or where it is not unique the mean of all, halves rounded up.
+
+    The rule of CAsT-ReGIn, whose organizers do not say how they rounded.
+
+    >>> consensus([3, 1, 3]), consensus([0, 1]), consensus([0, 0, 3, 3, 2])
+    (3, 1, 2)
+    """
+    counts = Counter(grades)
+    most = max(counts.values())
+    modes = [grade for grade, count in counts.items() if count == most]
+    n = len(grades)
+    return modes[0] if len(modes) == 1 else (2 * sum(grades) + n) // (2 * n)
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """The score interval of a proportion.
+
+    E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference, JASA 22(158), 209-212.
+    """
+    from scipy.special import ndtri
+
+    _check_counts(successes, n)
+    z = float(ndtri((1 + level) / 2))
+    p, z2 = successes / n, z * z
+    center, half = p + z2 / (2 * n), z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
+    low = 0.0 if successes == 0 else (center - half) / (1 + z2 / n)
+    high = 1.0 if successes == n else (center + half) / (1 + z2 / n)
+    return low, high
+
+
+def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a proportion, from the quantiles of beta distributions.
+
+    C. J. Clopper & E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the
+    binomial, Biometrika 26(4), 404-413.
+    """
+    from scipy.special import betaincinv
+
+    _check_counts(successes, n)
+    k, tail = successes, (1 - level) / 2
+    low = float(betaincinv(k, n - k + 1, tail)) if k else 0.0
+    high = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
+    return low, high
+
+
+def _check_counts(successes: int, n: int) -> None:
+    if not 0 <= successes <= n or n == 0:
+        raise ValueError(f"{successes} of {n}: expected 0 to n of one or more")

@@ -4,25 +4,24 @@ A gold row outlives the pool it was made in, because it names a response by turn
 between pools; texts do not, but the same text may rest on other passages in another run.
 """
 
-import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from judge.errors import InputError
 from judge.files import read_stored, unpack
-from judge.ids import topic_of
+from judge.ids import natural_key, topic_of
 from judge.pool import normalize
 from judge.records import GoldRow, Pool, PooledResponse, Problem, Scale
+from judge.text import digest, shown
 
 Matched = dict[tuple[str, str], list[GoldRow]]
 """Gold rows by (response_id, criterion), in the order of the file."""
-
-_SHOWN = 60
 
 
 def read_gold(path: Path) -> tuple[GoldRow, ...]:
@@ -40,7 +39,15 @@ def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
     Raises:
         InputError: There is no row, or rows are faulty; every fault is listed.
     """
-    rows: list[GoldRow] = []
+    numbered, problems = scan_gold(content, name)
+    if problems:
+        raise InputError(f"{name}: not usable as gold: {len(problems)} faults", problems)
+    return tuple(row for _, row in numbered)
+
+
+def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], list[Problem]]:
+    """The sound rows of a gold file with their line numbers, and the faults of the others."""
+    rows: list[tuple[int, GoldRow]] = []
     problems: list[Problem] = []
     first: dict[tuple[str | None, ...], int] = {}
     # Not splitlines: JSON strings may hold other line separators as they are.
@@ -50,9 +57,9 @@ def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
         found, values = _row(line)
         if not found:
             row = GoldRow(**values)
-            key = (row.turn_id, row.text_sha256 or row.response_id, row.run_id, row.criterion, row.assessor)
+            key = row_key(row)
             if first.setdefault(key, number) == number:
-                rows.append(row)
+                rows.append((number, row))
                 continue
             message = f"the same response, criterion and assessor are already on line {first[key]}"
             found = [("duplicate_row", "$", message)]
@@ -63,9 +70,29 @@ def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
         ]
     if not rows and not problems:
         problems.append(Problem("empty_file", "error", name, None, "", "expected one gold row or more"))
-    if problems:
-        raise InputError(f"{name}: not usable as gold: {len(problems)} faults", problems)
-    return tuple(rows)
+    return rows, problems
+
+
+def row_key(row: GoldRow) -> tuple[str | None, ...]:
+    """What no two rows share: the response, its run, the criterion and the assessor."""
+    return row.turn_id, row.text_sha256 or row.response_id, row.run_id, row.criterion, row.assessor
+
+
+def row_order(row: GoldRow) -> tuple[object, ...]:
+    """Sort key of rows: turn, response, run, criterion, assessor."""
+    response = natural_key(row.response_id or ""), row.text_sha256 or ""
+    return natural_key(row.turn_id), *response, natural_key(row.run_id or ""), row.criterion, natural_key(row.assessor)
+
+
+def gold_jsonl(rows: Iterable[GoldRow]) -> bytes:
+    """A gold file of the rows in their own order; fields that say nothing are left out."""
+    kept = ({field: value for field, value in msgspec.structs.asdict(row).items() if value is not None} for row in rows)
+    return b"".join(msgspec.json.encode(values) + b"\n" for values in kept)
+
+
+def text_digest(text: str) -> str:
+    """The digest that names a text in gold: SHA-256 of its normal form."""
+    return digest(normalize(text))
 
 
 def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tuple[Problem, ...]:
@@ -105,16 +132,12 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Matc
     Raises:
         InputError: Such rows have different grades; every one is listed, with the file's `name`.
     """
-    by_id = {response.response_id: response for response in pool.responses}
-    by_text: dict[tuple[str, str], list[PooledResponse]] = defaultdict(list)
-    for response in pool.responses:
-        digest = hashlib.sha256(normalize(response.text).encode()).hexdigest()
-        by_text[response.turn_id, digest].append(response)
+    find = finder(pool)
     matched: Matched = {}
     unmatched: list[GoldRow] = []
     problems: list[Problem] = []
     for row in rows:
-        found = _find(row, by_id, by_text)
+        found = find(row)
         if found is None:
             unmatched.append(row)
             continue
@@ -133,19 +156,23 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Matc
     return matched, tuple(unmatched)
 
 
-def _find(
-    row: GoldRow,
-    by_id: Mapping[str, PooledResponse],
-    by_text: Mapping[tuple[str, str], list[PooledResponse]],
-) -> PooledResponse | None:
-    """The one response that a row is about."""
-    if row.text_sha256 is None:
-        named = by_id.get(row.response_id or "")
-        return named if named and named.turn_id == row.turn_id else None
-    same = by_text.get((row.turn_id, row.text_sha256), [])
-    if row.run_id is not None:
-        same = [response for response in same if any(entry.run_id == row.run_id for entry in response.runs)]
-    return same[0] if len(same) == 1 else None
+def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:
+    """What finds the one response of the pool that a row is about."""
+    by_id = {response.response_id: response for response in pool.responses}
+    by_text: dict[tuple[str, str], list[PooledResponse]] = defaultdict(list)
+    for response in pool.responses:
+        by_text[response.turn_id, text_digest(response.text)].append(response)
+
+    def find(row: GoldRow) -> PooledResponse | None:
+        if row.text_sha256 is None:
+            named = by_id.get(row.response_id or "")
+            return named if named and named.turn_id == row.turn_id else None
+        same = by_text.get((row.turn_id, row.text_sha256), [])
+        if row.run_id is not None:
+            same = [response for response in same if any(entry.run_id == row.run_id for entry in response.runs)]
+        return same[0] if len(same) == 1 else None
+
+    return find
 
 
 def _response_name(row: GoldRow) -> str:
@@ -190,7 +217,12 @@ def _row(line: bytes) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
     except (ValueError, RecursionError) as error:
         return [("not_json", "$", f"not JSON: {str(error)[:200]}")], {}
     if type(values) is not dict:
-        return [("wrong_type", "$", f"expected an object, found {_shown(values)}")], {}
+        return [("wrong_type", "$", f"expected an object, found {shown(values)}")], {}
+    return field_faults(values), values
+
+
+def field_faults(values: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """(code, JSON path, message) of all that keeps the fields from being a gold row."""
     found = []
     try:
         _Fields.model_validate(values)
@@ -202,14 +234,14 @@ def _row(line: bytes) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
                 case "missing":
                     found.append(("missing_field", f"$.{name}", "missing"))
                 case "extra_forbidden":
-                    found.append(("unknown_field", "$", f"{_shown(name)} is no field of a gold row"))
+                    found.append(("unknown_field", "$", f"{shown(name)} is no field of a gold row"))
                 case _:
-                    found.append(("wrong_value", f"$.{name}", f"{_shown(fault['input'])}: {expected}"))
+                    found.append(("wrong_value", f"$.{name}", f"{shown(fault['input'])}: {expected}"))
     if values.get("response_id") is None and values.get("text_sha256") is None:
         found.append(("missing_field", "$", "names no response: expected `text_sha256` or `response_id`"))
     if not found and values["topic_id"] != (topic_id := topic_of(values["turn_id"])):
-        found.append(("wrong_topic", "$.topic_id", f"{_shown(values['topic_id'])}: expected {_shown(topic_id)}"))
-    return found, values
+        found.append(("wrong_topic", "$.topic_id", f"{shown(values['topic_id'])}: expected {shown(topic_id)}"))
+    return found
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -217,13 +249,5 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _RepeatedField(_shown(next(name for name in names if names.count(name) > 1)))
+        raise _RepeatedField(shown(next(name for name in names if names.count(name) > 1)))
     return values
-
-
-def _shown(value: Any) -> str:
-    """A value as a message may show it: short, on one line, printable."""
-    if isinstance(value, dict | list):
-        return f"{'an object' if isinstance(value, dict) else 'a list'} with {len(value)} entries"
-    text = ascii(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,157 @@
+"""Everything that is found on a set of panels."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from judge.calibrate.agreement import agreement_row, ceiling
+from judge.calibrate.diagnostics import alternative, calibration_map, expected_line, families, slopes, systems
+from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
+from judge.calibrate.panel import Column, Panel, constant
+from judge.calibrate.selection import candidates, choose, comparisons, selection
+from judge.findings import AgreementRow, Calibration, ComparisonRow, Selection, Split, SystemAgreement, Verdict
+from judge.records import Estimate
+from judge.stats.resampling import resampled
+
+FEW_TOPICS, FEW_ITEMS = 20, 100
+"""Below these, intervals are wide and a judge can hardly be accepted."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a calibration is done."""
+
+    requirements: tuple[Requirement, ...] = ()
+    seed: int = 2023
+    replicates: int = 2000
+    permutations: int = 10_000
+    epsilon: float = 0.2
+    """What a human's labor costs in the alternative annotator test: .2 an expert, .15 a skilled one, .1 the crowd."""
+    families: Mapping[str, str] = {}
+    """Run id or judge to the family of models behind it."""
+    openings: int | None = None
+    """For how many different questions the sealed test grades have been opened."""
+
+
+def calibrate(panels: Sequence[Panel], options: Options | None = None) -> Calibration:
+    """Agreement, comparisons, choice, verdict and diagnostics of every panel, in the panels' order."""
+    options = options or Options()
+    parts = [_calibrate(panel, options) for panel in panels]
+    return Calibration(
+        **{
+            field: tuple(one for part in parts for one in getattr(part, field))
+            for field in Calibration.__struct_fields__
+        }
+    )
+
+
+def _calibrate(panel: Panel, options: Options) -> Calibration:
+    split: Split = "dev" if "test" in panel.split or "dev" in panel.split else "all"
+    seed, replicates = options.seed, options.replicates
+    yardsticks = (constant(panel, panel.within(split)), *(one for one in panel.columns if one.baseline))
+    columns = (*candidates(panel), *yardsticks)
+    rows = _rows(panel, columns, split, options)
+    chosen = choose(panel, split)
+    decided: Split = split
+    if chosen is not None and "test" in panel.split:
+        decided = "test"
+        rows |= _rows(panel, (chosen, *yardsticks), "test", options)
+    compared = comparisons(
+        panel, tuple(one for one in columns if one.origin is not None), split, seed, options.permutations
+    )
+    choice = selection(panel, chosen, split, rows, compared, seed, replicates, options.openings) if chosen else None
+    verdicts = (_verdict(panel, chosen, rows[chosen.name, decided], choice, options),) if chosen else ()
+    judged = [one for one in columns if one.origin is not None]
+    return Calibration(
+        agreement=tuple(rows.values()),
+        comparisons=compared,
+        selections=(choice,) if choice else (),
+        verdicts=verdicts,
+        calibration_map=tuple(row for one in judged for row in calibration_map(panel, one, split)),
+        expected=tuple(line for one in judged if (line := expected_line(panel, one, split)) is not None),
+        slopes=tuple(row for one in judged for row in slopes(panel, one, split)),
+        families=tuple(row for one in judged for row in families(panel, one, split, options.families)),
+        systems=_systems(panel, judged, split, options),
+        alternative=tuple(
+            row for one in judged if (row := alternative(panel, one, split, options.epsilon)) is not None
+        ),
+        warnings=(*_warnings(panel, split, choice, options), *_not_beaten(panel, choice, yardsticks, compared)),
+    )
+
+
+def _rows(
+    panel: Panel, columns: Sequence[Column], split: Split, options: Options
+) -> dict[tuple[str, Split], AgreementRow]:
+    between = ceiling(panel, panel.within(split), options.seed, options.replicates)
+    return {
+        (column.name, split): agreement_row(panel, column, split, between, options.seed, options.replicates)
+        for column in columns
+    }
+
+
+def _verdict(panel: Panel, chosen: Column, row: AgreementRow, choice: Selection | None, options: Options) -> Verdict:
+    rules = rules_of(options.requirements, row.primary)
+    worst: dict[Requirement, Estimate] = {}
+    for rule in rules if row.n < row.gold else ():
+        tables = panel.tables(worst_codes(panel, chosen.codes, rule), panel.within(row.split))
+        rng = np.random.default_rng(options.seed)
+        worst[rule] = resampled(rule.statistic, tables, panel.grades, rng, replicates=options.replicates).estimate
+    return verdict(row, rules, panel.made, choice, worst)
+
+
+def _systems(panel: Panel, columns: Sequence[Column], split: Split, options: Options) -> tuple[SystemAgreement, ...]:
+    found = (systems(panel, column, split, options.seed, options.replicates) for column in columns)
+    return tuple(row for row in found if row is not None)
+
+
+def _warnings(panel: Panel, split: Split, choice: Selection | None, options: Options) -> tuple[str, ...]:
+    """What a reader must know before any number."""
+    name, mask = panel.criterion, panel.within(split)
+    n, T = int(mask.sum()), len(set(panel.topic[mask].tolist()))
+    found = []
+    if T < FEW_TOPICS or n < FEW_ITEMS:
+        found.append(
+            f"{name}: {n} gold items on {T} topics; {FEW_ITEMS} on {FEW_TOPICS} are the least to accept a judge by"
+        )
+    strange = [way for way in panel.made if way != "blind"]
+    if strange:
+        found.append(f"{name}: gold made by {', '.join(strange)}, which flatters or pleases some judges: no claim")
+    rare = [
+        str(grade)
+        for grade, count in zip(panel.grades, np.bincount(panel.human[mask], minlength=len(panel.grades)), strict=True)
+        if count < 5
+    ]
+    if rare:
+        found.append(
+            f"{name}: fewer than 5 gold items of grade {', '.join(rare)}; intervals of kappa may be too narrow"
+        )
+    if choice is not None and split == "all" and len(choice.tried) > 1:
+        found.append(
+            f"{name}: the best of {len(choice.tried)} was chosen and is reported on the same grades; "
+            "`judge gold split` makes a test set"
+        )
+    if options.openings is not None and options.openings > 1:
+        found.append(
+            f"{name}: the sealed test grades have been opened for {options.openings} different questions; "
+            "what is reported on them is no longer held out"
+        )
+    return tuple(found)
+
+
+def _not_beaten(
+    panel: Panel, choice: Selection | None, yardsticks: Sequence[Column], compared: Sequence[ComparisonRow]
+) -> list[str]:
+    """The yardsticks that the chosen judge is not shown to be better than; who pays for it should know."""
+    if choice is None:
+        return []
+    better = {(one.a, one.b) for one in compared if _separate(one) and (one.difference.value or 0.0) > 0}
+    better |= {(one.b, one.a) for one in compared if _separate(one) and (one.difference.value or 0.0) < 0}
+    return [
+        f"{panel.criterion}: {choice.chosen} is not shown to agree better than {one.name}, which costs nothing"
+        for one in yardsticks
+        if one.origin is not None and (choice.chosen, one.name) not in better
+    ]
+
+
+def _separate(one: ComparisonRow) -> bool:
+    return one.p_max_t is not None and one.p_max_t < 0.05

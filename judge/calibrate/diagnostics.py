@@ -1,0 +1,209 @@
+"""What moves judge minus assessor that should not, what a grade of the judge is worth, and how runs would be ranked."""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.calibrate.panel import Column, Panel
+from judge.findings import (
+    AlternativeRow,
+    CalibrationMapRow,
+    ExpectedLine,
+    FamilyContrast,
+    Slope,
+    Split,
+    SystemAgreement,
+)
+from judge.ids import natural_key
+from judge.stats.agreement import Undefined
+from judge.stats.alternative import alternative_annotator
+from judge.stats.contrasts import slope_interval, welch
+from judge.stats.ranking import system_agreement
+
+MAP_WEIGHT = 5.0
+"""Items that the line through all items counts as, in each cell of the calibration map."""
+FEWEST_RUNS = 3
+_NUMBER = re.compile(r"\d+")
+
+
+def slopes(panel: Panel, column: Column, split: Split) -> tuple[Slope, ...]:
+    """Judge minus assessor, in grades, against the response's length in words (log2) and the place of its turn."""
+    both = panel.within(split) & (column.codes >= 0)
+    words = np.array([-1.0 if item.words is None else max(item.words, 1) for item in panel.items])
+    depth = np.array([_depth(item.turn_id) for item in panel.items])
+    known = both & (words > 0)
+    gap = _gap(panel, column)
+    found = []
+    if known.any():
+        length = slope_interval(np.log2(words[known]), gap[known], panel.topic[known])
+        found.append(Slope(column.name, panel.criterion, "log2_words", length))
+    placed = both & (depth >= 0)
+    if placed.any():
+        place = slope_interval(depth[placed], gap[placed], panel.topic[placed])
+        found.append(Slope(column.name, panel.criterion, "turn_depth", place))
+    return tuple(found)
+
+
+def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str, str]) -> tuple[FamilyContrast, ...]:
+    """Judge minus assessor by the family of models behind a run; a judge's own family is where favor would show.
+
+    Runs are the units: means of judge minus assessor over each run's items, Welch's interval between the family's
+    runs and all others. Runs without a family are among the others.
+    """
+    gap = _gap(panel, column)
+    both = panel.within(split) & (column.codes >= 0)
+    means: dict[str, float] = {}
+    for run_id, mask in _by_run(panel).items():
+        if (mask & both).any():
+            means[run_id] = float(gap[mask & both].mean())
+    found = []
+    for family in sorted({family_of[run_id] for run_id in means if run_id in family_of}):
+        own = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) == family])
+        others = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) != family])
+        contrast = welch(own, others)
+        found.append(
+            FamilyContrast(
+                judge=column.name,
+                criterion=panel.criterion,
+                family=family,
+                is_self=family == family_of.get(column.judge),
+                runs=len(own),
+                mean=float(own.mean()),
+                contrast=contrast,
+            )
+        )
+    return tuple(found)
+
+
+def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[CalibrationMapRow, ...]:
+    """What assessors give on average where the judge gives each grade, drawn to the line through all items.
+
+    For single responses only: the mean of a run needs gold of that run (`corrected`).
+    """
+    both = panel.within(split) & (column.codes >= 0)
+    if not both.any():
+        return ()
+    g = np.array(panel.grades, dtype=np.float64)
+    human, judge = g[panel.human[both]], g[column.codes[both]]
+    centered = judge - judge.mean()
+    spread = float(centered @ centered)
+    slope = float(centered @ human) / spread if spread else 0.0
+    line = np.clip(human.mean() + slope * (g - judge.mean()), g[0], g[-1])
+    rows = []
+    for i, grade in enumerate(panel.grades):
+        cell = human[judge == g[i]]
+        shrunken = (float(cell.sum()) + MAP_WEIGHT * float(line[i])) / (len(cell) + MAP_WEIGHT)
+        rows.append(
+            CalibrationMapRow(
+                judge=column.judge,
+                prompt=column.prompt,
+                criterion=panel.criterion,
+                grade=grade,
+                n=len(cell),
+                mean=float(cell.mean()) if len(cell) else None,
+                shrunken=shrunken,
+                weight=MAP_WEIGHT,
+            )
+        )
+    return tuple(rows)
+
+
+def expected_line(panel: Panel, column: Column, split: Split) -> ExpectedLine | None:
+    """The line from expected grade to assessor's grade; None without label probabilities for every graded item."""
+    both = panel.within(split) & (column.codes >= 0)
+    x = column.expected[both]
+    if panel.binary or not len(x) or np.isnan(x).any():
+        return None
+    g = np.array(panel.grades, dtype=np.float64)
+    y, topics = g[panel.human[both]], panel.topic[both]
+    slope = slope_interval(x, y, topics)
+    if slope.value is None:
+        return None
+    predicted = [_predicted(x, y, topics == topic) for topic in np.unique(topics)]
+    known = [one for one in predicted if one is not None]
+    return ExpectedLine(
+        judge=column.judge,
+        prompt=column.prompt,
+        criterion=panel.criterion,
+        intercept=float(y.mean() - slope.value * x.mean()),
+        slope=slope,
+        error_grade=float(np.abs(g[column.codes[both]] - y).mean()),
+        error_expected=float(np.abs(x - y).mean()),
+        error_line=float(np.concatenate(known).mean()) if len(known) == len(predicted) else None,
+    )
+
+
+def _predicted(
+    x: NDArray[np.float64], y: NDArray[np.float64], left_out: NDArray[np.bool_]
+) -> NDArray[np.float64] | None:
+    """Errors on the items left out of the line through the others; None if there is no such line."""
+    rest, centered = ~left_out, x[~left_out] - (x[~left_out].mean() if (~left_out).any() else 0.0)
+    if not centered.any():
+        return None
+    slope = float(centered @ y[rest]) / float(centered @ centered)
+    return np.asarray(np.abs(y[rest].mean() + slope * (x[left_out] - x[rest].mean()) - y[left_out]), dtype=np.float64)
+
+
+def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: int) -> SystemAgreement | None:
+    """The runs in the judge's order against the assessors' order; None with fewer than three runs of known items."""
+    both = panel.within(split) & (column.codes >= 0)
+    masks = {run_id: mask & both for run_id, mask in _by_run(panel).items() if (mask & both).any()}
+    if len(masks) < FEWEST_RUNS:
+        return None
+    g = np.array(panel.grades, dtype=np.float64)
+    statistics = system_agreement(
+        _sums(panel, masks, g[panel.human]),
+        _sums(panel, masks, np.ones(len(panel.items))),
+        _sums(panel, masks, g[column.codes]),
+        _sums(panel, masks, np.ones(len(panel.items))),
+        np.random.default_rng(seed),
+        higher_is_better=panel.higher_is_better,
+        replicates=replicates,
+    )
+    return SystemAgreement(column.judge, column.prompt, panel.criterion, split, len(masks), statistics)
+
+
+def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> AlternativeRow | None:
+    """The alternative annotator test, where two assessors or more graded: by accuracy on two grades, else by RMSE."""
+    if len(panel.assessors) < 2:
+        return None
+    mask = panel.within(split)
+    score: Literal["accuracy", "rmse"] = "rmse" if len(panel.grades) > 2 else "accuracy"
+    found = alternative_annotator(
+        {name: np.where(mask, codes, -1) for name, codes in panel.assessors.items()},
+        np.where(mask, column.codes, -1),
+        epsilon=epsilon,
+        score=score,
+        grades=panel.grades,
+    )
+    key = (column.judge, column.prompt, panel.criterion)
+    if isinstance(found, Undefined):
+        return AlternativeRow(*key, epsilon, None, None, {}, {}, {}, found.reason)
+    return AlternativeRow(*key, epsilon, found.omega, found.rho, found.p_values, found.rejected, found.n)
+
+
+def _gap(panel: Panel, column: Column) -> NDArray[np.float64]:
+    """Judge minus reference in grades (N,); meaningless where the judge gave none."""
+    g = np.array(panel.grades, dtype=np.float64)
+    return np.asarray(g[column.codes] - g[panel.human], dtype=np.float64)
+
+
+def _by_run(panel: Panel) -> dict[str, NDArray[np.bool_]]:
+    """The items of each run, runs in natural order."""
+    run_ids = sorted({run_id for item in panel.items for run_id in item.runs}, key=natural_key)
+    return {run_id: np.array([run_id in item.runs for item in panel.items], dtype=bool) for run_id in run_ids}
+
+
+def _sums(panel: Panel, masks: Mapping[str, NDArray[np.bool_]], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of values by run and topic (R x T)."""
+    T = len(panel.topics)
+    return np.array([np.bincount(panel.topic[mask], weights=values[mask], minlength=T) for mask in masks.values()])
+
+
+def _depth(turn_id: str) -> int:
+    """The first number of the turn's own part of its id: 3 for `9-1_3` and for `132_3-2`; -1 if there is none."""
+    match = _NUMBER.search(turn_id.rpartition("_")[2])
+    return int(match[0][:9]) if match and "_" in turn_id else -1

@@ -1,0 +1,144 @@
+"""The verdict on a judge: from the end of an interval, never from a point estimate."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from judge.calibrate.panel import Codes, Panel
+from judge.errors import UsageError
+from judge.findings import AgreementRow, Selection, Verdict, Word
+from judge.records import Estimate
+from judge.stats.agreement import STATISTICS
+
+DEFAULT_THRESHOLD = 0.4
+"""Where agreement beyond chance stops being called fair (J. R. Landis & G. G. Koch 1977, Biometrics 33(1), 159-174)."""
+_RULE = re.compile(r"\s*([a-z_0-9]+)\s*\.\s*(lo|hi)\s*(>=|<=)\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*")
+_POINT = re.compile(r"\s*([a-z_0-9]+)\s*(?:>=|<=|>|<|=)")
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """A bound that one end of an interval must keep."""
+
+    statistic: str
+    end: Literal["lo", "hi"]
+    bound: float
+
+    def __str__(self) -> str:
+        """As it is written on the command line."""
+        return f"{self.statistic}.{self.end}{'>=' if self.end == 'lo' else '<='}{self.bound:.15g}"
+
+
+def parse_requirement(text: str) -> Requirement:
+    """`wkappa.lo>=0.4` or `bias.hi<=0.3`.
+
+    Raises:
+        UsageError: It is no such rule, names no statistic, or would gate on a point estimate.
+    """
+    match = _RULE.fullmatch(text)
+    if not match:
+        hint = "; a point estimate is no gate: use its lower end" if _POINT.match(text) else ""
+        raise UsageError(f"requirement {text!r}: expected STATISTIC.lo>=NUMBER or STATISTIC.hi<=NUMBER{hint}")
+    statistic, end, sign, number = match.groups()
+    if statistic not in STATISTICS:
+        raise UsageError(f"requirement {text!r}: no statistic {statistic!r}, there are {', '.join(STATISTICS)}")
+    if (end, sign) not in (("lo", ">="), ("hi", "<=")):
+        raise UsageError(f"requirement {text!r}: expected .lo>= or .hi<=, the end that can fail")
+    return Requirement(statistic, "lo" if end == "lo" else "hi", float(number))
+
+
+def rules_of(requirements: Sequence[Requirement], primary: str) -> tuple[Requirement, ...]:
+    """The requirements, or where there are none the primary statistic's lower end at `DEFAULT_THRESHOLD`."""
+    return tuple(requirements) or (Requirement(primary, "lo", DEFAULT_THRESHOLD),)
+
+
+def verdict(
+    row: AgreementRow,
+    requirements: Sequence[Requirement],
+    made: Sequence[str],
+    choice: Selection | None,
+    worst: Mapping[Requirement, Estimate],
+) -> Verdict:
+    """TRUSTED if every requirement is met, NOT TRUSTED if one is clearly failed, else INCONCLUSIVE.
+
+    A rule `x.lo>=b` is met where the interval lies above b, failed where it lies below, and open where b is
+    inside. Where a judge was chosen among several on these very grades, the primary statistic goes by the interval
+    that repeats the choice. Only blind grades by people can make a judge trusted.
+
+    Args:
+        row: The judge's agreement.
+        requirements: All of them must hold.
+        made: How the gold came about.
+        choice: How the judge was chosen.
+        worst: The statistic of each requirement with missing grades taken as wrong as can be; empty if none is missing.
+    """
+    reused = choice is not None and choice.chosen_on == row.split and len(choice.tried) > 1
+    words: list[Word] = []
+    reasons: list[str] = []
+    deciding = row.statistics[row.primary]
+    for rule in requirements:
+        estimate, of = row.statistics[rule.statistic], ""
+        if rule.statistic == row.primary and reused:
+            estimate = _after_choice(choice, row)
+            of, deciding = f" after choosing among {len(choice.tried) if choice else 0} on the same grades", estimate
+        words.append(_word(rule, estimate))
+        reasons.append(f"{rule}: {_found(estimate)}{of}")
+        if rule in worst:
+            words.append(_not_worse(_word(rule, worst[rule])))
+            reasons.append(
+                f"{rule}: {_found(worst[rule])} with the {row.gold - row.n} missing grades as wrong as can be"
+            )
+    strange = [way for way in made if way != "blind"]
+    if strange:
+        words.append("INCONCLUSIVE")
+        reasons.append(f"gold made by {', '.join(strange)}: only grades given blind can make a judge trusted")
+    word: Word = "NOT TRUSTED" if "NOT TRUSTED" in words else "INCONCLUSIVE" if "INCONCLUSIVE" in words else "TRUSTED"
+    return Verdict(
+        criterion=row.criterion,
+        judge=row.name,
+        prompt=row.prompt,
+        split=row.split,
+        word=word,
+        requirements=tuple(map(str, requirements)),
+        reasons=tuple(reasons),
+        estimate=deciding,
+        statistic=row.primary,
+    )
+
+
+def worst_codes(panel: Panel, codes: Codes, rule: Requirement) -> Codes:
+    """The codes with each missing one as the requirement would like it least."""
+    if rule.statistic == "bias":
+        return np.where(codes < 0, 0 if rule.end == "lo" else len(panel.grades) - 1, codes)
+    return panel.farthest(codes)
+
+
+def _after_choice(choice: Selection | None, row: AgreementRow) -> Estimate:
+    """The interval that repeats the choice; undefined where topics are too few for one."""
+    if choice is not None and choice.out_of_bag is not None:
+        return choice.out_of_bag
+    value = row.statistics[row.primary]
+    return Estimate(value.value, None, None, value.n, value.topics, "chosen on the same grades, and too few topics")
+
+
+def _word(rule: Requirement, estimate: Estimate) -> Word:
+    low, high = estimate.low, estimate.high
+    if low is None or high is None:
+        return "INCONCLUSIVE"
+    met, failed = (low >= rule.bound, high < rule.bound) if rule.end == "lo" else (high <= rule.bound, low > rule.bound)
+    return "TRUSTED" if met else "NOT TRUSTED" if failed else "INCONCLUSIVE"
+
+
+def _not_worse(word: Word) -> Word:
+    """Grades that are missing can leave a verdict open; they are no evidence against a judge."""
+    return "INCONCLUSIVE" if word == "NOT TRUSTED" else word
+
+
+def _found(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return f"undefined ({estimate.reason})"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.3f} without an interval ({estimate.reason})"
+    return f"[{estimate.low:.3f}, {estimate.high:.3f}]"

@@ -1,0 +1,317 @@
+"""Make one grade an item of the labels of many workers, with an audit trail; or check and remake CAsT-ReGIn.
+
+`judge crowd cast-regin DIR --out OUT` reads the published resource instead of tables of labels.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.bank import read_pool
+from judge.cli import crowd_regin
+from judge.cli.options import amount_or_zero, positive
+from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
+from judge.crowd.known import known_warnings, read_known
+from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
+from judge.crowd.regin import read_turns
+from judge.crowd.rows import TASK, Scales
+from judge.crowd.study import Settings, Study, study
+from judge.crowd.summary import terminal
+from judge.crowd.tables import MAX_GRADES, read_tables
+from judge.crowd.wide import read_questions
+from judge.crowd.workers import TOO_FAST
+from judge.errors import UsageError
+from judge.files import read_stored, unpack
+from judge.gold import read_bank
+from judge.records import Problem
+from judge.stats.consensus import SHARES, TIES
+from judge.text import printable
+
+CAST_REGIN = "cast-regin"
+"""In place of a table: the published resource."""
+_SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
+_SHOWN = 12
+"""Warnings that are printed."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "labels", metavar="LABELS", nargs="+", type=Path, help=f"tables of labels; or `{CAST_REGIN}` and its folder"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
+    parser.add_argument("--mi-turns", type=Path, metavar="FILE", help="turn ids of the subset qrels, one a line")
+    _reading_arguments(parser.add_argument_group("reading labels (CSV, TSV, JSON Lines, Parquet)"))
+    _known_arguments(parser.add_argument_group("known items"))
+    _grading_arguments(parser.add_argument_group("grading"))
+    regin = parser.add_argument_group(CAST_REGIN)
+    regin.add_argument("--runs", type=Path, metavar="DIR", help="submitted runs, to be mapped to bank ids by text")
+    regin.add_argument("--evaluate", action="store_true", help="evaluate the runs")
+
+
+def _reading_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--scale",
+        action="append",
+        default=[],
+        type=_scale,
+        metavar="[NAME=]LOW-HIGH",
+        help="scale of every criterion, e.g. 0-3, or of one; with names, any other criterion is an error",
+    )
+    group.add_argument(
+        "--criterion",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="take this criterion only (repeatable); one alone names what tables without criteria are about",
+    )
+    group.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="FIELD=COLUMN",
+        help="column of worker, turn_id, item_id, task, criterion, label, seconds, or label:NAME for one criterion's",
+    )
+    group.add_argument(
+        "--task", default=TASK, metavar="PATTERN", help="groups turn_id and response_id in a task (default TURN/ID)"
+    )
+    wide = group.add_mutually_exclusive_group()
+    wide.add_argument(
+        "--wide",
+        metavar="PATTERN",
+        help="survey with a row a participant: groups turn_id, response_id, criterion in the names of its columns",
+    )
+    wide.add_argument(
+        "--wide-map", type=Path, metavar="FILE", help="the same by a table column, turn_id, response_id, criterion"
+    )
+    group.add_argument("--bank", type=Path, metavar="FILE|OUT", help="texts: bank (JSON), pool.jsonl or its folder")
+    group.add_argument(
+        "--unit", choices=("response", "question"), default="response", help="what was labeled (default response)"
+    )
+
+
+def _known_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--known", type=Path, metavar="FILE", help="table or JSON Lines: turn_id, response_id, criterion, acceptable"
+    )
+    group.add_argument(
+        "--max-fails", type=_whole, default=0, metavar="N", help="contradictions a worker may have in a topic (0)"
+    )
+    group.add_argument(
+        "--max-deviation", type=_whole, default=0, metavar="D", help="distance that is no contradiction (0)"
+    )
+
+
+def _grading_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--aggregator", choices=tuple(AGGREGATORS), default="majority", help="from labels to a grade (default majority)"
+    )
+    group.add_argument("--majority", choices=tuple(SHARES), default="plurality", help="what a majority is")
+    group.add_argument("--tie", choices=tuple(TIES), default="mean-half-up", help="the grade where there is none")
+    group.add_argument(
+        "--min-labels", type=positive, default=3, metavar="K", help="items with fewer labels are listed (default 3)"
+    )
+    group.add_argument(
+        "--too-fast", type=amount_or_zero, default=TOO_FAST, metavar="SECONDS", help=f"(default {TOO_FAST:g})"
+    )
+    group.add_argument(
+        "--filter-min",
+        type=_grade,
+        default=FILTER_MIN,
+        metavar="GRADE",
+        help=f"filtered qrels: turns with this grade or more at least once (default {FILTER_MIN})",
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Read everything, compute everything, and only then write."""
+    if args.labels[0] == Path(CAST_REGIN):
+        return _cast_regin(args)
+    _check_options(args)
+    warnings: list[Problem] = []
+    by_item, turns = _bank(args.bank) if args.bank else ({}, None)
+    labels = read_tables(
+        args.labels,
+        columns=dict(args.column),
+        scales=_scales(args.scale),
+        wide=read_questions(args.wide_map) if args.wide_map else args.wide,
+        criteria=args.criterion,
+        task=args.task,
+        turns=turns,
+        warnings=warnings,
+    )
+    scales = {name: one.grades for name, one in labels.items()}
+    known = read_known(args.known, scales) if args.known else ()
+    options = AggregatorOptions(majority=args.majority, tie=args.tie)
+    settings = Settings(args.aggregator, options, args.max_fails, args.max_deviation, args.min_labels, args.too_fast)
+    found = study(labels, known, settings)
+    if found.audit is not None:
+        warnings += known_warnings(found.audit, str(args.known))
+    texts = _texts(found.labels.values(), by_item, str(args.bank), warnings) if args.bank else None
+    subset = read_turns(args.mi_turns) if args.mi_turns else None
+    files = crowd_files(found, unit=args.unit, texts=texts, turns=subset, filter_min=args.filter_min)
+    inputs = [*args.labels, *(path for path in (args.known, args.wide_map, args.mi_turns) if path)]
+    inputs += [_pool_file(args.bank)] if args.bank else []
+    write_crowd(args.out, files, inputs, _options(args, scales))
+    _warn(warnings)
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode(_summary(found, warnings)), indent=2).decode())
+    else:
+        print(terminal(found), end="")
+        _say(f"written to {args.out}")
+    return 0
+
+
+def _cast_regin(args: argparse.Namespace) -> int:
+    """Hook of `judge crowd cast-regin DIR`: hand over to `crowd_regin`, which has these options of its own."""
+    if len(args.labels) != 2:
+        raise UsageError(f"expected one folder after {CAST_REGIN}")
+    own = {"folder": args.labels[1]} | {name: getattr(args, name) for name in _SHARED | _REGIN}
+    return crowd_regin.main(argparse.Namespace(**own))
+
+
+_SHARED = {"out", "json", "mi_turns"}
+_REGIN = {"runs", "evaluate"}
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    if args.runs or args.evaluate:
+        raise UsageError(f"--runs and --evaluate are about {CAST_REGIN}")
+    if not args.scale:
+        raise UsageError("--scale is needed: which labels there are, e.g. --scale 0-3")
+    if not args.known and (args.max_fails or args.max_deviation):
+        raise UsageError("--max-fails and --max-deviation need --known")
+    repeated = sorted({field for field, _ in args.column if [one for one, _ in args.column].count(field) > 1})
+    if repeated:
+        raise UsageError(f"--column gives {', '.join(repeated)} twice")
+
+
+def _scales(given: Sequence[tuple[str | None, tuple[int, ...]]]) -> Scales:
+    """The one scale of all criteria, or the scales by name."""
+    named = {name: grades for name, grades in given if name is not None}
+    if len(given) == 1 and not named:
+        return given[0][1]
+    if len(named) < len(given):
+        raise UsageError("--scale: give one scale for all criteria, or one by name for each")
+    return named
+
+
+def _bank(path: Path) -> tuple[Mapping[str | Item, str], Mapping[str, str] | None]:
+    """Texts by id or, from a pool, by turn and id; and from a pool the turn of each id."""
+    file = _pool_file(path)
+    if not (path.is_dir() or file.name.removesuffix(".gz").endswith(".jsonl")):
+        by_id: dict[str | Item, str] = dict(read_bank(path).items())
+        return by_id, None
+    pool = read_pool(unpack(read_stored(file), str(file)), b"", str(file.parent))
+    texts: dict[str | Item, str] = {Item(one.turn_id, one.response_id): one.text for one in pool.responses}
+    return texts, {one.response_id: one.turn_id for one in pool.responses}
+
+
+def _pool_file(path: Path) -> Path:
+    return path / "pool.jsonl" if path.is_dir() else path
+
+
+def _texts(
+    labels: Iterable[CrowdLabels], by_item: Mapping[str | Item, str], bank: str, warnings: list[Problem]
+) -> dict[Item, str]:
+    """The texts of the labeled items; items without one go to the warnings."""
+    texts: dict[Item, str] = {}
+    for item in dict.fromkeys(item for one in labels for item in one.items):
+        text = by_item.get(item, by_item.get(item.item_id))
+        if text is None:
+            message = f"{item.item_id} has no text in the bank"
+            warnings.append(Problem("not_in_bank", "warning", bank, item.turn_id, "", message))
+        else:
+            texts[item] = text
+    return texts
+
+
+def _options(args: argparse.Namespace, scales: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """All that decides the output beside the files, as JSON values."""
+    names = (
+        *("aggregator", "majority", "tie", "max_fails", "max_deviation", "min_labels", "too_fast", "filter_min"),
+        *("unit", "criterion", "task", "wide"),
+    )
+    values = {name: getattr(args, name) for name in names}
+    return {**values, "column": dict(args.column), "scales": {name: list(grades) for name, grades in scales.items()}}
+
+
+def _summary(found: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
+    """What `--json` prints."""
+    audit = found.audit
+    removed = None
+    if audit is not None:
+        removed = {
+            "known_items": audit.known,
+            "removals": len(audit.removed),
+            "labels_removed": sum(n for topics in audit.labels_removed.values() for n in topics.values()),
+            "tolerated": audit.tolerated,
+            "unchecked": audit.unchecked,
+        }
+    overall = {row.criterion: row.alpha for row in found.reliability if row.topic is None and row.of == "kept"}
+    return {
+        "aggregator": found.settings.aggregator,
+        "criteria": {
+            name: {
+                "rule": one.rule,
+                "items": len(one.n),
+                "labels": int(one.n.sum()),
+                "tied": int(one.tied.sum()),
+                "unvoted": int(one.unvoted.sum()),
+                "few_labels": len(found.few[name]),
+                "without_grade": int((one.n == 0).sum()),
+                "changed_by_filter": found.changed.get(name),
+                "alpha": overall[name],
+            }
+            for name, one in found.aggregated.items()
+        },
+        "filter": removed,
+        "flagged_workers": len({row.worker for row in found.workers if row.flags}),
+        "warnings": list(warnings),
+    }
+
+
+def _warn(warnings: Sequence[Problem]) -> None:
+    for problem in warnings[:_SHOWN]:
+        where = " ".join(part for part in (problem.turn_id, problem.path) if part)
+        _say(f"warning: {problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}")
+    if len(warnings) > _SHOWN:
+        _say(f"  … and {len(warnings) - _SHOWN} more warnings")
+
+
+def _scale(text: str) -> tuple[str | None, tuple[int, ...]]:
+    found = _SCALE.fullmatch(text)
+    if not found or not 0 < int(found["high"]) - int(found["low"]) < MAX_GRADES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a scale such as 0-3 or relevance=0-3")
+    return found["name"], tuple(range(int(found["low"]), int(found["high"]) + 1))
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of zero or more")
+    return int(text)
+
+
+def _grade(text: str) -> int:
+    if not re.fullmatch("-?[0-9]{1,3}", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a grade")
+    return int(text)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    field, sign, value = text.partition("=")
+    if not (field and sign and value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=COLUMN")
+    return field, value
+
+
+def _say(text: str) -> None:
+    print(printable(text), file=sys.stderr)

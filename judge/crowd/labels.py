@@ -1,0 +1,61 @@
+"""Workers' labels of one criterion, as arrays: millions of them fit."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.ids import natural_key, topic_of
+
+
+class Item(NamedTuple):
+    """What was labeled: a response or a clarifying question of a turn."""
+
+    turn_id: str
+    item_id: str
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdLabels:
+    """L labels that W workers gave N items under one criterion; one worker labels an item once."""
+
+    criterion: str
+    grades: tuple[int, ...]
+    """The scale, ascending; what codes point into."""
+    workers: tuple[str, ...]
+    """In natural order."""
+    items: tuple[Item, ...]
+    """In natural order of turn and item."""
+    worker: NDArray[np.int32]
+    """(L,), place in `workers`."""
+    item: NDArray[np.int32]
+    """(L,), place in `items`."""
+    code: NDArray[np.int8]
+    """(L,), place of the label in `grades`."""
+    seconds: NDArray[np.float32] | None = None
+    """(L,), time taken; nan where unknown."""
+
+    @cached_property
+    def topics(self) -> tuple[str, ...]:
+        """The topics of the items, in natural order."""
+        return tuple(sorted({topic_of(item.turn_id) for item in self.items}, key=natural_key))
+
+    @cached_property
+    def topic(self) -> NDArray[np.int32]:
+        """(N,), each item's place in `topics`."""
+        place = {topic: i for i, topic in enumerate(self.topics)}
+        return np.array([place[topic_of(item.turn_id)] for item in self.items], dtype=np.int32)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """How often each item got each grade (N x k)."""
+        k = len(self.grades)
+        flat = np.bincount(self.item.astype(np.int64) * k + self.code, minlength=len(self.items) * k)
+        return flat.reshape(len(self.items), k)
+
+    def kept(self, mask: NDArray[np.bool_]) -> "CrowdLabels":
+        """The labels under the mask (L,); workers and items stay, so that places do."""
+        seconds = None if self.seconds is None else self.seconds[mask]
+        return replace(self, worker=self.worker[mask], item=self.item[mask], code=self.code[mask], seconds=seconds)

@@ -1,0 +1,242 @@
+"""The files of a crowd's grades: names and bytes, the same for the same labels and options."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from judge import __version__
+from judge.crowd.aggregators import Aggregated
+from judge.crowd.audit import audit_files
+from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.study import SEED, Study
+from judge.crowd.summary import summary_markdown
+from judge.errors import InputError, UsageError
+from judge.files import json_bytes, make_folder, read_stored, sha256, write_atomic
+from judge.gold.rows import gold_jsonl, text_digest
+from judge.ids import natural_key, topic_of
+from judge.records import GoldRow, Problem
+from judge.trec import QrelRow, column, qrels_lines, safe_names
+
+Unit = Literal["response", "question"]
+
+SCHEMA = 1
+"""Version of the folder's layout and of crowd.json."""
+MANIFEST = "crowd.json"
+ASSESSOR = "crowd"
+"""Who made the grades, in gold."""
+FILTER_MIN = 2
+"""Grade that a turn of the filtered qrels has at least once, as in CAsT-ReGIn."""
+
+
+def crowd_files(
+    study: Study,
+    *,
+    unit: Unit = "response",
+    texts: Mapping[Item, str] | None = None,
+    turns: Collection[str] | None = None,
+    filter_min: int = FILTER_MIN,
+) -> dict[str, bytes]:
+    """File name to content, without the manifest.
+
+    Args:
+        study: The grades.
+        unit: What was labeled.
+        texts: The items' texts, for bank, JSON and gold.
+        turns: The turns of the subset qrels.
+        filter_min: Grade that a turn must have at least once to be in the filtered qrels.
+
+    Raises:
+        InputError: Turns of the subset have no grade.
+    """
+    grades = {name: dict(_grades(study.labels[name], one)) for name, one in study.aggregated.items()}
+    _check_turns(turns or (), {item.turn_id for one in grades.values() for item in one})
+    names = safe_names(grades)
+    files = {"pool.txt": _pool(grades)}
+    if texts is not None:
+        files["bank.json"] = _bank(grades, texts)
+    for criterion, of_item in grades.items():
+        name = f"{unit}_{names[criterion]}.qrel"
+        best: dict[str, int] = {}
+        for item, grade in of_item.items():
+            best[item.turn_id] = max(grade, best.get(item.turn_id, grade))
+        kept = {turn_id for turn_id, grade in best.items() if grade >= filter_min}
+        files[f"qrels/{name}"] = _qrels(of_item)
+        files[f"qrels/filtered/{name}"] = _qrels({item: of_item[item] for item in of_item if item.turn_id in kept})
+        if turns is not None:
+            files[f"qrels/subset/{name}"] = _qrels({item: of_item[item] for item in of_item if item.turn_id in turns})
+    files[f"{unit}_judgments.json"] = judgments_json(grades, texts or {}, unit)
+    rows = gold_rows(grades, texts or {})
+    files["gold.jsonl"] = gold_jsonl(rows)
+    files["soft.jsonl"] = _soft(study, rows)
+    files |= audit_files(study)
+    files["summary.md"] = summary_markdown(study, unit).encode()
+    return files
+
+
+def write_crowd(out: Path, files: Mapping[str, bytes], inputs: Sequence[Path], options: Mapping[str, Any]) -> None:
+    """Write the files and then the manifest; files that an earlier crowd left and this one has not are taken away.
+
+    Raises:
+        UsageError: A file would be written over one that it is made of.
+        InputError: The folder's manifest is not one of ours.
+    """
+    read = {path.resolve() for path in inputs}
+    for name in (*files, MANIFEST):
+        if (out / name).resolve() in read:
+            raise UsageError(f"{out / name}: would be written over what it is made of")
+    manifest = json_bytes(
+        {
+            "schema": SCHEMA,
+            "judge_version": __version__,
+            "inputs": [{"file": path.name, "sha256": sha256(read_stored(path))} for path in inputs],
+            "options": dict(options),
+            "seed": SEED,
+            "files": {name: sha256(content) for name, content in sorted(files.items())},
+        }
+    )
+    stale = _earlier(out) - files.keys()
+    make_folder(out)
+    for name, content in files.items():
+        write_atomic(out / name, content)
+    for name in stale:
+        (out / name).unlink(missing_ok=True)
+    write_atomic(out / MANIFEST, manifest)
+
+
+class _Manifest(msgspec.Struct):
+    """What is read of an earlier manifest."""
+
+    files: dict[str, str]
+
+
+def _earlier(out: Path) -> set[str]:
+    """The files that an earlier crowd left in the folder as it made them."""
+    path = out / MANIFEST
+    if not path.exists():
+        return set()
+    try:
+        files = msgspec.json.decode(read_stored(path), type=_Manifest).files
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{path}: not a manifest that judge wrote ({error}); choose another --out") from error
+    inside = {name for name in files if (out / name).resolve().is_relative_to(out.resolve())}
+    return {name for name in inside if (out / name).is_file() and sha256(read_stored(out / name)) == files[name]}
+
+
+def _grades(labels: CrowdLabels, aggregated: Aggregated) -> Iterator[tuple[Item, int]]:
+    """The items that have a grade, in natural order."""
+    for item, code in zip(labels.items, aggregated.code.tolist(), strict=True):
+        if code >= 0:
+            yield item, labels.grades[code]
+
+
+def _check_turns(turns: Collection[str], graded: set[str]) -> None:
+    if unknown := [turn_id for turn_id in turns if turn_id not in graded]:
+        message = "no item of this turn has a grade"
+        problems = [Problem("unknown_turn", "error", "turns", turn_id, "", message) for turn_id in unknown]
+        raise InputError(f"{len(unknown)} turns of the subset are not turns of the labels", problems)
+
+
+def _all_items(grades: Mapping[str, Mapping[Item, int]]) -> list[Item]:
+    """The items with any grade, in natural order."""
+    if len(grades) == 1:
+        return list(next(iter(grades.values())))
+    items = {item for one in grades.values() for item in one}
+    return sorted(items, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
+
+
+def _pool(grades: Mapping[str, Mapping[Item, int]]) -> bytes:
+    """The TREC pool of CAsT-ReGIn, with single spaces."""
+    lines = (f"{column(turn_id)} Q0 {column(item_id)} 1 0.0 {ASSESSOR}\n" for turn_id, item_id in _all_items(grades))
+    return "".join(lines).encode()
+
+
+def _bank(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str]) -> bytes:
+    """Id to text, in the form of the CAsT-ReGIn response bank."""
+    bank = {item.item_id: texts[item] for item in _all_items(grades) if item in texts}
+    ordered = {item_id: bank[item_id] for item_id in sorted(bank, key=natural_key)}
+    return json.dumps(ordered, indent=4, ensure_ascii=False).encode() + b"\n"
+
+
+def _qrels(of_item: Mapping[Item, int]) -> bytes:
+    rows = (QrelRow(column(item.turn_id), column(item.item_id), grade) for item, grade in of_item.items())
+    return qrels_lines(rows).encode()
+
+
+def judgments_json(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str], unit: Unit) -> bytes:
+    """The grades in the shape of CAsT-ReGIn's judgments; a criterion under which an item has no grade is left out."""
+    word = unit.capitalize()
+    turns: dict[str, dict[str, list[dict[str, object]]]] = {}
+    for item in _all_items(grades):
+        entry: dict[str, object] = {f"{word} ID": item.item_id}
+        if item in texts:
+            entry[f"{word} Text"] = texts[item]
+        entry |= {name[:1].upper() + name[1:]: one[item] for name, one in grades.items() if item in one}
+        turns.setdefault(item.turn_id, {f"{word}s": []})[f"{word}s"].append(entry)
+    return json.dumps(turns, indent=4, ensure_ascii=False).encode()
+
+
+def gold_rows(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str]) -> tuple[GoldRow, ...]:
+    """The grades as gold; of one text under two ids of a turn, the second grade is that of a second assessor."""
+    seen: dict[tuple[str, str, str], int] = {}
+    rows = []
+    for criterion, of_item in grades.items():
+        for item, grade in of_item.items():
+            digest = text_digest(texts[item]) if item in texts else None
+            key = item.turn_id, digest or item.item_id, criterion
+            seen[key] = seen.get(key, 0) + 1
+            rows.append(
+                GoldRow(
+                    turn_id=item.turn_id,
+                    topic_id=topic_of(item.turn_id),
+                    criterion=criterion,
+                    grade=grade,
+                    assessor=ASSESSOR if seen[key] == 1 else f"{ASSESSOR}#{seen[key]}",
+                    response_id=item.item_id,
+                    text_sha256=digest,
+                    inclusion_probability=1.0,
+                )
+            )
+    return tuple(rows)
+
+
+class _Soft(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How sure a gold row is."""
+
+    turn_id: str
+    response_id: str | None
+    criterion: str
+    assessor: str
+    distribution: dict[str, float]
+    """Probability of each grade."""
+    source: Literal["posterior", "labels"]
+    text_sha256: str | None = None
+
+
+def _soft(study: Study, rows: Sequence[GoldRow]) -> bytes:
+    """The distribution behind each gold row, in their order: the model's, else the labels' own shares."""
+    lines = []
+    numbered = iter(rows)
+    for criterion, one in study.aggregated.items():
+        grades = [str(grade) for grade in study.labels[criterion].grades]
+        model = one.posterior
+        shares = one.counts / np.maximum(one.n, 1)[:, None] if model is None else model
+        for i in np.flatnonzero(one.code >= 0):
+            row = next(numbered)
+            lines.append(
+                msgspec.json.encode(
+                    _Soft(
+                        turn_id=row.turn_id,
+                        response_id=row.response_id,
+                        criterion=criterion,
+                        assessor=row.assessor,
+                        distribution={g: round(p, 6) for g, p in zip(grades, shares[i].tolist(), strict=True)},
+                        source="labels" if model is None else "posterior",
+                        text_sha256=row.text_sha256,
+                    )
+                )
+            )
+    return b"".join(line + b"\n" for line in lines)

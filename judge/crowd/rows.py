@@ -1,0 +1,284 @@
+"""Rows of labels, checked and made arrays: ids and labels are looked at once each, rows only where one is wrong."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.sheets import Sheet
+from judge.crowd.wide import Wide
+from judge.ids import natural_key
+from judge.records import Problem, Severity
+from judge.text import MAX_ID, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Scales = Mapping[str, Sequence[int]] | Sequence[int]
+"""Grades by criterion, or those of every criterion that a table has."""
+
+TASK = r"(?P<turn_id>.+)/(?P<response_id>[^/]+)"
+"""How Crowd-Kit's tasks are read unless another pattern is given: `turn_id/response_id`."""
+IDS = ("worker", "turn_id", "item_id", "criterion")
+_DIGITS = re.compile(r"\d+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How tables are to be read."""
+
+    columns: Mapping[str, str]
+    """Field to column: a key of FIELDS, or `label:` and a criterion where each criterion has a column."""
+    scales: Scales
+    criteria: Sequence[str] = ()
+    """The criteria wanted; one alone is that of tables that name none. All, if empty."""
+    wide: Wide | None = None
+    task: str = TASK
+    """A regular expression with groups turn_id and response_id."""
+    turns: Mapping[str, str] | None = None
+    """Item id to turn id, for tables without turns."""
+
+    @property
+    def known(self) -> tuple[str, ...] | None:
+        """The criteria there are; None if they are whatever the tables have."""
+        named = tuple(self.scales) if isinstance(self.scales, Mapping) else None
+        return tuple(self.criteria) or named
+
+    @property
+    def only(self) -> str | None:
+        """The one criterion, if there is but one."""
+        return self.known[0] if self.known and len(self.known) == 1 else None
+
+    def grades(self, criterion: str) -> tuple[int, ...] | None:
+        """The scale of a criterion, ascending; None if the criterion is unknown."""
+        scale = self.scales.get(criterion) if isinstance(self.scales, Mapping) else self.scales
+        return tuple(sorted(set(scale))) if scale is not None else None
+
+
+class Rows:
+    """All rows of all files; what is wrong with them goes to `problems`."""
+
+    def __init__(self, frame: "pl.DataFrame", sheets: Sequence[Sheet], problems: list[Problem]) -> None:
+        self.sheets = sheets
+        self.problems = problems
+        self.names: dict[str, list[str]] = {}
+        self.codes: dict[str, NDArray[np.int32]] = {}
+        for name in (*IDS, "label"):
+            self.names[name], self.codes[name] = factorize(frame[name])
+        self.seconds = frame["seconds"]
+        self.places = frame.select("file", "number", "column")
+        self.sound = np.ones(frame.height, dtype=np.bool_)
+
+    def labels(self, layout: Layout) -> dict[str, CrowdLabels]:
+        """The labels by criterion; only those of sound rows."""
+        for field in IDS:
+            self._check_ids(field)
+        wanted = self._check_criteria(layout)
+        codes = self._check_labels(layout, wanted)
+        seconds = self._check_seconds()
+        keep = self.sound & wanted[self.codes["criterion"]]
+        result = {}
+        for place, criterion in enumerate(self.names["criterion"]):
+            rows = np.flatnonzero(keep & (self.codes["criterion"] == place))
+            if len(rows) and (grades := layout.grades(criterion)) is not None:
+                rows = self._once(rows, codes, criterion, grades)
+                result[criterion] = self._labels(rows, criterion, grades, codes, seconds)
+        order = {(sheet.file): place for place, sheet in enumerate(self.sheets)}
+        self.problems.sort(key=lambda problem: (order.get(problem.file, -1), natural_key(problem.path)))
+        return result
+
+    def _check_ids(self, field: str) -> None:
+        faults: dict[int, tuple[str, str]] = {}
+        for code, name in enumerate(self.names[field]):
+            if not name:
+                faults[code] = "empty_cell", f"{field} is empty"
+            elif len(name) > MAX_ID:
+                faults[code] = "wrong_id", f"{field} {shown(name)}: longer than {MAX_ID} characters"
+            elif not name.isprintable():
+                faults[code] = "wrong_id", f"{field} {shown(name)}: holds a character that is not printable"
+        self._report(self.codes[field], faults)
+
+    def _check_criteria(self, layout: Layout) -> NDArray[np.bool_]:
+        """Which criteria are wanted; those that have no scale are faults."""
+        names = self.names["criterion"]
+        expected = ", ".join(layout.scales) if isinstance(layout.scales, Mapping) else ""
+        self._report(
+            self.codes["criterion"],
+            {
+                code: ("unknown_criterion", f"criterion {shown(name)}: expected one of {expected}")
+                for code, name in enumerate(names)
+                if name and layout.grades(name) is None
+            },
+        )
+        return np.array([not layout.criteria or name in layout.criteria for name in names], dtype=np.bool_)
+
+    def _check_labels(self, layout: Layout, wanted: NDArray[np.bool_]) -> NDArray[np.int8]:
+        """The place of each label in its scale."""
+        names = self.names["label"]
+        values = [int(name) if _INTEGER.fullmatch(name) else None for name in names]
+        codes = np.full(len(self.sound), -1, dtype=np.int8)
+        for place, criterion in enumerate(self.names["criterion"]):
+            grades = layout.grades(criterion)
+            if grades is None or not wanted[place]:
+                continue
+            of_grade = {grade: code for code, grade in enumerate(grades)}
+            of_label = np.array([-1 if v is None else of_grade.get(v, -1) for v in values], dtype=np.int8)
+            rows = self.codes["criterion"] == place
+            codes[rows] = of_label[self.codes["label"][rows]]
+            scale = f"{criterion}: expected one of {', '.join(map(str, grades))}"
+            faults = {
+                code: ("empty_cell", "label is empty")
+                if not name
+                else ("wrong_label", f"label {shown(name)} of {scale}")
+                for code, name in enumerate(names)
+                if of_label[code] < 0
+            }
+            self._report(self.codes["label"], faults, rows)
+        return codes
+
+    def _check_seconds(self) -> NDArray[np.float32] | None:
+        import polars as pl
+
+        if self.seconds.null_count() == len(self.seconds):
+            return None
+        texts = self.seconds.cast(pl.String).fill_null("").str.strip_chars()
+        values = texts.cast(pl.Float32, strict=False).fill_null(np.nan).to_numpy()
+        for row in np.flatnonzero((~np.isfinite(values) & (texts != "").to_numpy()) | (values < 0)):
+            self._add(int(row), "wrong_seconds", f"seconds {shown(texts[int(row)])}: expected a number of zero or more")
+        return values
+
+    def _once(
+        self, rows: NDArray[np.intp], codes: NDArray[np.int8], criterion: str, grades: Sequence[int]
+    ) -> NDArray[np.intp]:
+        """The rows without those in which a worker labels an item again."""
+        key = self._item(rows) * len(self.names["worker"]) + self.codes["worker"][rows]
+        order = np.argsort(key, kind="stable")
+        again = np.zeros(len(rows), dtype=np.bool_)
+        key = key[order]
+        again[1:] = key[1:] == key[:-1]
+        if not again.any():
+            return rows
+        # In sorted order: the start of each run of equal keys, which is its first row.
+        first = np.maximum.accumulate(np.where(again, 0, np.arange(len(rows))))
+        for place in np.flatnonzero(again):
+            row, earlier = int(rows[order[place]]), int(rows[order[first[place]]])
+            worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "item_id"))
+            said = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
+            if codes[row] == codes[earlier]:
+                self._add(row, "duplicate_row", f"{said} as at {self._where(earlier)}; counted once", "warning")
+            else:
+                message = f"{said}, but {grades[codes[earlier]]} at {self._where(earlier)}"
+                self._add(row, "different_labels", message)
+        return np.delete(rows, order[again])
+
+    def _item(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """A number for each row's turn and item, in natural order of both."""
+        return self.codes["turn_id"][rows].astype(np.int64) * len(self.names["item_id"]) + self.codes["item_id"][rows]
+
+    def _labels(
+        self,
+        rows: NDArray[np.intp],
+        criterion: str,
+        grades: tuple[int, ...],
+        codes: NDArray[np.int8],
+        seconds: NDArray[np.float32] | None,
+    ) -> CrowdLabels:
+        """The arrays of one criterion, with the workers and items it has."""
+        workers, worker = np.unique(self.codes["worker"][rows], return_inverse=True)
+        items, item = np.unique(self._item(rows), return_inverse=True)
+        n = len(self.names["item_id"])
+        turn_ids, item_ids = (np.array(self.names[field], dtype=object) for field in ("turn_id", "item_id"))
+        return CrowdLabels(
+            criterion=criterion,
+            grades=grades,
+            workers=tuple(self.names["worker"][code] for code in workers),
+            items=tuple(map(Item, turn_ids[items // n].tolist(), item_ids[items % n].tolist())),
+            worker=worker.astype(np.int32),
+            item=item.astype(np.int32),
+            code=codes[rows],
+            seconds=None if seconds is None else seconds[rows],
+        )
+
+    def _report(
+        self,
+        codes: NDArray[np.int32],
+        faults: Mapping[int, tuple[str, str]],
+        among: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """A problem for each row whose value is faulty."""
+        if not faults:
+            return
+        faulty = np.isin(codes, list(faults))
+        for row in np.flatnonzero(faulty if among is None else faulty & among).tolist():
+            self._add(row, *faults[int(codes[row])])
+
+    def _add(self, row: int, code: str, message: str, severity: Severity = "error") -> None:
+        self.sound[row] &= severity != "error"
+        file, where = self._place(row)
+        turn_id = self.names["turn_id"][self.codes["turn_id"][row]]
+        usable = turn_id and turn_id.isprintable() and len(turn_id) <= MAX_ID
+        self.problems.append(Problem(code, severity, file, turn_id if usable else None, where, message))
+
+    def _place(self, row: int) -> tuple[str, str]:
+        file, number, column = self.places.row(row)
+        where = f"{self.sheets[file].unit} {number}"
+        return self.sheets[file].file, f"{where}: {column[:60]}" if column else where
+
+    def _where(self, row: int) -> str:
+        file, where = self._place(row)
+        return f"{where} of {file}"
+
+
+def factorize(series: "pl.Series") -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct texts of a column, without outer white space and in natural order, and each row's place there."""
+    import polars as pl
+
+    if (
+        series.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+        and not series.null_count()
+    ):
+        series = series.cast(pl.Int64)
+        distinct = series.unique().sort()
+        raw, places = distinct.cast(pl.String).to_list(), _integer_places(series.to_numpy(), distinct.to_numpy())
+    else:
+        texts = series.cast(pl.String).fill_null("")
+        raw = texts.unique().to_list()
+        places = texts.cast(pl.Enum(raw)).to_physical().to_numpy().astype(np.int64)
+    stripped = [text.strip() for text in raw]
+    names = sorted(set(stripped), key=natural_text)
+    code = dict(zip(names, count(), strict=False))
+    return names, np.array([code[text] for text in stripped], dtype=np.int32)[places]
+
+
+def natural_text(text: str) -> str:
+    """A text that sorts as `natural_key` does and costs a tenth of it; of texts without NUL.
+
+    Digits get their number in front; what is lower than any number of them ends the text, before the text itself.
+    """
+    return f"{_DIGITS.sub(_counted, text)}\0\0{text}"
+
+
+def _counted(digits: re.Match[str]) -> str:
+    plain = digits[0].lstrip("0")
+    return f"\0{chr(len(plain) + 1)}{plain}"
+
+
+def _integer_places(values: NDArray[np.int64], distinct: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each value is among the sorted distinct ones."""
+    if not len(distinct) or (span := int(distinct[-1]) - int(distinct[0]) + 1) > 4 * len(values) + 1000:
+        return np.asarray(np.searchsorted(distinct, values), dtype=np.int64)
+    table = np.zeros(span, dtype=np.int64)
+    table[distinct - distinct[0]] = np.arange(len(distinct))
+    return np.asarray(table[values - distinct[0]])
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The distinct values, ascending. NumPy's own way hashes, which takes minutes where values are products of places."""
+    ordered = np.sort(values)
+    return ordered[np.append(np.ones(len(ordered[:1]), dtype=np.bool_), ordered[1:] != ordered[:-1])]

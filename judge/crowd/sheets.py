@@ -1,0 +1,172 @@
+"""One file of labels as a table: CSV, TSV, JSON Lines or Parquet, gzipped or not, with the number of each row.
+
+Nothing is judged here but whether the file is a table at all; what its cells mean is read in `tables`.
+"""
+
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.errors import InputError
+from judge.files import decode_lines, read_stored, unpack
+from judge.gold.tabular import read_table, read_text
+from judge.records import Problem
+from judge.text import shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_DELIMITERS = ",\t;"
+_PARQUET = b"PAR1"
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table of texts; columns of Parquet that hold integers stay integers. An empty cell is null or blank."""
+
+    file: str
+    frame: "pl.DataFrame"
+    numbers: NDArray[np.int64]
+    """The number of each row, as a message names it."""
+    unit: str
+    """`line` of a text file, `row` of a Parquet file."""
+    faults: dict[str, dict[int, Problem]] = field(default_factory=dict)
+    """By column and row, or 0 for all rows: what is wrong if that column is needed."""
+
+
+def read_sheet(path: Path, problems: list[Problem]) -> Sheet | None:
+    """The table in a file; None, and a problem, if there is none.
+
+    Cells may stand in quotation marks in CSV and TSV. Files without any are read whole, others record by record.
+    """
+    try:
+        content = unpack(read_stored(path), str(path))
+    except InputError as error:
+        problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
+        return None
+    if content.startswith(_PARQUET):
+        return _parquet(str(path), content, problems)
+    if content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
+        return _json_lines(str(path), content, problems)
+    text = read_text(path, problems)
+    if text is None:
+        return None
+    return _plain(path, text) or _quoted(path, problems)
+
+
+def _plain(path: Path, text: str) -> Sheet | None:
+    """A text table in which every line is a row; None if it is not so plain or anything is wrong with it."""
+    import polars as pl
+
+    text = text.removesuffix("\n")
+    if (
+        '"' in text
+        or "\n\n" in text
+        or "\r\n\r" in text
+        or text.count("\r") != text.count("\r\n") + text.endswith("\r")
+    ):
+        return None
+    head = text.partition("\n")[0].rstrip("\r")
+    delimiter = "\t" if _is_tsv(path) else max(_DELIMITERS, key=head.count)
+    names = [name.strip() for name in head.split(delimiter)]
+    if "" in names or len(set(names)) < len(names):
+        return None
+    try:
+        frame = pl.read_csv(
+            text.encode(), separator=delimiter, quote_char=None, infer_schema=False, has_header=False, skip_rows=1
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.width != len(names):
+        return None
+    frame.columns = names
+    numbers = np.arange(2, frame.height + 2)
+    if any(frame[name].null_count() for name in names):
+        # Spreadsheets leave rows without any text behind.
+        filled = frame.select(pl.any_horizontal(pl.all().str.strip_chars() != "").fill_null(False)).to_series()
+        frame, numbers = frame.filter(filled), numbers[filled.to_numpy()]
+    return Sheet(str(path), frame, numbers, "line") if frame.height else None
+
+
+def _is_tsv(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
+
+
+def _quoted(path: Path, problems: list[Problem]) -> Sheet | None:
+    """A text table read record by record, with every fault of its lines."""
+    import polars as pl
+
+    before = len(problems)
+    header, rows = read_table(path, problems)
+    if not rows or len(problems) > before:
+        return None
+    columns = {name: [row.cells[name] for row in rows] for name in header if name}
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    return Sheet(str(path), frame, np.array([row.line for row in rows]), "line")
+
+
+def _json_lines(file: str, content: bytes, problems: list[Problem]) -> Sheet | None:
+    """One object a line; numbers are read as the texts that JSON writes them as."""
+    import polars as pl
+
+    before = len(problems)
+    columns: dict[str, list[str]] = {}
+    numbers: list[int] = []
+    faults: dict[str, dict[int, Problem]] = {}
+    for number, row in decode_lines(content, dict[str, Any], file, "not_json"):
+        if isinstance(row, Problem):
+            problems.append(row)
+            continue
+        for name, value in row.items():
+            if isinstance(value, dict | list):
+                message = f"{shown(value)}: expected a text or a number"
+                fault = Problem("wrong_type", "error", file, None, f"line {number}: $.{name[:60]}", message)
+                faults.setdefault(name, {})[number] = fault
+            cells = columns.setdefault(name, [])
+            # Rows that lack the field have empty cells.
+            cells += [""] * (len(numbers) - len(cells))
+            cells.append(_text(value))
+        numbers.append(number)
+    if len(problems) > before:
+        return None
+    for cells in columns.values():
+        cells += [""] * (len(numbers) - len(cells))
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    return Sheet(file, frame, np.array(numbers), "line", faults)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, dict | list):
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parquet(file: str, content: bytes, problems: list[Problem]) -> Sheet | None:
+    """A Parquet file: integers as they are, all else as text."""
+    import polars as pl
+    from polars import selectors
+
+    try:
+        frame = pl.read_parquet(io.BytesIO(content))
+        nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
+        frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
+        frame = frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String))
+    # A damaged file can make the reader panic, which is no Exception.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        problems.append(Problem("unreadable_file", "error", file, None, "", f"not readable as Parquet: {reason}"))
+        return None
+    if not frame.height:
+        problems.append(Problem("empty_file", "error", file, None, "", "the table has no row"))
+        return None
+    message = "holds lists, objects or bytes: expected texts or numbers"
+    faults = {
+        name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", message)} for name in nested
+    }
+    return Sheet(file, frame, np.arange(1, frame.height + 1), "row", faults)

@@ -1,0 +1,102 @@
+"""From labels to a crowd's grades with all that is to be said about them; no I/O."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
+from judge.crowd.known import (
+    Audit,
+    FewLabels,
+    KnownItem,
+    changed_grades,
+    few_labels,
+    filter_workers,
+    without_known,
+)
+from judge.crowd.labels import CrowdLabels
+from judge.crowd.workers import (
+    TOO_FAST,
+    Pairs,
+    ReliabilityRow,
+    WorkerRow,
+    pairwise,
+    reliability,
+    topic_reliability,
+    worker_table,
+)
+
+SEED = 4
+"""Of resamples and of samples of items: the same labels give the same bytes."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chooses."""
+
+    aggregator: str = "majority"
+    """A key of AGGREGATORS."""
+    options: AggregatorOptions = field(default_factory=AggregatorOptions)
+    max_fails: int = 0
+    max_deviation: int = 0
+    min_labels: int = 3
+    too_fast: float = TOO_FAST
+
+
+@dataclass(frozen=True)
+class Study:
+    """A crowd's grades, by criterion."""
+
+    settings: Settings
+    labels: Mapping[str, CrowdLabels]
+    """What the grades are made of."""
+    aggregated: Mapping[str, Aggregated]
+    audit: Audit | None
+    """None without known items."""
+    changed: Mapping[str, int]
+    """Grades that are other ones, or none, because of the filter."""
+    few: Mapping[str, tuple[FewLabels, ...]]
+    workers: tuple[WorkerRow, ...]
+    """Of all workers, those removed too."""
+    reliability: tuple[ReliabilityRow, ...]
+    """A row for each criterion, one for the labels before the filter if there was one, then the topics."""
+    pairs: Mapping[str, Pairs]
+
+
+def study(labels: Mapping[str, CrowdLabels], known: Sequence[KnownItem], settings: Settings) -> Study:
+    """Filter the workers, aggregate, and look at what came out.
+
+    Args:
+        labels: By criterion, known items among them.
+        known: Known items; none for no filter.
+        settings: What the user chooses.
+    """
+    aggregate = AGGREGATORS[settings.aggregator]
+    before = without_known(labels, known)
+    kept, audit = before, None
+    if known:
+        kept, audit = filter_workers(labels, known, max_fails=settings.max_fails, max_deviation=settings.max_deviation)
+    aggregated = {name: aggregate(one, settings.options) for name, one in kept.items()}
+    changed = {}
+    if audit is not None:
+        unfiltered = {name: aggregate(one, settings.options) for name, one in before.items()}
+        changed = {name: changed_grades(aggregated[name], unfiltered[name]) for name in kept}
+    rng = np.random.default_rng(SEED)
+    rows: list[ReliabilityRow] = []
+    for name, one in kept.items():
+        rows.append(reliability(one, rng))
+        if audit is not None:
+            rows.append(reliability(before[name], rng, of="all"))
+        rows += topic_reliability(one, rng)
+    return Study(
+        settings=settings,
+        labels=kept,
+        aggregated=aggregated,
+        audit=audit,
+        changed=changed,
+        few={name: few_labels(one, before[name], settings.min_labels) for name, one in kept.items()},
+        workers=worker_table(before, removed=audit.removed if audit else (), too_fast=settings.too_fast),
+        reliability=tuple(rows),
+        pairs={name: pairwise(one, rng) for name, one in kept.items()},
+    )

@@ -1,0 +1,197 @@
+"""What a crowd's grades rest on, in words and tables: Markdown for the folder, 80 columns for the terminal."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from judge.crowd.study import Study
+from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
+from judge.records import Estimate
+from judge.report.cells import columns_of, count, fold, interval, number, pad, shorten
+from judge.report.markup import name_of, prose, table
+from judge.text import escape
+
+COLUMNS = 80
+_NAME = 8
+"""Columns that a criterion's name has at least."""
+_SHOWN = 20
+"""Flagged workers that the Markdown names."""
+_HEADER = ("criterion", "items", "labels", "workers", "tied", "unvoted", "few", "none", "alpha")
+_FLAGS = f"""
+constant: of {FEWEST_LABELS} labels or more, {CONSTANT:.0%} are the same. alike: of {FEWEST_LABELS} items or more
+labeled under several criteria, {CONSTANT:.0%} got one label under all. no agreement: κ with the consensus of the others
+is 0 or less on {FEWEST_COMPARED} items or more. fast: more than half of the timed labels were too fast. removed: from one topic
+or more by known items. These are signs to look into: but for known items, nobody's labels are left out.
+"""
+
+
+def summary_markdown(study: Study, unit: str) -> str:
+    """`summary.md`."""
+    parts = [f"# Grades of {unit}s by a crowd", "## Rule", _rules(study), "## Grades", _grades(study)]
+    parts += ["## Reliability", *_reliability(study)]
+    if study.audit is not None:
+        parts += ["## Known items", *_filter(study)]
+    parts += ["## Workers", *_workers(study)]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _rules(study: Study) -> str:
+    rules: dict[str, list[str]] = {}
+    for name, one in study.aggregated.items():
+        rules.setdefault(one.rule, []).append(name)
+    if len(rules) == 1:
+        return prose(f"{study.settings.aggregator}: {next(iter(rules))}.")
+    return "\n".join(f"- {', '.join(map(name_of, names))}: {prose(rule)}." for rule, names in rules.items())
+
+
+def _grades(study: Study) -> str:
+    """Counts, how the grades are spread, and what the flags mean."""
+    scale = sorted({grade for labels in study.labels.values() for grade in labels.grades})
+    spread = []
+    for name, one in study.aggregated.items():
+        grades = study.labels[name].grades
+        times = Counter(grades[code] for code in one.code.tolist() if code >= 0)
+        spread.append([name_of(name), *(str(times[grade]) if grade in grades else "" for grade in scale)])
+    words = (
+        f"tied: several grades got the most labels. unvoted: the grade is one that nobody gave. few: items with fewer "
+        f"than {count(study.settings.min_labels, 'label')}, those with none among them. none: items without any label "
+        "left, which have no grade and are in no qrels. alpha: Krippendorff's, ordinal, 95 % interval over topics."
+    )
+    rows = [[name_of(row[0]), *row[1:]] for row in _counts(study)]
+    return f"{table(_HEADER, rows)}\n\n{words}\n\n{table(['grades', *map(str, scale)], spread)}"
+
+
+def _counts(study: Study) -> Iterator[list[str]]:
+    """A row for each criterion, under `_HEADER`."""
+    for name, one in study.aggregated.items():
+        labels = study.labels[name]
+        numbers = (
+            *(len(labels.items), len(labels.item), len(np.unique(labels.worker)), int(one.tied.sum())),
+            *(int(one.unvoted.sum()), len(study.few[name]), int((one.n == 0).sum())),
+        )
+        yield [name, *map(str, numbers), interval(_alpha(study, name), 2)]
+
+
+def _alpha(study: Study, criterion: str, of: str = "kept") -> Estimate | None:
+    rows = (row for row in study.reliability if (row.criterion, row.topic, row.of) == (criterion, None, of))
+    return next((row.alpha for row in rows), None)
+
+
+def _reliability(study: Study) -> Iterator[str]:
+    header = ["criterion", "alpha", *(["without the filter"] if study.audit else []), "topics", "lowest", "highest"]
+    yield "Krippendorff's alpha, ordinal; known items are left out. lowest and highest: of the topics."
+    yield table(header, [_alphas(study, name) for name in study.labels])
+    yield f"Cohen's κ of every two workers with {FEWEST_LABELS} common items or more (`pairwise.tsv`):"
+    rows = []
+    for name, pairs in study.pairs.items():
+        kappas = [row.kappa for row in pairs.rows if row.kappa is not None]
+        median = number(float(np.median(kappas)), 2) if kappas else "-"
+        rows.append([name_of(name), str(len(pairs.rows)), median, f"{pairs.sampled:.1%}"])
+    yield table(["criterion", "pairs", "median κ", "items sampled"], rows)
+
+
+def _alphas(study: Study, criterion: str) -> list[str]:
+    """A criterion's alpha, and the topics with the lowest and the highest."""
+    alpha = _alpha(study, criterion)
+    value = interval(alpha, 2) + (f" ({prose(alpha.reason)})" if alpha and alpha.reason else "")
+    before = [interval(_alpha(study, criterion, "all"), 2)] if study.audit else []
+    of_topic = [
+        (row.alpha.value, name_of(row.topic))
+        for row in study.reliability
+        if row.criterion == criterion and row.topic is not None and row.alpha.value is not None
+    ]
+    ends = [min(of_topic), max(of_topic)] if of_topic else []
+    topics = [f"{number(one, 2)} ({topic})" for one, topic in ends] or ["-", "-"]
+    return [name_of(criterion), value, *before, str(alpha.topics if alpha else 0), *topics]
+
+
+def _filter(study: Study) -> list[str]:
+    lines = [f"{prose(_filter_rule(study))} {prose(_filter_counts(study))}"]
+    audit = study.audit
+    if audit is not None and audit.removals:
+        workers = Counter(topic for topic, _ in audit.removed)
+        rows = [
+            [name_of(topic), str(n), *(str(audit.labels_removed[name].get(topic, 0)) for name in study.labels)]
+            for topic, n in workers.items()
+        ]
+        header = ["topic", "workers removed", *(f"labels of {name_of(name)}" for name in study.labels)]
+        lines.append(table(header, rows))
+    changed = [f"{name_of(name)} {n} of {len(study.labels[name].items)}" for name, n in study.changed.items()]
+    lines.append(f"Grades changed against no filter: {', '.join(changed)}.")
+    return lines
+
+
+def _filter_rule(study: Study) -> str:
+    s = study.settings
+    away = f" by more than {s.max_deviation}" if s.max_deviation else ""
+    times = f"more than {count(s.max_fails, 'time')} in a topic" if s.max_fails else "once in a topic"
+    return f"A worker whose label is outside a known item's acceptable ones{away} {times} is left out of that topic."
+
+
+def _filter_counts(study: Study) -> str:
+    audit = study.audit
+    if audit is None:
+        return ""
+    people = len({worker for _, worker in audit.removed})
+    lost = sum(n for topics in audit.labels_removed.values() for n in topics.values())
+    text = (
+        f"{count(audit.known, 'known item')} taken out; {count(len(audit.removed), 'removal')} of "
+        f"{count(people, 'worker')} (removed.tsv), {count(lost, 'label')} gone with them"
+    )
+    text += f"; {count(audit.tolerated, 'contradiction')} tolerated" if audit.tolerated else ""
+    if audit.unchecked:
+        text += f"; {audit.unchecked} of {audit.checked + audit.unchecked} pairs of worker and topic met no known item"
+    return f"{text}."
+
+
+def _workers(study: Study) -> list[str]:
+    flags: dict[str, Counter[str]] = {}
+    for row in study.workers:
+        for flag in row.flags:
+            flags.setdefault(row.worker, Counter())[flag] += 1
+    everyone = len({row.worker for row in study.workers})
+    lines = [f"{len(flags)} of {count(everyone, 'worker')} have a flag (`workers.tsv`)."]
+    if flags:
+        most = sorted(flags, key=lambda worker: -flags[worker].total())[:_SHOWN]
+        criteria = len(study.labels)
+        rows = [[name_of(worker), ", ".join(_times(flags[worker], criteria))] for worker in most]
+        lines += [table(["worker", "flags (criteria)"], rows), _FLAGS]
+    return lines
+
+
+def _times(flags: Mapping[str, int], criteria: int) -> list[str]:
+    return [f"{flag} ({n})" if criteria > 1 else flag for flag, n in flags.items()]
+
+
+def terminal(study: Study) -> str:
+    """The rule, a line for each criterion, and what the filter did, in 80 columns; lines end in LF."""
+    lines: list[str] = []
+    rules = {one.rule for one in study.aggregated.values()}
+    for name, one in study.aggregated.items():
+        what = "rule" if len(rules) == 1 else f"rule of {escape(name)}"
+        lines += fold(f"{what}: {study.settings.aggregator}: {one.rule}", COLUMNS)
+        if len(rules) == 1:
+            break
+    # The workers are in the Markdown; 80 columns have no room for them.
+    lines += ["", *_aligned([[*row[:3], *row[4:]] for row in (_HEADER, *_counts(study))])]
+    lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", COLUMNS)
+    if study.audit is not None:
+        lines += ["", *fold(_filter_rule(study), COLUMNS), *fold(_filter_counts(study), COLUMNS)]
+        changed = ", ".join(f"{escape(name)} {n}" for name, n in study.changed.items())
+        lines += fold(f"grades changed by the filter: {changed}", COLUMNS)
+    flagged = len({row.worker for row in study.workers if row.flags})
+    if flagged:
+        lines += ["", f"{count(flagged, 'worker')} with a flag, see workers.tsv"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns, the first to the left and as wide as the others leave it, the others to the right."""
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
+    names = [escape(row[0]) for row in rows]
+    first = min(max(map(columns_of, names)), max(_NAME, COLUMNS - sum(widths) - 2 * len(widths)))
+    return [
+        "  ".join([pad(shorten(name, first), first), *(c.rjust(w) for c, w in zip(row[1:], widths, strict=True))])
+        for name, row in zip(names, rows, strict=True)
+    ]

@@ -1,0 +1,200 @@
+"""Wide exports of survey and task platforms, turned into long tables: one row a label, the column it stood in kept.
+
+MTurk writes a row for each assignment, with the items it showed and the answers numbered alike; a survey (Qualtrics,
+behind Prolific) writes a row for each participant, with a column for each question.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from judge.crowd.sheets import Sheet
+from judge.errors import InputError, UsageError
+from judge.gold.tabular import read_table
+from judge.records import Problem
+from judge.text import shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SURVEY_WORKERS = ("worker", "worker_id", "PROLIFIC_PID", "Participant id", "participant_id", "WorkerId", "ResponseId")
+"""Columns that may name a participant, the first there is counts; Qualtrics' `ResponseId` is of the record."""
+_INPUT = re.compile(r"Input\.(turn_id|response_id|question_id|item_id)(?:_([0-9]+))?")
+_ANSWER = re.compile(r"Answer\.(.+?)(?:_([0-9]+))?")
+_ITEM_GROUPS = ("response_id", "question_id", "item_id")
+
+
+class Question(NamedTuple):
+    """What a column of a survey asks about."""
+
+    turn_id: str
+    item_id: str
+    criterion: str | None
+    """None where the pattern does not say."""
+
+
+Wide = str | Mapping[str, Question]
+"""A regular expression over column names with groups turn_id, response_id and criterion, or a question by column."""
+
+
+def read_questions(path: Path) -> dict[str, Question]:
+    """The questions of a survey's columns, from a table `column, turn_id, response_id, criterion`.
+
+    Raises:
+        InputError: The file is no such table or names a column twice; every fault is listed.
+    """
+    problems: list[Problem] = []
+    needed = ("column", "turn_id", "response_id", "criterion")
+    questions: dict[str, Question] = {}
+    for row in read_table(path, problems, needed=needed)[1]:
+        column, *fields = (row.cells[name] for name in needed)
+        where = f"line {row.line}"
+        empty = [name for name in needed if not row.cells[name]]
+        if empty:
+            problems.append(Problem("empty_cell", "error", str(path), None, where, f"{', '.join(empty)} is empty"))
+        elif column in questions:
+            message = f"column {shown(column)} is on an earlier line too"
+            problems.append(Problem("duplicate_row", "error", str(path), None, where, message))
+        else:
+            questions[column] = Question(*fields)
+    if problems:
+        raise InputError(f"{path}: not usable as a map of columns: {len(problems)} faults", problems)
+    return questions
+
+
+def is_mturk(names: Collection[str]) -> bool:
+    """Whether a table with these columns is MTurk's."""
+    return "WorkerId" in names and any(map(_INPUT.fullmatch, names)) and any(map(_ANSWER.fullmatch, names))
+
+
+def mturk_rows(sheet: Sheet, known: Collection[str] | None, problems: list[Problem]) -> Iterator["pl.DataFrame"]:
+    """The labels of an MTurk export, a frame for each answer column; the work time is shared evenly.
+
+    Args:
+        sheet: The export.
+        known: The criteria there are; other answers are passed over. None if every answer is a label.
+        problems: Takes what is wrong with the columns.
+    """
+    import polars as pl
+
+    frame = sheet.frame
+    inputs = {(m[1] == "turn_id", m[2]): m[0] for m in map(_INPUT.fullmatch, frame.columns) if m}
+    answers = [m for m in map(_ANSWER.fullmatch, frame.columns) if m and (known is None or m[1] in known)]
+    slots = {answer[2] for answer in answers}
+    lacking = [
+        f"Input.{'turn_id' if turn else 'response_id'}{f'_{n}' if n else ''}"
+        for n in sorted(slots, key=lambda n: int(n or 0))
+        for turn in (True, False)
+        if (turn, n) not in inputs and (turn, None) not in inputs
+    ]
+    if lacking or not answers:
+        message = f"no column {', '.join(lacking)}" if lacking else "no answer column of a known criterion"
+        problems.append(Problem("missing_column", "error", sheet.file, None, "line 1", message))
+        return
+    items = {n: _text(inputs.get((False, n)) or inputs[False, None]) for n in slots}
+    shown_items = pl.sum_horizontal((item != "").cast(pl.Int32) for item in items.values())
+    for answer in answers:
+        label, item = _text(answer[0]), items[answer[2]]
+        yield (
+            _long(sheet, answer[0], seconds="WorkTimeInSeconds", shares=shown_items)
+            .with_columns(
+                worker=frame["WorkerId"],
+                turn_id=frame.select(_text(inputs.get((True, answer[2])) or inputs[True, None])).to_series(),
+                item_id=frame.select(item).to_series(),
+                criterion=pl.lit(answer[1]),
+                label=frame[answer[0]],
+            )
+            .filter(frame.select((item != "") | (label != "")).to_series())
+        )
+
+
+def survey_rows(
+    sheet: Sheet, wide: Wide, columns: Mapping[str, str], criterion: str | None, problems: list[Problem]
+) -> Iterator["pl.DataFrame"]:
+    """The labels of a survey, a frame for each question; an empty cell is a question that was not shown.
+
+    Args:
+        sheet: The export; Qualtrics' two rows below the header are passed over.
+        wide: What the columns ask about.
+        columns: `worker` and `seconds`, where they are not named as platforms do. Seconds are shared evenly.
+        criterion: The criterion of columns that name none.
+        problems: Takes what is wrong with the columns.
+
+    Raises:
+        UsageError: The pattern is no regular expression or lacks a group.
+    """
+    import polars as pl
+
+    questions = _questions(sheet.frame.columns, wide)
+    worker = columns.get("worker") or next((name for name in SURVEY_WORKERS if name in sheet.frame.columns), None)
+    needed = [name for name in (worker, columns.get("seconds"), *questions) if name]
+    lacking = [name for name in needed if name not in sheet.frame.columns]
+    faults = [f"no column {', '.join(map(shown, lacking))}"] if lacking else []
+    faults += [] if worker else [f"no column that names the participant: expected one of {', '.join(SURVEY_WORKERS)}"]
+    faults += [] if questions else ["no column fits --wide"]
+    if criterion is None and any(question.criterion is None for question in questions.values()):
+        faults.append("the columns do not say the criterion, and no one criterion is given")
+    problems += (Problem("missing_column", "error", sheet.file, None, "line 1", fault) for fault in faults)
+    if faults or worker is None:
+        return
+    sheet = _below_qualtrics_header(sheet)
+    labeled = pl.sum_horizontal((_text(name) != "").cast(pl.Int32) for name in questions)
+    for name, question in questions.items():
+        yield (
+            _long(sheet, name, seconds=columns.get("seconds"), shares=labeled)
+            .with_columns(
+                worker=sheet.frame[worker],
+                turn_id=pl.lit(question.turn_id),
+                item_id=pl.lit(question.item_id),
+                criterion=pl.lit(question.criterion or criterion),
+                label=sheet.frame[name],
+            )
+            .filter(sheet.frame.select(_text(name) != "").to_series())
+        )
+
+
+def _questions(names: Sequence[str], wide: Wide) -> dict[str, Question]:
+    if not isinstance(wide, str):
+        return dict(wide)
+    try:
+        pattern = re.compile(wide)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"--wide {shown(wide)} is no regular expression: {error}") from error
+    item = next((name for name in _ITEM_GROUPS if name in pattern.groupindex), None)
+    if item is None or "turn_id" not in pattern.groupindex:
+        raise UsageError(f"--wide {shown(wide)}: expected groups (?P<turn_id>…), (?P<response_id>…), (?P<criterion>…)")
+    found = ((name, pattern.fullmatch(name)) for name in names)
+    return {
+        name: Question(match["turn_id"] or "", match[item] or "", match.groupdict().get("criterion"))
+        for name, match in found
+        if match
+    }
+
+
+def _below_qualtrics_header(sheet: Sheet) -> Sheet:
+    """The sheet without the question texts and import ids that Qualtrics writes below the header."""
+    if sheet.frame.height < 2 or not any(str(cell).startswith('{"ImportId"') for cell in sheet.frame.row(1)):
+        return sheet
+    return Sheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.faults)
+
+
+def _text(column: str) -> "pl.Expr":
+    """A column's cells without outer white space, empty where there is none."""
+    import polars as pl
+
+    return pl.col(column).cast(pl.String).fill_null("").str.strip_chars()
+
+
+def _long(sheet: Sheet, column: str, *, seconds: str | None, shares: "pl.Expr") -> "pl.DataFrame":
+    """Where each cell of a column stands, and the row's seconds over how many labeled items share them."""
+    import polars as pl
+
+    if seconds is None or seconds not in sheet.frame.columns:
+        share = pl.lit(None, dtype=pl.String)
+    else:
+        time = _text(seconds)
+        even = (time.cast(pl.Float64, strict=False) / shares).cast(pl.String)
+        # What is no number stays as it is, to be named as a fault.
+        share = pl.coalesce(even, pl.when(time != "").then(time))
+    return sheet.frame.select(pl.Series("number", sheet.numbers), seconds=share, column=pl.lit(column))

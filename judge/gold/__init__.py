@@ -1,0 +1,39 @@
+"""Gold grades: read, matched to a pool, checked, imported, split, sealed and planned."""
+
+from judge.gold.check import Checked, check_gold, plain_scale
+from judge.gold.draft import Options, read_bank
+from judge.gold.plan import Plan, PlanRow, make_plan, plan_jsonl, read_plan
+from judge.gold.rows import Matched, check_scale, gold_jsonl, match, parse_gold, read_gold
+from judge.gold.seal import Opening, Seal, open_sealed, read_ledger, read_seal
+from judge.gold.sources import SOURCES, Imported, import_gold, typed
+from judge.gold.split import split_topics, write_split
+
+__all__ = [
+    "SOURCES",
+    "Checked",
+    "Imported",
+    "Matched",
+    "Opening",
+    "Options",
+    "Plan",
+    "PlanRow",
+    "Seal",
+    "check_gold",
+    "check_scale",
+    "gold_jsonl",
+    "import_gold",
+    "make_plan",
+    "match",
+    "open_sealed",
+    "parse_gold",
+    "plain_scale",
+    "plan_jsonl",
+    "read_bank",
+    "read_gold",
+    "read_ledger",
+    "read_plan",
+    "read_seal",
+    "split_topics",
+    "typed",
+    "write_split",
+]

@@ -1,0 +1,247 @@
+"""Grades as others publish them, read into gold: one function a source, all in the table at the foot."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.gold.draft import Draft, Found, Options, complete, read_bank
+from judge.gold.rows import text_digest
+from judge.gold.tabular import TableRow, read_table, read_text
+from judge.ids import natural_key
+from judge.pool import Candidate, build_pool
+from judge.records import GoldRow, Pool, Problem, Provenance
+from judge.runs.document import open_document
+from judge.text import shown, storable
+from judge.tokens import TokenCounter
+from judge.trec import parse_qrels
+
+FIELDS = (*GoldRow.__struct_fields__, "text")
+"""What a column of a table may hold: fields of a gold row, or the response's text, which only its digest is kept of."""
+CAST_CRITERIA = ("relevance", "naturalness", "conciseness")
+BEGIN_GRADES = {"Fully attributable": 1, "Not fully attributable": 0, "Generic": None}
+"""BEGIN's labels as levels of `prompts/groundedness/yes_no.md`; a generic response says nothing to be grounded."""
+_BEGIN_COLUMNS = ("model_name", "data_source", "knowledge", "response", "begin_label")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """Gold from a source."""
+
+    rows: tuple[GoldRow, ...]
+    pool: Pool | None
+    """The graded responses, if the source has their texts."""
+    notes: tuple[str, ...]
+    """What was left out or changed."""
+
+
+def import_gold(source: str, paths: Sequence[Path], options: Options, *, with_pool: bool = False) -> Imported:
+    """Read the files of a source.
+
+    Args:
+        source: A key of SOURCES.
+        paths: Its files or folders.
+        options: What the user adds.
+        with_pool: Whether to pool the responses too, which takes a tokenizer.
+
+    Raises:
+        InputError: Files, rows or ids are faulty; every fault is listed.
+        UsageError: The source has no texts to pool, or an option does not fit it.
+    """
+    found = SOURCES[source](paths, options)
+    rows = complete(found, options)
+    if found.problems:
+        problems = sorted(found.problems, key=lambda one: (natural_key(one.file), natural_key(one.path)))
+        raise InputError(f"not usable as {source}: {len(problems)} faults", problems)
+    if not rows:
+        raise InputError(f"{', '.join(map(str, paths))}: no grade to import; {'; '.join(found.notes) or 'no row'}")
+    pool = None
+    if with_pool:
+        if not found.candidates:
+            raise UsageError(f"{source} has no texts to make a pool of")
+        pool = build_pool(found.candidates, None, TokenCounter(), over_limit="flag", limit=250, rule="bare")
+    return Imported(rows, pool, tuple(found.notes))
+
+
+def _qrels(paths: Sequence[Path], options: Options) -> Found:
+    """TREC qrels of responses: `turn_id 0 response_id grade`."""
+    found = Found(defaults={"assessor": "qrels"})
+    for path in paths:
+        text = read_text(path, found.problems)
+        if text is None:
+            continue
+        try:
+            rows = parse_qrels(text, str(path))
+        except InputError as error:
+            found.problems += error.problems
+            continue
+        lines = (number for number, line in enumerate(text.split("\n"), start=1) if line.strip(" \t\r"))
+        found.drafts += (
+            Draft(str(path), f"line {line}", {"turn_id": r.turn_id, "response_id": r.item_id, "grade": r.grade})
+            for line, r in zip(lines, rows, strict=True)
+        )
+    return found
+
+
+def _cast_regin(paths: Sequence[Path], options: Options) -> Found:
+    """The folder `response_evaluation` of CAsT-ReGIn: crowd grades, one for each response and criterion.
+
+    A response's text is that of the bank, which the pool has too; the judgments' own copy differs in seven.
+    """
+    wanted = options.constants.get("criterion")
+    if wanted not in (None, *CAST_CRITERIA):
+        raise UsageError(f"CAsT-ReGIn has no grades of {shown(wanted)}, only of {', '.join(CAST_CRITERIA)}")
+    found = Found(defaults={"assessor": "crowd"})
+    for folder in paths:
+        beside = (folder / "qrels/response_judgments.json", folder / "response_judgments.json")
+        path = folder if folder.is_file() else next((one for one in beside if one.is_file()), beside[0])
+        document = open_document(path)
+        errors = [problem for problem in document.problems if problem.severity == "error"]
+        if not errors and not isinstance(document.value, dict):
+            errors.append(Problem("wrong_type", "error", str(path), None, "$", "expected an object of turns"))
+        try:
+            bank = options.bank if options.bank is not None else _bank_near(path)
+        except InputError as error:
+            errors += error.problems
+        found.problems += errors
+        if not errors:
+            for turn_id, turn in document.value.items():
+                _cast_turn(found, str(path), turn_id, turn, bank, [wanted] if wanted else CAST_CRITERIA)
+    return found
+
+
+def _bank_near(judgments: Path) -> Mapping[str, str]:
+    """The bank in the folder of the judgments or the one above it."""
+    near = (judgments.parent.parent / "response_bank.json", judgments.parent / "response_bank.json")
+    return read_bank(next((path for path in near if path.is_file()), near[0]))
+
+
+def _cast_turn(
+    found: Found, file: str, turn_id: str, turn: Any, bank: Mapping[str, str], criteria: Sequence[str]
+) -> None:
+    responses = turn.get("Responses") if isinstance(turn, dict) else None
+    if not isinstance(responses, list):
+        message = "expected an object with a list `Responses`"
+        found.problems.append(Problem("wrong_type", "error", file, None, f"$[{shown(turn_id)}]", message))
+        return
+    for place, response in enumerate(responses):
+        draft = Draft(file, f"$[{shown(turn_id)}].Responses[{place}]", {"turn_id": turn_id})
+        # Label keys come in six orders: taken by name, never by place.
+        item_id = response.get("Response ID") if isinstance(response, dict) else None
+        if not isinstance(item_id, str) or not storable(turn_id):
+            found.problems.append(draft.problem("wrong_type", "", "expected an object with a `Response ID`"))
+        elif item_id not in bank:
+            found.problems.append(draft.problem("not_in_bank", "", f"{shown(item_id)} has no text in the bank"))
+        else:
+            text = bank[item_id]
+            found.candidates.append(Candidate("cast-regin", turn_id, place + 1, text, (), "used"))
+            fields = {"turn_id": turn_id, "response_id": item_id, "text": text}
+            found.drafts += (
+                Draft(file, draft.place, {**fields, "criterion": name, "grade": response.get(name.title())})
+                for name in criteria
+            )
+
+
+def _csv(paths: Sequence[Path], options: Options) -> Found:
+    """A table with a header: columns named as the fields of a gold row, or mapped to them."""
+    unknown = [field for field in options.columns if field not in FIELDS]
+    if unknown:
+        raise UsageError(f"{', '.join(map(shown, unknown))} is no field: expected one of {', '.join(FIELDS)}")
+    found = Found()
+    for path in paths:
+        header, rows = read_table(path, found.problems, needed=tuple(options.columns.values()))
+        columns = {field: field for field in FIELDS if field in header} | dict(options.columns)
+        if ignored := [name for name in header if name not in columns.values()]:
+            found.notes.append(f"{path}: columns not used: {', '.join(map(shown, ignored))}")
+        found.drafts += (
+            Draft(str(path), f"line {row.line}", typed({field: row.cells[columns[field]] for field in columns}))
+            for row in rows
+        )
+    return found
+
+
+def _crowd(paths: Sequence[Path], options: Options) -> Found:
+    """Crowd-Kit's `task,worker,label`: one row for each worker's label; a task is `turn_id/response_id` or mapped."""
+    columns = {"assessor": "worker", "grade": "label", **options.columns}
+    split_task = "turn_id" not in columns
+    needed = (*columns.values(), *(["task"] if split_task else []))
+    found = Found()
+    for path in paths:
+        for row in read_table(path, found.problems, needed=needed)[1]:
+            values = {field: row.cells[column] for field, column in columns.items()}
+            if split_task:
+                # From the right: of the two ids only a turn's could hold a slash.
+                values["turn_id"], _, values["response_id"] = row.cells["task"].rpartition("/")
+            found.drafts.append(Draft(str(path), f"line {row.line}", typed(values)))
+    return found
+
+
+def _begin(paths: Sequence[Path], options: Options) -> Found:
+    """BEGIN (Dziri et al. 2022): is a response attributable to its knowledge? Rows with one knowledge share a topic."""
+    found = Found(defaults={"criterion": "groundedness", "assessor": "begin"})
+    topics: dict[tuple[str, str], str] = {}
+    turns: dict[str, int] = {}
+    generic = 0
+    for path in paths:
+        for row in read_table(path, found.problems, needed=_BEGIN_COLUMNS, quoted=False)[1]:
+            faults = list(_begin_faults(row))
+            if faults:
+                found.problems += (Problem(code, "error", str(path), None, f"line {row.line}", m) for code, m in faults)
+                continue
+            model, source, knowledge, response, label = (row.cells[name] for name in _BEGIN_COLUMNS)
+            group = source, text_digest(knowledge)
+            if group not in topics:
+                topics[group] = f"{source}-{1 + sum(known == source for known, _ in topics):04d}"
+            topic = topics[group]
+            # Numbered before anything is left out, so that an option changes no id.
+            turns[topic] = turns.get(topic, 0) + 1
+            grade = BEGIN_GRADES[label]
+            generic += grade is None
+            if grade is None and not options.generic_as_zero:
+                continue
+            turn_id = f"{topic}_{turns[topic]}"
+            evidence = (Provenance(topic, None, True, knowledge),)
+            found.candidates.append(Candidate(model, turn_id, 1, response, evidence, "used"))
+            values = {"turn_id": turn_id, "run_id": model, "text": response, "grade": grade or 0}
+            found.drafts.append(Draft(str(path), f"line {row.line}", values))
+    if generic:
+        what = "taken as grade 0" if options.generic_as_zero else "left out"
+        found.notes.append(f"{generic} generic responses are {what}")
+    return found
+
+
+def _begin_faults(row: TableRow) -> Iterator[tuple[str, str]]:
+    for name in _BEGIN_COLUMNS:
+        if not row.cells[name]:
+            yield "empty_cell", f"{name} is empty"
+        elif not storable(row.cells[name]):
+            yield "wrong_value", f"{name} holds a NUL"
+    label = row.cells["begin_label"]
+    if label and label not in BEGIN_GRADES:
+        yield "wrong_value", f"begin_label {shown(label)}: expected one of {', '.join(BEGIN_GRADES)}"
+
+
+def typed(cells: Mapping[str, str]) -> dict[str, Any]:
+    """Cells as values of a gold row; what is no number stays as it is, for the check of the rows to name it."""
+    values: dict[str, Any] = {field: cell for field, cell in cells.items() if cell}
+    if _INTEGER.fullmatch(grade := values.get("grade", "")):
+        values["grade"] = int(grade)
+    if (probability := values.get("inclusion_probability")) is not None:
+        with contextlib.suppress(ValueError):
+            values["inclusion_probability"] = float(probability)
+    return values
+
+
+Source = Callable[[Sequence[Path], Options], Found]
+
+SOURCES: dict[str, Source] = {
+    "begin": _begin,
+    "cast-regin": _cast_regin,
+    "crowd": _crowd,
+    "csv": _csv,
+    "qrels": _qrels,
+}

@@ -1,0 +1,139 @@
+"""Gold split into a part to choose a judge on and a part to keep for the end, by topic, and written under a seal."""
+
+import hashlib
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.files import json_bytes, make_folder, read_stored, write_atomic
+from judge.gold.rows import gold_jsonl, row_order
+from judge.gold.seal import Item, Seal, item_of, read_salt, salted, side
+from judge.ids import natural_key
+from judge.records import GoldRow
+
+DRAWS = 500
+"""Random splits of which the best balanced one is taken (rerandomization: Morgan & Rubin 2012)."""
+
+_Counts = Counter[tuple[str, int] | None]
+"""Rows by (criterion, grade); under None the items."""
+
+
+def split_topics(rows: Iterable[GoldRow], share: float, seed: int) -> frozenset[str]:
+    """The topics that become the test part: about `share` of the items, with like grades under each criterion.
+
+    Of many random orders of the topics, each cut where the test part is nearest to its share of items, the one is
+    taken whose counts of items and of grades differ least from their expectation (as chi-square measures it).
+    The orders come from SHA-256 of seed and topic: neither the rows' order nor any library's version changes them.
+
+    Raises:
+        InputError: There are fewer than two topics.
+        UsageError: The share is not between 0 and 1.
+    """
+    if not 0 < share < 1:
+        raise UsageError(f"the share of the test part must lie between 0 and 1, not {share:g}")
+    counts = _counts(rows)
+    if len(counts) < 2:
+        raise InputError(f"a split never cuts a topic, and there is only one: {', '.join(counts)}")
+    topics = sorted(counts, key=natural_key)
+    total: _Counts = sum(counts.values(), Counter())
+    splits = [_cut(_shuffled(topics, seed, draw), counts, share * total[None]) for draw in range(DRAWS)]
+    return min(splits, key=lambda test: _imbalance(test, counts, total, share))
+
+
+def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> Seal:
+    """Split gold and write `dev.jsonl`, `test.jsonl`, `test.salt` and `seal.json`; the same again writes the same.
+
+    Raises:
+        InputError: Rows are split already, there is but one topic, or the folder holds another split.
+        UsageError: The share is not between 0 and 1.
+        OperationalError: The disk is full or the folder cannot be written.
+    """
+    if any(row.split for row in rows):
+        raise InputError("some rows have a `split` already: leave the field out to split them anew")
+    test_topics = split_topics(rows, share, seed)
+    ordered = sorted(rows, key=row_order)
+    dev = _part(ordered, "dev", {row.topic_id for row in rows} - test_topics)
+    test = _part(ordered, "test", test_topics)
+    make_folder(out)
+    salt_path = out / "test.salt"
+    salt = read_salt(salt_path) if salt_path.exists() else secrets.token_hex(32).encode()
+    test_bytes = gold_jsonl(test)
+    seal = Seal(
+        schema="judge-seal/1",
+        # Salted too: with the dev rows at hand, a plain digest of all rows would let a few test grades be guessed.
+        source=salted(salt, gold_jsonl(ordered)),
+        seed=seed,
+        share=share,
+        dev=side(dev),
+        test=side(test),
+        commitment=salted(salt, test_bytes),
+    )
+    # The seal last: where it lies, all that it speaks of lies too.
+    contents = {
+        "test.salt": salt + b"\n",
+        "dev.jsonl": gold_jsonl(dev),
+        "test.jsonl": test_bytes,
+        "seal.json": json_bytes(seal),
+    }
+    for name, content in contents.items():
+        _refuse_other(out / name, content)
+    for name, content in contents.items():
+        write_atomic(out / name, content)
+    return seal
+
+
+def _counts(rows: Iterable[GoldRow]) -> dict[str, _Counts]:
+    """By topic, how many items it has and how many rows with each criterion and grade."""
+    counts: dict[str, _Counts] = defaultdict(Counter)
+    items: dict[str, set[Item]] = defaultdict(set)
+    for row in rows:
+        counts[row.topic_id][row.criterion, row.grade] += 1
+        items[row.topic_id].add(item_of(row))
+    for topic, found in items.items():
+        counts[topic][None] = len(found)
+    return counts
+
+
+def _shuffled(topics: Sequence[str], seed: int, draw: int) -> list[str]:
+    def place(topic: str) -> bytes:
+        return hashlib.sha256(f"{seed}:{draw}:{topic}".encode()).digest()
+
+    return sorted(topics, key=place)
+
+
+def _cut(topics: Sequence[str], counts: Mapping[str, _Counts], wanted: float) -> frozenset[str]:
+    """The first topics, as many as come nearest to the wanted items; at least one, and not all."""
+    best, items = (float("inf"), 1), 0
+    for number, topic in enumerate(topics[:-1], start=1):
+        items += counts[topic][None]
+        best = min(best, (abs(items - wanted), number))
+    return frozenset(topics[: best[1]])
+
+
+def _imbalance(test: Set[str], counts: Mapping[str, _Counts], total: _Counts, share: float) -> tuple[float, list[str]]:
+    """Chi-square distance of the test part's counts from their share of all; the topics decide between equals."""
+    found: _Counts = Counter()
+    # In a fixed order, so that no sum depends on how a set lies in memory.
+    for topic in sorted(test):
+        found.update(counts[topic])
+    keys = sorted(total, key=lambda key: key or ("", 0))
+    distance = sum((found[key] - share * total[key]) ** 2 / total[key] for key in keys)
+    return round(distance, 9), sorted(test, key=natural_key)
+
+
+def _part(rows: Iterable[GoldRow], name: Literal["dev", "test"], topics: Set[str]) -> tuple[GoldRow, ...]:
+    return tuple(msgspec.structs.replace(row, split=name) for row in rows if row.topic_id in topics)
+
+
+def _refuse_other(path: Path, content: bytes) -> None:
+    """A file that is there already must be the one that would be written."""
+    if path.exists() and read_stored(path) != content:
+        raise InputError(
+            f"{path}: belongs to another split, and a sealed split is not replaced: choose another folder, "
+            "or the gold, share and seed that it was made with"
+        )

@@ -1,0 +1,119 @@
+"""The alternative annotator test: may a judge stand in for any one of several assessors?"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.stats.agreement import Undefined
+
+FALSE_DISCOVERY_RATE = 0.05
+
+
+class AlternativeTest(msgspec.Struct, frozen=True):
+    """What the test found; ω says nothing without ε and ρ."""
+
+    epsilon: float
+    omega: float
+    """Winning rate: the share of assessors that the judge may stand in for."""
+    rho: float
+    """Mean over assessors of how often the judge is at least as near to the others as the assessor."""
+    p_values: dict[str, float]
+    rejected: dict[str, bool]
+    """Whether the judge wins against each assessor."""
+    n: dict[str, int]
+    """Items that each assessor was compared on."""
+
+
+def alternative_annotator(
+    humans: Mapping[str, NDArray[np.int64]],
+    judge: NDArray[np.int64],
+    *,
+    epsilon: float,
+    score: Literal["accuracy", "rmse"],
+    fewest: int = 30,
+    grades: Sequence[int] | None = None,
+) -> AlternativeTest | Undefined:
+    """Compare the judge with each assessor by their nearness to the other assessors' grades.
+
+    Leave assessor h out. On item i, W_i = 1 if the judge scores no worse against the others than h does, W'_i = 1 if h
+    scores no worse than the judge; a tie counts for both. The judge wins against h if the null hypothesis
+    E(W' - W) >= ε is rejected by a one-sided t test, at a false discovery rate of 5 % over assessors after Benjamini
+    and Yekutieli. Where every W' - W is one and the same c < ε, t has no variance; then p = ((1-ε) / (1-c))^n, the most
+    that any distribution on {-1, 0, 1} with a mean of at least ε allows. Items count as independent, so p is too small
+    where topics differ.
+
+    N. Calderon, R. Reichart & R. Dror (2025), The alternative annotator test for LLM-as-a-judge, ACL, 16051-16081.
+
+    Args:
+        humans: Codes of every assessor (N,), -1 where there is no grade.
+        judge: Codes of the judge (N,), -1 where there is no grade.
+        epsilon: How much worse than an assessor the judge may be for what it saves: .2 for experts, .15 for trained,
+            .1 for crowd workers.
+        score: Nearness to the others: share of equal grades, or -√ of the mean squared difference.
+        fewest: Assessors compared on fewer items are not tested; their grades still count among the others'.
+        grades: What the codes stand for, ascending; the codes themselves by default.
+
+    Raises:
+        ValueError: ε is not in [0, 1).
+    """
+    if not 0 <= epsilon < 1:
+        raise ValueError(f"epsilon {epsilon}: expected 0 <= epsilon < 1")
+    if len(humans) < 2:
+        return Undefined("fewer than 2 assessors")
+    H = np.stack(list(humans.values()))
+    values = np.arange(max(H.max(initial=0), judge.max(initial=0)) + 1) if grades is None else np.asarray(grades)
+    there, x, y = H >= 0, values[H].astype(np.float64), values[judge].astype(np.float64)
+    p_values, n, wins = {}, {}, []
+    for place, name in enumerate(humans):
+        others = there.copy()
+        others[place] = False
+        shared = there[place] & (judge >= 0) & others.any(axis=0)
+        if shared.sum() < fewest:
+            continue
+        judge_score = _nearness(y[shared], x[:, shared], others[:, shared], score)
+        human_score = _nearness(x[place, shared], x[:, shared], others[:, shared], score)
+        won = judge_score >= human_score
+        p_values[name] = _p((human_score >= judge_score).astype(np.float64) - won, epsilon)
+        n[name] = int(shared.sum())
+        wins.append(won.mean())
+    if not p_values:
+        return Undefined(f"no assessor has {fewest} items that the judge and another assessor graded too")
+    rejected = _benjamini_yekutieli(p_values)
+    omega = sum(rejected.values()) / len(rejected)
+    return AlternativeTest(epsilon, omega, float(np.mean(wins)), p_values, rejected, n)
+
+
+def _nearness(
+    one: NDArray[np.float64],
+    all_grades: NDArray[np.float64],
+    others: NDArray[np.bool_],
+    score: Literal["accuracy", "rmse"],
+) -> NDArray[np.float64]:
+    """A number (n,) that grows with the score; both sides are scored against as many others, so sums will do."""
+    near = all_grades == one if score == "accuracy" else -((all_grades - one) ** 2)
+    total: NDArray[np.float64] = np.where(others, near, 0.0).sum(axis=0)
+    return total
+
+
+def _p(d: NDArray[np.float64], epsilon: float) -> float:
+    """P(mean as low as this) if E d = ε, for d in {-1, 0, 1}."""
+    from scipy.special import stdtr
+
+    n, mean, sd = len(d), float(d.mean()), float(d.std(ddof=1)) if len(d) > 1 else 0.0
+    if sd > 0:
+        return float(stdtr(n - 1, (mean - epsilon) / (sd / n**0.5)))
+    return 1.0 if mean >= epsilon else ((1 - epsilon) / (1 - mean)) ** n
+
+
+def _benjamini_yekutieli(p_values: Mapping[str, float]) -> dict[str, bool]:
+    """Reject up to the largest i with p_(i) <= i q / (m Σ 1/j).
+
+    Y. Benjamini & D. Yekutieli (2001), The control of the false discovery rate in multiple testing under dependency,
+    Annals of Statistics 29(4), 1165-1188.
+    """
+    p, ranks = np.sort(list(p_values.values())), np.arange(1, len(p_values) + 1)
+    passed = p[p <= ranks * FALSE_DISCOVERY_RATE / (len(p) * (1 / ranks).sum())]
+    return {name: bool(len(passed) and value <= passed[-1]) for name, value in p_values.items()}

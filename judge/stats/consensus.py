@@ -1,0 +1,269 @@
+"""One grade an item from how often it got each grade: majority, mean, median, and what becomes of ties.
+
+Counts are N x k, one row an item and one column a grade of the scale; a grade is told by its place in the scale, -1
+where an item has no label. All sums are of integers, so no tie is broken by a rounding error.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Codes = NDArray[np.int8]
+
+ALIKE = 1e-9
+"""Weighted votes and probabilities that differ by less than this share of the greatest are a tie."""
+
+
+class Tie(NamedTuple):
+    """A rule for items that the majority leaves open."""
+
+    words: str
+    choose: "Callable[[Counts, NDArray[np.bool_], NDArray[np.int64]], Codes]"
+    """From counts (N x k), modes (N x k) and the scale's values (k,), N items with one label or more."""
+
+
+def majority(
+    counts: Counts,
+    grades: Sequence[int],
+    *,
+    share: str = "plurality",
+    tie: str = "mean-half-up",
+    votes: Floats | None = None,
+) -> Codes:
+    """The grade that most labels name (N,); what the tie rule says where there is no such grade.
+
+    The default is the rule of CAsT-ReGIn, read as in `judge.stats.means.consensus`.
+
+    Args:
+        counts: How often each item got each grade.
+        grades: The scale, ascending.
+        share: A key of SHARES, what makes a majority.
+        tie: A key of TIES.
+        votes: Weighted votes (N x k) that take the place of the counts where the majority is sought. Means and medians
+            of tied items are of the labels themselves.
+
+    Raises:
+        ValueError: No such rule.
+    """
+    if share not in SHARES or tie not in TIES:
+        raise ValueError(f"{share}, {tie}: expected one of {', '.join(SHARES)}, and one of {', '.join(TIES)}")
+    ballot = counts if votes is None else votes
+    mode = modes(ballot)
+    code = np.where(counts.any(axis=1), mode.argmax(axis=1), -1).astype(np.int8)
+    decided = mode.sum(axis=1) == 1
+    if share == "absolute":
+        decided &= 2 * ballot.max(axis=1) > ballot.sum(axis=1)
+    open_ = np.flatnonzero(~decided & (code >= 0))
+    code[open_] = TIES[tie].choose(counts[open_], mode[open_], np.asarray(grades, dtype=np.int64))
+    return code
+
+
+def modes(ballot: NDArray[Any]) -> NDArray[np.bool_]:
+    """The grades that got the most votes (N x k); all of them where none got any."""
+    most = ballot.max(axis=1, keepdims=True)
+    return np.asarray(ballot >= (most if ballot.dtype.kind == "i" else most * (1 - ALIKE)))
+
+
+def mean_grade(counts: Counts, grades: Sequence[int]) -> Codes:
+    """The grade nearest to the mean of all labels (N,); halfway between two grades the higher."""
+    return _of_labeled(_mean_half_up, counts, grades)
+
+
+def median_grade(counts: Counts, grades: Sequence[int]) -> Codes:
+    """The median of all labels (N,); where two different grades are in the middle, their mean as in `mean_grade`."""
+    return _of_labeled(_median, counts, grades)
+
+
+def means(counts: Counts, grades: Sequence[int]) -> Floats:
+    """The mean of each item's labels (N,), nan without labels."""
+    n = counts.sum(axis=1)
+    mean: Floats = np.full(len(n), np.nan)
+    np.divide(counts @ np.asarray(grades, dtype=np.int64), n, out=mean, where=n > 0)
+    return mean
+
+
+def entropy(counts: Counts) -> Floats:
+    """The entropy of each item's labels in bits (N,): 0 where all agree, log2 k at most, nan without labels."""
+    n = counts.sum(axis=1)
+    total = np.zeros(len(n))
+    for column in counts.T:
+        p = column / np.maximum(n, 1)
+        total -= p * np.log2(p, out=np.zeros_like(p), where=p > 0)
+    # -0.0 where all agree.
+    return np.where(n > 0, total + 0.0, np.nan)
+
+
+def without_one(counts: Counts, grades: Sequence[int], *, share: str = "plurality", tie: str = "mean-half-up") -> Codes:
+    """The majority of an item's other labels when one label of each grade is left out (N x k).
+
+    -1 where no label would be left, or none of that grade is there to leave out.
+    """
+    rest = np.full(counts.shape, -1, dtype=np.int8)
+    for code in range(counts.shape[1]):
+        items = np.flatnonzero(counts[:, code])
+        others = counts[items]
+        others[:, code] -= 1
+        rest[items, code] = majority(others, grades, share=share, tie=tie)
+    return rest
+
+
+class Weights(NamedTuple):
+    """How much each worker's vote weighs, and why."""
+
+    weight: Floats
+    """(W,), 0 or more."""
+    agreement: Floats
+    """(W,), smoothed share of labels equal to the majority of the item's other labels."""
+
+
+def log_odds(
+    worker: NDArray[np.integer[Any]],
+    item: NDArray[np.integer[Any]],
+    code: NDArray[np.integer[Any]],
+    rest: Codes,
+    workers: int,
+    *,
+    smoothing: float = 0.5,
+) -> Weights:
+    """Weights of workers from their agreement with the rest of the crowd.
+
+    Of n labels on items that others labeled too, c equal the majority of the others: a = (c + s) / (n + 2s) and
+    weight = max(0, ln a / (1 - a) + ln (k - 1)). That is the optimal weight of a voter who is right with probability a
+    and else names any other grade alike; it is 0 for one who guesses (a = 1/k). Workers below that have no vote; the
+    model would read their labels as evidence against the grades they name.
+
+    S. Nitzan & J. Paroush (1982), Optimal decision rules in uncertain dichotomous choice situations, International
+    Economic Review 23(2), 289-297.
+
+    Args:
+        worker: Each label's worker (L,), from 0 to `workers` - 1.
+        item: Each label's item (L,), row of `rest`.
+        code: Each label's grade (L,).
+        rest: What `without_one` gives (N x k).
+        workers: W.
+        smoothing: s, pseudo-labels on either side; 0 makes the weight of a worker who always agrees infinite.
+
+    Raises:
+        ValueError: `smoothing` is not positive.
+    """
+    if smoothing <= 0:
+        raise ValueError(f"smoothing {smoothing}: a worker who always agrees needs a positive one for a finite weight")
+    k = rest.shape[1]
+    others = rest.reshape(-1)[item.astype(np.int64) * k + code]
+    n = np.bincount(worker[others >= 0], minlength=workers)
+    agreed = np.bincount(worker[others == code], minlength=workers)
+    agreement = (agreed + smoothing) / (n + 2 * smoothing)
+    weight = np.log(agreement / (1 - agreement)) + np.log(k - 1)
+    return Weights(np.maximum(weight, 0.0), agreement)
+
+
+def weighted_votes(
+    worker: NDArray[np.integer[Any]],
+    item: NDArray[np.integer[Any]],
+    code: NDArray[np.integer[Any]],
+    weight: Floats,
+    shape: tuple[int, int],
+) -> Floats:
+    """The sum of the weights of those who gave each item each grade (N x k).
+
+    Weights are rounded to 2^-32, so that equal votes are equal sums in whatever order they come.
+    """
+    exact = np.round(weight * 2.0**32) * 2.0**-32
+    flat = np.bincount(item.astype(np.int64) * shape[1] + code, weights=exact[worker], minlength=shape[0] * shape[1])
+    return np.asarray(flat.reshape(shape), dtype=np.float64)
+
+
+def nearest(total: Counts, n: Counts, values: NDArray[np.int64], *, even: bool = False) -> Codes:
+    """Place of the grade nearest to total / n (N,), compared as integers.
+
+    Halfway between two neighboring grades it is the higher one, or with `even` the one that is even if only one is. On
+    the scale of all integers from a to b that is the mean rounded half up, (2 total + n) // (2n), or half to even; on
+    a scale with gaps the mean goes to its nearest grade at once, not to an integer first.
+    """
+    code = np.zeros(len(n), dtype=np.int8)
+    for low, high in zip(values[:-1].tolist(), values[1:].tolist(), strict=True):
+        above = 2 * total - n * (low + high)
+        down = even and low % 2 == 0 and high % 2 == 1
+        code += above > 0 if down else above >= 0
+    return code
+
+
+def _of_labeled(
+    choose: Callable[[Counts, NDArray[np.bool_], NDArray[np.int64]], Codes], counts: Counts, grades: Sequence[int]
+) -> Codes:
+    code = choose(counts, np.ones(counts.shape, dtype=np.bool_), np.asarray(grades, dtype=np.int64))
+    code[~counts.any(axis=1)] = -1
+    return code
+
+
+def _mean_half_up(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
+    return nearest(counts @ values, counts.sum(axis=1), values)
+
+
+def _mean_half_even(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
+    return nearest(counts @ values, counts.sum(axis=1), values, even=True)
+
+
+def _mean_floor(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
+    total, n = counts @ values, counts.sum(axis=1)
+    code = np.zeros(len(n), dtype=np.int8)
+    for value in values[1:].tolist():
+        code += total >= n * value
+    return code
+
+
+def _nearest_mode(counts: Counts, mode: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
+    total, n = counts @ values, counts.sum(axis=1)
+    code = np.zeros(len(n), dtype=np.int8)
+    least = np.full(len(n), np.iinfo(np.int64).max)
+    for place, value in enumerate(values.tolist()):
+        distance = np.abs(total - n * value)
+        # Of two modes as near the later one, which is the higher.
+        better = mode[:, place] & (distance <= least)
+        code[better] = place
+        least[better] = distance[better]
+    return code
+
+
+def _lowest(_: Counts, mode: NDArray[np.bool_], __: NDArray[np.int64]) -> Codes:
+    return np.asarray(mode.argmax(axis=1), dtype=np.int8)
+
+
+def _highest(_: Counts, mode: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
+    return np.asarray(len(values) - 1 - mode[:, ::-1].argmax(axis=1), dtype=np.int8)
+
+
+def _median(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
+    n = counts.sum(axis=1)
+    lower, upper = np.zeros(len(n), dtype=np.int64), np.zeros(len(n), dtype=np.int64)
+    seen = np.zeros(len(n), dtype=np.int64)
+    # The middle labels are number (n + 1) // 2 and n // 2 + 1 in ascending order; the last grade needs no look.
+    for column in counts.T[:-1]:
+        seen += column
+        lower += seen < (n + 1) // 2
+        upper += seen < n // 2 + 1
+    return nearest(values[lower] + values[upper], np.full(len(n), 2), values)
+
+
+SHARES: dict[str, str] = {
+    "plurality": "the grade that most labels name",
+    "absolute": "the grade that more than half of the labels name",
+}
+"""What makes a majority, in words."""
+
+TIES: dict[str, Tie] = {
+    "mean-half-up": Tie("the grade nearest to the mean of all labels, halves up", _mean_half_up),
+    "mean-half-even": Tie("the grade nearest to the mean of all labels, halves to the even grade", _mean_half_even),
+    "mean-floor": Tie("the highest grade that the mean of all labels reaches", _mean_floor),
+    "nearest-mode": Tie("the mode nearest to the mean of all labels, the higher of two as near", _nearest_mode),
+    "lowest": Tie("the lowest mode", _lowest),
+    "highest": Tie("the highest mode", _highest),
+    "median": Tie(
+        "the median of all labels, or the grade nearest to the mean of two in the middle, halves up", _median
+    ),
+}
+"""What an item without a majority gets."""

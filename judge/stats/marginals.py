@@ -1,0 +1,54 @@
+"""Do two raters use the grades equally often? Tests on the table C of their grades (k x k)."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.findings import MarginalTest
+
+
+def bowker(C: NDArray[np.int64]) -> MarginalTest:
+    """Symmetry: χ² = Σ_{i<j} (C_ij - C_ji)² / (C_ij + C_ji), a degree of freedom for each pair of cells not both 0.
+
+    With two grades it is McNemar's test.
+    A. H. Bowker (1948), A test for symmetry in contingency tables, JASA 43(244), 572-574.
+    """
+    reason = _no_test(C)
+    if reason:
+        return MarginalTest("bowker", None, None, None, reason)
+    upper = np.triu_indices(len(C), 1)
+    above, below = C[upper].astype(np.float64), C.T[upper].astype(np.float64)
+    used = above + below > 0
+    chi2 = float(((above - below)[used] ** 2 / (above + below)[used]).sum())
+    return _test("bowker", chi2, int(used.sum()))
+
+
+def stuart_maxwell(C: NDArray[np.int64]) -> MarginalTest:
+    """Marginal homogeneity: χ² = dᵀ S⁺ d with d = r - c, S_ii = r_i + c_i - 2 C_ii and S_ij = -(C_ij + C_ji).
+
+    S is the Laplacian of the graph of disagreements. Its rank gives the degrees of freedom: k - 1, and fewer where some
+    grades are never confused with the others.
+    A. Stuart (1955), A test for homogeneity of the marginal distributions in a two-way classification, Biometrika
+    42(3-4), 412-416.
+    """
+    reason = _no_test(C)
+    if reason:
+        return MarginalTest("stuart_maxwell", None, None, None, reason)
+    rows, columns = C.sum(axis=1), C.sum(axis=0)
+    values, vectors = np.linalg.eigh((np.diag(rows + columns) - C - C.T).astype(np.float64))
+    used = values > 1e-12 * values[-1]
+    along = (rows - columns) @ vectors[:, used]
+    return _test("stuart_maxwell", float((along**2 / values[used]).sum()), int(used.sum()))
+
+
+def _no_test(C: NDArray[np.int64]) -> str | None:
+    if not C.sum():
+        return "no pairs"
+    return "no disagreements" if np.trace(C) == C.sum() else None
+
+
+def _test(name: Literal["bowker", "stuart_maxwell"], chi2: float, df: int) -> MarginalTest:
+    from scipy.special import chdtrc
+
+    return MarginalTest(name, chi2, df, float(chdtrc(df, chi2)))

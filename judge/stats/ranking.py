@@ -1,0 +1,212 @@
+"""Agreement of two rankings of the same runs, and how far the choice of topics moves it.
+
+Higher scores rank first. Where runs tie, `tau_ap`, `rbo` and `top_k_overlap` are means over all ways of breaking the
+ties of either side; `kendall_tau_b` and `tau_ap_b` are between two rankings in which ties are meant.
+J. Urbano & M. Marrero (2017), The treatment of ties in AP correlation, ICTIR, 321-324.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.records import Estimate
+from judge.stats.agreement import FEWEST_TOPICS, Undefined
+from judge.stats.resampling import topic_draws
+
+Scores = Sequence[float] | NDArray[np.float64]
+Floats = NDArray[np.float64]
+Batched = Callable[[Floats, Floats], Floats]
+"""Of B pairs of score vectors (B x R each); the first is the estimated ranking, the second the reference."""
+
+TOP = (1, 3, 5)
+MOST_CELLS = 4_000_000
+"""Resamples are taken in lots whose B x R x R arrays have no more cells."""
+
+
+def kendall_tau_b(x: Scores, y: Scores) -> float | Undefined:
+    """Concordant minus discordant pairs, over the geometric mean of the pairs that each side does not tie.
+
+    M. G. Kendall (1945), The treatment of ties in ranking problems, Biometrika 33(3), 239-251.
+    """
+    return _single(_tau_b, x, y)
+
+
+def tau_ap(estimated: Scores, reference: Scores) -> float | Undefined:
+    """2/(n-1) Σ_{i>1} C(i)/(i-1) - 1, with C(i) how many above the i-th of the estimated ranking belong above it.
+
+    E. Yilmaz, J. A. Aslam & S. Robertson (2008), A new rank correlation coefficient for information retrieval, SIGIR,
+    587-594; with ties in `estimated` τ_AP,a of Urbano & Marrero.
+    """
+    return _single(_tau_ap, estimated, reference)
+
+
+def tau_ap_b(x: Scores, y: Scores) -> float | Undefined:
+    """Symmetric τ_AP,b of Urbano & Marrero: the mean of both directions, each over the items below the top group."""
+    return _single(_tau_ap_b, x, y)
+
+
+def rbo(x: Scores, y: Scores, p: float = 0.9) -> float | Undefined:
+    """Rank-biased overlap, extrapolated: X_n/n p^n + (1-p)/p Σ_d X_d/d p^d, with X_d the overlap of the top d.
+
+    W. Webber, A. Moffat & J. Zobel (2010), A similarity measure for indefinite rankings, ACM TOIS 28(4), 20.
+    """
+    return _single(partial(_rbo, p=p), x, y)
+
+
+def top_k_overlap(x: Scores, y: Scores, k: int) -> float | Undefined:
+    """Share of the k best of one side that are among the k best of the other."""
+    if k >= len(x):
+        return Undefined(f"no more than {k} items")
+    return _single(partial(_top_k, k=k), x, y)
+
+
+def system_agreement(
+    human_sums: Floats,
+    human_counts: Floats,
+    judge_sums: Floats,
+    judge_counts: Floats,
+    rng: np.random.Generator,
+    *,
+    higher_is_better: bool,
+    replicates: int = 2000,
+    level: float = 0.95,
+) -> dict[str, Estimate]:
+    """How the judge ranks R runs against how assessors do, with percentile intervals over resampled topics.
+
+    These statistics are bounded and take few values, so neither a normal nor a t interval fits them; a percentile
+    interval stays within bounds, and is too narrow where topics are few. Resamples in which a run has no item or a
+    side is constant are left out. `n` counts the runs that have an item on both sides; others are not ranked.
+
+    Args:
+        human_sums: Sum of the assessors' grades by run and topic (R x T), over the items that both sides graded.
+        human_counts: How many grades that is (R x T).
+        judge_sums: The judge's (R x T).
+        judge_counts: The judge's (R x T).
+        rng: The source of randomness.
+        higher_is_better: Polarity of the scale.
+        replicates: Number of resamples.
+        level: Confidence level.
+
+    Returns:
+        `tau_b`, `tau_ap`, `rbo` at p = .9, and `top_1`, `top_3`, `top_5` as far as there are more runs than that.
+    """
+    sign = 1.0 if higher_is_better else -1.0
+    there = (human_counts.sum(axis=1) > 0) & (judge_counts.sum(axis=1) > 0)
+    used = (human_counts[there].sum(axis=0) > 0) | (judge_counts[there].sum(axis=0) > 0)
+    sums = [sign * X[there][:, used].T for X in (judge_sums, human_sums)]
+    counts = [X[there][:, used].T for X in (judge_counts, human_counts)]
+    R, T = int(there.sum()), int(used.sum())
+    statistics: dict[str, Batched] = {"tau_b": _tau_b, "tau_ap": _tau_ap, "rbo": _rbo}
+    statistics |= {f"top_{k}": partial(_top_k, k=k) for k in TOP if k < R}
+    if R < 2:
+        return dict.fromkeys(statistics, Estimate(None, None, None, R, T, "fewer than 2 runs"))
+    judge, human = _run_means(np.ones((1, T)), sums, counts)
+    points = {name: float(_defined(f, judge, human)[0]) for name, f in statistics.items()}
+    if T < FEWEST_TOPICS:
+        reason = f"fewer than {FEWEST_TOPICS} topics"
+        return {name: _estimate(value, None, R, T, level, reason) for name, value in points.items()}
+    judge, human = _run_means(topic_draws(T, replicates, rng).astype(np.float64), sums, counts)
+    lots = np.array_split(np.arange(replicates), -(-replicates * R * R // MOST_CELLS))
+    resampled = {
+        name: np.concatenate([_defined(f, judge[lot], human[lot]) for lot in lots]) for name, f in statistics.items()
+    }
+    return {name: _estimate(value, resampled[name], R, T, level) for name, value in points.items()}
+
+
+def _run_means(W: Floats, sums: Sequence[Floats], counts: Sequence[Floats]) -> list[Floats]:
+    """Means of every run (B x R) under topic weights (B x T), on each side; nan where a run has no item."""
+    totals = [W @ X for X in counts]
+    return [np.where(N > 0, W @ X / np.maximum(N, 1), np.nan) for X, N in zip(sums, totals, strict=True)]
+
+
+def _estimate(value: float, resampled: Floats | None, R: int, T: int, level: float, reason: str = "") -> Estimate:
+    if np.isnan(value):
+        return Estimate(None, None, None, R, T, "one side ranks all runs the same")
+    if resampled is None:
+        return Estimate(value, None, None, R, T, reason)
+    defined = resampled[~np.isnan(resampled)]
+    if 2 * len(defined) < len(resampled):
+        return Estimate(value, None, None, R, T, "undefined on most resamples of the topics")
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(value, float(low), float(high), R, T)
+
+
+def _single(statistic: Batched, x: Scores, y: Scores) -> float | Undefined:
+    if len(x) != len(y):
+        raise ValueError(f"{len(x)} and {len(y)} scores: expected as many")
+    if len(x) < 2:
+        return Undefined("fewer than 2 items")
+    value = float(_defined(statistic, np.array([x], dtype=np.float64), np.array([y], dtype=np.float64))[0])
+    return Undefined("one side is constant") if np.isnan(value) else value
+
+
+def _defined(statistic: Batched, X: Floats, Y: Floats) -> Floats:
+    """The statistic (B,); nan where a side is constant or has a nan."""
+    good = (np.ptp(X, axis=1) > 0) & (np.ptp(Y, axis=1) > 0)
+    values = np.full(len(X), np.nan)
+    if good.any():
+        values[good] = statistic(X[good], Y[good])
+    return values
+
+
+def _order(X: Floats) -> Floats:
+    """Sign of x_i - x_j (B x R x R)."""
+    signs: Floats = np.sign(X[:, :, None] - X[:, None, :])
+    return signs
+
+
+def _tau_b(X: Floats, Y: Floats) -> Floats:
+    sx, sy = _order(X), _order(Y)
+    untied = np.abs(sx).sum(axis=(1, 2)) * np.abs(sy).sum(axis=(1, 2))
+    tau: Floats = (sx * sy).sum(axis=(1, 2)) / np.sqrt(untied)
+    return tau
+
+
+def _tau_ap(estimated: Floats, reference: Floats) -> Floats:
+    """In a group of t with a above it, the m-th has (m-1)/2 of its own group rightly above it on average."""
+    n = estimated.shape[1]
+    order = _order(estimated)
+    above, t = (order < 0).sum(axis=2), (order == 0).sum(axis=2)
+    right = np.where(order < 0, (1 - _order(reference)) / 2, 0.0)
+    # H[i] = 1 + 1/2 + ... + 1/i turns both sums over places in the group into differences.
+    H = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n + 1))])
+    per_place = np.where(above > 0, H[above + t - 1] - H[np.maximum(above - 1, 0)], 0.0) / t
+    within = ((t - 1) - above * (H[above + t - 1] - H[above])) / (2 * t)
+    tau: Floats = 2 / (n - 1) * (right.sum(axis=2) * per_place + within).sum(axis=1) - 1
+    return tau
+
+
+def _tau_ap_b(X: Floats, Y: Floats) -> Floats:
+    sx, sy = _order(X), _order(Y)
+    return (_one_way(sx, sy) + _one_way(sy, sx)) / 2
+
+
+def _one_way(sx: Floats, sy: Floats) -> Floats:
+    """τ_AP,b walking down the ranking that `sx` is the order of."""
+    above = (sx < 0).sum(axis=2)
+    right = ((sx < 0) & (sy < 0)).sum(axis=2)
+    tau: Floats = 2 * (right / np.maximum(above, 1)).sum(axis=1) / (above > 0).sum(axis=1) - 1
+    return tau
+
+
+def _membership(X: Floats, depths: Floats) -> Floats:
+    """Probability (B x R x D) that an item is among the best d when ties are broken at random."""
+    order = _order(X)
+    above, t = (order < 0).sum(axis=2), (order == 0).sum(axis=2)
+    share: Floats = np.clip((depths - above[:, :, None]) / t[:, :, None], 0.0, 1.0)
+    return share
+
+
+def _rbo(X: Floats, Y: Floats, p: float = 0.9) -> Floats:
+    d = np.arange(1.0, X.shape[1] + 1)
+    agreement = (_membership(X, d) * _membership(Y, d)).sum(axis=1) / d
+    overlap: Floats = agreement[:, -1] * p ** d[-1] + (1 - p) / p * (agreement * p**d).sum(axis=1)
+    return overlap
+
+
+def _top_k(X: Floats, Y: Floats, k: int) -> Floats:
+    d = np.array([float(k)])
+    overlap: Floats = (_membership(X, d) * _membership(Y, d)).sum(axis=(1, 2)) / k
+    return overlap

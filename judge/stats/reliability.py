@@ -1,0 +1,116 @@
+"""Reliability of any number of raters, from how often each unit got each grade."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.records import Estimate
+from judge.stats.agreement import (
+    Floats,
+    Level,
+    Undefined,
+    Weights,
+    agreement_weights,
+    alpha_of_coincidences,
+    krippendorff_alpha,
+)
+from judge.stats.resampling import fisher_interval, topic_draws
+
+
+def value_counts(labels: NDArray[np.integer[Any]], k: int) -> NDArray[np.int64]:
+    """How often each unit got each grade (N x k), from the codes of R raters (R x N)."""
+    counts = np.empty((labels.shape[1], k), dtype=np.int64)
+    for code in range(k):
+        counts[:, code] = np.count_nonzero(labels == code, axis=0)
+    return counts
+
+
+def coincidences(counts: NDArray[np.int64], topics: NDArray[np.integer[Any]], T: int) -> Floats:
+    """Every topic's table of coincidences (T x k x k): Σ_u (v vᵀ - diag v) / (m_u - 1) over units with m_u ≥ 2 grades.
+
+    Alpha is a function of their sum, so resampling topics is resampling these.
+
+    Args:
+        counts: How often each unit got each grade (N x k).
+        topics: Each unit's topic (N,), from 0 to T - 1.
+        T: Number of topics.
+    """
+    m = counts.sum(axis=1)
+    pairable = m >= 2
+    of, share = topics[pairable], 1.0 / (m[pairable] - 1)
+    # One column a grade: what follows runs down columns.
+    v = np.ascontiguousarray(counts[pairable].T, dtype=np.float64)
+    k = len(v)
+    pairs = np.empty((T, k, k))
+    for i in range(k):
+        for j in range(i, k):
+            both = v[i] * (v[j] - (i == j)) * share
+            pairs[:, i, j] = pairs[:, j, i] = np.bincount(of, weights=both, minlength=T)
+    return pairs
+
+
+def alpha_interval(
+    labels: NDArray[np.integer[Any]],
+    topics: NDArray[np.integer[Any]],
+    grades: Sequence[int],
+    level: Level,
+    rng: np.random.Generator,
+    replicates: int = 1000,
+) -> Estimate:
+    """Krippendorff's alpha with a 95 % interval over topics, as `resampling.fisher_interval`.
+
+    `n` counts the units with two grades or more, `topics` the topics that have any.
+
+    Args:
+        labels: Codes of R raters, or of R samples of one judge (R x N), -1 where there is none.
+        topics: Each unit's topic (N,), from 0.
+        grades: The scale's grades, ascending.
+        level: Of measurement.
+        rng: The source of randomness.
+        replicates: Number of resamples.
+    """
+    counts = value_counts(labels, len(grades))
+    pairable = counts.sum(axis=1) >= 2
+    pairs = coincidences(counts, topics, int(topics.max(initial=-1)) + 1)
+    pairs = pairs[pairs.any(axis=(1, 2))]
+    n, T = int(pairable.sum()), len(pairs)
+    value = krippendorff_alpha(counts, grades, level)
+    if isinstance(value, Undefined):
+        return Estimate(None, None, None, n, T, value.reason)
+    drawn = topic_draws(T, replicates, rng).astype(np.float64) @ pairs.reshape(T, -1)
+    alphas = alpha_of_coincidences(level, drawn.reshape(-1, *pairs.shape[1:]), grades)
+    return fisher_interval(value, alphas, n, T, T, "topics")
+
+
+def gwet_ac(counts: NDArray[np.int64], grades: Sequence[int], weights: Weights) -> float | Undefined:
+    """AC1 (`none`) or AC2 of any number of raters from counts (N x k).
+
+    K. L. Gwet (2014), Handbook of Inter-Rater Reliability, 4th ed., chapters 3 and 5.
+    """
+    W = agreement_weights(grades, weights)
+    k = len(W)
+    return _beyond_chance(counts, W, lambda share: float(W.sum() / (k * (k - 1)) * (share * (1 - share)).sum()))
+
+
+def fleiss_kappa(counts: NDArray[np.int64]) -> float | Undefined:
+    """Fleiss's kappa of any number of raters from counts (N x k); units may differ in how many grades they have.
+
+    J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin 76(5), 378-382.
+    """
+    return _beyond_chance(counts, np.eye(counts.shape[1]), lambda share: float((share**2).sum()))
+
+
+def _beyond_chance(counts: NDArray[np.int64], W: Floats, chance: Callable[[Floats], float]) -> float | Undefined:
+    """(p_a - p_e) / (1 - p_e): p_a over units with two grades, p_e from the mean of all units' shares of grades."""
+    m = counts.sum(axis=1)
+    pairable = m >= 2
+    if not pairable.any():
+        return Undefined("no unit has two grades")
+    if counts.any(axis=0).sum() == 1:
+        return Undefined("all raters gave one and the same grade throughout")
+    v, size = counts[pairable], m[pairable]
+    p_a = float(((v * (v @ W - 1)).sum(axis=1) / (size * (size - 1))).mean())
+    p_e = chance((counts[m > 0] / m[m > 0, None]).mean(axis=0))
+    return (p_a - p_e) / (1 - p_e)

@@ -1,0 +1,182 @@
+"""Which runs can be told apart: all pairs of corrected means at once, as rank intervals and as letters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import ascii_letters
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.stats.correction import Corrected
+
+ROUNDING = 1e-9
+"""Standardized differences this close are the same number."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A run's rank, the ranks that it may have, and the letters that it shares with runs it cannot be told from."""
+
+    rank: int
+    low: int
+    high: int
+    letters: str
+
+
+def places(
+    corrected: Sequence[Corrected],
+    rng: np.random.Generator,
+    *,
+    higher_is_better: bool,
+    draws: int = 10_000,
+    alpha: float = 0.05,
+) -> tuple[Place | None, ...]:
+    """The place of every run that has a corrected mean.
+
+    low is 1 + the runs that are significantly better, high the number of runs less those significantly worse. At
+    least as many ranks hold for all runs at once with probability 1 - alpha: M. Mogstad, J. P. Romano, A. M. Shaikh &
+    D. Wilhelm (2024), Inference for ranks, Review of Economic Studies 91(1), 476-518.
+
+    Args:
+        corrected: The runs.
+        rng: The source of randomness.
+        higher_is_better: Polarity of the scale.
+        draws: B, of multipliers.
+        alpha: Chance of even one false separation.
+    """
+    here = [i for i, one in enumerate(corrected) if one.value is not None]
+    found = [corrected[i] for i in here]
+    score = np.array([one.value for one in found], dtype=np.float64) * (1 if higher_is_better else -1)
+    apart = separated(found, rng, draws=draws, alpha=alpha)
+    better = score[:, None] < score[None, :] - ROUNDING
+    rank = 1 + better.sum(axis=1)
+    low = 1 + (better & apart).sum(axis=1)
+    high = len(found) - (better.T & apart).sum(axis=1)
+    letters = compact_letters(apart, np.lexsort((np.arange(len(found)), rank)))
+    result: list[Place | None] = [None] * len(corrected)
+    for k, i in enumerate(here):
+        result[i] = Place(int(rank[k]), int(low[k]), int(high[k]), letters[k])
+    return tuple(result)
+
+
+def separated(
+    corrected: Sequence[Corrected], rng: np.random.Generator, *, draws: int = 10_000, alpha: float = 0.05
+) -> NDArray[np.bool_]:
+    """Which pairs of runs differ, (R x R), by the largest of all studentized differences (max-T).
+
+    The error of a difference is Σ_u g_u (ψ_ru - ψ_su) over turns or topics u, with Rademacher multipliers g, the same
+    for all pairs: what runs share in a turn cancels, as it does where the turns of gold are drawn for all runs at
+    once. A variance that is not of a run's own influence values enters as a normal error of its own. Each draw is
+    divided by its own standard error, as the observed difference is, which makes the tails those of Student's t.
+    V. Chernozhukov, D. Chetverikov & K. Kato (2013), Gaussian approximations and multiplier bootstrap for maxima of
+    sums of high-dimensional random vectors, Annals of Statistics 41(6), 2786-2819.
+
+    A run without a standard error cannot be told from any other; two exact means are apart if they differ.
+    """
+    R = len(corrected)
+    known = np.array([one.se is not None for one in corrected], dtype=bool)
+    value = np.array([one.value for one in corrected], dtype=np.float64)
+    errors = _errors(corrected, draws, rng)
+    observed, largest = np.zeros((R, R)), np.zeros(draws)
+    for r in np.flatnonzero(known).tolist():
+        others = np.flatnonzero(known & (np.arange(R) > r))
+        difference = np.abs(value[r] - value[others])
+        se = np.sqrt(errors.variance(r, others) + errors.own[r] ** 2 + errors.own[others] ** 2)
+        exact = se < ROUNDING
+        observed[r, others[exact]] = np.where(difference[exact] > ROUNDING, np.inf, 0.0)
+        observed[r, others[~exact]] = difference[~exact] / se[~exact]
+        if len(others := others[~exact]):
+            np.maximum(largest, errors.studentized(r, others).max(axis=1), out=largest)
+    largest.sort()
+    p = (1 + draws - np.searchsorted(largest, observed - ROUNDING)) / (draws + 1)
+    apart: NDArray[np.bool_] = (observed > 0) & (p <= alpha)
+    return apart | apart.T
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """Draws of the errors of R runs; a run has either influence values or a standard error of its own."""
+
+    Psi: Floats
+    """Influence values (R x U)."""
+    own: Floats
+    """Standard errors (R,)."""
+    N: Floats
+    """Degrees of freedom plus 1 (R,)."""
+    overlap: Floats
+    """Turns in common, over the geometric mean of each side's (R x R)."""
+    shared: Floats
+    """Σ_u g_u ψ_ru (B x R)."""
+    lone: Floats
+    """Normal errors (B x R)."""
+    lone_variance: Floats
+    """What these are divided by, squared (B x R)."""
+
+    def variance(self, r: int, others: NDArray[np.intp]) -> Floats:
+        """Σ_u (ψ_ru - ψ_su)² for each other run s."""
+        squares: Floats = ((self.Psi[r] - self.Psi[others]) ** 2).sum(axis=1)
+        return squares
+
+    def studentized(self, r: int, others: NDArray[np.intp]) -> Floats:
+        """Errors of differences from run r over their standard errors (B x S), without sign.
+
+        A draw moves each run's center, so the squares about it lose err²/N; they are scaled to be V on average.
+        """
+        a, b = self.shared[:, [r]], self.shared[:, others]
+        loss = _loss(a * a, b * b, a * b, self.N[r], self.N[others], self.overlap[r, others])
+        V = self.variance(r, others)
+        Va, Vb, C = self.Psi[r] @ self.Psi[r], (self.Psi[others] ** 2).sum(axis=1), self.Psi[others] @ self.Psi[r]
+        expected = _loss(Va, Vb, C, self.N[r], self.N[others], self.overlap[r, others])
+        left = np.where(V - expected > ROUNDING * V, V / np.maximum(V - expected, ROUNDING * V + 1e-300), 0.0)
+        squares = (V - loss) * left + self.lone_variance[:, [r]] + self.lone_variance[:, others]
+        error = np.abs(a - b + self.lone[:, [r]] - self.lone[:, others])
+        t: Floats = np.where(squares > ROUNDING**2, error / np.sqrt(np.maximum(squares, ROUNDING**2)), np.inf)
+        return t
+
+
+def _loss(aa: Floats, bb: Floats, ab: Floats, N: float, M: Floats, overlap: Floats) -> Floats:
+    return aa / N + bb / M - 2 * overlap * ab / np.sqrt(N * M)
+
+
+def _errors(corrected: Sequence[Corrected], draws: int, rng: np.random.Generator) -> _Errors:
+    R = len(corrected)
+    units = max((len(one.influence) for one in corrected if one.influence is not None), default=0)
+    Psi = np.array([np.zeros(units) if one.influence is None else one.influence for one in corrected]).reshape(R, units)
+    own = np.array([one.se if one.se and one.influence is None else 0.0 for one in corrected])
+    df = np.array([max(one.df, 1) for one in corrected], dtype=np.float64)
+    touched = (np.abs(Psi) > 0).astype(np.float64)
+    sizes = np.maximum(touched.sum(axis=1), 1)
+    return _Errors(
+        Psi=Psi,
+        own=own,
+        N=df + 1,
+        overlap=touched @ touched.T / np.sqrt(np.outer(sizes, sizes)),
+        shared=rng.choice([-1.0, 1.0], size=(draws, units)) @ Psi.T,
+        lone=rng.standard_normal((draws, R)) * own,
+        lone_variance=rng.chisquare(df, size=(draws, R)) / df * own**2,
+    )
+
+
+def compact_letters(apart: NDArray[np.bool_], order: Sequence[int] | NDArray[np.intp]) -> tuple[str, ...]:
+    """A letter display: two runs share a letter if and only if they are not apart; letters follow `order`.
+
+    H.-P. Piepho (2004), An algorithm for a letter-based representation of all-pairwise comparisons, Journal of
+    Computational and Graphical Statistics 13(2), 456-466.
+    """
+    R = len(apart)
+    columns = [frozenset(range(R))]
+    for i, j in zip(*np.nonzero(np.triu(apart)), strict=True):
+        split = {part for column in columns for part in _parts(column, int(i), int(j))}
+        columns = [one for one in split if not any(one < other for other in split)]
+    place = {int(run): k for k, run in enumerate(order)}
+    columns.sort(key=lambda column: sorted(place[run] for run in column))
+    names = [ascii_letters[k] if k < len(ascii_letters) else f"({k})" for k in range(len(columns))]
+    return tuple(
+        "".join(name for name, column in zip(names, columns, strict=True) if run in column) for run in range(R)
+    )
+
+
+def _parts(column: frozenset[int], i: int, j: int) -> tuple[frozenset[int], ...]:
+    return (column - {i}, column - {j}) if i in column and j in column else (column,)

@@ -1,0 +1,282 @@
+"""Models of workers that label items whose true grades nobody knows, fitted by expectation-maximization (EM).
+
+Each model here is a law of a worker's labels given the true grade: W matrices θ (k x k), θ_jl the probability that the
+worker says l where j is true. They differ in what the matrices may look like. All work with logarithms, start from the
+shares of each item's labels and use no random numbers; the order of the labels cannot change a digit of the result.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Parameters = dict[str, Floats]
+
+TINY = float(np.finfo(np.float64).tiny)
+TOLERANCE = 1e-7
+"""Gain in log-likelihood per item under which a fit has converged."""
+MAX_ITERATIONS = 500
+_BLOCK = 2**16
+"""Labels at a time, or as many as workers have different ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What a model makes of the labels."""
+
+    p: Floats
+    """Probability of each grade for each item (N x k); the class prior where an item has no label."""
+    prior: Floats
+    """Probability of each grade before any label (k,)."""
+    worker: Mapping[str, Floats]
+    """Parameters of the workers, (W,), (W x k) or (W x k x k)."""
+    log_likelihood: float
+    """Of the labels, under the parameters that gave `p`."""
+    trace: tuple[float, ...]
+    """What EM climbs, after each iteration: the log-likelihood plus the log-density of the smoothing."""
+    converged: bool
+    item: Mapping[str, Floats] = field(default_factory=dict)
+    """Parameters of the items (N,)."""
+
+    @property
+    def iterations(self) -> int:
+        """How many M and E steps were taken."""
+        return len(self.trace)
+
+
+class Votes:
+    """L labels as EM reads them: sorted, with the sums over labels that its two steps need.
+
+    A worker may label an item several times; each label is evidence of its own.
+    """
+
+    def __init__(
+        self,
+        worker: NDArray[np.integer[Any]],
+        item: NDArray[np.integer[Any]],
+        label: NDArray[np.integer[Any]],
+        shape: tuple[int, int, int],
+    ) -> None:
+        """Sort the labels.
+
+        Args:
+            worker: From 0 to W - 1 (L,).
+            item: From 0 to N - 1 (L,).
+            label: From 0 to k - 1 (L,).
+            shape: W, N and k.
+        """
+        self.W, self.N, self.k = shape
+        # Sorted by item, so that the sums over items run through memory in order; then by worker and label.
+        cells = self.W * self.k
+        key = np.multiply(item, cells, dtype=np.int64)
+        key += np.multiply(worker, self.k, dtype=np.int64)
+        key += label
+        key.sort()
+        self.item = np.empty(len(key), dtype=np.int32)
+        np.floor_divide(key, cells, out=self.item, casting="same_kind")
+        self.cell = np.empty(len(key), dtype=np.int32)
+        np.remainder(key, cells, out=self.cell, casting="same_kind")
+        """(L,), worker and label as one number: worker * k + label."""
+        self.n = np.bincount(self.item, minlength=self.N)
+        """(N,), labels per item."""
+        ends = np.append(0, self.n.cumsum())
+        block = max(_BLOCK, self.W * self.k)
+        cuts = [*range(0, self.N, max(1, block * self.N // max(len(self), 1))), self.N]
+        self.blocks = [(slice(low, high), slice(int(ends[low]), int(ends[high]))) for low, high in pairwise(cuts)]
+        """Items and their labels, few enough at a time that what is made of them stays in the processor's cache."""
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def shares(self) -> Floats:
+        """The share of each grade among each item's labels (k x N), all alike where there are none."""
+        share = np.empty((self.k, self.N))
+        for items, labels in self.blocks:
+            size = items.stop - items.start
+            item, cell = self._places(items, labels)
+            place = item * self.k + cell % self.k
+            share[:, items] = np.bincount(place, minlength=size * self.k).reshape(size, self.k).T
+        return np.divide(share, self.n, out=np.full_like(share, 1 / self.k), where=self.n > 0)
+
+    def _places(self, items: slice, labels: slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Item within the block and cell of each label of a block, as numpy indexes best."""
+        return self.item[labels].astype(np.intp) - items.start, self.cell[labels].astype(np.intp)
+
+    def log_likelihood(self, log_theta: Floats) -> Floats:
+        """Σ ln θ over the labels of each item, for each true grade (k x N).
+
+        Args:
+            log_theta: ln P(label | true grade) of each worker (W x true x label).
+        """
+        table = np.ascontiguousarray(log_theta.transpose(1, 0, 2)).reshape(self.k, -1)
+        total = np.empty((self.k, self.N))
+        for items, labels in self.blocks:
+            item, cell = self._places(items, labels)
+            for j in range(self.k):
+                total[j, items] = np.bincount(item, weights=table[j][cell], minlength=items.stop - items.start)
+        return total
+
+    def expected(self, p: Floats) -> Floats:
+        """How often each worker is expected to have said l where j is true (W x true x label), from p (k x N)."""
+        sums = np.zeros((self.k, self.W * self.k))
+        for items, labels in self.blocks:
+            item, cell = self._places(items, labels)
+            for j in range(self.k):
+                sums[j] += np.bincount(cell, weights=p[j, items][item], minlength=self.W * self.k)
+        return sums.reshape(self.k, self.W, self.k).transpose(1, 0, 2)
+
+
+class Law(NamedTuple):
+    """The workers' law of labels after an M step."""
+
+    log_theta: Floats
+    """ln P(label | true grade), W x true x label."""
+    parameters: Parameters
+    log_density: float
+    """Of the smoothing at these parameters, up to a constant."""
+
+
+MStep = Callable[[Floats, Parameters], Law]
+"""From the expected counts (W x true x label) and the parameters that gave them (none at first)."""
+
+
+def dawid_skene(
+    votes: Votes, *, smoothing: float = 0.5, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS
+) -> Posterior:
+    """Every worker has a confusion matrix of their own; the prior of the grades is estimated.
+
+    A. P. Dawid & A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm,
+    Applied Statistics 28(1), 20-28.
+
+    Args:
+        votes: The labels.
+        smoothing: Pseudo-labels in each cell of a matrix; 0 is the paper's maximum likelihood.
+        tolerance: Gain in log-likelihood per item under which the fit has converged.
+        max_iterations: Where to stop at the latest.
+    """
+
+    def m_step(expected: Floats, _: Parameters) -> Law:
+        theta = _shares(expected + smoothing)
+        log_theta = _log(theta)
+        return Law(log_theta, {"confusion": theta}, smoothing * float(log_theta.sum()))
+
+    return em(votes, m_step, tolerance=tolerance, max_iterations=max_iterations)
+
+
+def one_coin(
+    votes: Votes, *, smoothing: float = 0.5, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS
+) -> Posterior:
+    """Every worker is right with a probability of their own, and else names any other grade alike.
+
+    For workers with few labels: one parameter each, where Dawid and Skene's model has k (k - 1).
+
+    Args:
+        votes: The labels.
+        smoothing: Pseudo-labels that are right, and as many that are wrong.
+        tolerance: Gain in log-likelihood per item under which the fit has converged.
+        max_iterations: Where to stop at the latest.
+    """
+    k = votes.k
+    diagonal = np.eye(k, dtype=np.bool_)
+
+    def m_step(expected: Floats, _: Parameters) -> Law:
+        right = np.einsum("wjj->w", expected) + smoothing
+        # Summed, not 1 - right: what is left of a subtraction could be negative.
+        wrong = np.where(diagonal, 0.0, expected).sum(axis=(1, 2)) + smoothing
+        share = _shares(np.stack([right, wrong], axis=1))
+        log_right, log_wrong = _log(share).T
+        log_theta = np.where(diagonal, log_right[:, None, None], log_wrong[:, None, None] - np.log(k - 1))
+        return Law(log_theta, {"accuracy": share[:, 0]}, smoothing * float(log_right.sum() + log_wrong.sum()))
+
+    return em(votes, m_step, tolerance=tolerance, max_iterations=max_iterations)
+
+
+def mace(
+    votes: Votes, *, smoothing: float = 0.5, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS
+) -> Posterior:
+    """Every worker spams with a probability of their own: labels then come from habit, and else are the true grade.
+
+    The grades are alike before any label, as in the paper, whose random restarts are left out.
+
+    D. Hovy, T. Berg-Kirkpatrick, A. Vaswani & E. Hovy (2013), Learning whom to trust with MACE, NAACL, 1120-1130.
+
+    Args:
+        votes: The labels.
+        smoothing: Pseudo-labels given by spamming, as many given in earnest, and as many spammed of each grade.
+        tolerance: Gain in log-likelihood per item under which the fit has converged.
+        max_iterations: Where to stop at the latest.
+    """
+    W, k = votes.W, votes.k
+    start = {"spamming": np.full(W, 0.5), "habit": np.full((W, k), 1 / k)}
+
+    def m_step(expected: Floats, previous: Parameters) -> Law:
+        spamming, habit = (previous or start).values()
+        spam = spamming[:, None] * habit
+        hit = np.einsum("wll->wl", expected)
+        # The share of labels equal to the true grade that were spam all the same.
+        lucky = hit * spam / np.maximum(spam + 1 - spamming[:, None], TINY)
+        spammed = np.where(np.eye(k, dtype=np.bool_), 0.0, expected).sum(axis=1) + lucky
+        earnest = np.maximum(hit - lucky, 0.0).sum(axis=1)
+        both = _shares(np.stack([spammed.sum(axis=1), earnest], axis=1) + smoothing)
+        habit = _shares(spammed + smoothing)
+        theta = both[:, :1, None] * habit[:, None, :] + both[:, 1:, None] * np.eye(k)
+        density = smoothing * float(_log(both).sum() + _log(habit).sum())
+        return Law(_log(theta), {"spamming": both[:, 0], "habit": habit}, density)
+
+    return em(votes, m_step, tolerance=tolerance, max_iterations=max_iterations, prior=np.full(k, 1 / k))
+
+
+def em(votes: Votes, m_step: MStep, *, tolerance: float, max_iterations: int, prior: Floats | None = None) -> Posterior:
+    """Alternate M and E steps until the objective gains less than `tolerance` per item.
+
+    Args:
+        votes: The labels.
+        m_step: The law that fits the expected counts best.
+        tolerance: Gain per item.
+        max_iterations: Where to stop at the latest, 1 or more.
+        prior: Of the grades (k,), kept; estimated if None.
+    """
+    labeled = votes.n > 0
+    whole = bool(labeled.all())
+    p, parameters, trace = votes.shares(), dict[str, Floats](), list[float]()
+    while True:
+        grades = prior if prior is not None else _shares((p if whole else p[:, labeled]).sum(axis=1))
+        law = m_step(votes.expected(p), parameters)
+        parameters = law.parameters
+        p = votes.log_likelihood(law.log_theta)
+        p += _log(grades)[:, None]
+        p, log_likelihood = normalized(p)
+        trace.append(log_likelihood + law.log_density)
+        converged = len(trace) > 1 and trace[-1] - trace[-2] < tolerance * votes.N
+        if converged or len(trace) >= max_iterations:
+            return Posterior(p.T, grades, parameters, log_likelihood, tuple(trace), converged)
+
+
+def normalized(log_p: Floats) -> tuple[Floats, float]:
+    """Posteriors from log-joints (k x N), which they overwrite, and the log-likelihood of all labels."""
+    evidence = log_sum(log_p, axis=0)
+    log_p -= evidence
+    np.exp(log_p, out=log_p)
+    return log_p, float(evidence.sum())
+
+
+def log_sum(x: Floats, axis: int) -> Floats:
+    """The logarithm of Σ exp x along an axis, which stays."""
+    top = x.max(axis=axis, keepdims=True)
+    return np.asarray(top + np.log(np.exp(x - top).sum(axis=axis, keepdims=True)))
+
+
+def _shares(counts: Floats) -> Floats:
+    """Counts over their sum along the last axis, all alike where the sum is 0."""
+    total = counts.sum(axis=-1, keepdims=True)
+    share: Floats = np.divide(counts, total, out=np.full_like(counts, 1 / counts.shape[-1]), where=total > 0)
+    return share
+
+
+def _log(p: Floats) -> Floats:
+    """The logarithm; of 0 a number so low that no sum of others makes up for it, but finite."""
+    return np.asarray(np.log(np.maximum(p, TINY)))

@@ -1,0 +1,493 @@
+"""A calibration from files to files: what `judge calibrate` does, for use from Python."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from judge.assess import Progress, Settings, assess
+from judge.calibrate import Options, calibrate
+from judge.calibrate.gate import parse_requirement
+from judge.calibrate.intake import (
+    BASELINES,
+    Gold,
+    Source,
+    make_panels,
+    parse_scale,
+    read_gold_files,
+    read_pool_folder,
+    read_sources,
+    same_grades,
+)
+from judge.calibrate.panel import MOST_SAMPLES, Panel
+from judge.calibrate.selection import choose
+from judge.certificate import PARAMETERS, Certificate, Certified, certificate_bytes, make_certificate
+from judge.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion
+from judge.dialogue import Task
+from judge.errors import InputError, OperationalError, UsageError
+from judge.files import make_folder, read_stored, sha256, write_atomic
+from judge.findings import Calibration
+from judge.gold import match, open_sealed
+from judge.ids import natural_key
+from judge.intake import turns_by_id
+from judge.journal import Journal
+from judge.labels import Labels, labels_of
+from judge.manifest import JOURNAL, MANIFEST, read_manifest, without_credentials
+from judge.models import Model, ModelOptions, open_model
+from judge.prompt import RENDERER_VERSION, needs_turn
+from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Scale, Turn
+from judge.report.folder import calibration_files
+from judge.text import shown
+from judge.topics import read_topics
+from judge.verdict import PARSER_VERSION
+
+_MOST_DRAWS = 1_000_000
+_OURS = re.compile(
+    r"(agreement|confusion|comparisons|calibration_map|expected|systems|alternative|diagnostics)(-\d+)?\.(tsv|svg|png)"
+)
+_MADE = {"parser": int, "renderer": int, "options": dict}
+"""What a manifest says of how a judge was asked."""
+_ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `judge calibrate` can be told; paths may be strings."""
+
+    gold: Sequence[Path | str]
+    judgments: Sequence[Path | str] = ()
+    """Labels that are there; or nothing, and `models` are asked."""
+    models: Sequence[str] = ()
+    prompts: Sequence[str] = ()
+    """What to ask, or the files of prompts of your own behind the judgments."""
+    pool: Path | str | None = None
+    test: Path | str | None = None
+    """Sealed test grades."""
+    seal: Path | str | None = None
+    criterion: str | None = None
+    scale: str | None = None
+    polarity: Literal["higher", "lower"] = "higher"
+    """Which end of `scale` is good."""
+    gold_scale: str | None = None
+    """The prompt whose scale the gold is on, if not the judges'."""
+    families: Path | str | None = None
+    topics: Path | str | None = None
+    samples: int = 1
+    options: ModelOptions = ModelOptions()
+    settings: Settings = Settings()
+    requirements: Sequence[str] = ()
+    epsilon: float = 0.2
+    replicates: int = 2000
+    permutations: int = 10_000
+    seed: int = 2023
+    out: Path | str | None = None
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """What a trial gave."""
+
+    calibration: Calibration
+    certificate: Certificate
+    trusted: bool
+    """Whether every criterion's verdict is TRUSTED."""
+
+
+Report = Callable[[Progress], None]
+Fetching = Callable[[str, int, int], None]
+
+
+def carry_out(
+    trial: Trial, now: datetime, *, asking: Callable[[str], Report] | None = None, fetching: Fetching | None = None
+) -> Tried:
+    """Read, ask if need be, compare, and write the output folder.
+
+    Args:
+        trial: What to do.
+        now: For the certificate and the ledger of sealed grades.
+        asking: Given a judge's name, what is called after each of its judgments.
+        fetching: Called while a model is fetched, with what, the bytes done and the bytes in all.
+
+    Raises:
+        UsageError: The trial asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+        OperationalError: Asking stopped early; the same call goes on from there.
+    """
+    return _Session(trial, now, asking or (lambda judge: lambda progress: None), fetching).run()
+
+
+class _Session:
+    """One trial on its way, with what was read so far."""
+
+    def __init__(self, trial: Trial, now: datetime, asking: Callable[[str], Report], fetching: Fetching | None) -> None:
+        if bool(trial.judgments) == bool(trial.models):
+            raise UsageError("expected either judgments that are there (--judgments) or models to ask (--model)")
+        if trial.models and not (trial.prompts and trial.pool and trial.out):
+            raise UsageError(_ASKING)
+        if not 0 <= trial.epsilon < 1:
+            raise UsageError(f"epsilon {trial.epsilon}: expected a number from 0 to below 1 (--epsilon)")
+        _check_numbers(trial)
+        self.trial, self.now, self.asking, self.fetching = trial, now, asking, fetching
+        self.rules = tuple(map(parse_requirement, trial.requirements))
+        self.families = read_families(Path(trial.families)) if trial.families else {}
+        self.scale = parse_scale(trial.scale, trial.polarity) if trial.scale else None
+        self.prompts = _by_id(map(find_criterion, trial.prompts))
+        self.only = self._only()
+        self.warnings: list[str] = []
+        self.openings: int | None = None
+        self.out = Path(trial.out) if trial.out is not None else None
+        self.spent = 0.0
+        self.named: dict[str, str] = {}
+
+    def run(self) -> Tried:
+        gold = read_gold_files([Path(path) for path in self.trial.gold], self.only, self.scale)
+        if gold.columns:
+            self.warnings.append(
+                "files of columns do not say how their grades were made; they are taken as given blind"
+            )
+        rows, sources = self._asked(gold) if self.trial.models else self._stored(gold)
+        panels, unmatched = self._panels(rows, sources)
+        if self.out:
+            make_folder(self.out)
+        if unmatched:
+            self.warnings.append(f"{unmatched} of {len(rows)} gold grades are of responses not in the pool")
+        options = Options(
+            requirements=self.rules,
+            seed=self.trial.seed,
+            replicates=self.trial.replicates,
+            permutations=self.trial.permutations,
+            epsilon=self.trial.epsilon,
+            families=self.families,
+            openings=self.openings,
+        )
+        found = calibrate(panels, options)
+        found = msgspec.structs.replace(found, warnings=(*self.warnings, *found.warnings))
+        certificate = make_certificate(self._certified(gold, panels, found), self.now.date().isoformat())
+        if self.out:
+            files = calibration_files(found)
+            files["certificate.json"] = certificate_bytes(certificate, self.out / "certificate.json")
+            _clear(self.out, files)
+            for name, content in files.items():
+                write_atomic(self.out / name, content)
+        trusted = bool(found.verdicts) and all(one.word == "TRUSTED" for one in found.verdicts)
+        return Tried(found, certificate, trusted)
+
+    def _only(self) -> str | None:
+        """The one criterion to look at; a prompt named for it joins the prompts."""
+        wanted = self.trial.criterion
+        if wanted is None or not ("/" in wanted or wanted.endswith(".md")):
+            return wanted
+        prompt = find_criterion(wanted)
+        self.prompts.setdefault(prompt.prompt_id, prompt)
+        return prompt.name
+
+    def _stored(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
+        """The rows and the labels that are there, with the yardstick."""
+        pool = Path(self.trial.pool) if self.trial.pool is not None else None
+        sources = read_sources([Path(path) for path in self.trial.judgments], pool, self.scale)
+        sources = tuple(msgspec.structs.replace(one, labels=self._wanted(one.labels)) for one in sources)
+        self._find_prompts(sources)
+        labels = [one for source in sources for one in source.labels]
+        question = {
+            "gold": gold.digest,
+            "labels": sorted([one.digest, one.judge, one.prompt or "", one.prompt_digest or ""] for one in labels),
+            "criterion": self.only,
+            "scale": [self.trial.scale, self.trial.polarity, self.trial.gold_scale],
+        }
+        rows = (*gold.rows, *self._opened(question, gold.rows, sources))
+        return rows, (*sources, *self._yardstick(rows, sources))
+
+    def _wanted(self, labels: Sequence[Labels]) -> tuple[Labels, ...]:
+        """Those under the criterion, or the very prompt, that was asked for."""
+        wanted = self.trial.criterion
+        if wanted is None:
+            return tuple(labels)
+        exact = {one.prompt_id for one in self.prompts.values()} if wanted != self.only else None
+        return tuple(
+            one
+            for one in labels
+            if one.prompt is None or (one.prompt in exact if exact else one.prompt.partition("/")[0] == self.only)
+        )
+
+    def _find_prompts(self, sources: Sequence[Source]) -> None:
+        """The prompts behind labels, with a warning where a file has changed since."""
+        # By name only: what a file of judgments says is no path to be read.
+        bundled = {one.prompt_id: one for one in bundled_criteria()}
+        for source in sources:
+            for one in source.labels:
+                if one.prompt is None:
+                    continue
+                if one.prompt not in self.prompts:
+                    if one.prompt not in bundled:
+                        raise UsageError(
+                            f"{one.source}: no prompt called {shown(one.prompt)} comes with judge: give the file of a "
+                            "prompt of your own with --prompt PATH"
+                        )
+                    self.prompts[one.prompt] = bundled[one.prompt]
+                if self.prompts[one.prompt].digest != one.prompt_digest:
+                    file = self.prompts[one.prompt].file
+                    self.warnings.append(f"{one.source}: {file} has changed since these judgments were made")
+
+    def _opened(
+        self, question: Mapping[str, Any], dev: Sequence[GoldRow], sources: Sequence[Source]
+    ) -> tuple[GoldRow, ...]:
+        """The sealed test grades, if there are some; the look at them is logged."""
+        if self.trial.test is None:
+            return ()
+        if any(row.split != "dev" for row in dev):
+            raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
+        # What would stop a calibration must not cost a look at the sealed grades.
+        self._panels(dev, sources)
+        if self.out:
+            make_folder(self.out)
+        test = Path(self.trial.test)
+        seal = Path(self.trial.seal) if self.trial.seal is not None else test.with_name("seal.json")
+        digest = sha256(msgspec.json.encode(question, order="sorted"))
+        rows, opening = open_sealed(test, seal, digest, self.now.isoformat(timespec="seconds"))
+        self.openings = opening.number
+        return rows
+
+    def _yardstick(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> tuple[Source, ...]:
+        """Word overlap on the same responses, where there are passages to overlap with and nobody asked it yet."""
+        pool = next((one.pool for one in sources if one.pool is not None), None)
+        there = {one.judge for source in sources for one in source.labels}
+        prompts = [one for one in self.prompts.values() if one.name == "groundedness" and one.answer == "grade"]
+        if pool is None or there & BASELINES or not any(row.criterion == "groundedness" for row in rows):
+            return ()
+        if not any(one.name == "groundedness" for one in self.prompts.values()):
+            return ()
+        prompt = prompts[0] if prompts else find_criterion("groundedness")
+        self.prompts.setdefault(prompt.prompt_id, prompt)
+        wanted = self._tasks(rows, pool, [prompt], 1)
+        with Journal(None) as journal:
+            results = assess(wanted, open_model("baseline/overlap"), journal, pool)
+        return (Source(labels_of(results, "baseline/overlap", sha256(b"")), pool),)
+
+    def _asked(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
+        """The rows and what the models say; on test grades only the judge that was chosen is asked."""
+        trial = self.trial
+        if trial.pool is None or self.out is None:
+            raise UsageError(_ASKING)
+        pool, out = read_pool_folder(Path(trial.pool)), self.out
+        prompts = [one for one in self.prompts.values() if self.only in (None, one.name)]
+        turns = turns_by_id(read_topics(Path(trial.topics))) if trial.topics is not None else None
+        blind = [one.prompt_id for one in prompts if needs_turn(one)]
+        if blind and turns is None:
+            raise UsageError(f"{', '.join(blind)}: shown with the conversation, so a topics file is needed (--topics)")
+        dev = tuple(row for row in gold.rows if row.split != "test")
+        # All of them first: what one cannot be asked must not show after another was paid.
+        models = [self._open(name, prompts) for name in dict.fromkeys(trial.models)]
+        make_folder(out)
+        if (out / MANIFEST).exists():
+            raise InputError(
+                f"{out}: holds the results of `judge run`, which asking would write over: choose another --out"
+            )
+        with Journal(out / JOURNAL) as journal:
+            results: list[Judgment | Failure] = []
+            for model in models:
+                results += self._ask(model, self._tasks(dev, pool, prompts, trial.samples), journal, pool, turns)
+            panels, _ = self._panels(dev, [self._source(results, pool)])
+            chosen = [one for panel in panels if (one := choose(panel, "dev" if panel.split[0] == "dev" else "all"))]
+            held_out = tuple(row for row in gold.rows if row.split == "test")
+            if trial.test is not None:
+                if any(isinstance(one, Failure) and one.reason == "budget" for one in results):
+                    raise OperationalError("the budget is spent before a judge is chosen: the test grades stay closed")
+                pairs = sorted((one.judge, self.prompts[one.prompt].digest) for one in chosen if one.prompt)
+                options = msgspec.to_builtins(trial.options)
+                parameters = {name: options[name] for name in PARAMETERS}
+                question = {"gold": gold.digest, "chosen": pairs, "parameters": parameters}
+                held_out += self._opened(question, gold.rows, [self._source(results, pool)])
+            for column in chosen if held_out else ():
+                prompt = [self.prompts[column.prompt]] if column.prompt else []
+                wanted = self._tasks(held_out, pool, prompt, trial.samples)
+                model = self._open(self.named[column.judge], prompt)
+                results += self._ask(model, wanted, journal, pool, turns)
+        write_atomic(out / "judgments.jsonl", _jsonl(results, Judgment))
+        write_atomic(out / "failures.jsonl", _jsonl(results, Failure))
+        source = self._source(results, pool)
+        rows = (*dev, *held_out)
+        return rows, (source, *self._yardstick(rows, [source]))
+
+    def _open(self, name: str, prompts: Sequence[Criterion]) -> Model:
+        model = open_model(name, self.trial.options)
+        # A recording answers under the recorded judge's name, by which it could not be opened again.
+        self.named[model.name] = name
+        model.check(prompts)
+        if self.trial.settings.max_cost is not None and model.price() is None:
+            raise UsageError(f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost)")
+        return model
+
+    def _ask(
+        self, model: Model, wanted: Sequence[Task], journal: Journal, pool: Pool, turns: Mapping[str, Turn] | None
+    ) -> list[Judgment | Failure]:
+        model.prepare(self.fetching or (lambda what, done, total: None))
+        settings, report, before = self.trial.settings, self.asking(model.name), self.spent
+        if settings.max_cost is not None:
+            settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before))
+
+        def counted(progress: Progress) -> None:
+            self.spent = before + progress.cost
+            report(progress)
+
+        return assess(wanted, model, journal, pool, turns=turns, settings=settings, report=counted)
+
+    def _tasks(
+        self, rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int
+    ) -> tuple[Task, ...]:
+        """The responses with gold, under each prompt of their criterion."""
+        matched, _ = match(rows, pool, str(self.trial.gold[0]))
+        return tuple(
+            Task(response, prompt, sample)
+            for prompt in prompts
+            for response in pool.responses
+            if (response.response_id, prompt.name) in matched
+            for sample in range(samples)
+        )
+
+    def _source(self, results: Sequence[Judgment | Failure], pool: Pool) -> Source:
+        return Source(labels_of(results, str(self.out), sha256(b"")), pool)
+
+    def _panels(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> tuple[tuple[Panel, ...], int]:
+        """Gold and labels side by side.
+
+        Raises:
+            UsageError: Nothing was both graded and judged.
+        """
+        named = {one.prompt.partition("/")[0] for source in sources for one in source.labels if one.prompt}
+        columns = any(one.prompt is None for source in sources for one in source.labels)
+        criteria = {row.criterion for row in rows if columns or row.criterion in named}
+        if self.only is not None:
+            criteria &= {self.only}
+        scales = {name: self._gold_scale(name) for name in sorted(criteria)}
+        found = make_panels(rows, sources, self.prompts, scales, str(self.trial.gold[0]), criteria)
+        if not found[0]:
+            raise UsageError(f"{self.trial.gold[0]}: no grade of a response under a criterion that was judged")
+        return found
+
+    def _gold_scale(self, criterion: str) -> Scale:
+        """The scale that the gold of a criterion is on."""
+        if self.trial.gold_scale is not None:
+            prompt = find_criterion(self.trial.gold_scale)
+            if prompt.name == criterion:
+                return prompt.scale
+        if self.scale is not None:
+            return self.scale
+        scales = [one.scale for one in self.prompts.values() if one.name == criterion]
+        if not scales and criterion in DEFAULT_VARIANTS:
+            return find_criterion(criterion).scale
+        if not scales:
+            raise UsageError(f"the grades of {criterion} are not known: --scale LOW-HIGH is needed")
+        if not all(same_grades(one, scales[0]) for one in scales):
+            raise UsageError(
+                f"the prompts of {criterion} have different scales: --gold-scale PROMPT names the one whose scale the "
+                "gold is on, and judges on others are compared as positive or not"
+            )
+        return scales[0]
+
+    def _certified(self, gold: Gold, panels: Sequence[Panel], found: Calibration) -> tuple[Certified, ...]:
+        """An entry a verdict."""
+        tried = {one.criterion: one for one in found.selections}
+        certified = []
+        for panel in panels:
+            for one in (verdict for verdict in found.verdicts if verdict.criterion == panel.criterion):
+                column = next(column for column in panel.columns if column.name == one.judge)
+                origin = column.origin
+                made = self._made(origin.source if origin else "")
+                certified.append(
+                    Certified(
+                        criterion=one.criterion,
+                        judge=column.judge,
+                        prompt=column.prompt,
+                        prompt_digest=origin.prompt_digest if origin else None,
+                        parser=made.get("parser", PARSER_VERSION),
+                        renderer=made.get("renderer", RENDERER_VERSION),
+                        parameters=_parameters(made.get("options")),
+                        models_returned=origin.models_returned if origin else (),
+                        gold=gold.digest,
+                        split=one.split,
+                        n=one.estimate.n,
+                        topics=one.estimate.topics,
+                        tried=len(tried[one.criterion].tried),
+                        openings=self.openings,
+                        statistic=one.statistic,
+                        estimate=one.estimate,
+                        requirements=one.requirements,
+                        verdict=one.word,
+                    )
+                )
+        return tuple(certified)
+
+    def _made(self, source: str) -> dict[str, Any]:
+        """How the judge was asked: as here, or by the manifest beside the judgments; empty if nobody knows."""
+        if self.trial.models:
+            options = msgspec.to_builtins(self.trial.options)
+            url = self.trial.options.base_url
+            return {"options": {**options, "base_url": without_credentials(url) if url else None}}
+        try:
+            manifest = read_manifest(Path(source).parent)
+        except InputError:
+            manifest = None
+        configuration = manifest["configuration"] if manifest else {}
+        return {name: value for name, value in configuration.items() if isinstance(value, _MADE.get(name, ()))}
+
+
+def _parameters(options: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if options is None else {name: options.get(name) for name in PARAMETERS}
+
+
+def _clear(out: Path, files: Collection[str]) -> None:
+    """Take away tables and pictures of an earlier calibration that this one has not."""
+    if not (out / "calibration.json").exists():
+        return
+    for path in out.iterdir():
+        if _OURS.fullmatch(path.name) and path.name not in files:
+            path.unlink(missing_ok=True)
+
+
+def _check_numbers(trial: Trial) -> None:
+    """Refuse numbers that nothing can be done with before anything is read or paid for."""
+    if not 1 <= trial.samples <= MOST_SAMPLES:
+        raise UsageError(f"{trial.samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
+    for what, number in (("replicates", trial.replicates), ("permutations", trial.permutations)):
+        if not 2 <= number <= _MOST_DRAWS:
+            raise UsageError(f"{number} {what}: expected 2 to {_MOST_DRAWS} (--{what})")
+    if trial.seed < 0:
+        raise UsageError(f"seed {trial.seed}: expected a number of zero or more (--resampling-seed)")
+
+
+def _by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:
+    """Prompts by `criterion/variant`; two different ones of one name could not be told apart."""
+    found: dict[str, Criterion] = {}
+    for one in prompts:
+        other = found.setdefault(one.prompt_id, one)
+        if other.digest != one.digest:
+            raise UsageError(f"{one.file} and {other.file} are both called {one.prompt_id}: rename one of the files")
+    return found
+
+
+def read_families(path: Path) -> dict[str, str]:
+    """Run or judge to the family of models behind it: two columns between a tab.
+
+    Raises:
+        InputError: The file cannot be read or has other lines.
+    """
+    try:
+        text = read_stored(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8: {error.reason}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        name, tab, family = line.rstrip("\r").partition("\t")
+        if not line.strip():
+            continue
+        if not (tab and name and family) or "\t" in family or found.get(name, family) != family:
+            raise InputError(f"{path}: line {number}: expected a run or judge, one tab and its family, each name once")
+        found[name] = family
+    return found
+
+
+def _jsonl(results: Sequence[Judgment | Failure], kind: type[Judgment] | type[Failure]) -> bytes:
+    kept = [one for one in results if isinstance(one, kind)]
+    kept.sort(key=lambda one: (natural_key(one.judge), natural_key(f"{one.criterion}/{one.variant}")))
+    return b"".join(msgspec.json.encode(one) + b"\n" for one in kept)

@@ -1,0 +1,163 @@
+"""Small records of a calibration for the tests of its reports."""
+
+from typing import Any
+
+from judge.findings import (
+    AgreementRow,
+    AlternativeRow,
+    Calibration,
+    CalibrationMapRow,
+    ComparisonRow,
+    CorrectedRow,
+    FamilyContrast,
+    MarginalTest,
+    Selection,
+    Slope,
+    SystemAgreement,
+    Verdict,
+)
+from judge.records import Estimate
+
+NOTHING = Calibration(**dict.fromkeys(Calibration.__struct_fields__, ()))
+
+
+def estimate(value: float | None, half: float = 0.1, n: int = 150, topics: int = 25) -> Estimate:
+    """A value with a symmetric interval; a `half` of 0 is none."""
+    if value is None:
+        return Estimate(None, None, None, n, topics, "fewer than 5 topics")
+    if not half:
+        return Estimate(value, None, None, n, topics, "fewer than 5 topics")
+    return Estimate(value, round(value - half, 6), round(value + half, 6), n, topics)
+
+
+def agreement(judge: str = "local/qwen", wkappa: float | None = 0.61, **changed: Any) -> AgreementRow:
+    """A judge on test grades; `changed` replaces fields."""
+    fields: dict[str, Any] = {
+        "prompt": "groundedness/graded",
+        "criterion": "groundedness",
+        "split": "test",
+        "reference": "consensus of 3",
+        "baseline": False,
+        "gold": 153,
+        "n": 150,
+        "topics": 25,
+        "coverage": 150 / 153,
+        "without_grade": {"unable": 1, "unreadable": 2},
+        "statistics": {
+            "percent": estimate(0.7, 0.05),
+            "kappa": estimate(wkappa and wkappa - 0.1),
+            "wkappa": estimate(wkappa),
+            "alpha_ordinal": estimate(wkappa),
+            "ac2": estimate(0.8),
+            "bias": estimate(0.31, 0.2),
+        },
+        "item": {"wkappa": estimate(wkappa, 0.05)},
+        "design_effect": {"wkappa": 3.2},
+        "worst_case": {"percent": 0.68, "kappa": 0.45, "wkappa": 0.5, "alpha_ordinal": None},
+        "confusion": ((30, 15, 5), (10, 30, 10), (0, 5, 45)),
+        "grades": (0, 1, 2),
+        "marginals": (MarginalTest("bowker", 7.6, 3, 0.055), MarginalTest("stuart_maxwell", 6.9, 2, 0.0317)),
+        "ceiling": estimate(0.68, 0.07),
+        "test_retest": None,
+        "primary": "wkappa",
+    }
+    return AgreementRow(judge=judge, **{**fields, **changed})
+
+
+def constant(**changed: Any) -> AgreementRow:
+    """The constant predictor."""
+    row = {"prompt": None, "baseline": True, "item": {}, "design_effect": {}, "marginals": (), "without_grade": {}}
+    return agreement("constant", 0.0, **{**row, **changed})
+
+
+def corrected(run_id: str, raw: float, value: float | None, rank: int | None, **changed: Any) -> CorrectedRow:
+    """A run's row."""
+    found = estimate(value, 0.15, 30, 12)
+    fields: dict[str, Any] = {
+        "criterion": "groundedness",
+        "family": None,
+        "n": 120,
+        "missing": 0,
+        "raw": estimate(raw, 0.1, 120, 40),
+        "gold": 30,
+        "corrected": found,
+        "bound_low": found.low,
+        "bound_high": found.high,
+        "method": "ppi++",
+        "weight": 0.8,
+        "effective_n": 55.0,
+        "bias": 0.2,
+        "rank": rank,
+        "rank_low": 1,
+        "rank_high": 3,
+        "tie": "a",
+        "flags": (),
+    }
+    return CorrectedRow(run_id=run_id, **{**fields, **changed})
+
+
+def calibration(judge: str = "local/qwen", criterion: str = "groundedness", others: int = 1) -> Calibration:
+    """Everything about one criterion: the chosen judge, so many others, the constant predictor."""
+    prompt = f"{criterion}/graded"
+    rows = [agreement(judge, criterion=criterion, prompt=prompt)]
+    rows += [
+        agreement(f"other/{place}", 0.6 - 0.01 * place, criterion=criterion, prompt=prompt) for place in range(others)
+    ]
+    rows.append(constant(criterion=criterion))
+    chosen, names = rows[0].name, tuple(row.name for row in rows[1:-1])
+    return Calibration(
+        agreement=tuple(rows),
+        comparisons=tuple(
+            ComparisonRow(criterion, "test", "wkappa", name, chosen, estimate(-0.02, 0.05), 0.4, 0.7, 1.0, False)
+            for name in names
+        ),
+        selections=(
+            Selection(
+                criterion,
+                "wkappa",
+                (chosen, *names),
+                chosen,
+                "dev",
+                estimate(0.66),
+                estimate(0.61),
+                0.6,
+                None,
+                0.05,
+                names,
+                2,
+            ),
+        ),
+        verdicts=(
+            Verdict(
+                criterion,
+                chosen,
+                prompt,
+                "test",
+                "TRUSTED",
+                ("wkappa.lo >= 0.4",),
+                ("wkappa.lo is 0.51",),
+                estimate(0.61),
+                "wkappa",
+            ),
+        ),
+        calibration_map=(CalibrationMapRow(judge, prompt, criterion, 0, 40, 0.25, 0.26, 2.0),),
+        slopes=(Slope(chosen, criterion, "log2_words", estimate(0.08, 0.06)),),
+        families=(FamilyContrast(chosen, criterion, "qwen", True, 4, 0.5, estimate(0.3, 0.2)),),
+        systems=(
+            SystemAgreement(judge, prompt, criterion, "test", 12, {"tau_b": estimate(0.8), "rbo": estimate(None)}),
+        ),
+        alternative=(
+            AlternativeRow(
+                judge,
+                prompt,
+                criterion,
+                0.15,
+                0.5,
+                0.62,
+                {"ann": 0.01, "bob": 0.2},
+                {"ann": True, "bob": False},
+                {"ann": 50, "bob": 49},
+            ),
+        ),
+        warnings=("The gold was post-edited from an LLM's grades.",),
+    )

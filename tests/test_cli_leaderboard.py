@@ -1,0 +1,210 @@
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from judge.bank import excluded_tsv, passages_jsonl, pool_jsonl
+from judge.cli import main
+from judge.criteria import find_criterion
+from judge.gold import gold_jsonl
+from judge.ids import topic_of
+from judge.records import Exclusion, Failure, GoldRow, Judgment, Pool, PooledResponse, RunEntry, TokenCount
+from judge.report.corrected import COLUMNS
+
+GROUNDEDNESS = find_criterion("groundedness")
+RUNS = ("own\x1b[31m|run", "solid", "weak")
+TURNS = [f"{topic}_{turn}" for topic in range(1, 9) for turn in range(1, 4)]
+
+
+def lines(records) -> bytes:
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An output folder of three runs: the judge thinks too well of the first, and misses one turn of the last."""
+    rng = np.random.default_rng(4)
+    grades = [level.grade for level in GROUNDEDNESS.scale.levels]
+    responses, judgments, failures, gold = [], [], [], []
+    chosen = {TURNS[place] for place in rng.permutation(len(TURNS))[:12]}
+    for run, (run_id, quality) in enumerate(zip(RUNS, (1.3, 1.8, 0.6), strict=True)):
+        for turn_id in TURNS:
+            response_id, topic_id = f"R{len(responses):05d}", topic_of(turn_id)
+            entry = RunEntry(run_id, 1, "used", "0" * 64)
+            tokens = TokenCount(1, 1, 1, None)
+            responses.append(PooledResponse(response_id, turn_id, topic_id, response_id, (), tokens, False, (entry,)))
+            truth = quality + rng.normal(0, 0.7)
+            human, judged = (
+                int(np.clip(round(value), min(grades), max(grades)))
+                for value in (truth, truth + 0.3 + (1.5 if run == 0 else 0) + rng.normal(0, 0.4))
+            )
+            common = response_id, turn_id, topic_id, GROUNDEDNESS.name, GROUNDEDNESS.variant
+            if run_id == "weak" and turn_id == TURNS[0]:
+                failures.append(
+                    Failure(*common, "unreadable", "", None, "litellm/m", GROUNDEDNESS.digest, None, 0)
+                )  # fmt: skip
+            else:
+                judgments.append(
+                    Judgment(*common, judged, False, None, None, None, (), "litellm/m", "m", GROUNDEDNESS.digest,
+                             "r" * 64, "json", False, 0)
+                )  # fmt: skip
+            if turn_id in chosen:
+                gold.append(GoldRow(turn_id, topic_id, "groundedness", human, "A", response_id,
+                                    inclusion_probability=0.5))  # fmt: skip
+    pool = Pool(tuple(responses), {}, (Exclusion("solid", "9_1", 1, "over_limit", ""),))
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "pool.jsonl").write_bytes(pool_jsonl(pool))
+    (out / "passages.jsonl").write_bytes(passages_jsonl(pool))
+    (out / "excluded.tsv").write_bytes(excluded_tsv(pool.exclusions))
+    (out / "judgments.jsonl").write_bytes(lines(judgments))
+    (out / "failures.jsonl").write_bytes(lines(failures))
+    (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(gold))
+    (tmp_path / "families.tsv").write_text(f"{RUNS[0]}\tgpt\nsolid\tllama\nlitellm/m\tgpt\n", encoding="utf-8")
+    return out
+
+
+def run(*arguments: object) -> int:
+    return main(["leaderboard", *map(str, arguments)])
+
+
+def table(text: str) -> list[dict[str, str]]:
+    header, *rows = (line.split("\t") for line in text.splitlines())
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def test_without_gold_the_leaderboard_is_raw_and_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("UNCALIBRATED")
+    names = [line.split()[0] for line in out.splitlines() if line.startswith(("own", "solid", "weak"))]
+    assert names == ["own\\x1b[31m|run", "solid", "weak"]
+    assert "23/24" in out
+
+
+def test_the_banner_is_that_of_the_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = {"schema": 1, "configuration": {}, "certificate": {"banner": "CALIBRATED (certificate of today)."}}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert run(folder) == 0
+    assert capsys.readouterr().out.startswith("CALIBRATED (certificate of today).")
+
+
+def test_gold_takes_the_lead_from_the_judges_favorite(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold, families, out = folder.parent / "gold.jsonl", folder.parent / "families.tsv", folder.parent / "corrected"
+    assert run(folder, "--gold", gold, "--families", families, "--out", out) == 0
+    shown = capsys.readouterr().out
+    assert "UNCALIBRATED" not in shown
+    assert "\x1b" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    rows = table((out / "corrected.tsv").read_text(encoding="utf-8"))
+    assert list(rows[0]) == list(COLUMNS)
+    by_run = {row["run"]: row for row in rows}
+    own, solid, weak = (by_run[name] for name in ("own\\x1b[31m|run", "solid", "weak"))
+    assert rows[0] == solid
+    assert float(own["raw"]) > float(solid["raw"])
+    assert float(own["bias"]) > 1
+    assert (own["flags"], own["family"], solid["flags"], weak["flags"]) == ("SELF", "gpt", "", "MISSING")
+    assert (weak["n"], weak["missing"], own["gold_n"]) == ("23", "1", "12")
+    assert weak["bound_lo"] != weak["lo"]
+    markdown = (out / "corrected.md").read_text(encoding="utf-8")
+    assert markdown.startswith("# Leaderboard, corrected by gold")
+    assert (out / "corrected.svg").read_bytes().lstrip().startswith(b"<")
+    assert (out / "corrected.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_seed_gives_the_same_bytes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed, written = [], []
+    for name in ("a.tsv", "b.tsv"):
+        assert run(folder, "--gold", folder.parent / "gold.jsonl", "--seed", 5, "--out", folder.parent / name) == 0
+        printed.append(capsys.readouterr().out)
+        written.append((folder.parent / name).read_bytes())
+    assert printed[0] == printed[1]
+    assert written[0] == written[1]
+
+
+def test_one_file_by_its_ending(folder: Path) -> None:
+    for name in ("deep/table.tsv", "table.md"):
+        assert run(folder, "--gold", folder.parent / "gold.jsonl", "--out", folder.parent / name) == 0
+    assert (folder.parent / "deep/table.tsv").read_text(encoding="utf-8").startswith("criterion\trank\t")
+    assert (folder.parent / "table.md").read_text(encoding="utf-8").startswith("# Leaderboard")
+
+
+def test_json_has_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, "--gold", folder.parent / "gold.jsonl", "--target", "topics", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["rank"] for row in rows] == [1, 2, 3]
+    assert {row["corrected"]["n"] for row in rows} <= {11, 12}
+    assert run(folder, "--json") == 0
+    assert [row["turns"] for row in json.loads(capsys.readouterr().out)] == [24, 24, 24]
+
+
+def test_topics_say_which_turns_had_to_be_answered(folder: Path, shared: Path, capsys) -> None:
+    topics = next(shared.rglob("*2023*topics*.json"), None)
+    if topics is None:
+        pytest.skip("no topics file beside this checkout")
+    assert run(folder, "--json", "--topics", topics) == 0
+    assert min(row["turns"] for row in json.loads(capsys.readouterr().out)) > 24
+
+
+def test_gold_without_probabilities_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = folder.parent / "gold.jsonl"
+    gold.write_bytes(gold.read_bytes().replace(b',"inclusion_probability":0.5', b""))
+    assert run(folder, "--gold", gold) == 2
+    said = capsys.readouterr().err
+    assert "judge gold import --inclusion P" in said
+    assert said.count("not known: expected the probability") == 35
+
+
+def test_gold_that_was_not_given_blind_is_announced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = folder.parent / "gold.jsonl"
+    gold.write_bytes(gold.read_bytes().replace(b'"made":"blind"', b'"made":"synthetic"', 3))
+    assert run(folder, "--gold", gold, "--out", folder.parent / "x.md") == 0
+    assert capsys.readouterr().out.startswith("! groundedness: 3 of 35 gold grades were not given blind (3 synthetic)")
+    assert "**Warning**: groundedness: 3 of 35" in (folder.parent / "x.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--out", "x"], "needs --gold"),
+        (["--target", "topics"], "needs --gold"),
+        (["--fallback", "family"], "needs --gold"),
+        (["--gold", "{gold}", "--fallback", "family"], "needs --families"),
+        (["--gold", "{gold}", "--seed", "-1"], "0 or more"),
+        (["--gold", "{gold}", "--criterion", "completeness/graded"], "no judgment under"),
+        (["--criterion", "nonsense"], "nonsense"),
+    ],
+)
+def test_what_cannot_be_done_is_said(folder: Path, arguments: list[str], said: str, capsys) -> None:
+    gold = str(folder.parent / "gold.jsonl")
+    assert run(folder, *(argument.replace("{gold}", gold) for argument in arguments)) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_gold_of_other_responses_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = folder.parent / "gold.jsonl"
+    gold.write_bytes(gold.read_bytes().replace(b'"R0', b'"R9'))
+    assert run(folder, "--gold", gold) == 2
+    assert "no grade of a pooled response under groundedness" in capsys.readouterr().err
+
+
+def test_a_folder_without_judgments_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path) == 2
+    assert "expected an output folder of `judge run`" in capsys.readouterr().err
+
+
+def test_a_folder_with_two_judgments_of_one_response_is_refused(folder: Path, capsys) -> None:
+    file = folder / "judgments.jsonl"
+    content = file.read_bytes()
+    file.write_bytes(content + content.splitlines(keepends=True)[0])
+    assert run(folder) == 2
+    assert "two judgments of R00000 under groundedness/" in capsys.readouterr().err
+
+
+def test_a_changed_prompt_is_announced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = folder / "judgments.jsonl"
+    file.write_bytes(file.read_bytes().replace(GROUNDEDNESS.digest.encode(), b"f" * 64, 1))
+    assert run(folder) == 0
+    assert "has changed since these judgments were made" in capsys.readouterr().err

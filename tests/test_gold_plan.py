@@ -1,0 +1,266 @@
+"""Plans: the stated inclusion probabilities are the true ones, the size is fixed, and no run is left short."""
+
+import json
+import math
+from collections import Counter
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.errors import InputError, UsageError
+from judge.gold import make_plan, plan_jsonl, read_plan
+from judge.gold.rows import text_digest
+from judge.gold.sampling import fewest, inclusion, systematic
+from judge.gold.uncertainty import turn_uncertainty
+from judge.records import GoldRow, Judgment, Pool, PooledResponse, RunEntry, TokenCount
+
+CRITERIA = ("groundedness",)
+
+
+def pooled(number: int, turn_id: str, *runs: str) -> PooledResponse:
+    topic, text = turn_id.rpartition("_")[0], f"text {number}"
+    entries = tuple(RunEntry(run, 1, "used", "") for run in runs)
+    return PooledResponse(f"R{number:05d}", turn_id, topic, text, (), TokenCount(2, 2, 2, None), False, entries)
+
+
+def grid(topics: int, turns: int, runs: int, skip: int = 0) -> Pool:
+    """Every run answers every turn with a text of its own, but the last run only the turns past the first `skip`."""
+    turn_ids = [f"{topic}_{turn}" for topic in range(topics) for turn in range(turns)]
+    cells = [(t, r) for t in range(len(turn_ids)) for r in range(runs) if r < runs - 1 or t >= skip]
+    return Pool(tuple(pooled(n, turn_ids[t], f"run{r}") for n, (t, r) in enumerate(cells)), {}, ())
+
+
+def judged(
+    response: PooledResponse, grade: int = 0, judge: str = "b/m", probabilities: dict[str, float] | None = None
+) -> Judgment:
+    return Judgment(
+        response.response_id, response.turn_id, response.topic_id, "groundedness", "graded", grade, False, None,
+        probabilities, None, (), judge, None, "", "", "json", False, 0,
+    )  # fmt: skip
+
+
+def turns_of(plan) -> set[str]:
+    return {row.turn_id for row in plan.rows}
+
+
+def test_probabilities_follow_the_sizes_and_never_pass_one() -> None:
+    # 3 of 4: the large one is certain; 2 of the other three with 2/6, 2/6, 2/6 of the size left.
+    assert inclusion(np.array([9.0, 2, 2, 2]), 3) == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3])
+    # With 8 certain, 3 is 2 · 3/5 > 1 and certain too; the others share the last draw.
+    assert inclusion(np.array([8.0, 3, 1, 1]), 3) == pytest.approx([1, 1, 0.5, 0.5])
+    assert inclusion(np.ones(4), 4).tolist() == [1, 1, 1, 1]
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=30), st.data())
+def test_probabilities_add_up_to_the_draws_and_keep_the_order_of_sizes(sizes: list[float], data: st.DataObject) -> None:
+    draws = data.draw(st.integers(1, len(sizes)))
+    found = inclusion(np.array(sizes), draws)
+    assert found.sum() == pytest.approx(draws)
+    assert found.min() > 0
+    assert found.max() <= 1
+    assert (np.diff(found[np.argsort(sizes)]) >= -1e-12).all()
+
+
+def test_a_point_belongs_to_the_interval_that_begins_at_it() -> None:
+    half = np.full(4, 0.5)
+    assert systematic(half, 0.0).tolist() == [True, False, True, False]
+    assert systematic(half, 0.5).tolist() == [False, True, False, True]
+    assert systematic(np.array([1.0, 0.25, 0.75]), 0.3).tolist() == [True, False, True]
+
+
+@given(st.lists(st.floats(0.01, 9), min_size=2, max_size=12), st.data())
+def test_a_sample_is_of_fixed_size_for_every_start(sizes: list[float], data: st.DataObject) -> None:
+    draws = data.draw(st.integers(1, len(sizes)))
+    start = data.draw(st.floats(0, 1, exclude_max=True))
+    assert systematic(inclusion(np.array(sizes), draws), start).sum() == draws
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=8), st.data())
+def test_the_fewest_over_all_starts_is_what_trying_starts_finds(sizes: list[int], data: st.DataObject) -> None:
+    probabilities = inclusion(np.array(sizes, dtype=float), data.draw(st.integers(1, len(sizes))))
+    pairs = st.tuples(st.integers(0, 3), st.integers(0, 3))
+    answers = np.array(data.draw(st.lists(pairs, min_size=len(sizes), max_size=len(sizes))))
+    # Between every two places where the sample can change, and at 0.
+    places = np.unique(np.concatenate([[0.0, 1.0], (np.cumsum(probabilities) % 1.0).round(9) % 1.0]))
+    starts = [0.0, *((places[:-1] + places[1:]) / 2)]
+    tried = np.min([answers[systematic(probabilities, start)].sum(axis=0) for start in starts], axis=0)
+    assert fewest(probabilities, answers).tolist() == tried.tolist()
+
+
+def test_stated_probabilities_are_those_of_many_draws() -> None:
+    # Uneven uncertainty, runs that miss turns: orders are redrawn, and probabilities must stand all the same.
+    pool = grid(4, 3, 3, skip=4)
+    judgments = [
+        judged(response, probabilities={"0": 1 - p, "1": p})
+        for number, response in enumerate(pool.responses)
+        for p in [0.02 + 0.48 * (number % 7) / 6]
+    ]
+    draws, counts, stated = 3000, Counter(), {}
+    for seed in range(draws):
+        plan = make_plan(pool, 16, seed, criteria=CRITERIA, judgments=judgments, per_run=2)
+        assert plan.turns == len(turns_of(plan)) == 6
+        for row in plan.rows:
+            stated[row.turn_id] = row.inclusion_probability
+        counts.update(turns_of(plan))
+    assert len(stated) == 12
+    assert math.fsum(stated.values()) == pytest.approx(6)
+    assert len({round(p, 6) for p in stated.values()}) > 6
+    chi2 = sum((counts[t] - draws * p) ** 2 / (draws * p * (1 - p)) for t, p in stated.items())
+    # Under independent turns 0.9999 of a chi-square with 12 degrees is below 39; fixed size makes it smaller.
+    assert chi2 < 39
+
+
+def test_all_runs_have_the_same_turns() -> None:
+    plan = make_plan(grid(5, 4, 3), 30, 1, criteria=CRITERIA)
+    assert len(plan.rows) == 30
+    by_run = {run: {row.turn_id for row in plan.rows if run in row.runs} for run in ("run0", "run1", "run2")}
+    assert by_run["run0"] == by_run["run1"] == by_run["run2"]
+    assert [row.inclusion_probability for row in plan.rows] == pytest.approx([0.5] * 30)
+    assert {row.stratum for row in plan.rows} == {"drawn"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_topics_get_about_their_share(seed: int) -> None:
+    # 2.5 of the 5 turns of each topic: systematically 2 or 3.
+    turns = turns_of(make_plan(grid(6, 5, 2), 30, seed, criteria=CRITERIA))
+    assert set(Counter(turn.partition("_")[0] for turn in turns).values()) <= {2, 3}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_run_that_misses_turns_still_gets_its_responses(seed: int) -> None:
+    # The last run answers 12 of 20 turns; half the turns would give it 6 on average, 5 are asked for.
+    plan = make_plan(grid(4, 5, 2, skip=8), 16, seed, criteria=CRITERIA, per_run=5)
+    assert Counter(run for row in plan.rows for run in row.runs)["run1"] >= 5
+
+
+def test_a_run_with_fewer_responses_gets_all_it_has_asked_for() -> None:
+    plan = make_plan(grid(4, 5, 2, skip=18), 38, 0, criteria=CRITERIA, per_run=10)
+    assert Counter(run for row in plan.rows for run in row.runs)["run1"] == 2
+
+
+@pytest.mark.parametrize("skip", [0, 8])
+def test_too_few_are_refused_with_a_number_that_would_do(skip: int) -> None:
+    pool = grid(4, 5, 3, skip=skip)
+    with pytest.raises(
+        UsageError, match=r"--n 9 is about 3 of 20 turns, too few for 10 responses of every run"
+    ) as caught:
+        make_plan(pool, 9, 4, criteria=CRITERIA)
+    would_do = int(str(caught.value).partition(": --n ")[2].partition(" ")[0])
+    assert 30 <= would_do <= 60
+    plan = make_plan(pool, would_do, 4, criteria=CRITERIA)
+    assert min(Counter(run for row in plan.rows for run in row.runs).values()) >= 10
+
+
+def test_asked_for_more_than_there_is_everything_is_certain() -> None:
+    plan = make_plan(grid(2, 3, 2), 1000, 0, criteria=CRITERIA)
+    assert len(plan.rows) == plan.frame == 12
+    assert {(row.inclusion_probability, row.stratum) for row in plan.rows} == {(1.0, "certain")}
+
+
+def test_a_row_names_the_response_and_what_to_label() -> None:
+    pool = Pool((pooled(7, "9-1_2", "a", "b"),), {}, ())
+    (row,) = make_plan(pool, 1, 0, criteria=("groundedness", "naturalness"), per_run=1).rows
+    assert json.loads(msgspec.json.encode(row)) == {
+        "turn_id": "9-1_2",
+        "topic_id": "9-1",
+        "response_id": "R00007",
+        "text_sha256": text_digest("text 7"),
+        "runs": ["a", "b"],
+        "criteria": ["groundedness", "naturalness"],
+        "inclusion_probability": 1.0,
+        "stratum": "certain",
+    }
+
+
+def gold(response: PooledResponse, criterion: str = "groundedness") -> GoldRow:
+    return GoldRow(response.turn_id, response.topic_id, criterion, 1, "ann", text_sha256=text_digest(response.text))
+
+
+def test_graded_responses_are_left_out_and_count_for_their_runs() -> None:
+    pool = grid(4, 5, 2)
+    done = [gold(response) for response in pool.responses[:16]]
+    # 8 turns are graded, so that 2 more give each run its 10.
+    plan = make_plan(pool, 4, 0, criteria=CRITERIA, gold=done)
+    assert (plan.frame, plan.frame_turns, plan.graded, plan.turns) == (24, 12, 16, 2)
+    assert {row.response_id for row in plan.rows}.isdisjoint(r.response_id for r in pool.responses[:16])
+
+
+def test_only_the_criteria_without_a_grade_are_planned() -> None:
+    pool = grid(1, 2, 1)
+    plan = make_plan(pool, 2, 0, criteria=("groundedness", "naturalness"), gold=[gold(pool.responses[0])], per_run=1)
+    assert [row.criteria for row in plan.rows] == [("naturalness",), ("groundedness", "naturalness")]
+
+
+def test_a_pool_with_nothing_left_is_refused() -> None:
+    pool = grid(1, 2, 1)
+    for here, done in ((pool, [gold(r) for r in pool.responses]), (Pool((), {}, ()), [])):
+        with pytest.raises(InputError, match="nothing is left to label"):
+            make_plan(here, 2, 0, criteria=CRITERIA, gold=done)
+
+
+def test_uncertainty_is_the_normal_entropy_of_the_labels() -> None:
+    a, b, c = grid(1, 3, 1).responses
+    even, sure = {"0": 0.5, "1": 0.5}, {"0": 1.0, "1": 0.0}
+    judgments = [judged(a, probabilities=even), judged(b, probabilities=sure)]
+    shares, kind = turn_uncertainty(judgments, [a.turn_id, b.turn_id, c.turn_id], CRITERIA)
+    # 1, 0, and for the turn without judgments their mean ½: thirds of 1.5.
+    assert (shares.tolist(), kind) == (pytest.approx([2 / 3, 0, 1 / 3]), "entropy")
+
+
+def test_uncertainty_is_the_variance_between_judges_without_label_probabilities() -> None:
+    a, b = grid(1, 2, 1).responses
+    judgments = [judged(a, 0, "x"), judged(a, 2, "y"), judged(b, 1, "x"), judged(b, 2, "y")]
+    shares, kind = turn_uncertainty(judgments, [a.turn_id, b.turn_id], CRITERIA)
+    # Variances 1 and ¼.
+    assert (shares.tolist(), kind) == (pytest.approx([0.8, 0.2]), "variance")
+
+
+@pytest.mark.parametrize("grades", [[], [0], [1, 1]])
+def test_without_any_uncertainty_turns_are_alike(grades: list[int]) -> None:
+    a, b = grid(1, 2, 1).responses
+    judgments = [judged(a, grade, f"j{number}") for number, grade in enumerate(grades)]
+    shares, kind = turn_uncertainty(judgments, [a.turn_id, b.turn_id], CRITERIA)
+    assert (shares.tolist(), kind) == ([0.5, 0.5], "none")
+
+
+def test_half_of_a_size_is_the_same_for_all_turns() -> None:
+    pool = grid(1, 4, 1)
+    judgments = [judged(pool.responses[0], probabilities={"0": 0.5, "1": 0.5})]
+    judgments += [judged(response, probabilities={"0": 1.0, "1": 0.0}) for response in pool.responses[1:]]
+    stated = {}
+    for seed in range(40):
+        for row in make_plan(pool, 1, seed, criteria=CRITERIA, judgments=judgments, per_run=1).rows:
+            stated[row.turn_id] = row.inclusion_probability
+    # ½·¼ + ½·1 and three times ½·¼.
+    assert stated == {"0_0": pytest.approx(0.625), **{f"0_{n}": pytest.approx(0.125) for n in (1, 2, 3)}}
+
+
+@settings(max_examples=20)
+@given(st.permutations(list(grid(3, 3, 2).responses)), st.integers(0, 5))
+def test_the_pools_order_changes_nothing(responses: list[PooledResponse], seed: int) -> None:
+    plan = make_plan(Pool(tuple(responses), {}, ()), 8, seed, criteria=CRITERIA, per_run=1)
+    again = make_plan(grid(3, 3, 2), 8, seed, criteria=CRITERIA, per_run=1)
+    assert turns_of(plan) == turns_of(again)
+
+
+def test_a_plan_survives_being_written() -> None:
+    plan = make_plan(grid(3, 3, 2), 8, 0, criteria=CRITERIA, per_run=1)
+    assert read_plan(plan_jsonl(plan), "p") == plan.rows
+
+
+@pytest.mark.parametrize("content", [b"{}\n", b"\xff\n", b"[" * 100_000, b"1\n"])
+def test_what_is_no_plan_is_an_input_error(content: bytes) -> None:
+    with pytest.raises(InputError, match="not usable as a plan"):
+        read_plan(content, "p")
+
+
+@pytest.mark.parametrize("probability", ["0", "1.5", "-1"])
+def test_a_plan_with_a_probability_that_is_none_is_an_input_error(probability: str) -> None:
+    content = plan_jsonl(make_plan(grid(1, 1, 1), 1, 0, criteria=CRITERIA, per_run=1))
+    with pytest.raises(InputError, match="not usable as a plan"):
+        read_plan(
+            content.replace(b'"inclusion_probability":1.0', f'"inclusion_probability":{probability}'.encode()), "p"
+        )

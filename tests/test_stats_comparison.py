@@ -1,0 +1,241 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from statsmodels.stats.multitest import multipletests
+
+from judge.records import Estimate
+from judge.stats.agreement import STATISTICS
+from judge.stats.comparison import Comparison, compare, holm, indistinguishable, sign_flip
+
+MAIZE = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48])
+GRADES = (0, 1, 2)
+P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+
+
+def rng(seed: int = 7) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def judges(seed: int, T: int, m: int, turns: int = 6, noise: float = 0.8) -> list[NDArray[np.int64]]:
+    """Tables of m judges that differ by chance alone."""
+    source = rng(seed)
+    truth = source.normal(size=(T, turns)) + source.normal(size=(T, 1)) / 2
+    human = np.digitize(truth, [-0.5, 0.5])
+    tables = np.zeros((m, T, 3, 3), dtype=np.int64)
+    for table in tables:
+        judge = np.digitize(truth + noise * source.normal(size=truth.shape), [-0.5, 0.5])
+        np.add.at(table, (np.arange(T)[:, None], human, judge), 1)
+    return list(tables)
+
+
+def right_and_wrong(right: list[int], of: int = 4) -> NDArray[np.int64]:
+    """One table a topic with so many of its items on the diagonal, the rest beside it."""
+    return np.array([[[count, of - count], [0, 0]] for count in right])
+
+
+def brute_force(A: NDArray[np.int64], B: NDArray[np.int64], name: str) -> float:
+    def value(C: NDArray[np.int64]) -> float:
+        return float(STATISTICS[name](C[None], GRADES)[0])
+
+    def exchanged(swaps: tuple[int, ...]) -> float:
+        a = sum(B[t] if s else A[t] for t, s in enumerate(swaps))
+        b = sum(A[t] if s else B[t] for t, s in enumerate(swaps))
+        return value(a) - value(b)
+
+    T = len(A)
+    observed = abs(exchanged((0,) * T))
+    null = [abs(exchanged(swaps)) for swaps in itertools.product((0, 1), repeat=T)]
+    return sum(x >= observed - 1e-9 for x in null) / 2**T
+
+
+def test_darwins_maize_by_exact_sign_flips() -> None:
+    # Fisher (1935): 863 of 32768 sign patterns have a sum of 314 or more.
+    assert sign_flip(MAIZE, rng(), permutations=2**15) == 1726 / 32768
+
+
+def test_sign_flips_equal_scipys_exact_permutation_test() -> None:
+    d = np.array([0.3, -0.1, 0.25, 0.4, 0.0, 0.15, -0.05])
+    oracle = scipy.stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert sign_flip(d, rng()) == pytest.approx(oracle.pvalue, abs=1e-15)
+
+
+def test_sampled_sign_flips_are_near_the_exact_p_and_never_0() -> None:
+    assert sign_flip(MAIZE, rng(), permutations=20_000) == pytest.approx(1726 / 32768, abs=0.006)
+    assert sign_flip(np.ones(60), rng(), permutations=99) == 1 / 100
+
+
+def test_no_difference_at_all_has_p_1() -> None:
+    assert sign_flip(np.zeros(5), rng()) == 1
+    assert sign_flip(np.zeros(40), rng(), permutations=99) == 1
+
+
+def test_holm_worked_by_hand() -> None:
+    # .005*4 = .02; .01*3 = .03; .03*2 = .06; .04*1 = .04, raised to the .06 before it.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]).tolist() == [1, 1]
+    assert holm([]).tolist() == []
+
+
+@given(P_VALUES)
+@settings(max_examples=15, deadline=None)
+def test_holm_equals_statsmodels(p: list[float]) -> None:
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-12)
+
+
+@given(P_VALUES)
+def test_holm_keeps_the_order_and_lowers_nothing(p: list[float]) -> None:
+    adjusted = holm(p)
+    assert (adjusted >= np.array(p) - 1e-15).all()
+    assert (np.diff(adjusted[np.argsort(p, kind="stable")]) >= 0).all()
+
+
+def test_exchange_of_topics_worked_by_hand() -> None:
+    # Agreements by topic, of 4 items each. a: 4 4 3, b: 1 2 3; differences 3 2 0 of 12 items.
+    # |±3 ±2 ±0| >= 5 for 4 of the 8 exchanges.
+    a, b = right_and_wrong([4, 4, 3]), right_and_wrong([1, 2, 3])
+    (found,) = compare({("a", "b"): (a, b)}, "percent", (0, 1), rng())
+    assert found.difference == Estimate(pytest.approx(5 / 12), None, None, 12, 3, "fewer than 5 topics")
+    assert (found.p, found.p_max_t, found.p_holm, found.exact) == (0.5, 0.5, 0.5, True)
+
+
+def test_max_t_and_holm_worked_by_hand() -> None:
+    # By topic a - b: 1 1 1, a - c: 1 1 -1, so |T*| over the exchanges s = (±, ±, ±) with s_1 = + are
+    # a - b: |s_1 + s_2 + s_3| = 3 1 1 1, a - c: |s_1 + s_2 - s_3| = 1 3 1 1; both have the same sd.
+    # Raw p: 1/4 for 3, 1 for 1. The larger of the two is 3 3 1 1: max-T 1/2 and 1. Holm: 2/4 and 1.
+    a, b, c = right_and_wrong([2, 2, 2]), right_and_wrong([1, 1, 1]), right_and_wrong([1, 1, 3])
+    first, second = compare({("a", "b"): (a, b), ("a", "c"): (a, c)}, "percent", (0, 1), rng())
+    assert (first.p, first.p_max_t, first.p_holm) == (0.25, 0.5, 0.5)
+    assert (second.p, second.p_max_t, second.p_holm) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["percent", "wkappa", "mae"])
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_exchange_equals_brute_force(name: str, seed: int) -> None:
+    A, B = judges(seed, 7, 2)
+    (found,) = compare({("a", "b"): (A, B)}, name, GRADES, rng())
+    assert found.exact
+    assert found.p == brute_force(A, B, name)
+
+
+def test_sampled_exchange_is_near_the_exact_p() -> None:
+    A, B = judges(3, 9, 2)
+    exact = compare({("a", "b"): (A, B)}, "wkappa", GRADES, rng(), permutations=512)[0]
+    sampled = compare({("a", "b"): (A, B)}, "wkappa", GRADES, rng(), permutations=511)[0]
+    assert (exact.exact, sampled.exact) == (True, False)
+    # Three standard errors of a share near one half among 511.
+    assert sampled.p == pytest.approx(exact.p, abs=3 * math.sqrt(0.25 / 511))
+
+
+def test_percent_over_topics_of_one_item_is_a_sign_flip() -> None:
+    right_a, right_b = [1, 1, 1, 1, 0, 1, 1, 1], [0, 0, 1, 0, 1, 0, 0, 1]
+    a, b = right_and_wrong(right_a, of=1), right_and_wrong(right_b, of=1)
+    (found,) = compare({("a", "b"): (a, b)}, "percent", (0, 1), rng())
+    assert found.p == sign_flip(np.array(right_a) - np.array(right_b), rng())
+
+
+@given(st.integers(0, 10_000), st.integers(2, 12), st.sampled_from(["percent", "kappa", "wkappa", "mae", "bias"]))
+@settings(max_examples=40, deadline=None)
+def test_adjusted_p_is_no_smaller_and_p_never_0(seed: int, T: int, name: str) -> None:
+    tables = judges(seed, T, 4)
+    pairs = {(f"j{i}", f"j{j}"): (tables[i], tables[j]) for i, j in itertools.combinations(range(4), 2)}
+    found = [one for one in compare(pairs, name, GRADES, rng(seed), permutations=200) if one.p is not None]
+    for one in found:
+        assert 1 / 201 <= one.p <= one.p_max_t <= 1
+        assert one.p <= one.p_holm <= 1
+
+
+@given(st.integers(0, 10_000), st.integers(5, 14))
+@settings(max_examples=25, deadline=None)
+def test_turning_a_pair_around_mirrors_the_difference_alone(seed: int, T: int) -> None:
+    A, B = judges(seed, T, 2)
+    (ab,) = compare({("a", "b"): (A, B)}, "wkappa", GRADES, rng(seed), permutations=500)
+    (ba,) = compare({("b", "a"): (B, A)}, "wkappa", GRADES, rng(seed), permutations=500)
+    assert (ab.p, ab.p_max_t) == (ba.p, ba.p_max_t)
+    assert ab.difference.value == pytest.approx(-ba.difference.value, abs=1e-12)
+    if ab.difference.low is not None:
+        assert (ab.difference.low, ab.difference.high) == pytest.approx((-ba.difference.high, -ba.difference.low))
+
+
+def test_interval_is_the_bootstrap_standard_error_times_t() -> None:
+    # Of percent with as many items a topic the bootstrap variance of the difference has a closed form: the variance
+    # of the T per-topic differences with divisor T, over T.
+    right_a, right_b = [4, 3, 4, 2, 4, 3, 1, 4], [2, 3, 1, 2, 3, 4, 1, 2]
+    pair = {("a", "b"): (right_and_wrong(right_a), right_and_wrong(right_b))}
+    found = compare(pair, "percent", (0, 1), rng())[0].difference
+    d = (np.array(right_a) - np.array(right_b)) / 4
+    half = 2.364624 * math.sqrt(d.var() / 8)
+    assert found.value == pytest.approx(d.mean())
+    assert found.high - found.value == pytest.approx(half, rel=0.05)
+    assert found.value - found.low == pytest.approx(half, rel=0.05)
+    assert (found.n, found.topics, found.reason) == (32, 8, None)
+
+
+def test_equal_judges_differ_by_nothing() -> None:
+    (A,) = judges(1, 20, 1)
+    (found,) = compare({("a", "b"): (A, A)}, "wkappa", GRADES, rng(), permutations=99)
+    assert found.difference == Estimate(0, None, None, 120, 20, "no variation between topics")
+    assert (found.p, found.p_max_t, found.p_holm) == (1, 1, 1)
+
+
+def test_topics_without_items_change_nothing() -> None:
+    A, B = judges(5, 8, 2)
+    empty = np.zeros((3, 3, 3), dtype=np.int64)
+    padded = (np.concatenate([A[:4], empty, A[4:]]), np.concatenate([B[:4], empty, B[4:]]))
+    assert compare({("a", "b"): padded}, "wkappa", GRADES, rng()) == compare(
+        {("a", "b"): (A, B)}, "wkappa", GRADES, rng()
+    )
+
+
+def test_an_undefined_difference_has_a_reason_and_is_no_member_of_the_family() -> None:
+    A, B = judges(2, 6, 2)
+    one_grade = np.zeros_like(A)
+    one_grade[:, 1, 1] = 6
+    alone = compare({("a", "b"): (A, B)}, "kappa", GRADES, rng())
+    undefined, defined = compare({("a", "c"): (A, one_grade), ("a", "b"): (A, B)}, "kappa", GRADES, rng())
+    assert undefined.difference == Estimate(
+        None, None, None, 36, 6, "c: both raters gave one and the same grade throughout"
+    )
+    assert (undefined.p, undefined.p_max_t, undefined.p_holm) == (None, None, None)
+    assert (defined,) == alone
+
+
+def test_an_exchange_without_a_kappa_counts_as_extreme() -> None:
+    A = np.array([[[1, 0], [0, 1]], [[2, 0], [0, 0]]])
+    B = np.array([[[0, 0], [0, 0]], [[1, 1], [0, 0]]])
+    # None or both exchanged: kappa 1 against 0. One of them: somebody is left with a's table of topic 2, which has
+    # only one cell and so no kappa.
+    (found,) = compare({("a", "b"): (A, B)}, "kappa", (0, 1), rng())
+    assert found.difference.value == pytest.approx(1)
+    assert found.p == 1
+
+
+def test_no_pairs_no_comparisons() -> None:
+    assert compare({}, "wkappa", GRADES, rng()) == ()
+
+
+def test_best_is_told_from_the_others_by_max_t_alone() -> None:
+    estimate = Estimate(0.1, 0.0, 0.2, 50, 10)
+    comparisons = [
+        Comparison("a", "b", estimate, 0.001, 0.02, 0.2, False),
+        Comparison("c", "a", estimate, 0.001, 0.06, 0.003, False),
+        Comparison("b", "c", estimate, 0.5, 0.9, 1.0, False),
+        Comparison("a", "d", Estimate(None, None, None, 0, 0, "no pairs"), None, None, None, False),
+    ]
+    assert indistinguishable(comparisons, "a") == ("c", "d")
+    assert indistinguishable(comparisons, "a", alpha=0.01) == ("b", "c", "d")
+
+
+@pytest.mark.parametrize("T", [10, 20])
+def test_equal_judges_are_told_apart_as_rarely_as_promised(T: int) -> None:
+    found = []
+    for seed in range(200):
+        A, B = judges(seed, T, 2, noise=0.6)
+        found.append(compare({("a", "b"): (A, B)}, "wkappa", GRADES, rng(seed), permutations=199)[0].p)
+    # 5 % of 200 plus three standard errors is 19.2.
+    assert sum(p <= 0.05 for p in found) <= 19

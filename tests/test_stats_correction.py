@@ -1,0 +1,511 @@
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.stats.correction import Corrected, RunGrades, correct, tuned_weight
+from judge.stats.means import clopper_pearson, t_quantile
+from judge.stats.separation import compact_letters, places, separated
+
+SCALE = (0, 3)
+
+
+def run(judged, gold, pi=None, topics=None, strata=None, family=None) -> RunGrades:
+    """A run of one response a turn; `gold` by place, `pi` the same for all or by place."""
+    f = np.array(judged, dtype=np.float64)
+    y = np.full(len(f), np.nan)
+    for place, grade in gold.items():
+        y[place] = grade
+    inclusion = np.full(len(f), len(gold) / max(len(f), 1) if pi is None else np.nan)
+    if pi is not None:
+        for place in gold:
+            inclusion[place] = pi[place] if isinstance(pi, dict) else pi
+    codes = np.arange(len(f)) if topics is None else np.array(topics)
+    return RunGrades(f, y, inclusion, codes, np.arange(len(f)), None if strata is None else np.array(strata), family)
+
+
+def one(grades: RunGrades, target="pool", bounds=SCALE, **options) -> Corrected:
+    return correct([grades], target=target, bounds=bounds, **options)[0]
+
+
+JUDGED = [3, 2, 3, 1, 2, 3, 3, 0, 2, 1, 3, 3, 2, 1, 3, 2, 3, 3, 1, 2]
+GOLD = {0: 2, 1: 2, 2: 3, 3: 0, 4: 1, 5: 3, 6: 2, 7: 0, 8: 1, 9: 1}
+
+
+def test_a_simple_random_sample_has_the_textbook_interval() -> None:
+    found = one(run(JUDGED, GOLD))
+    y, f = np.array(list(GOLD.values())), np.array(JUDGED[:10])
+    n, N = 10, 20
+    weight = np.cov(y, f)[0, 1] / np.var(f, ddof=1)
+    assert (found.method, found.n, found.df) == ("ppi++", n, n - 2)
+    assert found.weight == pytest.approx(weight)
+    e = y - weight * f
+    assert found.value == pytest.approx(weight * np.mean(JUDGED) + e.mean())
+    V = (1 - n / N) * ((e - e.mean()) ** 2).sum() / (n - 2) / n
+    assert found.se == pytest.approx(math.sqrt(V))
+    assert found.low == pytest.approx(found.value - t_quantile(0.95, n - 2) * math.sqrt(V))
+    assert found.high == pytest.approx(found.value + t_quantile(0.95, n - 2) * math.sqrt(V))
+    assert found.effective_n == pytest.approx(n * ((y - y.mean()) ** 2).sum() / ((e - e.mean()) ** 2).sum())
+    assert found.bias == pytest.approx((f - y).mean())
+
+
+def test_the_point_is_that_of_ppi_python_with_the_pool_as_its_unlabeled_data() -> None:
+    ppi_py = pytest.importorskip("ppi_py")
+    pi = {place: 0.2 + 0.05 * place for place in GOLD}
+    w = np.array([1 / pi[place] for place in GOLD])
+    for inclusion, weights in ((None, None), (pi, w)):
+        found = one(run(JUDGED, GOLD, inclusion))
+        theirs = ppi_py.ppi_mean_pointestimate(
+            np.array(list(GOLD.values()), dtype=float), np.array(JUDGED[:10], dtype=float),
+            np.array(JUDGED, dtype=float), lam=found.weight, w=weights,
+        )  # fmt: skip
+        assert found.value == pytest.approx(float(theirs[0]), abs=1e-10)
+
+
+Y, F, U = ([int(digit) for digit in text] for text in ("1011010110", "1011110101", "11101101110110111101"))
+
+
+def infinite_population(weight: float | None) -> tuple[float, float, float]:
+    """PPI++ as published: both samples are draws from an infinite population, and the interval is normal."""
+    y, f, u = (np.array(values, dtype=np.float64) for values in (Y, F, U))
+    n, N = len(y), len(u)
+    if weight is None:
+        weight = np.clip(np.cov(y, f, ddof=0)[0, 1] / ((1 + n / N) * np.var([*f, *u], ddof=1)), 0, 1)
+    value = weight * u.mean() + (y - weight * f).mean()
+    se = math.sqrt((y - weight * f).var() / n + weight**2 * u.var() / N)
+    return value, value - 1.959964 * se, value + 1.959964 * se
+
+
+@pytest.mark.parametrize(
+    ("weight", "digits"),
+    [
+        (0, (0.6, 0.296364, 0.903636)),
+        (1, (0.65, 0.266052, 1.033948)),
+        (None, (0.613182, 0.323180, 0.903184)),
+    ],
+)
+def test_the_published_formula_is_for_an_infinite_population(weight: float | None, digits) -> None:
+    assert infinite_population(weight) == pytest.approx(digits, abs=1e-6)
+
+
+def test_the_published_interval_is_wider_for_a_pool_of_which_half_has_gold() -> None:
+    judged, gold = [*F, *U[:10]], dict(enumerate(Y))
+    found = one(run(judged, gold), bounds=(0, 1))
+    _, low, high = infinite_population(found.weight)
+    assert found.high - found.low < high - low
+
+
+def test_weights_undo_a_sample_that_prefers_some_responses() -> None:
+    """Of 4 responses judged 0 all have gold, of 8 judged 1 two have: the mean is that of the strata, weighted."""
+    judged = [0] * 4 + [1] * 8
+    gold = {0: 1, 1: 0, 2: 1, 3: 0, 4: 1, 5: 1, 6: 0, 7: 1}
+    pi = dict.fromkeys(range(4), 1.0) | dict.fromkeys(range(4, 8), 0.5)
+    found = one(run(judged, gold, pi), bounds=(0, 1))
+    assert found.weight == 0.0
+    assert found.value == pytest.approx((4 * 1 / 2 + 8 * 3 / 4) / 12)
+
+
+def test_gold_chosen_with_certainty_adds_no_variance() -> None:
+    gold = dict(enumerate([3, 0, 2, 2, 1, 3, 1, 2, 0, 3, 2, 1]))
+    judged = [2, 1] * 8
+    pi = dict.fromkeys(range(4), 1.0) | dict.fromkeys(range(4, 12), 8 / 12)
+    w = np.array([1.0] * 4 + [1.5] * 8) / 16
+    y = np.array(list(gold.values()))
+    f = np.array(judged[:12])
+    assert tuned_weight(y, f, w) == 0.0
+    V = 12 / 10 * sum((1 - 8 / 12) * w[i] ** 2 * (y[i] - w @ y) ** 2 for i in range(4, 12))
+    assert one(run(judged, gold, pi)).se == pytest.approx(math.sqrt(V))
+
+
+def test_strata_are_centered_one_by_one() -> None:
+    judged = [0, 1] * 10
+    gold = {0: 0, 2: 1, 4: 0, 6: 1, 8: 0, 1: 3, 3: 2, 5: 3, 7: 3, 9: 2}
+    strata = [0, 1] * 10
+    found = one(run(judged, gold, 0.5, strata=strata))
+    weight = found.weight
+    first, second = np.array([0, 1, 0, 1, 0]), np.array([3, 2, 3, 3, 2]) - weight
+    squares = ((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum()
+    assert found.df == 10 - 1 - 2
+    assert found.se**2 == pytest.approx(10 / (10 - 1 - 2) * (1 - 0.5) * squares / 100)
+
+
+def test_a_stratum_with_one_gold_grade_has_no_center_of_its_own() -> None:
+    strata = [9] + [0] * 19
+    assert one(run(JUDGED, GOLD, strata=strata)) .se == one(run(JUDGED, GOLD)).se  # fmt: skip
+
+
+def test_a_census_is_exact() -> None:
+    found = one(run([3, 3, 2], {0: 1, 1: 2, 2: 2}, 1.0))
+    assert (found.method, found.value, found.low, found.high) == ("census", 5 / 3, 5 / 3, 5 / 3)
+    assert (found.weight, found.effective_n, found.bias) == (None, None, pytest.approx(1.0))
+
+
+def test_a_census_of_these_topics_is_a_sample_of_topics() -> None:
+    found = one(run([3, 3, 2, 0], {0: 1, 1: 2, 2: 2, 3: 0}, 1.0, topics=[0, 0, 1, 2]), "topics")
+    psi = [1 + 2 - 2 * 5 / 4, 2 - 5 / 4, 0 - 5 / 4]
+    assert (found.method, found.value, found.df) == ("census", 5 / 4, 2)
+    assert found.se == pytest.approx(math.sqrt(3 / 2 * sum(part**2 for part in psi)) / 4)
+
+
+def test_topic_intervals_add_up_judge_and_gold_by_topic() -> None:
+    topics = [place // 4 for place in range(20)]
+    found = one(run(JUDGED, GOLD, topics=topics), "topics")
+    f, y = np.array(JUDGED, dtype=float), np.array(list(GOLD.values()))
+    e = y - found.weight * f[:10]
+    psi = [
+        found.weight * (f[4 * t : 4 * t + 4] - f.mean()).sum() / 20
+        + sum(e[i] - e.mean() for i in range(10) if i // 4 == t) / 10
+        for t in range(5)
+    ]
+    assert found.df == 4
+    assert found.se == pytest.approx(math.sqrt(5 / 4 * sum(part**2 for part in psi)))
+
+
+def test_two_topics_give_no_interval() -> None:
+    found = one(run(JUDGED, GOLD, topics=[0, 1] * 10), "topics")
+    assert (found.low, found.high, found.reason) == (None, None, "fewer than 3 topics")
+
+
+def test_few_gold_grades_share_the_variance_of_all_runs() -> None:
+    a = run([3, 2, 1, 0, 2, 2], {0: 2, 1: 2, 2: 0})
+    b = run([1, 1, 0, 2, 3, 3], {0: 0, 1: 1, 2: 1, 3: 0})
+    first, second = correct([a, b], target="pool", bounds=SCALE)
+    e = np.array([-1, 0, -1]), np.array([-1, 0, 1, -2])
+    s2 = sum(((errors - errors.mean()) ** 2).sum() for errors in e) / (2 + 3)
+    assert (first.method, first.weight, first.df) == ("ppi++ pooled", 1.0, 5)
+    assert first.value == pytest.approx(10 / 6 - 2 / 3)
+    assert first.se == pytest.approx(math.sqrt((1 - 3 / 6) * s2 / 3))
+    assert second.se == pytest.approx(math.sqrt((1 - 4 / 6) * s2 / 4))
+
+
+def test_two_gold_grades_correct_nothing_unless_the_family_does() -> None:
+    kin = [
+        run([3, 3, 2, 2], {i: y}, 0.25, family="gpt") for i, y in ((0, 2), (1, 3))
+    ]  # fmt: skip
+    kin += [run([3, 3, 2, 2], {2: 0, 3: 1}, 0.5, family="gpt"), run([1, 2, 1, 2], {0: 3, 1: 3}, 0.5, family="llama")]
+    for found in correct(kin, target="pool", bounds=SCALE):
+        assert (found.method, found.value, found.reason) == ("raw", None, "fewer than 3 gold grades")
+    *gpt, llama = correct(kin, target="pool", bounds=SCALE, fallback="family")
+    errors = [2 - 3, 3 - 3, 0 - 2, 1 - 2]
+    assert {found.method for found in gpt} == {"family"}
+    assert [found.value for found in gpt] == pytest.approx([10 / 4 + np.mean(errors)] * 3)
+    assert (llama.value, llama.reason) == (None, "fewer than 3 gold grades, and too few in its family")
+
+
+def test_a_family_is_corrected_over_turns_and_topics() -> None:
+    """Errors by turn: -1, 0, -2, -1, the last two of one run; by run: -1, 0, -1.5, and 1/2 is the variance within."""
+    kin = [run([3, 3, 2, 2], {i: y}, 0.25, family="gpt") for i, y in ((0, 2), (1, 3))]
+    kin.append(run([3, 3, 2, 2], {2: 0, 3: 1}, 0.5, family="gpt"))
+    first, *_ = correct(kin, target="pool", bounds=(-9, 9), fallback="family")
+    tau2 = np.var([-1, 0, -1.5], ddof=1) - 1 / 2 * (1 + 1 + 1 / 2) / 3
+    V = 4 / 3 * (0 + 1 + 1 + 0) / 4**2 + tau2 * (1 + 1 / 3)
+    assert tau2 > 0
+    assert (first.se, first.df) == (pytest.approx(math.sqrt(V)), 2)
+    wider, *_ = correct(kin, target="topics", bounds=(-9, 9), fallback="family")
+    assert wider.se == pytest.approx(math.sqrt(V + 4 / 3 * 4 * 0.5**2 / 4**2))
+
+
+@pytest.mark.parametrize(
+    ("golds", "reason"),
+    [
+        ([{0: 2, 1: 1}, {0: 3, 1: 3}], "fewer than 3 gold grades, and too few in its family"),
+        ([{0: 2}, {1: 3}, {2: 0}], "fewer than 3 gold grades, and too few in its family"),
+        ([{0: 2, 1: 2}, {2: 1}, {3: 1}], "gold minus judge is the same all through its family"),
+        ([{}, {}], "fewer than 3 gold grades, and too few in its family"),
+    ],
+)
+def test_a_family_needs_gold_too(golds: list[dict[int, int]], reason: str) -> None:
+    kin = [run([3, 3, 2, 2], gold, 0.25, family="gpt") for gold in golds]
+    for found in correct(kin, target="pool", bounds=SCALE, fallback="family"):
+        assert (found.method, found.value, found.reason) == ("raw", None, reason)
+
+
+def test_a_run_without_judgments_is_not_corrected() -> None:
+    empty = run([], {})
+    for fallback in (None, "family"):
+        found = correct([empty, run(JUDGED, GOLD)], target="topics", bounds=SCALE, fallback=fallback)
+        assert (found[0].n, found[0].value, found[0].bias) == (0, None, None)
+        assert found[1].value is not None
+    assert one(empty).value is None
+
+
+def test_few_gold_grades_without_any_error_anywhere_are_degenerate() -> None:
+    found = one(run([3, 2, 1, 0, 2, 2], {0: 3, 1: 2, 2: 1}))
+    p = 0.025 ** (1 / 3)
+    assert (found.method, found.degenerate, found.effective_n) == ("ppi++ pooled", True, None)
+    assert found.low == pytest.approx(p * 10 / 6)
+    assert found.high == pytest.approx(p * 10 / 6 + (1 - p) * 3)
+
+
+def test_few_gold_grades_for_new_topics_share_the_variance_of_topics() -> None:
+    a = run([3, 2, 1, 0, 2, 2], {0: 2, 1: 2, 2: 0}, topics=[0, 0, 1, 1, 2, 2])
+    found = one(a, "topics")
+    f, e = np.array([3, 2, 1, 0, 2, 2]), {0: -1, 1: 0, 2: -1}
+    center = -2 / 3
+    psi = [
+        (f - f.mean())[2 * t : 2 * t + 2].sum() / 6 + sum((e[i] - center) / 3 for i in e if i // 2 == t)
+        for t in range(3)
+    ]
+    assert (found.method, found.df) == ("ppi++ pooled", 2)
+    assert found.se == pytest.approx(math.sqrt(3 / 2 * sum(part**2 for part in psi)))
+    two = run([3, 2, 1, 0], {0: 2, 1: 2, 2: 0}, topics=[0, 0, 1, 1])
+    assert one(two, "topics").reason == "fewer than 3 topics"
+
+
+def test_corrected_means_stay_on_the_scale() -> None:
+    found = one(run([3, 3, 3, 3, 2, 2], {4: 3, 5: 3, 0: 3}))
+    assert (found.value, found.high) == (3.0, 3.0)
+
+
+def test_all_labels_equal_leave_room_by_clopper_and_pearson() -> None:
+    """iKAT 2023 naturalness: 73 of 73 responses of one run have the highest grade; with 74 the mean is not exact."""
+    found = one(run([4] * 74, dict.fromkeys(range(73), 4)), bounds=(0, 4))
+    assert (found.method, found.value, found.high, found.degenerate) == ("gold only", 4.0, 4.0, True)
+    assert clopper_pearson(73, 73)[0] == pytest.approx(0.9507, abs=5e-5)
+    assert found.low == pytest.approx(4 * clopper_pearson(73, 73)[0])
+
+
+def test_a_judge_that_errs_nowhere_in_the_gold_may_err_elsewhere() -> None:
+    gold = {place: JUDGED[place] for place in range(10)}
+    found = one(run(JUDGED, gold))
+    p, mean = 0.025 ** (1 / 10), np.mean(JUDGED)
+    assert (found.degenerate, found.value) == (True, pytest.approx(mean))
+    assert (found.low, found.high) == (pytest.approx(p * mean), pytest.approx(p * mean + (1 - p) * 3))
+
+
+def test_three_equal_labels_are_degenerate_whatever_other_runs_vary() -> None:
+    same, other = run([3] * 9, {0: 3, 1: 3, 2: 3}), run(JUDGED, GOLD)
+    found, _ = correct([same, other], target="pool", bounds=SCALE)
+    assert found.degenerate
+    assert found.low == pytest.approx(3 * 0.025 ** (1 / 3))
+
+
+@pytest.mark.parametrize(
+    ("y", "f", "weight"),
+    [
+        ([0, 1, 2, 3] * 3, [0, 1, 2, 3] * 3, 1.0),
+        ([0, 2, 4, 6] * 3, [0, 1, 2, 3] * 3, 1.0),
+        ([0, 1, 2, 3] * 3, [0, 2, 4, 6] * 3, 0.5),
+        ([0, 1, 2, 3] * 3, [2] * 12, 0.0),
+        ([2] * 12, [0, 1, 2, 3] * 3, 0.0),
+        ([3, 0, 0, 0] * 3, [0, 1, 2, 3] * 3, 0.0),
+    ],
+)
+def test_the_judges_weight(y: list[int], f: list[int], weight: float) -> None:
+    n = len(y)
+    assert tuned_weight(np.array(y, float), np.array(f, float), np.full(n, 1 / n)) == pytest.approx(weight)
+
+
+@pytest.mark.parametrize(("n", "used"), [(8, False), (13, False), (14, True)])
+def test_a_judge_of_little_correlation_is_left_out(n: int, used: bool) -> None:
+    """ρ = .3: the gold alone is better up to n - 2 = 1/.09 = 11.1."""
+    x = np.sin(np.arange(n) * 1.7)
+    u = np.cos(np.arange(n) ** 2 * 0.9)
+    x -= x.mean()
+    u -= u.mean()
+    u -= (u @ x) / (x @ x) * x
+    y = 0.3 * x / math.sqrt(x @ x) + math.sqrt(1 - 0.09) * u / math.sqrt(u @ u)
+    assert (tuned_weight(y, x, np.full(n, 1 / n)) > 0) == used
+
+
+def test_certain_gold_that_does_not_cover_the_run_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not cover"):
+        one(run([1, 2, 3], {0: 1, 1: 2}, 1.0))
+    with pytest.raises(ValueError, match="at most 1"):
+        one(run([1, 2, 3], {0: 1, 1: 2}, 1.5))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_order_of_responses_and_runs_does_not_matter(data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    target = data.draw(st.sampled_from(["pool", "topics"]))
+    runs = [draw_run(rng, 20, n) for n in (2, 5, 12)]
+    shuffled = []
+    for grades in runs:
+        parts = grades.judged, grades.gold, grades.inclusion, grades.topics, grades.turns
+        order = rng.permutation(20)
+        shuffled.append(RunGrades(*(part[order] for part in parts)))
+    found = correct(runs, target=target, bounds=SCALE)
+    again = correct(shuffled[::-1], target=target, bounds=SCALE)[::-1]
+    for a, b in zip(found, again, strict=True):
+        assert (a.method, a.df, a.value is None) == (b.method, b.df, b.value is None)
+        if a.value is not None:
+            assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high), rel=1e-9, abs=1e-9)
+
+
+def draw_run(rng: np.random.Generator, N: int, n: int) -> RunGrades:
+    y = rng.integers(0, 4, N)
+    f = np.clip(y + rng.integers(-1, 2, N), 0, 3)
+    return run(f, {int(place): int(y[place]) for place in rng.permutation(N)[:n]}, topics=np.arange(N) // 4)
+
+
+def world(rng: np.random.Generator, runs: int = 24, topics: int = 25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Truth and judge (R x 7T) and which runs the judge prefers: 4 of them get .7 more."""
+    shape = runs, topics, 7
+    own = np.arange(runs) < 4
+    z = rng.normal(0, 0.4, (runs, 1, 1)) + rng.normal(0, 0.4, (1, topics, 1)) + rng.normal(0, 0.4, (1, topics, 7))
+    z = z + rng.normal(0, 0.7, shape)
+    judge = z + 0.45 + 0.7 * own[:, None, None] + rng.normal(0, 0.3, (1, topics, 1)) + rng.normal(0, 0.7, shape)
+    cuts = [-0.7, 0.2, 1]
+    return np.digitize(z, cuts).reshape(runs, -1), np.digitize(judge, cuts).reshape(runs, -1), own
+
+
+def simulated(g: int, worlds: int, seed: int, **options) -> tuple[list[bool], list[bool], list[bool]]:
+    """For each run of each world, whether the interval holds the truth, whether the best run is a preferred one by
+    corrected and by raw means."""
+    rng = np.random.default_rng(seed)
+    covered, corrected_own, raw_own = [], [], []
+    for _ in range(worlds):
+        y, f, own = world(rng)
+        R, N = y.shape
+        picks = [rng.permutation(N)[:g] for _ in range(R)]
+        runs = [
+            run(f[r], dict(zip(picks[r].tolist(), y[r, picks[r]].tolist(), strict=True)), family=f"own {own[r]}")
+            for r in range(R)
+        ]
+        found = correct(runs, target="pool", bounds=SCALE, **options)
+        covered += [c.low <= truth <= c.high for c, truth in zip(found, y.mean(axis=1), strict=True)]
+        corrected_own.append(bool(own[np.argmax([c.value for c in found])]))
+        raw_own.append(bool(own[f.mean(axis=1).argmax()]))
+    return covered, corrected_own, raw_own
+
+
+def test_intervals_hold_the_truth_and_the_judges_favorites_lose_their_lead() -> None:
+    covered, corrected_own, raw_own = simulated(20, 60, 7)
+    assert 0.92 <= np.mean(covered) <= 0.97
+    assert np.mean(raw_own) > 0.7
+    assert np.mean(corrected_own) < 0.3
+
+
+def test_three_gold_grades_a_run_are_enough_for_an_interval() -> None:
+    covered, _, _ = simulated(3, 60, 8)
+    assert 0.92 <= np.mean(covered) <= 0.97
+
+
+def test_two_gold_grades_a_run_are_enough_within_families() -> None:
+    covered, corrected_own, _ = simulated(2, 60, 9, fallback="family")
+    assert 0.92 <= np.mean(covered) <= 0.99
+    assert np.mean(corrected_own) < 0.4
+
+
+def test_intervals_for_new_topics_are_over_topics() -> None:
+    rng = np.random.default_rng(10)
+    topics = np.repeat(np.arange(25), 7)
+    over_topics, over_responses = [], []
+    for _ in range(40):
+        y, f, _ = world(rng, runs=8, topics=500)
+        for r in range(8):
+            here = slice(0, 175)
+            picks = np.concatenate([rng.permutation(7)[:2] + 7 * t for t in range(25)])
+            grades = run(f[r, here], dict(zip(picks.tolist(), y[r, picks].tolist(), strict=True)), topics=topics)
+            truth = y[r].mean()
+            for found, target in ((over_topics, "topics"), (over_responses, "pool")):
+                c = one(grades, target)
+                found.append(c.low <= truth <= c.high)
+    assert 0.91 <= np.mean(over_topics) <= 0.98
+    assert np.mean(over_responses) < 0.9
+
+
+def estimate(value: float, influence: list[float] | None = None, se: float | None = None, df: int = 100) -> Corrected:
+    psi = None if influence is None else np.array(influence)
+    spread = se if psi is None else float(np.sqrt(psi @ psi))
+    return Corrected("ppi++", 10, value, value - 1, value + 1, spread, df, influence=psi)
+
+
+def test_runs_far_apart_are_separated_and_neighbors_share_letters() -> None:
+    runs = [estimate(value, se=0.1) for value in (1.0, 1.2, 2.0, 1.1)]
+    found = places(runs, np.random.default_rng(0), higher_is_better=True)
+    assert [(place.rank, place.low, place.high, place.letters) for place in found] == [
+        (4, 2, 4, "b"), (2, 2, 4, "b"), (1, 1, 1, "a"), (3, 2, 4, "b"),
+    ]  # fmt: skip
+    lower = places(runs, np.random.default_rng(0), higher_is_better=False)
+    assert [(place.rank, place.low, place.high, place.letters) for place in lower] == [
+        (1, 1, 3, "a"), (3, 1, 3, "a"), (4, 4, 4, "b"), (2, 1, 3, "a"),
+    ]  # fmt: skip
+
+
+def test_what_runs_share_in_a_turn_cancels() -> None:
+    rng = np.random.default_rng(1)
+    turn = rng.normal(0, 0.05, 40)
+    alike = [estimate(1.0, list(turn)), estimate(1.1, list(turn + rng.normal(0, 0.002, 40)))]
+    alone = [estimate(1.0, [*turn, *[0] * 40]), estimate(1.1, [*[0] * 40, *turn])]
+    assert separated(alike, np.random.default_rng(2))[0, 1]
+    assert not separated(alone, np.random.default_rng(2))[0, 1]
+
+
+def test_a_run_without_an_interval_is_apart_from_none_and_one_without_a_mean_has_no_place() -> None:
+    runs = [estimate(0.0, se=0.01), Corrected("ppi++", 10, 3.0), Corrected("raw", 1), estimate(1.0, se=0.01)]
+    found = places(runs, np.random.default_rng(0), higher_is_better=True)
+    assert found[2] is None
+    assert [(place.rank, place.low, place.high, place.letters) for place in found if place] == [
+        (3, 2, 3, "b"), (1, 1, 3, "ab"), (2, 1, 2, "a"),
+    ]  # fmt: skip
+
+
+def test_exact_means_are_apart_if_they_differ() -> None:
+    runs = [estimate(value, [0.0] * 5) for value in (1.0, 1.0, 1.5)]
+    assert separated(runs, np.random.default_rng(0)).tolist() == [
+        [False, False, True], [False, False, True], [True, True, False],
+    ]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from([0.05, 0.3, 2.0])), min_size=1, max_size=8), st.booleans()
+)
+def test_a_rank_lies_within_its_interval(runs: list[tuple[int, float]], higher: bool) -> None:
+    found = places(
+        [estimate(value / 4, se=se) for value, se in runs], np.random.default_rng(0), higher_is_better=higher, draws=200
+    )
+    for place in found:
+        assert 1 <= place.low <= place.rank <= place.high <= len(runs)
+
+
+def test_equal_means_share_a_rank() -> None:
+    found = places([estimate(v, se=0.1) for v in (2.0, 2.0, 1.0)], np.random.default_rng(0), higher_is_better=True)
+    assert [place.rank for place in found] == [1, 1, 3]
+
+
+def test_few_turns_separate_only_far_apart() -> None:
+    """All 5 signs agree in 2 of 32 draws, more than 5 %, so the difference has to exceed what that gives: z = 2.15."""
+    psi = np.array([0.03, -0.05, 0.02, 0.04, -0.04])
+    se = math.sqrt(psi @ psi)
+    z = np.abs(psi).sum() / se
+    t = z * math.sqrt(4 / (5 - z**2))
+    found = [
+        separated([estimate(0, list(psi), df=4), estimate(distance * se, [0] * 5)], np.random.default_rng(0))[0, 1]
+        for distance in (2.5, 0.99 * t, 1.01 * t)
+    ]
+    assert found == [False, False, True]
+
+
+def test_separation_keeps_its_level_over_all_pairs() -> None:
+    rng = np.random.default_rng(11)
+    false = 0
+    for _ in range(200):
+        errors = rng.normal(0, 1, (6, 25)) + rng.normal(0, 1, 25)
+        runs = [
+            estimate(float(e.mean()), list((e - e.mean()) * math.sqrt(25 / 24) / 25), df=24) for e in errors
+        ]  # fmt: skip
+        false += bool(separated(runs, rng, draws=500).any())
+    assert 0.01 <= false / 200 <= 0.09
+
+
+def significance(R: int) -> st.SearchStrategy[tuple[int, set[tuple[int, int]]]]:
+    return st.tuples(st.just(R), st.sets(st.sampled_from(list(combinations(range(R), 2)))))
+
+
+@given(st.integers(2, 7).flatmap(significance))
+def test_runs_share_a_letter_if_and_only_if_they_are_not_apart(case: tuple[int, set[tuple[int, int]]]) -> None:
+    R, pairs = case
+    apart = np.zeros((R, R), dtype=bool)
+    for i, j in pairs:
+        apart[i, j] = apart[j, i] = True
+    letters = compact_letters(apart, range(R))
+    for i, j in combinations(range(R), 2):
+        assert bool(set(letters[i]) & set(letters[j])) != apart[i, j]
+    assert letters[0].startswith("a")

@@ -1,0 +1,264 @@
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from judge.records import Estimate
+from judge.stats.agreement import Undefined
+from judge.stats.ranking import kendall_tau_b, rbo, system_agreement, tau_ap, tau_ap_b, top_k_overlap
+
+# The example in the README of the R package ircor (Urbano & Marrero 2017), and its test data: x, y, and both with ties.
+README = (
+    [0.06, 0.2, 0.27, 0.37, 0.57, 0.63, 0.66, 0.9, 0.91, 0.94],
+    [0.37, 0.06, 0.2, 0.27, 0.57, 0.66, 0.63, 0.91, 0.9, 0.94],
+    [0, 0.2, 0.2, 0.4, 0.6, 0.6, 0.6, 0.8, 1, 1],
+    [0.4, 0, 0.2, 0.2, 0.6, 0.6, 0.6, 1, 0.8, 1],
+)
+SET1 = (
+    [0.897, 0.372, 0.908, 0.898, 0.661, 0.062, 0.177, 0.384, 0.498, 0.992],
+    [0.82, 0.406, 0.817, 0.953, 0.673, 0.073, 0.364, 0.547, 0.589, 0.988],
+    [0.9, 0.4, 0.9, 0.9, 0.7, 0.1, 0.2, 0.4, 0.5, 1],
+    [0.8, 0.4, 0.8, 1, 0.7, 0.1, 0.4, 0.5, 0.6, 1],
+)
+SET2 = (
+    [0.266, 0.573, 0.202, 0.945, 0.629, 0.206, 0.687, 0.77, 0.718, 0.38],
+    [0.263, 0.843, 0.728, 0.928, 0.08, 0.114, 0.467, 0.641, 0.973, 0.644],
+    [0.3, 0.6, 0.2, 0.9, 0.6, 0.2, 0.7, 0.8, 0.7, 0.4],
+    [0.3, 0.8, 0.7, 0.9, 0.1, 0.1, 0.5, 0.6, 1, 0.6],
+)
+SET3 = (
+    [0.185, 0.573, 0.944, 0.129, 0.468, 0.553, 0.761, 0.405, 0.976, 0.445],
+    [0.845, 0.272, 0.275, 0.924, 0.605, 0.334, 0.162, 0.872, 0.018, 0.25],
+    [0.2, 0.6, 0.9, 0.1, 0.5, 0.6, 0.8, 0.4, 1, 0.4],
+    [0.8, 0.3, 0.3, 0.9, 0.6, 0.3, 0.2, 0.9, 0, 0.2],
+)
+Sample = tuple[list[float], list[float], list[float], list[float]]
+VECTORS = st.integers(2, 8).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 4), min_size=n, max_size=n)] * 2))
+PERMUTED = st.integers(2, 8).flatmap(lambda n: st.tuples(st.permutations(range(n)), st.permutations(range(n))))
+
+
+def over_broken_ties(
+    statistic: Callable[[list[float], list[float]], float | Undefined], x: list[int], y: list[int]
+) -> float:
+    """The mean over every way of breaking ties in either."""
+
+    def broken(scores: list[int]) -> list[list[float]]:
+        n = len(scores)
+        found = []
+        for tie_breaker in itertools.permutations(range(n)):
+            order = sorted(range(n), key=lambda i: (scores[i], tie_breaker[i]))
+            found.append([float(order.index(i)) for i in range(n)])
+        return found
+
+    return float(np.mean([statistic(a, b) for a, b in itertools.product(broken(x), broken(y))]))
+
+
+@pytest.mark.parametrize(
+    ("sample", "plain", "ties", "symmetric", "symmetric_ties"),
+    [(SET1, 0.8519, 0.7454, 0.8333, 0.7321),
+     (SET2, 0.2504, 0.2692, 0.2880, 0.2970),
+     (SET3, -0.6971, -0.5558, -0.6680, -0.7047)],
+)  # fmt: skip
+def test_ap_correlations_equal_the_digits_of_ircors_tests(
+    sample: Sample, plain: float, ties: float, symmetric: float, symmetric_ties: float
+) -> None:
+    x, y, x_ties, y_ties = sample
+    assert tau_ap(y, x) == pytest.approx(plain, abs=5e-5)
+    assert tau_ap(y_ties, x) == pytest.approx(ties, abs=5e-5)
+    assert tau_ap_b(x, y) == pytest.approx(symmetric, abs=5e-5)
+    assert tau_ap_b(x_ties, y_ties) == pytest.approx(symmetric_ties, abs=5e-5)
+
+
+def test_correlations_equal_the_digits_of_ircors_readme() -> None:
+    x, y, x_ties, y_ties = README
+    assert tau_ap(y, x) == pytest.approx(0.7491182, abs=5e-8)
+    assert kendall_tau_b(x, y) == pytest.approx(0.7777778, abs=5e-8)
+    assert tau_ap(y_ties, x) == pytest.approx(0.6074515, abs=5e-8)
+    assert kendall_tau_b(x_ties, y_ties) == pytest.approx(0.75, abs=5e-8)
+    assert tau_ap_b(x_ties, y_ties) == pytest.approx(0.6269841, abs=5e-8)
+    assert kendall_tau_b(SET1[2], SET1[3]) == pytest.approx(0.939827, abs=5e-7)
+
+
+def test_tau_ap_worked_by_hand_weighs_the_top_of_the_estimated_ranking() -> None:
+    # Estimated a b c d, truth b a c d: C = 0 2 3, so 2/3 (0/1 + 2/2 + 3/3) - 1 = 1/3.
+    assert tau_ap([4, 3, 2, 1], [3, 4, 2, 1]) == pytest.approx(1 / 3)
+    # Truth a b d c: C = 1 2 2, so 2/3 (1/1 + 2/2 + 2/3) - 1 = 7/9.
+    assert tau_ap([4, 3, 2, 1], [4, 3, 1, 2]) == pytest.approx(7 / 9)
+    # Estimated a c d b of truth a b c d: C = 1 2 1. The other way around C = 1 1 2: it is not symmetric.
+    assert tau_ap([4, 1, 3, 2], [4, 3, 2, 1]) == pytest.approx(2 / 3 * (1 + 1 + 1 / 3) - 1)
+    assert tau_ap([4, 3, 2, 1], [4, 1, 3, 2]) == pytest.approx(2 / 3 * (1 + 1 / 2 + 2 / 3) - 1)
+
+
+def test_rbo_worked_by_hand() -> None:
+    # Best two of five exchanged: overlaps at depths 1 to 5 are 0 1 1 1 1 of d.
+    # p^5 + (1-p)/p (p^2 + p^3 + p^4 + p^5) = p^5 + (p - p^5) = p.
+    assert rbo([5, 4, 3, 2, 1], [4, 5, 3, 2, 1]) == pytest.approx(0.9)
+    assert rbo([5, 4, 3, 2, 1], [4, 5, 3, 2, 1], p=0.5) == pytest.approx(0.5)
+    # Two items exchanged: 0 then 1, so p^2 + (1-p)/p p^2 = p.
+    assert rbo([1, 2], [2, 1]) == pytest.approx(0.9)
+
+
+def test_top_k_overlap_worked_by_hand() -> None:
+    x, y = [5, 4, 3, 2, 1], [5, 2, 4, 3, 1]
+    assert [top_k_overlap(x, y, k) for k in (1, 2, 3, 4)] == pytest.approx([1, 1 / 2, 2 / 3, 1])
+    # Two share the top of x: each is the best in one of two ways of breaking the tie.
+    assert top_k_overlap([5, 5, 3, 2, 1], [5, 4, 3, 2, 1], 1) == pytest.approx(1 / 2)
+    assert top_k_overlap([5, 5, 3, 2, 1], [5, 4, 3, 2, 1], 2) == 1
+
+
+@given(VECTORS)
+def test_tau_b_equals_scipy(vectors: tuple[list[int], list[int]]) -> None:
+    x, y = vectors
+    found = kendall_tau_b(x, y)
+    if isinstance(found, Undefined):
+        assert min(x) == max(x) or min(y) == max(y)
+    else:
+        assert found == pytest.approx(scipy.stats.kendalltau(x, y).statistic, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [([1, 1, 2, 3], [1, 2, 2, 3]), ([2, 2, 2, 1], [1, 2, 3, 4]), ([1, 1, 2, 2], [2, 2, 1, 1])]
+)
+@pytest.mark.parametrize("statistic", [tau_ap, rbo, lambda a, b: top_k_overlap(a, b, 2)])
+def test_ties_are_broken_in_every_way(
+    statistic: Callable[[list[float], list[float]], float], x: list[int], y: list[int]
+) -> None:
+    assert statistic(x, y) == pytest.approx(over_broken_ties(statistic, x, y), abs=1e-12)
+
+
+@given(PERMUTED)
+def test_identical_and_reversed_rankings_are_the_ends(vectors: tuple[list[int], list[int]]) -> None:
+    x, _ = vectors
+    turned = [-value for value in x]
+    for statistic in (kendall_tau_b, tau_ap, tau_ap_b):
+        assert statistic(x, x) == pytest.approx(1)
+        assert statistic(x, turned) == pytest.approx(-1)
+    assert rbo(x, x) == pytest.approx(1)
+
+
+@given(VECTORS)
+def test_symmetric_statistics_are_and_none_leaves_its_bounds(vectors: tuple[list[int], list[int]]) -> None:
+    x, y = vectors
+    assume(min(x) < max(x) and min(y) < max(y))
+    for statistic in (kendall_tau_b, tau_ap_b, rbo):
+        assert statistic(x, y) == pytest.approx(statistic(y, x), abs=1e-12)
+    assert all(-1 - 1e-9 <= statistic(x, y) <= 1 + 1e-9 for statistic in (kendall_tau_b, tau_ap, tau_ap_b))
+    assert 0 <= rbo(x, y) <= 1 + 1e-9
+
+
+@given(PERMUTED)
+def test_the_order_of_the_items_changes_nothing(vectors: tuple[list[int], list[int]]) -> None:
+    x, y = vectors
+    by_x = sorted(range(len(x)), key=lambda i: x[i])
+    for statistic in (kendall_tau_b, tau_ap, tau_ap_b, rbo):
+        assert statistic([x[i] for i in by_x], [y[i] for i in by_x]) == pytest.approx(statistic(x, y), abs=1e-12)
+
+
+@pytest.mark.parametrize("statistic", [kendall_tau_b, tau_ap, tau_ap_b, rbo, lambda x, y: top_k_overlap(x, y, 1)])
+def test_constant_scores_rank_nothing(statistic: Callable[[list[float], list[float]], float | Undefined]) -> None:
+    assert statistic([1, 1, 1], [1, 2, 3]) == Undefined("one side is constant")
+    assert statistic([1, 2, 3], [2, 2, 2]) == Undefined("one side is constant")
+
+
+def test_too_few_items_and_unequal_lengths() -> None:
+    assert kendall_tau_b([1], [1]) == Undefined("fewer than 2 items")
+    assert top_k_overlap([1, 2, 3], [1, 2, 3], 3) == Undefined("no more than 3 items")
+    with pytest.raises(ValueError, match="2 and 3 scores"):
+        tau_ap([1, 2], [1, 2, 3])
+
+
+def runs(seed: int, R: int, T: int, noise: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 5, (R, T))
+    quality = np.linspace(0, 3, R)[:, None] + rng.normal(size=(R, T)) / 4
+    return counts, np.round(quality * counts), np.round((quality + noise * rng.normal(size=(R, T))) * counts)
+
+
+def test_run_means_weigh_items_not_topics() -> None:
+    # Run a: (4 + 0) / (1 + 4) = .8, run b: (3 + 2) / (1 + 4) = 1 by the assessors; means of topic means would be 2 and
+    # 1.75. The judge has a 1.0, b .8: the other way around.
+    human, counts = np.array([[4.0, 0.0], [3.0, 2.0]]), np.array([[1, 4], [1, 4]])
+    judge = human[::-1]
+    found = system_agreement(human, counts, judge, counts, np.random.default_rng(1), higher_is_better=True)
+    assert list(found) == ["tau_b", "tau_ap", "rbo", "top_1"]
+    assert found["tau_b"] == Estimate(-1, None, None, 2, 2, "fewer than 5 topics")
+    assert found["top_1"].value == 0
+    same = system_agreement(human, counts, human, counts, np.random.default_rng(1), higher_is_better=True)
+    assert [one.value for one in same.values()] == pytest.approx([1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_system_agreement_equals_the_statistics_of_run_means(higher_is_better: bool) -> None:
+    counts, human, judge = runs(3, 8, 12, 2.0)
+    sign = 1 if higher_is_better else -1
+    x, y = sign * judge.sum(axis=1) / counts.sum(axis=1), sign * human.sum(axis=1) / counts.sum(axis=1)
+    rng = np.random.default_rng(1)
+    found = system_agreement(human, counts, judge, counts, rng, higher_is_better=higher_is_better, replicates=50)
+    expected = {"tau_b": kendall_tau_b(x, y), "tau_ap": tau_ap(x, y), "rbo": rbo(x, y)}
+    expected |= {f"top_{k}": top_k_overlap(x, y, k) for k in (1, 3, 5)}
+    assert {name: one.value for name, one in found.items()} == pytest.approx(expected)
+    assert list(found) == list(expected)
+    assert {(one.n, one.topics) for one in found.values()} == {(8, 12)}
+
+
+def test_interval_holds_the_percentiles_of_resampled_topics() -> None:
+    counts, human, judge = runs(5, 6, 10, 3.0)
+    found = system_agreement(human, counts, judge, counts, np.random.default_rng(1), higher_is_better=True)["tau_b"]
+    rng = np.random.default_rng(2)
+    plain = []
+    for _ in range(2000):
+        drawn = rng.integers(0, 10, 10)
+        means = [X[:, drawn].sum(axis=1) / counts[:, drawn].sum(axis=1) for X in (judge, human)]
+        plain.append(scipy.stats.kendalltau(*means).statistic)
+    # Neighboring values of tau among 6 runs are 2/15 apart.
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(plain, [0.025, 0.975])), abs=2 / 15)
+    assert found.low < found.value < found.high
+
+
+def test_runs_without_items_are_not_ranked_and_empty_topics_not_counted() -> None:
+    counts, human, judge = runs(7, 5, 9, 1.0)
+    more = [np.pad(X, ((0, 1), (0, 2))) for X in (human, counts, judge, counts)]
+    rngs = [np.random.default_rng(1), np.random.default_rng(1)]
+    assert system_agreement(*more, rngs[0], higher_is_better=True) == system_agreement(
+        human, counts, judge, counts, rngs[1], higher_is_better=True
+    )
+
+
+@pytest.mark.parametrize(("private", "has_interval"), [(1, True), (2, False)])
+def test_sparse_gold_leaves_the_interval_out(private: int, has_interval: bool) -> None:
+    # Of 6 topics the first run, or each of the first two, has items in one alone. A resample has that topic with
+    # probability 1 - (5/6)^6 = .67, both topics with 1 - 2 (5/6)^6 + (4/6)^6 = .42.
+    counts = np.ones((4, 6), dtype=np.int64)
+    counts[:private] = np.eye(6, dtype=np.int64)[:private]
+    human = counts * np.arange(4)[:, None]
+    found = system_agreement(human, counts, human, counts, np.random.default_rng(1), higher_is_better=True)["tau_b"]
+    no_interval = Estimate(1, None, None, 4, 6, "undefined on most resamples of the topics")
+    assert found == (Estimate(1, 1, 1, 4, 6) if has_interval else no_interval)
+
+
+def test_undefined_system_agreement_has_a_reason() -> None:
+    counts, human, _ = runs(1, 3, 6, 1.0)
+    found = system_agreement(human, counts, 2 * counts, counts, np.random.default_rng(1), higher_is_better=True)
+    assert list(found) == ["tau_b", "tau_ap", "rbo", "top_1"]
+    assert found["rbo"] == Estimate(None, None, None, 3, 6, "one side ranks all runs the same")
+    alone = [X[:1] for X in (human, counts, human, counts)]
+    found = system_agreement(*alone, np.random.default_rng(1), higher_is_better=True)
+    assert found["tau_b"] == Estimate(None, None, None, 1, 6, "fewer than 2 runs")
+
+
+@given(st.integers(0, 1000), st.integers(2, 7), st.integers(5, 9))
+@settings(max_examples=25, deadline=None)
+def test_intervals_stay_within_the_bounds_of_the_statistic(seed: int, R: int, T: int) -> None:
+    counts, human, judge = runs(seed, R, T, 2.0)
+    rng = np.random.default_rng(seed)
+    found = system_agreement(human, counts, judge, counts, rng, higher_is_better=True, replicates=60)
+    for name, one in found.items():
+        if one.low is not None:
+            floor = -1 if name.startswith("tau") else 0
+            assert floor - 1e-9 <= one.low <= one.high <= 1 + 1e-9
+            assert not math.isnan(one.value)

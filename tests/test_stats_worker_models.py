@@ -1,0 +1,246 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.stats.ability import glad
+from judge.stats.ordinal import BIASES, SPREADS, ordinal
+from judge.stats.worker_models import Votes, dawid_skene, mace, one_coin
+
+# Dawid & Skene (1979), Table 1: 45 patients, grades 1 to 4 by five anesthetists, the first of them three times.
+ANESTHETISTS = (0, 0, 0, 1, 2, 3, 4)
+PATIENTS = """1111111 3334334 1122122 2223121 2223222 2223322 1222111 3333433 2222223 2322223 4444444 2223343 1111111
+2223212 1211111 1112111 1111111 1111111 2222221 2221322 2222222 2222221 2223222 2212222 1111111 1111111 2322222 1111111
+1111111 1121121 1111111 3333233 1111111 2222222 2223232 4334343 2212232 2323233 3333432 1111111 1111111 1212111 2322222
+1211111 2222222""".split()
+SCALE = (1, 2, 3, 4)
+
+
+def by_scale(votes, **options):
+    return ordinal(votes, tuple(range(votes.k)), **options)
+
+
+MODELS = {"dawid-skene": dawid_skene, "one-coin": one_coin, "mace": mace, "glad": glad, "ordinal": by_scale}
+SMOOTHED = {name: model for name, model in MODELS.items() if name != "glad"}
+
+
+@pytest.fixture
+def anesthetists():
+    label = np.array([int(digit) - 1 for patient in PATIENTS for digit in patient])
+    return Votes(np.tile(ANESTHETISTS, 45), np.repeat(np.arange(45), 7), label, (5, 45, 4))
+
+
+def world(seed, law, N=400, labels=5):
+    """Items of random grades, each labeled by random workers as their laws (W x true x label) say."""
+    rng = np.random.default_rng(seed)
+    W, k = law.shape[:2]
+    truth = rng.integers(0, k, N)
+    worker = np.concatenate([rng.choice(W, labels, replace=False) for _ in range(N)])
+    item = np.repeat(np.arange(N), labels)
+    label = (law[worker, truth[item]].cumsum(axis=1) < rng.random((N * labels, 1))).sum(axis=1)
+    return Votes(worker, item, np.minimum(label, k - 1), (W, N, k)), truth
+
+
+def law_of_right(accuracy, k):
+    """Workers who are right so often and else name any other grade alike."""
+    a = np.asarray(accuracy, dtype=float)[:, None, None]
+    return np.where(np.eye(k, dtype=bool), a, (1 - a) / (k - 1))
+
+
+def test_dawid_and_skene_of_1979(anesthetists) -> None:
+    fit = dawid_skene(anesthetists, smoothing=0, tolerance=1e-12 * 192.8909 / 45)
+    assert fit.converged
+    assert fit.iterations == 25
+    assert fit.log_likelihood == pytest.approx(-192.8909, abs=5e-5)
+    assert fit.prior == pytest.approx([0.400, 0.422, 0.112, 0.067], abs=5e-4)
+    assert fit.worker["confusion"][0] == pytest.approx(
+        np.array([[0.889, 0.111, 0, 0], [0.071, 0.876, 0.053, 0], [0, 0.339, 0.661, 0], [0, 0, 0.556, 0.444]]), abs=5e-4
+    )
+    # Patient 3, of whom early stopping is not sure.
+    assert fit.p[2, 1] > 0.9995
+
+
+def test_the_default_tolerance_gives_the_published_digits(anesthetists) -> None:
+    fit = dawid_skene(anesthetists, smoothing=0)
+    assert fit.prior.round(2).tolist() == [0.40, 0.42, 0.11, 0.07]
+    assert fit.log_likelihood == pytest.approx(-192.8909, abs=5e-5)
+
+
+def test_repeated_labels_are_evidence_each(anesthetists) -> None:
+    assert len(anesthetists) == 45 * 7
+    # Observer 1 gave patient 3 the grades 1, 1, 2: the expected counts hold all three.
+    p = np.zeros((4, 45))
+    p[1, 2] = 1
+    assert anesthetists.expected(p)[0].tolist() == [[0] * 4, [2, 1, 0, 0], [0] * 4, [0] * 4]
+
+
+def test_sums_over_labels_by_hand() -> None:
+    votes = Votes(np.array([1, 0, 0]), np.array([1, 1, 0]), np.array([0, 1, 1]), (2, 3, 2))
+    assert votes.n.tolist() == [1, 2, 0]
+    assert votes.shares().T.tolist() == [[0, 1], [0.5, 0.5], [0.5, 0.5]]
+    log_theta = np.arange(8.0).reshape(2, 2, 2)  # worker, true, label
+    assert votes.log_likelihood(log_theta).T.tolist() == [[1, 3], [1 + 4, 3 + 6], [0, 0]]
+    expected = votes.expected(np.array([[1.0, 0.25, 9], [0, 0.75, 9]]))
+    assert expected.tolist() == [[[0, 1.25], [0, 0.75]], [[0.25, 0], [0.75, 0]]]
+
+
+@pytest.mark.parametrize("smoothing", [0, 0.5, 2])
+@pytest.mark.parametrize("name", SMOOTHED)
+def test_em_climbs(name, smoothing, anesthetists) -> None:
+    fit = SMOOTHED[name](anesthetists, smoothing=smoothing, tolerance=1e-13)
+    assert fit.converged
+    assert np.diff(fit.trace).min() > -1e-9
+    assert fit.trace[-1] > fit.trace[0] + 0.1
+    if smoothing == 0:
+        assert fit.log_likelihood == fit.trace[-1]
+
+
+LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 7), st.integers(0, 2)), min_size=1, max_size=60)
+
+
+@settings(deadline=None, max_examples=60)
+@given(LABELS, st.sampled_from(list(MODELS)), st.sampled_from([0.0, 0.5]))
+def test_any_labels_give_probabilities_and_a_rising_objective(labels, name, smoothing) -> None:
+    options = {} if name == "glad" else {"smoothing": smoothing}
+    worker, item, label = np.array(labels).T
+    fit = MODELS[name](Votes(worker, item, label, (5, 9, 3)), **options)
+    assert fit.p.shape == (9, 3)
+    assert np.isfinite(fit.p).all()
+    assert fit.p.sum(axis=1) == pytest.approx(np.ones(9))
+    assert np.diff(fit.trace).min(initial=0) > -1e-9 * (1 + abs(fit.trace[-1]))
+    # The last item and the last worker have no label.
+    assert fit.p[8] == pytest.approx(fit.prior)
+    assert all(np.isfinite(values).all() and len(values) == 5 for values in fit.worker.values())
+
+
+@settings(deadline=None, max_examples=30)
+@given(LABELS, st.sampled_from(list(MODELS)), st.randoms(use_true_random=False))
+def test_the_order_of_labels_changes_no_digit(labels, name, random) -> None:
+    shuffled = random.sample(labels, len(labels))
+    one, other = (MODELS[name](Votes(*np.array(rows).T, (4, 8, 3))) for rows in (labels, shuffled))
+    assert one.trace == other.trace
+    assert one.p.tolist() == other.p.tolist()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_unlabeled_items_do_not_move_the_prior(name, anesthetists) -> None:
+    item, (worker, label) = anesthetists.item, np.divmod(anesthetists.cell, 4)
+    more = Votes(worker, item, label, (5, 60, 4))
+    tight, wide = (MODELS[name](votes, tolerance=1e-12) for votes in (anesthetists, more))
+    assert wide.prior == pytest.approx(tight.prior, abs=1e-6)
+    assert wide.p[:45] == pytest.approx(tight.p, abs=1e-5)
+
+
+def test_stopping_early_is_told(anesthetists) -> None:
+    fit = dawid_skene(anesthetists, max_iterations=3)
+    assert (fit.iterations, fit.converged) == (3, False)
+
+
+def test_one_coin_finds_accuracies() -> None:
+    accuracy = np.linspace(0.4, 0.95, 12)
+    law = law_of_right(accuracy, 4)
+    votes, truth = world(1, law, N=3000)
+    fit = one_coin(votes)
+    assert fit.worker["accuracy"] == pytest.approx(accuracy, abs=0.05)
+    known = votes.log_likelihood(np.log(law)).argmax(axis=0)
+    assert (fit.p.argmax(axis=1) == truth).mean() > (known == truth).mean() - 0.005
+
+
+def test_one_coin_of_two_who_agree() -> None:
+    # All agree: the posterior mode of the accuracy is (n + s) / (n + 2s).
+    fit = one_coin(Votes(np.tile([0, 1], 10), np.repeat(np.arange(10), 2), np.repeat(np.arange(10) % 2, 2), (2, 10, 2)))
+    assert fit.worker["accuracy"] == pytest.approx([10.5 / 11] * 2, abs=1e-2)
+
+
+def test_dawid_skene_reads_those_who_are_reliably_wrong() -> None:
+    # Eight who are right, three who always say one more (3 for 3): their labels tell the truth but for 2 or 3.
+    right = law_of_right([0.75] * 8, 4)
+    shifted = np.tile(np.eye(4)[[1, 2, 3, 3]], (3, 1, 1)) * 0.96 + 0.01
+    votes, truth = world(2, np.concatenate([right, shifted]), N=1500)
+    fit = dawid_skene(votes)
+    assert fit.worker["confusion"][8:].argmax(axis=2).tolist() == [[1, 2, 3, 3]] * 3
+    share = votes.shares()
+    assert (fit.p.argmax(axis=1) == truth).mean() > (share.argmax(axis=0) == truth).mean() + 0.05
+
+
+def test_mace_finds_spammers_and_their_habits() -> None:
+    habit = np.array([0.1, 0.1, 0.1, 0.7])
+    spamming = np.array([0.0] * 4 + [0.3] * 4 + [0.9] * 4)
+    law = (1 - spamming)[:, None, None] * np.eye(4) + spamming[:, None, None] * habit
+    votes, _ = world(3, law, N=3000)
+    fit = mace(votes)
+    assert fit.worker["spamming"] == pytest.approx(spamming, abs=0.06)
+    assert fit.worker["habit"][8:] == pytest.approx(np.tile(habit, (4, 1)), abs=0.06)
+    assert fit.prior.tolist() == [1 / 4] * 4
+
+
+def test_glad_finds_abilities_and_difficulties() -> None:
+    rng = np.random.default_rng(4)
+    N, W, k, labels = 1500, 30, 4, 8
+    ability, ease = rng.normal(1.2, 1, W), np.exp(rng.normal(0.5, 0.8, N))
+    truth, item = rng.integers(0, k, N), np.repeat(np.arange(N), labels)
+    worker = np.concatenate([rng.choice(W, labels, replace=False) for _ in range(N)])
+    right = rng.random(N * labels) < 1 / (1 + np.exp(-ability[worker] * ease[item]))
+    label = np.where(right, truth[item], (truth[item] + rng.integers(1, k, N * labels)) % k)
+    fit = glad(Votes(worker, item, label, (W, N, k)))
+    assert fit.converged
+    assert np.corrcoef(fit.worker["ability"], ability)[0, 1] > 0.9
+    assert np.corrcoef(-np.log(fit.item["difficulty"]), np.log(ease))[0, 1] > 0.5
+    assert (fit.p.argmax(axis=1) == truth).mean() > 0.97
+
+
+def test_glad_at_its_top() -> None:
+    # One worker, one item, k = 3, αβ = x: the gradients (right - σ(x)) β - (α - 1) and (right - σ(x)) x - (ln β - 1)
+    # vanish where P(label) = right.
+    fit = glad(Votes(np.array([0]), np.array([0]), np.array([2]), (1, 1, 3)), tolerance=1e-15, max_iterations=5000)
+    alpha, beta = fit.worker["ability"][0], 1 / fit.item["difficulty"][0]
+    chance = 1 / (1 + math.exp(-alpha * beta))
+    assert fit.p[0] == pytest.approx([(1 - chance) / 2, (1 - chance) / 2, chance])
+    assert (fit.p[0, 2] - chance) * beta - (alpha - 1) == pytest.approx(0, abs=1e-6)
+    assert (fit.p[0, 2] - chance) * alpha * beta - (math.log(beta) - 1) == pytest.approx(0, abs=1e-6)
+    assert fit.log_likelihood == pytest.approx(math.log(1 / 3))
+
+
+def test_the_ordinal_model_finds_bias_and_spread() -> None:
+    v = np.array([0, 1, 2, 3])
+    rows = []
+    for bias, spread, attention in [*[(0, 0.5, 1)] * 8, *[(1, 0.35, 1)] * 4, *[(-0.5, 0.25, 0)] * 3]:
+        center = np.where(attention, v, 1.5) + bias
+        law = np.exp(-np.abs(v - center[:, None]) / spread)
+        rows.append(law / law.sum(axis=1, keepdims=True))
+    votes, truth = world(5, np.array(rows), N=3000)
+    fit = ordinal(votes, (0, 1, 2, 3))
+    assert fit.worker["attention"].tolist() == [1] * 12 + [0] * 3
+    assert fit.worker["bias"][:8] == pytest.approx(np.zeros(8), abs=0.15)
+    assert fit.worker["bias"][8:12] == pytest.approx(np.ones(4), abs=0.15)
+    assert fit.worker["spread"][:8] == pytest.approx(np.full(8, 0.5), abs=0.12)
+    assert (fit.p.argmax(axis=1) == truth).mean() > (votes.shares().argmax(axis=0) == truth).mean()
+
+
+def test_the_ordinal_model_is_the_same_on_a_stretched_scale(anesthetists) -> None:
+    plain, stretched = ordinal(anesthetists, SCALE), ordinal(anesthetists, (10, 20, 30, 40))
+    assert stretched.p == pytest.approx(plain.p)
+    assert stretched.worker["bias"] == pytest.approx(10 * plain.worker["bias"])
+    assert stretched.worker["spread"] == pytest.approx(10 * plain.worker["spread"])
+
+
+def test_the_grid_of_the_ordinal_model_holds_the_neutral_worker() -> None:
+    assert 0 in BIASES
+    assert SPREADS[np.abs(SPREADS - 1).argmin()] == pytest.approx(1)
+    none = ordinal(Votes(np.array([0]), np.array([0]), np.array([0]), (2, 1, 4)), (0, 1, 2, 3), smoothing=0)
+    assert {name: values[1] for name, values in none.worker.items()} == pytest.approx(
+        {"bias": 0, "spread": 1, "attention": 1}
+    )
+
+
+def test_underflow_is_no_obstacle() -> None:
+    # A thousand labels on one item: the product of their probabilities is 0 in floating point.
+    worker, item = np.tile(np.arange(1000), 3), np.repeat(np.arange(3), 1000)
+    label = np.concatenate([np.arange(1000) % 3 == 0, np.arange(1000) % 2, np.arange(1000) % 5 > 0]).astype(int)
+    for model in MODELS.values():
+        fit = model(Votes(worker, item, label, (1000, 3, 2)))
+        assert np.isfinite(fit.p).all()
+        assert fit.p[0, 0] > 0.99
+        assert fit.p[2, 1] > 0.99
