@@ -38,12 +38,18 @@ class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The model as the provider named it in its completions."""
     gold: str
     """SHA-256 over the gold files."""
+    seal: str | None
+    """The commitment of the sealed test grades that the result rests on too."""
     split: Split
     n: int
     topics: int
     tried: int
     """Candidates that this one was chosen among."""
     openings: int | None
+    resampling: dict[str, int]
+    """Seed, replicates and permutations."""
+    binary: bool
+    """Grades were compared as positive or not, so that nothing is certified about grades."""
     statistic: str
     estimate: Estimate
     requirements: tuple[str, ...]
@@ -154,8 +160,9 @@ def match_run(
     return tuple(matches)
 
 
-def statement(certificate: Certificate, matches: Sequence[Match]) -> Statement:
+def statement(certificate: Certificate, matches: Sequence[Match], criteria: Iterable[Criterion]) -> Statement:
     """Whether the run may call its grades calibrated, and the banner that stands over every output."""
+    levels = {criterion.name: criterion.scale.levels for criterion in criteria}
     names = list(dict.fromkeys(match.criterion for match in matches))
     by_criterion = {one.criterion: one for one in certificate.certified}
     parts = []
@@ -168,12 +175,26 @@ def statement(certificate: Certificate, matches: Sequence[Match]) -> Statement:
             listed = "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in different)
             parts.append(f"{name} does not match the certificate ({listed})")
             continue
-        calibrated = calibrated and one.verdict == "TRUSTED"
-        parts.append(f"{name} is as certified: {one.verdict}, {one.statistic} {_interval(one.estimate)} on {one.split}")
+        collapsed = one.binary and len(levels.get(name, ())) > 2
+        calibrated = calibrated and one.verdict == "TRUSTED" and not collapsed
+        parts.append(f"{name} is as certified: {_result(one)}")
+        if collapsed:
+            parts.append(f"That is about positive or not, and not about the grades of {name}")
     word = "CALIBRATED" if calibrated else "UNCALIBRATED"
     # A certificate is a stranger's file: nothing in it may break out of the banner.
     banner = printable(f"{word} (certificate of {certificate.date}): {'. '.join(parts)}.")
     return Statement(calibrated, banner, tuple(matches))
+
+
+def _result(one: Certified) -> str:
+    """What calibration found, with all that it depends on."""
+    text = (
+        f"{one.verdict} by {' and '.join(one.requirements)}, {one.statistic} {_interval(one.estimate)} on {one.split}"
+    )
+    text += f", chosen among {one.tried}" if one.tried > 1 else ""
+    if one.openings is not None and one.openings > 1:
+        text += f", test grades opened for {one.openings} different questions"
+    return text
 
 
 def _interval(estimate: Estimate) -> str:

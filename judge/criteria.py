@@ -64,6 +64,28 @@ def find_criterion(name_or_path: str) -> Criterion:
     return load_criterion(prompt_path(name_or_path))
 
 
+def choose_prompts(
+    names: Sequence[str] | None, prompts: Sequence[str], default: Sequence[str]
+) -> dict[str, list[Criterion]]:
+    """The criteria to judge, by name in order: each with the prompts given for it, else with its default.
+
+    Without names they are those of the prompts, and without these `default`.
+
+    Raises:
+        UsageError: An unknown criterion.
+    """
+    chosen: dict[str, list[Criterion]] = {}
+    for prompt in prompts:
+        criterion = find_criterion(prompt)
+        chosen.setdefault(criterion.name, []).append(criterion)
+    for name in names if names is not None else () if chosen else default:
+        if name not in DEFAULT_VARIANTS:
+            raise UsageError(f"no criterion called {name!r}: there are {', '.join(sorted(DEFAULT_VARIANTS))}")
+        if name not in chosen:
+            chosen[name] = [find_criterion(f"{name}/{DEFAULT_VARIANTS[name]}")]
+    return {name: chosen[name] for name in sorted(chosen)}
+
+
 def prompt_path(name_or_path: str) -> Path:
     """The file that `find_criterion` would read; a bundled name goes before a path.
 

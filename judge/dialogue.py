@@ -44,6 +44,21 @@ def tasks(pool: Pool, criteria: Sequence[Criterion]) -> tuple[Task, ...]:
     return tuple(Task(response, criterion) for criterion in criteria for response in pool.responses)
 
 
+def spread(wanted: Sequence[Task], limit: int | None) -> tuple[Task, ...]:
+    """At most `limit` tasks a criterion, evenly spaced over the pool so that a trial sees every topic."""
+    if limit is None:
+        return tuple(wanted)
+    groups: dict[str, list[Task]] = {}
+    for task in wanted:
+        groups.setdefault(task.criterion.digest, []).append(task)
+    return tuple(
+        group[place * len(group) // size]
+        for group in groups.values()
+        for size in (min(limit, len(group)),)
+        for place in range(size)
+    )
+
+
 def dialogue(criterion: Criterion, request: Request) -> Dialogue:
     """Yield what is to be asked and be sent what came back: the request and, after an unreadable reply, one repair."""
     completion = yield request

@@ -36,7 +36,7 @@ class AgreementRow(msgspec.Struct, frozen=True):
     criterion: str
     split: Split
     reference: str
-    """Whose grades: an assessor, or `consensus of 3`."""
+    """Whose grades: an assessor, `consensus of at most 3`, or `assessors, one an item`."""
     baseline: bool
     """A yardstick that nobody would deploy: the constant predictor, word overlap."""
     gold: int
@@ -64,6 +64,8 @@ class AgreementRow(msgspec.Struct, frozen=True):
     """Krippendorff's ordinal alpha between the judge's own samples, where there are several."""
     primary: str
     """The statistic that verdicts and comparisons go by."""
+    binary: bool = False
+    """Grades are compared as positive or not, because scales differ."""
 
     @property
     def name(self) -> str:
@@ -109,6 +111,8 @@ class Selection(msgspec.Struct, frozen=True):
     """Candidates that max-T cannot tell from the chosen one at 5 %."""
     openings: int | None
     """How often sealed test grades have been opened for different questions; None if they are not sealed."""
+    out_of_bag_worst: Estimate | None = None
+    """The same with every grade that is not there at the one farthest from the assessor's; None if none is missing."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -123,7 +127,7 @@ class Verdict(msgspec.Struct, frozen=True):
     requirements: tuple[str, ...]
     reasons: tuple[str, ...]
     estimate: Estimate
-    """The primary statistic that decided, with the interval that decided."""
+    """The primary statistic, with the interval that a rule on it goes by."""
     statistic: str
 
 
@@ -133,6 +137,7 @@ class CalibrationMapRow(msgspec.Struct, frozen=True):
     judge: str
     prompt: str | None
     criterion: str
+    split: Split
     grade: int
     n: int
     mean: float | None
@@ -148,6 +153,7 @@ class ExpectedLine(msgspec.Struct, frozen=True):
     judge: str
     prompt: str | None
     criterion: str
+    split: Split
     intercept: float
     slope: Estimate
     """Of assessor on expected grade; 1 with intercept 0 needs no correction."""
@@ -164,6 +170,7 @@ class Slope(msgspec.Struct, frozen=True):
 
     judge: str
     criterion: str
+    split: Split
     what: Literal["log2_words", "turn_depth"]
     slope: Estimate
 
@@ -173,6 +180,7 @@ class FamilyContrast(msgspec.Struct, frozen=True):
 
     judge: str
     criterion: str
+    split: Split
     family: str
     is_self: bool
     runs: int
@@ -200,6 +208,7 @@ class AlternativeRow(msgspec.Struct, frozen=True):
     judge: str
     prompt: str | None
     criterion: str
+    split: Split
     epsilon: float
     omega: float | None
     rho: float | None

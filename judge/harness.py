@@ -7,10 +7,13 @@ from typing import Any
 
 import msgspec
 
-from judge.assess import Forecast, Loop, Progress, Settings, Task, assess, tasks
+from judge.assess import Forecast, Progress, Settings
 from judge.certificate import Certificate, Statement, match_run, read_certificate, statement
-from judge.criteria import DEFAULT_VARIANTS, find_criterion
+from judge.criteria import choose_prompts
+from judge.crowd.notes import JuryNotes
+from judge.dialogue import Task, spread, tasks
 from judge.errors import InputError, UsageError
+from judge.families import read_families
 from judge.ids import natural_key
 from judge.intake import Submitted, make_pool, read_runs, turns_by_id
 from judge.journal import Journal
@@ -24,7 +27,8 @@ from judge.manifest import (
     without_credentials,
     write_manifest,
 )
-from judge.models import Model, ModelOptions, open_model
+from judge.members import Jury, ask, forecasts, make_jury, open_models
+from judge.models import Model, ModelOptions
 from judge.outputs import UNCALIBRATED, clear_results, read_previous_pool, write_pool, write_results
 from judge.prompt import needs_turn
 from judge.records import Criterion, Failure, Judgment, LeaderboardRow, OverLimit, Pool, TokenRule, Turn
@@ -53,6 +57,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Prompts as `criterion/variant` or paths, in place of their criterion's default."""
     model: str | None = None
     """`backend/model`; by default the environment's JUDGE_MODEL, else a small local model."""
+    jury: str | None = None
+    """A key of JURIES: several models, prompts of a criterion, or samples are one judge."""
+    models: Sequence[str] = ()
+    """Models of the jury; by default one, `model`."""
+    samples: int = 1
+    """How often each member of the jury is asked, each time as a member of its own."""
+    families: Path | str | None = None
+    """Run or judge, a tab and the family of models behind it; a jury is warned of its own."""
     options: ModelOptions = ModelOptions()
     settings: Settings = Settings()
     format: str | None = None
@@ -81,9 +93,21 @@ class Prepared(msgspec.Struct, frozen=True):
     pool: Pool
     criteria: tuple[Criterion, ...]
     turns: dict[str, Turn] | None
-    model: Model
+    models: tuple[Model, ...]
+    """One, but for a jury."""
     tasks: tuple[Task, ...]
     certificate: Certificate | None = None
+    jury: Jury | None = None
+
+    @property
+    def judge(self) -> str:
+        """How records name the judge."""
+        return self.jury.name if self.jury else self.models[0].name
+
+    @property
+    def asked(self) -> tuple[Task, ...]:
+        """What each model is asked."""
+        return self.jury.tasks(self.tasks) if self.jury else self.tasks
 
     @property
     def expectation(self) -> Statement | None:
@@ -91,8 +115,8 @@ class Prepared(msgspec.Struct, frozen=True):
         if self.certificate is None:
             return None
         options = msgspec.to_builtins(self.plan.options)
-        found = match_run(self.certificate, self.criteria, self.model.name, _presentable(options))
-        return statement(self.certificate, found)
+        found = match_run(self.certificate, self.criteria, self.judge, _presentable(options))
+        return statement(self.certificate, found, self.criteria)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -105,6 +129,8 @@ class Outcome(msgspec.Struct, frozen=True):
     leaderboard: tuple[LeaderboardRow, ...]
     statement: Statement | None = None
     """What the certificate says, where there is one."""
+    notes: JuryNotes | None = None
+    """What is to be said of a jury."""
 
     @property
     def banner(self) -> str:
@@ -124,16 +150,16 @@ def prepare(plan: Plan) -> Prepared:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    criteria = choose_criteria(plan.criteria, plan.prompts)
+    prompts = _choose(plan)
+    shown = tuple(prompt for several in prompts.values() for prompt in several)
     certificate = read_certificate(Path(plan.certificate)) if plan.certificate is not None else None
+    families = read_families(Path(plan.families)) if plan.families is not None else {}
     topics = read_topics(Path(plan.topics)) if plan.topics is not None else None
-    blind = [criterion.prompt_id for criterion in criteria if needs_turn(criterion)]
+    blind = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
     if blind and topics is None:
         raise UsageError(f"{', '.join(blind)}: shown with the conversation, so a topics file is needed (--topics)")
-    model = open_model(plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL, plan.options)
-    model.check(criteria)
-    if plan.settings.max_cost is not None and model.price() is None:
-        raise UsageError(f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost)")
+    names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
+    models = open_models(names, plan.options, shown, plan.settings)
     submitted = read_runs(
         plan.runs,
         topics,
@@ -156,6 +182,11 @@ def prepare(plan: Plan) -> Prepared:
         raise UsageError(
             f"{plan.topics}: lacks turns of the pool that {', '.join(blind)} shows: {', '.join(unknown[:5])}"
         )
+    jury = None
+    if plan.jury is not None:
+        runs = [run.run_id for run in submitted.runs]
+        jury = make_jury(plan.jury, models, prompts, plan.samples, families, runs, plan.options.temperature)
+    criteria = jury.criteria if jury else shown
     return Prepared(
         plan=plan,
         out=Path(plan.out or plan.extend or DEFAULT_OUT),
@@ -163,20 +194,20 @@ def prepare(plan: Plan) -> Prepared:
         pool=pool,
         criteria=criteria,
         turns=turns,
-        model=model,
+        models=models,
         tasks=spread(tasks(pool, criteria), plan.limit),
         certificate=certificate,
+        jury=jury,
     )
 
 
-def forecast(prepared: Prepared) -> Forecast:
-    """What carrying out a plan would send, given what its journal already holds; nothing is written."""
-    path = prepared.out / JOURNAL
+def forecast(prepared: Prepared) -> tuple[tuple[Model, Forecast], ...]:
+    """What carrying out a plan would send to each model, given what its journal holds; nothing is written."""
+    path, settings = prepared.out / JOURNAL, prepared.plan.settings
     with Journal(None) as journal:
         if path.exists():
             journal.adopt(path)
-        loop = Loop(prepared.model, journal, prepared.pool, prepared.turns, prepared.plan.settings)
-        return loop.forecast(prepared.tasks)
+        return forecasts(prepared.models, prepared.asked, journal, prepared.pool, prepared.turns, settings)
 
 
 def carry_out(
@@ -195,18 +226,20 @@ def carry_out(
         InputError: The output folder cannot be used or holds results of another configuration.
         OperationalError: The run stopped early; the same call goes on from there.
     """
-    plan, out, pool, model = prepared.plan, prepared.out, prepared.pool, prepared.model
+    plan, out, pool, jury = prepared.plan, prepared.out, prepared.pool, prepared.jury
     submitted, criteria = prepared.submitted, prepared.criteria
     extended = Path(plan.extend) if plan.extend is not None else None
     configured = configuration(
         submitted,
         pool,
         criteria,
-        model.name,
+        prepared.judge,
         _judging_options(plan),
         Path(plan.topics) if plan.topics else None,
         earlier_runs(extended) if extended else {},
     )
+    if jury is not None:
+        configured["jury"] = jury.configuration()
     in_place = extended is not None and extended.resolve() == out.resolve()
     changed = check_folder(
         out,
@@ -218,21 +251,29 @@ def carry_out(
     with Journal(out / JOURNAL) as journal:
         if extended is not None and not in_place and (extended / JOURNAL).exists():
             journal.adopt(extended / JOURNAL)
-        model.prepare(fetching or (lambda what, done, total: None))
+        prepared.models[0].prepare(fetching or (lambda what, done, total: None))
         write_manifest(out, plan.argv, configured, "unfinished", submitted, pool)
         if changed:
             clear_results(out)
         write_pool(out, submitted, pool)
-        results = assess(
-            prepared.tasks, model, journal, pool, turns=prepared.turns, settings=plan.settings, report=report
+        answers = ask(
+            prepared.models,
+            prepared.asked,
+            journal,
+            pool,
+            turns=prepared.turns,
+            settings=plan.settings,
+            report=report,
+            fetching=fetching,
         )
+        results, notes = jury.decide(answers) if jury is not None else (answers, None)
         rows = leaderboard(pool, results, criteria, expected=_expected(prepared))
         said = _statement(prepared, results)
-        outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said)
-        write_results(out, results, criteria, rows, outcome.banner)
+        outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said, notes)
+        write_results(out, results, criteria, rows, outcome.banner, notes)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
-        write_manifest(out, plan.argv, configured, status, submitted, pool, results, asked, said)
+        write_manifest(out, plan.argv, configured, status, submitted, pool, results, asked, said, notes)
     return outcome
 
 
@@ -245,42 +286,24 @@ def run(plan: Plan, report: Callable[[Progress], None] | None = None) -> Outcome
     return carry_out(prepare(plan), report)
 
 
-def choose_criteria(names: Sequence[str] | None, prompts: Sequence[str]) -> tuple[Criterion, ...]:
-    """The criteria to judge, by name: each with the prompt given for it, else with its default.
+def _choose(plan: Plan) -> dict[str, list[Criterion]]:
+    """The prompts of each criterion: one, but for a jury.
 
     Raises:
-        UsageError: An unknown criterion, or two prompts for one: comparing prompts is calibration's job.
+        UsageError: Two prompts for one, or another thing that only a jury can use: comparing is calibration's job.
     """
-    chosen: dict[str, Criterion] = {}
-    for prompt in prompts:
-        criterion = find_criterion(prompt)
-        if criterion.name in chosen:
+    chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
+    if plan.jury is not None:
+        return chosen
+    if plan.models or plan.samples != 1 or plan.families is not None:
+        raise UsageError("several models, samples, and families are about juries (--jury)")
+    for name, (first, *others) in chosen.items():
+        if others:
             raise UsageError(
-                f"two prompts for {criterion.name}: {chosen[criterion.name].prompt_id} and {criterion.prompt_id}; "
+                f"two prompts for {name}: {first.prompt_id} and {others[0].prompt_id}; "
                 "judge each into an output folder of its own and compare them with `judge calibrate`"
             )
-        chosen[criterion.name] = criterion
-    for name in names if names is not None else () if chosen else DEFAULT_CRITERIA:
-        if name not in DEFAULT_VARIANTS:
-            raise UsageError(f"no criterion called {name!r}: there are {', '.join(sorted(DEFAULT_VARIANTS))}")
-        if name not in chosen:
-            chosen[name] = find_criterion(f"{name}/{DEFAULT_VARIANTS[name]}")
-    return tuple(chosen[name] for name in sorted(chosen))
-
-
-def spread(wanted: Sequence[Task], limit: int | None) -> tuple[Task, ...]:
-    """At most `limit` tasks a criterion, evenly spaced over the pool so that a trial sees every topic."""
-    if limit is None:
-        return tuple(wanted)
-    groups: dict[str, list[Task]] = {}
-    for task in wanted:
-        groups.setdefault(task.criterion.digest, []).append(task)
-    return tuple(
-        group[place * len(group) // size]
-        for group in groups.values()
-        for size in (min(limit, len(group)),)
-        for place in range(size)
-    )
+    return chosen
 
 
 def _statement(prepared: Prepared, results: Sequence[Judgment | Failure]) -> Statement | None:
@@ -293,8 +316,8 @@ def _statement(prepared: Prepared, results: Sequence[Judgment | Failure]) -> Sta
             models.setdefault(one.criterion, set()).add(one.model)
     returned = {criterion: sorted(names) for criterion, names in models.items()}
     options = _presentable(msgspec.to_builtins(prepared.plan.options))
-    found = match_run(prepared.certificate, prepared.criteria, prepared.model.name, options, returned)
-    return statement(prepared.certificate, found)
+    found = match_run(prepared.certificate, prepared.criteria, prepared.judge, options, returned)
+    return statement(prepared.certificate, found, prepared.criteria)
 
 
 def _presentable(options: dict[str, Any]) -> dict[str, Any]:

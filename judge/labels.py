@@ -15,6 +15,14 @@ from judge.trec import QrelRow, parse_qrels
 
 _Result = TypeVar("_Result", Judgment, Failure)
 
+JURY = "jury/"
+"""What the names of juries begin with."""
+
+
+def is_jury(judge: str) -> bool:
+    """Whether a judge is a jury: its prompt digest is of the members with their prompts, not of a file."""
+    return judge.startswith(JURY)
+
 
 class Label(msgspec.Struct, frozen=True, gc=False):
     """One judge on one item: a grade, or why there is none."""

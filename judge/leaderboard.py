@@ -205,10 +205,12 @@ def leaderboard_cells(rows: Iterable[LeaderboardRow]) -> list[list[str]]:
     ]
 
 
-def leaderboard_markdown(rows: Iterable[LeaderboardRow], banner: str, criteria: Sequence[Criterion] = ()) -> str:
-    """A table a criterion under the banner; with `criteria`, each says how its grades are to be read."""
+def leaderboard_markdown(
+    rows: Iterable[LeaderboardRow], banner: str, criteria: Sequence[Criterion] = (), notes: Iterable[str] = ()
+) -> str:
+    """A table a criterion under the banner and the notes; with `criteria`, each says how its grades are to be read."""
     prompts = {criterion.name: criterion for criterion in criteria}
-    parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n"]
+    parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):
         table = [HEADER, ["---"] + ["---:"] * (len(HEADER) - 1)]
         table += [[markdown_cell(run_id), *numbers] for run_id, *numbers in leaderboard_cells(group)]

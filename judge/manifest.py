@@ -13,6 +13,7 @@ import msgspec
 from judge import __version__
 from judge.bank import passages_jsonl, pool_jsonl
 from judge.certificate import Statement
+from judge.crowd.notes import JuryNotes
 from judge.errors import InputError
 from judge.files import json_bytes, make_folder, read_stored, sha256, write_atomic
 from judge.intake import Submitted
@@ -156,9 +157,11 @@ def write_manifest(
     results: Sequence[Judgment | Failure] = (),
     asked: Mapping[str, Any] | None = None,
     said: Statement | None = None,
+    notes: JuryNotes | None = None,
 ) -> None:
     """Write how everything else came about; no clock in it, so that a rerun gives the same bytes."""
-    manifest = {
+    asked_of = results if notes is None else notes.said
+    manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "judge_version": __version__,
         "python": platform.python_version(),
@@ -173,12 +176,19 @@ def write_manifest(
             "problems": Counter(problem.severity for problem in submitted.problems),
             "pooled": len(pool.responses),
             "excluded": Counter(one.reason for one in pool.exclusions),
-            "results": Counter(one.reason if isinstance(one, Failure) else "judgment" for one in results),
+            "results": Counter(map(_kind, results)),
         },
-        "models_returned": sorted({one.model for one in results if isinstance(one, Judgment) and one.model}),
+        "models_returned": sorted({one.model for one in asked_of if isinstance(one, Judgment) and one.model}),
         "seeds": {"sampling": configured["options"].get("seed")},
     }
+    if notes is not None:
+        manifest["jury"] = {name: notes.about(name) for name in notes.verdicts}
+        manifest["counts"]["members"] = Counter(_kind(one) for one in notes.said)
     write_atomic(out / MANIFEST, json_bytes(manifest))
+
+
+def _kind(one: Judgment | Failure) -> str:
+    return one.reason if isinstance(one, Failure) else "judgment"
 
 
 def without_credentials(address: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from judge.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
+from judge.crowd.notes import JuryNotes
 from judge.files import json_bytes, read_stored, write_atomic
 from judge.intake import Submitted
 from judge.leaderboard import leaderboard_markdown, leaderboard_tsv
@@ -61,8 +62,12 @@ def write_results(
     criteria: Sequence[Criterion],
     rows: Sequence[LeaderboardRow],
     banner: str = UNCALIBRATED,
+    notes: JuryNotes | None = None,
 ) -> None:
     """Write what the judge said, everywhere under the banner that says how far to believe it."""
+    if notes is not None:
+        write_atomic(out / "members.jsonl", _jsonl([one for one in notes.said if isinstance(one, Judgment)]))
+        write_atomic(out / "member_failures.jsonl", _jsonl(notes.failures))
     judgments = [one for one in results if isinstance(one, Judgment)]
     failures = [one for one in results if isinstance(one, Failure)]
     write_atomic(out / "judgments.jsonl", _jsonl(judgments))
@@ -70,14 +75,26 @@ def write_results(
     for criterion in criteria:
         name = qrel_name(criterion)
         write_atomic(out / "qrels" / name, qrels_text(judgments, criterion).encode())
-        write_atomic(out / "qrels" / f"{name}.json", json_bytes(sidecar(criterion, judgments, failures, banner)))
+        about = sidecar(criterion, judgments, failures, banner)
+        if notes is not None:
+            about["jury"] = notes.about(criterion.name)
+        write_atomic(out / "qrels" / f"{name}.json", json_bytes(about))
     write_atomic(out / "leaderboard.tsv", leaderboard_tsv(rows).encode())
-    write_atomic(out / "leaderboard.md", leaderboard_markdown(rows, banner, criteria).encode())
+    write_atomic(
+        out / "leaderboard.md", leaderboard_markdown(rows, banner, criteria, notes.lines if notes else ()).encode()
+    )
 
 
 def clear_results(out: Path) -> None:
     """Take away what an earlier configuration left, so that nothing stands beside a manifest it does not belong to."""
     stale = [*(out / "qrels").glob("response_*"), *(out / "response_runs").glob("*.run")]
-    names = ("judgments.jsonl", "failures.jsonl", "leaderboard.tsv", "leaderboard.md")
+    names = (
+        "judgments.jsonl",
+        "failures.jsonl",
+        "leaderboard.tsv",
+        "leaderboard.md",
+        "members.jsonl",
+        "member_failures.jsonl",
+    )
     for path in (*stale, *(out / name for name in names)):
         path.unlink(missing_ok=True)

@@ -353,6 +353,8 @@ class GoldRow(msgspec.Struct, frozen=True):
     inclusion_probability: float | None = None
     stratum: str | None = None
     split: Literal["dev", "test"] | None = None
+    distribution: dict[str, float] | None = None
+    """Soft label: the probability of each grade, where the grade is a crowd's consensus."""
 
 
 class Estimate(msgspec.Struct, frozen=True):

@@ -24,8 +24,8 @@ from judge.records import (
 )
 
 SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
-FAST = ("--replicates", "50", "--permutations", "50")
-"""Resamples that are too few for a report and enough for a test."""
+FAST = ("--replicates", "200", "--permutations", "200")
+"""The fewest resamples there may be."""
 RUNS = ("ape", "bee", "cat", "dog", "eel")
 
 

@@ -185,7 +185,56 @@ def test_the_ceiling_of_three_is_each_against_the_consensus_of_the_others() -> N
     between = ceiling(of, of.within("all"), 1, 100)
     assert between is not None
     assert between.value == pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True), weights="quadratic"))
-    assert (between.n, between.topics) == (12, 4)
+    # 12 pairs of 4 items.
+    assert (between.n, between.topics) == (4, 4)
+
+
+def test_the_ceiling_counts_the_items_that_two_graded() -> None:
+    rows = [row(f"{i}_1", f"R{i}", i % 4, "ann") for i in range(9)]
+    rows += [row(f"{i}_1", f"R{i}", i % 3, "ben") for i in range(6)] + [row("0_1", "R0", 1, "cyd")]
+    of = panel(rows, {})
+    between = ceiling(of, of.within("all"), 1, 100)
+    assert between is not None
+    assert (between.n, between.topics) == (6, 6)
+
+
+def drawn(p_of: Mapping[int, float]) -> AgreementRow:
+    """A judge on every item of a grid of pairs, which were drawn with probabilities by the judge's grade."""
+    pairs = [(human, judge) for human in range(4) for judge in range(4) for _ in range(1 + 3 * (human == judge))]
+    rows = [row(f"{i % 9}_{i}", f"R{i}", human, inclusion_probability=p_of[judge]) for i, (human, judge) in
+            enumerate(pairs)]  # fmt: skip
+    said = [Label(f"{i % 9}_{i}", f"R{i}", judge, expected=judge + i / 100) for i, (_, judge) in enumerate(pairs)]
+    return found(panel(rows, said))
+
+
+def test_statistics_are_of_what_the_gold_was_drawn_from() -> None:
+    one, plain = drawn({0: 0.1, 1: 1.0, 2: 1.0, 3: 0.5}), drawn(dict.fromkeys(range(4), 0.5))
+    pairs = [(human, judge) for human in range(4) for judge in range(4) for _ in range(1 + 3 * (human == judge))]
+    weights = [{0: 10, 1: 1, 2: 1, 3: 2}[judge] for _, judge in pairs]
+    human, judge = zip(*pairs, strict=True)
+    for name, kind in (("kappa", None), ("wkappa", "quadratic"), ("wkappa_linear", "linear")):
+        expected = cohen_kappa_score(human, judge, weights=kind, sample_weight=weights)
+        assert one.statistics[name].value == pytest.approx(expected)
+        assert one.worst_case.get(name, expected) == pytest.approx(expected)
+        assert one.statistics[name].low < expected < one.statistics[name].high
+    bias = np.average(np.subtract(judge, human), weights=weights)
+    assert one.statistics["bias"].value == pytest.approx(bias)
+    assert plain.statistics["bias"].value == pytest.approx(0)
+    # Items are counted as they are.
+    assert (one.n, one.coverage, one.confusion, one.marginals) == (28, 1.0, plain.confusion, plain.marginals)
+    assert {estimate.n for estimate in one.statistics.values()} == {28}
+    assert {estimate.reason for estimate in one.item.values()} == {"items have unequal weights"}
+    assert set(one.design_effect.values()) == {None}
+    for name in ("rank_correlation", "auc"):
+        assert (one.statistics[name].value, one.statistics[name].low) == (
+            plain.statistics[name].value, plain.statistics[name].low
+        )  # fmt: skip
+        assert one.statistics[name].reason == ("of the items as they were drawn: not weighted by inclusion probability")
+        assert plain.statistics[name].reason is None
+
+
+def test_equal_probabilities_change_nothing() -> None:
+    assert drawn(dict.fromkeys(range(4), 0.3)) == drawn(dict.fromkeys(range(4), 1.0))
 
 
 def test_assessors_who_share_no_item_give_no_ceiling() -> None:

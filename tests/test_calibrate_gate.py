@@ -26,10 +26,10 @@ def agreement(n: int = 100, **statistics: Estimate) -> AgreementRow:
     )  # fmt: skip
 
 
-def chosen(tried: int, bag: Estimate | None, on: str = "all") -> Selection:
+def chosen(tried: int, bag: Estimate | None, on: str = "all", worst: Estimate | None = None) -> Selection:
     names = tuple(f"m{i}" for i in range(tried))
     return Selection(
-        "groundedness", "wkappa", names, "m0", on, interval(0.5, 0.7), None, None, bag, None, (), None
+        "groundedness", "wkappa", names, "m0", on, interval(0.5, 0.7), None, None, bag, None, (), None, worst
     )  # type: ignore[arg-type]  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def test_missing_grades_cannot_help_a_judge_and_are_no_evidence_against_it() -> 
     assert word(row, worst={rule: interval(0.2, 0.6)}) == "INCONCLUSIVE"
     assert word(row, worst={rule: interval(-0.9, -0.5)}) == "INCONCLUSIVE"
     found = verdict(row, (rule,), ("blind",), None, {rule: interval(-0.9, -0.5)})
-    assert found.reasons[1] == "wkappa.lo>=0.4: [-0.900, -0.500] with the 40 missing grades as wrong as can be"
+    assert found.reasons[1] == "wkappa.lo>=0.4: [-0.900, -0.500] with the 40 missing grades at the far end of the scale"
 
 
 def test_missing_grades_count_against_every_requirement() -> None:
@@ -178,3 +178,36 @@ def test_the_estimate_of_the_verdict_is_the_one_that_decided() -> None:
     assert found.estimate == bag
     assert found.reasons == ("wkappa.lo>=0.4: [0.300, 0.600] after choosing among 4 on the same grades",)
     assert (found.judge, found.requirements, found.statistic) == ("server/m graded", ("wkappa.lo>=0.4",), "wkappa")
+
+
+def test_missing_grades_after_a_choice_go_by_the_interval_that_repeats_it() -> None:
+    rule, bag = parse_requirement("wkappa.lo>=0.4"), interval(0.5, 0.7)
+    # The plain worst case would pass; with the choice repeated it does not.
+    options: dict[str, object] = {"worst": {rule: interval(0.45, 0.7)}}
+    row = agreement(n=60)
+    assert word(row, choice=chosen(3, bag, worst=interval(0.45, 0.7)), **options) == "TRUSTED"
+    assert word(row, choice=chosen(3, bag, worst=interval(0.3, 0.7)), **options) == "INCONCLUSIVE"
+    # Missing grades are no evidence against a judge, after a choice as before.
+    assert word(row, choice=chosen(3, bag, worst=interval(-0.9, -0.5)), **options) == "INCONCLUSIVE"
+    assert word(row, choice=chosen(3, interval(0.1, 0.3), worst=interval(0.5, 0.7)), **options) == "NOT TRUSTED"
+    found = verdict(row, (rule,), ("blind",), chosen(3, bag, worst=interval(0.3, 0.6)), {rule: interval(0.45, 0.7)})
+    assert found.estimate == bag
+    assert found.reasons == (
+        "wkappa.lo>=0.4: [0.500, 0.700] after choosing among 3 on the same grades",
+        "wkappa.lo>=0.4: [0.300, 0.600] after choosing among 3 on the same grades, missing grades at the far end of "
+        "the scale",
+    )
+    # One candidate, or other grades: nothing was chosen on these, and the plain worst case holds.
+    for choice in (chosen(1, None, worst=interval(-0.9, 0.9)), chosen(3, bag, "dev", interval(-0.9, 0.9))):
+        assert word(row, choice=choice, **options) == "TRUSTED"
+
+
+def test_another_statistic_can_be_failed_but_not_met_after_a_choice_on_the_same_grades() -> None:
+    choice = chosen(3, interval(0.5, 0.7))
+    rules = ("wkappa.lo>=0.4", "percent.lo>=0.4")
+    assert word(agreement(), *rules, choice=choice) == "INCONCLUSIVE"
+    assert word(agreement(percent=interval(0.1, 0.3)), *rules, choice=choice) == "NOT TRUSTED"
+    assert word(agreement(), *rules, choice=chosen(1, None)) == "TRUSTED"
+    assert word(agreement(), *rules, choice=chosen(3, None, on="dev")) == "TRUSTED"
+    found = verdict(agreement(), [parse_requirement("percent.lo>=0.4")], ("blind",), choice, {})
+    assert found.reasons == ("percent.lo>=0.4: [0.500, 0.700], but the judge was chosen on the same grades",)

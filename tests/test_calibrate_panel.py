@@ -94,7 +94,7 @@ def test_several_assessors_are_one_consensus_and_stay_known() -> None:
     found = panel(rows)
     # 3 3 0 has the mode 3; 0 1 has none and its mean .5 goes up.
     assert found.human.tolist() == [3, 1, 2]
-    assert found.reference == "consensus of 3"
+    assert found.reference == "consensus of at most 3"
     assert {name: codes.tolist() for name, codes in found.assessors.items()} == {
         "ann": [3, 0, -1],
         "ben": [3, 1, -1],
@@ -104,6 +104,72 @@ def test_several_assessors_are_one_consensus_and_stay_known() -> None:
 
 def test_one_assessor_is_called_by_name() -> None:
     assert panel([row("1_1", "R1", 3, "ann")]).reference == "ann"
+    assert panel([row("1_1", "R1", 3, "ann", run_id=run) for run in ("ape", "bee")]).reference == "ann"
+
+
+def test_assessors_who_share_no_item_are_no_consensus() -> None:
+    shared_out = [row("1_1", "R1", 3, "ann"), row("1_2", "R2", 0, "ben"), row("1_3", "R3", 0, "cyd")]
+    assert panel(shared_out).reference == "assessors, one an item"
+    assert panel([*shared_out, row("1_3", "R3", 1, "ann")]).reference == "consensus of at most 2"
+
+
+def test_every_run_that_gold_names_for_a_response_is_known() -> None:
+    rows = [row("1_1", "R1", 3, "ann", run_id="cat"), row("1_1", "R1", 3, "ann", run_id="ape"),
+            row("1_1", "R1", 0, "ben")]  # fmt: skip
+    found = panel(rows)
+    assert found.items[0].runs == ("ape", "cat")
+    # 3 and 0 have no mode; counted once a run, ann would outvote ben.
+    assert found.human.tolist() == [2]
+
+
+def test_items_weigh_what_they_stand_for() -> None:
+    p = [1.0, 0.5, 0.25, 0.25]
+    rows = [row(f"{i}_1", f"R{i}", i % 2, inclusion_probability=one) for i, one in enumerate(p)]
+    found = panel(rows, labels("m", {(f"{i}_1", f"R{i}"): 0 for i in range(4)}))
+    assert found.weights.tolist() == [1, 2, 4, 4]
+    assert found.weighted
+    codes = found.columns[0].codes
+    # 11 in all, over 4 items.
+    assert found.tables(codes).sum(axis=0)[:2, 0] == pytest.approx(np.array([5, 6]) * 4 / 11)
+    assert found.counts(codes, np.ones(4, dtype=bool))[:2, 0].tolist() == [2, 2]
+    # Items that weigh the same among themselves are counted.
+    last = np.arange(4) >= 2
+    assert found.tables(codes, last).dtype == np.int64
+    assert found.tables(codes, last).sum(axis=0)[:2, 0].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("p", [None, 1.0, 0.3])
+def test_equal_probabilities_weigh_nothing(p: float | None) -> None:
+    rows = [row(f"{i}_1", f"R{i}", i % 2, inclusion_probability=p) for i in range(4)]
+    found = panel(rows, labels("m", {(f"{i}_1", f"R{i}"): 0 for i in range(4)}))
+    assert not found.weighted
+    assert found.tables(found.columns[0].codes).dtype == np.int64
+
+
+def test_a_probability_is_on_every_row_or_on_none() -> None:
+    rows = [row("1_1", "R1", 1, inclusion_probability=0.5), row("1_2", "R2", 1), row("1_3", "R3", 1)]
+    with pytest.raises(InputError) as caught:
+        panel(rows)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("mixed_inclusion", "$.inclusion_probability")
+    assert problem.message == (
+        "2 rows have no inclusion probability, others have one: expected it on every row or on none"
+    )
+
+
+def test_an_item_is_drawn_with_one_probability() -> None:
+    rows = [row("1_1", "R1", 1, name, inclusion_probability=p) for name, p in (("ann", 0.5), ("ben", 0.25))]
+    with pytest.raises(InputError) as caught:
+        panel(rows)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.turn_id) == ("inclusion_probability", "1_1")
+    assert problem.message == "response R1 has 0.25 and 0.5: expected one probability"
+
+
+def test_the_constant_gives_the_commonest_grade_of_what_the_gold_was_drawn_from() -> None:
+    rows = [row(f"{i}_1", f"R{i}", grade, inclusion_probability=p)
+            for i, (grade, p) in enumerate([(3, 1.0), (3, 1.0), (1, 0.2)])]  # fmt: skip
+    assert constant(panel(rows), np.ones(3, dtype=bool)).codes.tolist() == [1] * 3
 
 
 def test_an_assessor_counts_once_however_many_files_name_the_grade() -> None:

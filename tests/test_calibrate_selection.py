@@ -10,6 +10,7 @@ from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.calibrate.selection import candidates, choose, comparisons
 from judge.findings import Calibration
 from judge.labels import Labels
+from judge.records import Estimate
 from judge.stats.agreement import point
 from tests.calibration_world import SCALE, Item, gold_rows, items, labeled, labels, row
 
@@ -125,6 +126,67 @@ def test_without_a_test_part_the_choice_is_repeated_on_resampled_topics() -> Non
     assert any("the best of 4 was chosen and is reported on the same grades" in one for one in found.warnings)
 
 
+def test_a_choice_is_scored_on_the_items_judged_and_again_on_all() -> None:
+    most, half = dict(list(perfect().items())[:110]), dict(list(perfect().items())[::2])
+    (choice,) = calibrated(panel(labels("most", most), labels("half", half))).selections
+    assert (choice.chosen, choice.nested, choice.optimism) == ("most", 1.0, 0.0)
+    assert choice.out_of_bag == Estimate(1.0, None, None, 110, 24, "perfect agreement")
+    assert 0.5 < choice.out_of_bag_worst.value < 0.95
+    assert choice.out_of_bag_worst.n == 120
+
+
+def test_the_choice_that_is_repeated_counts_missing_grades_as_the_choice_does() -> None:
+    half = labels("half", dict(list(perfect().items())[::2]))
+    honest, noise = said("honest", 0.2, 1), said("noise", 1.0, 3)
+    (choice,), (same,) = (calibrated(panel(honest, other)).selections for other in (half, noise))
+    # On what it judged, `half` is perfect; were it chosen for that, the interval would be about another judge.
+    assert choice.chosen == same.chosen == "honest"
+    assert (choice.out_of_bag, choice.nested) == (same.out_of_bag, same.nested)
+    assert choice.optimism == pytest.approx(choice.value.value - choice.nested)
+
+
+def test_nothing_missing_no_worst_case_of_the_choice() -> None:
+    (choice,) = calibrated(panel(said("a", 0.2, 1), said("b", 0.5, 2))).selections
+    assert choice.out_of_bag is not None
+    assert choice.out_of_bag_worst is None
+
+
+def test_a_perfect_file_twice_is_no_interval_of_1_to_1() -> None:
+    (choice,) = calibrated(panel(labels("a", perfect()), labels("b", perfect()))).selections
+    assert (choice.out_of_bag.value, choice.out_of_bag.low, choice.out_of_bag.reason) == (1, None, "perfect agreement")
+    assert choice.value.reason == "perfect agreement"
+
+
+def test_the_choice_and_comparisons_go_by_what_the_gold_was_drawn_from() -> None:
+    # One judge is right about the many of which few were drawn, the other about the few.
+    rows = [row(one.turn_id, one.response_id, one.gold, inclusion_probability=0.05 if i % 5 else 1.0)
+            for i, one in enumerate(WORLD)]  # fmt: skip
+    many, few = (
+        {key: grade if (i % 5 > 0) == side else (grade + 1) % 4 for i, (key, grade) in enumerate(perfect().items())}
+        for side in (True, False)
+    )
+    gold = gold_items(rows, None)["groundedness"]
+    of = make_panel("groundedness", SCALE, gold, [(labels("few", few), SCALE), (labels("many", many), SCALE)])
+    (choice,) = calibrated(of).selections
+    (pair,) = comparisons(of, of.columns, "all", 1, 60)
+    assert choice.chosen == "many"
+    assert choice.value.value > 0.9
+    assert choice.out_of_bag.value > 0.9
+    assert pair.difference.value == pytest.approx(of_rows(of, 0) - of_rows(of, 1))
+    assert pair.difference.value < -0.5
+    assert (pair.difference.n, choice.out_of_bag.n) == (120, 120)
+
+
+def of_rows(of: Panel, place: int) -> float:
+    value = point("wkappa", of.tables(of.columns[place].codes).sum(axis=0), of.grades)
+    assert isinstance(value, float)
+    return value
+
+
+def perfect() -> dict[tuple[str, str], int]:
+    return {(one.turn_id, one.response_id): one.gold for one in WORLD}
+
+
 def test_one_candidate_was_not_chosen() -> None:
     found = calibrated(panel(said("m", 0.1, 1)))
     (choice,) = found.selections
@@ -185,13 +247,13 @@ def test_one_row_that_is_not_blind_is_enough() -> None:
 
 def test_nobody_to_choose_is_no_verdict() -> None:
     found = calibrated(panel(labels("silent", {})))
-    assert (found.verdicts, found.selections) == ((), ())
+    assert ([one.word for one in found.verdicts], found.selections) == (["INCONCLUSIVE"], ())
     assert [(one.judge, one.n) for one in found.agreement] == [("silent", 0), ("constant", 120)]
 
 
 def test_gold_that_is_all_test_chooses_nobody() -> None:
     found = calibrated(panel(said("m", 0.1, 1), dev_topics=0))
-    assert found.verdicts == ()
+    assert [one.word for one in found.verdicts] == ["INCONCLUSIVE"]
     assert {one.gold for one in found.agreement} == {0}
 
 
@@ -199,7 +261,7 @@ def test_warnings_say_what_gold_is_too_little_for() -> None:
     little = items(6, 3)
     found = calibrated(panel(said("m", 0.2, 1, little), world=little))
     assert found.warnings[0] == (
-        "groundedness: 18 gold items on 6 topics; 100 on 20 are the least to accept a judge by"
+        "groundedness: 18 judged gold items on 6 topics; 100 on 20 are the least to accept a judge by"
     )
     assert any("fewer than 5 gold items of grade" in one for one in found.warnings)
     assert calibrated(panel(said("m", 0.2, 1))).warnings == ()

@@ -10,6 +10,7 @@ from judge.certificate import (
     PARAMETERS,
     Certificate,
     Certified,
+    Statement,
     certificate_bytes,
     make_certificate,
     match_run,
@@ -40,11 +41,14 @@ def certified(criterion: Criterion = GRADED, **changed: object) -> Certified:
         "parameters": dict(OPTIONS),
         "models_returned": ("overlap-1",),
         "gold": "g" * 64,
+        "seal": "5" * 64,
         "split": "test",
         "n": 120,
         "topics": 24,
         "tried": 3,
         "openings": 1,
+        "resampling": {"seed": 2023, "replicates": 2000, "permutations": 10_000},
+        "binary": False,
         "statistic": "wkappa",
         "estimate": Estimate(0.61, 0.52, 0.69, 120, 24),
         "requirements": ("wkappa.lo>=0.4",),
@@ -124,7 +128,9 @@ def test_a_run_that_is_what_was_certified_matches_in_every_item() -> None:
 def test_each_item_alone_is_a_mismatch(changed: dict[str, object], item: str) -> None:
     of = certificate(certified(**changed))
     assert matched(of) == [item]
-    found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS, {"groundedness": ["overlap-1"]}))
+    found = statement(
+        of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS, {"groundedness": ["overlap-1"]}), (GRADED,)
+    )
     assert not found.calibrated
     assert found.banner.startswith("UNCALIBRATED (certificate of 2026-03-01): groundedness does not match")
     assert f"({item}: " in found.banner
@@ -143,37 +149,69 @@ def test_before_anything_is_asked_the_model_is_not_compared() -> None:
 def test_calibrated_is_said_of_a_trusted_judge_only() -> None:
     for word in ("TRUSTED", "NOT TRUSTED", "INCONCLUSIVE"):
         of = certificate(certified(verdict=word))
-        found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS))
+        found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,))
         assert found.calibrated == (word == "TRUSTED")
         assert found.banner.startswith("CALIBRATED" if word == "TRUSTED" else "UNCALIBRATED")
         assert (
-            f"groundedness is as certified: {word}, wkappa 0.61 [0.52, 0.69] (n=120, 24 topics) on test" in found.banner
-        )
+            f"groundedness is as certified: {word} by wkappa.lo>=0.4, wkappa 0.61 [0.52, 0.69] (n=120, 24 topics) "
+            "on test, chosen among 3."
+        ) in found.banner
+
+
+def said(of: Certificate, *criteria: Criterion) -> Statement:
+    """What a run that matches may say."""
+    criteria = criteria or (GRADED,)
+    return statement(of, match_run(of, criteria, "baseline/overlap", OPTIONS), criteria)
+
+
+def test_the_banner_names_what_was_required_and_how_hard_it_was_tried() -> None:
+    strict = certified(requirements=("wkappa.lo>=0.4", "bias.hi<=0.3"), tried=7, openings=4)
+    assert (
+        "TRUSTED by wkappa.lo>=0.4 and bias.hi<=0.3, wkappa 0.61 [0.52, 0.69] (n=120, 24 topics) on test, "
+        "chosen among 7, test grades opened for 4 different questions."
+    ) in said(certificate(strict)).banner
+    for openings in (None, 1):
+        plain = said(certificate(certified(tried=1, openings=openings))).banner
+        assert plain.endswith("on test.")
+
+
+def test_positive_or_not_certifies_no_grades() -> None:
+    found = said(certificate(certified(binary=True)))
+    assert not found.calibrated
+    assert found.banner.startswith("UNCALIBRATED")
+    assert "That is about positive or not, and not about the grades of groundedness." in found.banner
+    # Where there are no more than two grades, nothing was collapsed.
+    yes_no = find_criterion("groundedness/yes_no")
+    found = said(certificate(certified(yes_no, binary=True)), yes_no)
+    assert found.calibrated
+    assert "positive or not" not in found.banner
 
 
 def test_an_estimate_without_an_interval_says_why() -> None:
     of = certificate(certified(estimate=Estimate(0.6, None, None, 9, 3, "fewer than 5 topics"), verdict="INCONCLUSIVE"))
-    found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS))
+    found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,))
     assert "wkappa without an interval (fewer than 5 topics)" in found.banner
 
 
 def test_every_criterion_of_the_run_must_be_certified() -> None:
     other = find_criterion("naturalness/graded")
     both = certificate(certified(), certified(other))
-    assert statement(both, match_run(both, (GRADED, other), "baseline/overlap", OPTIONS)).calibrated
-    assert statement(both, match_run(both, (GRADED,), "baseline/overlap", OPTIONS)).calibrated
+    assert statement(both, match_run(both, (GRADED, other), "baseline/overlap", OPTIONS), (GRADED, other)).calibrated
+    assert statement(both, match_run(both, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,)).calibrated
     half = certificate()
-    found = statement(half, match_run(half, (GRADED, other), "baseline/overlap", OPTIONS))
+    found = statement(half, match_run(half, (GRADED, other), "baseline/overlap", OPTIONS), (GRADED,))
     assert not found.calibrated
     assert "naturalness does not match the certificate (criterion: not certified certified, naturalness here)" in (
         found.banner
     )
     weak = certificate(certified(), certified(other, verdict="INCONCLUSIVE"))
-    assert not statement(weak, match_run(weak, (GRADED, other), "baseline/overlap", OPTIONS)).calibrated
+    assert not statement(
+        weak, match_run(weak, (GRADED, other), "baseline/overlap", OPTIONS), (GRADED, other)
+    ).calibrated
 
 
 def test_a_run_of_nothing_is_not_calibrated() -> None:
-    assert not statement(certificate(), ()).calibrated
+    assert not statement(certificate(), (), ()).calibrated
 
 
 # `judge run --certificate`
@@ -253,6 +291,15 @@ def test_a_matching_certificate_of_another_verdict_never_says_calibrated(
     for text in (shown, *said_in(tmp_path / "out").values()):
         assert "CALIBRATED" not in text.replace("UNCALIBRATED", "")
         assert word in text
+
+
+def test_a_run_of_grades_under_a_certificate_of_positive_or_not_never_says_calibrated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert judged(tmp_path, certificate(certified(binary=True))) == 0
+    shown = capsys.readouterr().out
+    for text in (shown, *said_in(tmp_path / "out").values()):
+        assert "CALIBRATED" not in text.replace("UNCALIBRATED", "")
 
 
 def test_without_a_certificate_nothing_has_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,11 +87,16 @@ def test_gold_that_is_not_blind_fails_every_gate(tmp_path: Path, capsys: pytest.
     assert "gold made by construction" in " ".join(out.split())
 
 
-def test_no_verdict_meets_no_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_without_a_single_grade_of_gold_meets_no_gate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     judgments = write_output(tmp_path / "run", WORLD, {"server/m": {"R00001": 1}})
     gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD[10:20]))
     assert calibrate(gold, "--judgments", judgments, "--require", "wkappa.lo>=0.4") == 1
-    assert "NO VERDICT" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1].endswith("  INCONCLUSIVE")
+    assert "0 judged gold items on 0 topics" in " ".join(out.split())
+    assert "because: no judge has grades that the statistic is defined for" in " ".join(out.split())
 
 
 def test_json_is_everything_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -355,7 +360,8 @@ def test_a_folder_or_nothing_in_place_of_a_file(
     "more",
     [
         ["--resampling-seed", "-1"],
-        ["--replicates", "1"],
+        ["--replicates", "199"],
+        ["--permutations", "199"],
         ["--replicates", "99999999999"],
         ["--permutations", "99999999999"],
         ["--epsilon", "nan"],

@@ -328,3 +328,11 @@ def test_different_grades_of_a_response_that_several_runs_gave_are_refused() -> 
         f"groundedness grade 2 by ann for text {DIGEST[:12]} of mill, but 3 for text {DIGEST[:12]} of harbor: "
         "expected one grade, both are response R00000 of the pool"
     )
+
+
+def test_of_one_text_with_other_passages_the_response_id_decides() -> None:
+    pool = Pool((pooled("R1", "same", "a"), pooled("R2", "same", "b")), {}, ())
+    rows = [row("same", response_id=name, run_id=None) for name in ("R2", "R9", None)]
+    matched, unmatched = match(rows, pool)
+    assert [(key, list(group)) for key, group in matched.items()] == [(("R2", rows[0].criterion), [rows[0]])]
+    assert unmatched == (rows[1], rows[2])

@@ -257,7 +257,7 @@ def test_what_is_no_plan_is_an_input_error(content: bytes) -> None:
         read_plan(content, "p")
 
 
-@pytest.mark.parametrize("probability", ["0", "1.5", "-1"])
+@pytest.mark.parametrize("probability", ["0", "1.5", "-1", "1e-310"])
 def test_a_plan_with_a_probability_that_is_none_is_an_input_error(probability: str) -> None:
     content = plan_jsonl(make_plan(grid(1, 1, 1), 1, 0, criteria=CRITERIA, per_run=1))
     with pytest.raises(InputError, match="not usable as a plan"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from judge.errors import InputError, UsageError
 from judge.files import sha256
 from judge.gold import open_sealed, parse_gold, read_gold, read_ledger, read_seal, split_topics, write_split
-from judge.gold.seal import salted
+from judge.gold.seal import salted, sealed_beside
 from judge.records import GoldRow
 
 NOW = "2026-01-01T00:00:00Z"
@@ -132,7 +132,7 @@ def ledger(seal: Path) -> Path:
     return seal.with_name("openings.jsonl")
 
 
-def test_openings_are_numbered_and_the_same_question_keeps_its_number(sealed: tuple[Path, Path]) -> None:
+def test_openings_are_numbered_and_a_repeated_question_has_the_number_of_all_by_now(sealed: tuple[Path, Path]) -> None:
     test, seal = sealed
     rows, first = open_sealed(test, seal, "q1", NOW)
     assert rows == parse_gold(test.read_bytes(), "t")
@@ -140,8 +140,35 @@ def test_openings_are_numbered_and_the_same_question_keeps_its_number(sealed: tu
     assert open_sealed(test, seal, "q2", NOW)[1].number == 2
     before = ledger(seal).read_bytes()
     again = open_sealed(test, seal, "q1", "2027-01-01T00:00:00Z")[1]
-    assert (again.number, again.repeated) == (1, True)
+    # The answer to q2 is known by now, however early q1 was asked.
+    assert (again.number, again.repeated) == (2, True)
     assert ledger(seal).read_bytes() == before
+
+
+def test_rows_that_cannot_be_used_stay_closed_and_cost_no_look(sealed: tuple[Path, Path]) -> None:
+    test, seal = sealed
+    seen: list[tuple[GoldRow, ...]] = []
+
+    def refuse(rows: tuple[GoldRow, ...]) -> None:
+        seen.append(rows)
+        raise InputError("cannot be used")
+
+    with pytest.raises(InputError, match="cannot be used"):
+        open_sealed(test, seal, "q", NOW, refuse)
+    assert seen == [parse_gold(test.read_bytes(), "t")]
+    assert not ledger(seal).exists()
+
+
+def test_rows_of_the_sealed_side_are_known_beside_their_seal_only(sealed: tuple[Path, Path], tmp_path: Path) -> None:
+    test, _ = sealed
+    dev, held_out = read_gold(test.with_name("dev.jsonl")), read_gold(test)
+    anywhere = tmp_path / "whatever.jsonl"
+    assert not sealed_beside(anywhere, dev)
+    assert sealed_beside(anywhere, held_out)
+    # One row among many is enough, and so is another assessor's grade of the same response.
+    assert sealed_beside(anywhere, [*dev, msgspec.structs.replace(held_out[0], assessor="bob", split=None)])
+    (tmp_path / "elsewhere").mkdir()
+    assert not sealed_beside(tmp_path / "elsewhere" / "test.jsonl", held_out)
 
 
 def test_the_ledger_is_a_hash_chain_from_the_seal(sealed: tuple[Path, Path]) -> None:

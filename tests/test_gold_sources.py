@@ -222,7 +222,33 @@ def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
     path = put(
         tmp_path, "t.csv", TABLE.replace("assessor", "assessor,note").replace("ann", "ann,!").replace("bob", "bob,!")
     )
-    assert imported("csv", path).notes == (f"{path}: columns not used: 'note'",)
+    assert imported("csv", path).notes == (f"{path}: columns not used: 'note'", BLIND)
+
+
+BLIND = "taken as given blind; --made says otherwise"
+
+
+def test_grades_of_unstated_origin_are_taken_as_given_blind_and_that_is_said(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", TABLE)
+    crowd = put(tmp_path, "c.csv", "task,worker,label\n1-1_1/R0,w,3\n")
+    qrels = put(tmp_path, "q.txt", "1-1_1 0 R0 3\n")
+    for source, path in (("csv", table), ("crowd", crowd), ("qrels", qrels)):
+        said = imported(source, path, constants={"criterion": "c"})
+        assert said.notes == (BLIND,)
+        assert {row.made for row in said.rows} == {"blind"}
+        assert imported(source, path, constants={"criterion": "c", "made": "postedit"}).notes == ()
+    stated = put(tmp_path, "s.csv", TABLE.replace("assessor", "assessor,made").replace("ann", "ann,blind").replace("bob", "bob,"))
+    assert imported("csv", stated).notes == (BLIND,)
+    both = stated.read_text(encoding="utf-8").replace("bob,", "bob,postedit")
+    assert imported("csv", put(tmp_path, "b.csv", both)).notes == ()
+
+
+@pytest.mark.parametrize("probability", ["1e-310", "0.9e-9", "0", "nan"])
+def test_a_probability_too_small_to_weigh_with_is_a_fault(tmp_path: Path, probability: str) -> None:
+    path = put(tmp_path, "t.csv", TABLE)
+    said = faults("csv", path, constants=typed({"inclusion_probability": probability}))
+    assert [code for code, _ in said] == ["wrong_value", "wrong_value"]
+    assert imported("csv", path, constants=typed({"inclusion_probability": "1e-9"})).rows
 
 
 def test_every_faulty_row_of_a_table_is_named(tmp_path: Path) -> None:

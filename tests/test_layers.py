@@ -13,11 +13,23 @@ LAYERS = [
     {"errors", "records", "findings"},
     {"ids", "text", "provenance", "files", "bundle"},
     {"tokens", "reply", "verdict", "prompt", "pool", "stats", "trec"},
-    {"topics", "runs", "front_matter", "criteria", "gold", "labels", "certificate", "journal", "qrels", "bank"},
+    {
+        "topics",
+        "runs",
+        "front_matter",
+        "criteria",
+        "gold",
+        "labels",
+        "families",
+        "certificate",
+        "journal",
+        "qrels",
+        "bank",
+    },
     {"models", "checks", "validate", "passages", "dialogue"},
     {"assess", "calibrate", "leaderboard", "corrected"},
     {"report", "crowd", "intake"},
-    {"manifest", "outputs"},
+    {"manifest", "outputs", "members"},
     {"harness", "trial"},
     {"cli"},
 ]
@@ -135,7 +147,7 @@ def test_calibration_does_not_import_the_loop() -> None:
 )
 def test_starting_up_loads_nothing_heavy(code: str) -> None:
     heavy = ["litellm", "openai", "spacy", "numpy", "scipy", "matplotlib", "pydantic", "aiohttp", "asyncio", "rich",
-             "xllamacpp", "krippendorff", "msgspec"]  # fmt: skip
+             "xllamacpp", "krippendorff", "msgspec", "polars"]  # fmt: skip
     check = f"\nimport sys\nprint([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

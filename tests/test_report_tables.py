@@ -10,6 +10,7 @@ from judge.findings import (
     AlternativeRow,
     CalibrationMapRow,
     ComparisonRow,
+    ExpectedLine,
     FamilyContrast,
     MarginalTest,
     Slope,
@@ -27,6 +28,7 @@ from judge.report.tables import (
     comparisons_tsv,
     confusion_tsv,
     diagnostics_tsv,
+    expected_tsv,
     system_tsv,
 )
 from judge.stats import agreement as stats
@@ -52,7 +54,8 @@ def test_agreement_columns_are_in_the_published_order() -> None:
         *"worst_percent worst_kappa worst_wkappa worst_alpha_ordinal".split(),
         *"wkappa_item_lo wkappa_item_hi primary_item_lo primary_item_hi deff".split(),
         *"bowker_chi2 bowker_df bowker_p stuart_maxwell_chi2 stuart_maxwell_df stuart_maxwell_p".split(),
-        *"ceiling ceiling_lo ceiling_hi test_retest primary verdict notes".split(),
+        *"ceiling ceiling_lo ceiling_hi test_retest test_retest_lo test_retest_hi".split(),
+        *"primary binary verdict notes".split(),
     ] == list(AGREEMENT_COLUMNS)
 
 
@@ -84,6 +87,7 @@ def test_an_agreement_row_says_what_was_found() -> None:
         **{"stuart_maxwell_chi2": "6.900000", "stuart_maxwell_df": "2", "stuart_maxwell_p": "0.031700"},
         **{"ceiling": "0.680000", "ceiling_lo": "0.610000", "ceiling_hi": "0.750000"},
         "primary": "wkappa",
+        "binary": "false",
         "verdict": "TRUSTED",
     }
 
@@ -111,11 +115,18 @@ def test_undefined_numbers_are_empty_and_like_reasons_are_said_once() -> None:
     assert [line[name] for name in ("kappa", "kappa_lo", "within_one", "ac1", "ac1_lo", "bowker_chi2", "ceiling")] == [
         *("", "", "", "0.500000", "", "", ""),
     ]
-    assert line["test_retest"] == "0.900000"
+    assert [line[name] for name in ("test_retest", "test_retest_lo", "test_retest_hi")] == ["0.900000", "", ""]
     assert line["notes"] == (
         "kappa, wkappa, test_retest: fewer than 5 topics; ac1: all grades equal; bowker: no disagreements; "
         "ceiling: one assessor"
     )
+
+
+def test_a_judge_asked_again_and_grades_that_were_collapsed_are_told() -> None:
+    row = agreement(test_retest=estimate(0.9, 0.05), binary=True)
+    (line,) = cells(agreement_tsv([row]))
+    names = ("test_retest", "test_retest_lo", "test_retest_hi", "primary", "binary")
+    assert [line[name] for name in names] == ["0.900000", "0.850000", "0.950000", "wkappa", "true"]
 
 
 def test_a_rounded_zero_has_no_sign() -> None:
@@ -149,13 +160,13 @@ def test_comparisons() -> None:
 
 def test_calibration_map() -> None:
     rows = [
-        CalibrationMapRow("j", "g/v", "g", 0, 12, 0.25, 0.3, 2.0),
-        CalibrationMapRow("j", None, "g", 1, 0, None, 1, 2),
+        CalibrationMapRow("j", "g/v", "g", "dev", 0, 12, 0.25, 0.3, 2.0),
+        CalibrationMapRow("j", None, "g", "all", 1, 0, None, 1, 2),
     ]
     assert calibration_map_tsv(rows) == (
-        "judge\tprompt\tcriterion\tgrade\tn\tmean\tshrunken\tweight\n"
-        "j\tg/v\tg\t0\t12\t0.250000\t0.300000\t2.000000\n"
-        "j\t\tg\t1\t0\t\t1.000000\t2.000000\n"
+        "judge\tprompt\tcriterion\tsplit\tgrade\tn\tmean\tshrunken\tweight\n"
+        "j\tg/v\tg\tdev\t0\t12\t0.250000\t0.300000\t2.000000\n"
+        "j\t\tg\tall\t1\t0\t\t1.000000\t2.000000\n"
     )
 
 
@@ -172,24 +183,39 @@ def test_systems() -> None:
 
 def test_the_alternative_test_never_leaves_a_number_behind() -> None:
     rows = [
-        AlternativeRow("j", None, "g", 0.2, 0.5, 0.6, {"a": 0.01, "b": 0.2}, {"a": True, "b": False}, {"a": 9, "b": 8}),
-        AlternativeRow("k", None, "g", 0.2, None, None, {}, {}, {}, "two assessors are needed"),
+        AlternativeRow(
+            "j", None, "g", "dev", 0.2, 0.5, 0.6, {"a": 0.01, "b": 0.2}, {"a": True, "b": False}, {"a": 9, "b": 8}
+        ),
+        AlternativeRow("k", None, "g", "all", 0.2, None, None, {}, {}, {}, "two assessors are needed"),
     ]
     assert alternative_tsv(rows) == (
-        "judge\tprompt\tcriterion\tepsilon\tomega\trho\tassessor\tn\tp\trejected\tnote\n"
-        "j\t\tg\t0.200000\t0.500000\t0.600000\ta\t9\t0.010000\ttrue\t\n"
-        "j\t\tg\t0.200000\t0.500000\t0.600000\tb\t8\t0.200000\tfalse\t\n"
-        "k\t\tg\t0.200000\t\t\t\t\t\t\ttwo assessors are needed\n"
+        "judge\tprompt\tcriterion\tsplit\tepsilon\tomega\trho\tassessor\tn\tp\trejected\tnote\n"
+        "j\t\tg\tdev\t0.200000\t0.500000\t0.600000\ta\t9\t0.010000\ttrue\t\n"
+        "j\t\tg\tdev\t0.200000\t0.500000\t0.600000\tb\t8\t0.200000\tfalse\t\n"
+        "k\t\tg\tall\t0.200000\t\t\t\t\t\t\ttwo assessors are needed\n"
     )
 
 
 def test_diagnostics() -> None:
-    slopes = [Slope("j", "g", "log2_words", estimate(0.1, 0.05))]
-    families = [FamilyContrast("j", "g", "qwen", True, 4, 0.5, estimate(0.3, 0))]
+    slopes = [Slope("j", "g", "dev", "log2_words", estimate(0.1, 0.05))]
+    families = [FamilyContrast("j", "g", "dev", "qwen", True, 4, 0.5, estimate(0.3, 0))]
     assert diagnostics_tsv(slopes, families) == (
-        "judge\tcriterion\twhat\tfamily\tis_self\truns\tmean\testimate\testimate_lo\testimate_hi\tn\ttopics\tnote\n"
-        "j\tg\tlog2_words\t\t\t\t\t0.100000\t0.050000\t0.150000\t150\t25\t\n"
-        "j\tg\tfamily\tqwen\ttrue\t4\t0.500000\t0.300000\t\t\t150\t25\tfewer than 5 topics\n"
+        "judge\tcriterion\tsplit\twhat\tfamily\tis_self\truns\tmean\testimate\testimate_lo\testimate_hi\tn\ttopics\tnote\n"
+        "j\tg\tdev\tlog2_words\t\t\t\t\t0.100000\t0.050000\t0.150000\t150\t25\t\n"
+        "j\tg\tdev\tfamily\tqwen\ttrue\t4\t0.500000\t0.300000\t\t\t150\t25\tfewer than 5 topics\n"
+    )
+
+
+def test_expected_grades() -> None:
+    rows = [
+        ExpectedLine("j", "g/v", "g", "dev", 0.5, estimate(0.8, 0.1), 0.6, 0.5, 0.4),
+        ExpectedLine("j", None, "g", "all", 0.5, estimate(0.8, 0), 0.6, 0.5, None),
+    ]
+    assert expected_tsv(rows) == (
+        "judge\tprompt\tcriterion\tsplit\tintercept\tslope\tslope_lo\tslope_hi\terror_grade\terror_expected\t"
+        "error_line\tn\ttopics\tnote\n"
+        "j\tg/v\tg\tdev\t0.500000\t0.800000\t0.700000\t0.900000\t0.600000\t0.500000\t0.400000\t150\t25\t\n"
+        "j\t\tg\tall\t0.500000\t0.800000\t\t\t0.600000\t0.500000\t\t150\t25\tfewer than 5 topics\n"
     )
 
 
@@ -261,6 +287,45 @@ def test_selection_confusion_and_the_rest() -> None:
     assert "| local/qwen graded | test | 12 | 0.80 [0.70, 0.90] | - |" in text
     assert "between the assessors themselves wkappa is 0.680 [0.610, 0.750]" in text
     assert "constant reaches wkappa 0.000 [-0.100, 0.100]" in text
+
+
+def test_headings_say_on_which_grades() -> None:
+    text = calibration_markdown(calibration())
+    headings = [line for line in text.splitlines() if line.startswith("###")]
+    assert headings == [
+        "### Agreement on test grades",
+        "### Selection",
+        "### Comparisons on test grades",
+        "### Grades of local/qwen graded against the assessors'",
+        "### What a grade of the judge is worth, on dev grades",
+        "### What moves the judge away from the assessors, on dev grades",
+        "### Could the judge stand in for an assessor? On dev grades",
+        "### Does it rank the runs as the assessors do?",
+    ]
+    found = calibration()
+    undivided = {
+        name: tuple(replace(row, split="all") for row in getattr(found, name))
+        for name in ("calibration_map", "slopes", "families", "alternative")
+    }
+    text = calibration_markdown(replace(found, **undivided))
+    assert "worth, on all grades\n" in text
+    assert "assessors, on all grades\n" in text
+    assert "assessor? On all grades\n" in text
+
+
+def test_a_judge_that_was_asked_again_is_told_in_words() -> None:
+    assert "Asked again" not in calibration_markdown(calibration())
+    found = calibration()
+    rows = (replace(found.agreement[0], test_retest=estimate(0.9, 0.05)), *found.agreement[1:])
+    assert (
+        "Asked again, local/qwen graded agrees with itself to a Krippendorff's ordinal alpha of 0.900 [0.850, 0.950]."
+    ) in calibration_markdown(replace(found, agreement=rows))
+
+
+def test_tests_that_take_items_as_independent_say_so() -> None:
+    text = calibration_markdown(calibration())
+    assert "(items taken as independent of each other)" in chapter(text, "Grades of local/qwen graded")
+    assert "Items count as independent of each other, so p is too small" in chapter(text, "Could the judge stand in")
 
 
 @pytest.mark.parametrize("name", ["a|b", "<b>x</b>", "$x^2$", "**x**", "a\nb", "\x1b[31m", "[x](http://x)"])

@@ -92,6 +92,45 @@ def test_topic_tables_are_the_confusions_of_the_topics(items: list[tuple[int, in
     assert topic_tables(human, judge, topics, 4, 3).tolist() == expected
 
 
+def test_weighted_tables_add_up_to_the_items_they_count() -> None:
+    human, judge, topics = np.array([0, 1, 1, 0, -1]), np.array([0, 1, 0, -1, 0]), np.array([0, 0, 2, 1, 1])
+    tables = topic_tables(human, judge, topics, 2, 3, np.array([1.0, 2.0, 3.0, 50.0, 70.0]))
+    # Three pairs weigh 1, 2 and 3, 2 on average; the others have no pair and no say.
+    assert tables.tolist() == [[[0.5, 0], [0, 1]], [[0, 0], [0, 0]], [[0, 0], [1.5, 0]]]
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.3, 1 / 0.07])
+def test_equal_weights_are_no_weights(weight: float) -> None:
+    human, judge, topics = np.array([0, 1, 1, -1]), np.array([0, 1, 0, 1]), np.array([0, 0, 2, 1])
+    tables = topic_tables(human, judge, topics, 2, 3, np.array([weight, weight, weight, 99.0]))
+    assert tables.dtype == np.int64
+    assert tables.tolist() == topic_tables(human, judge, topics, 2, 3).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.floats(1e-4, 1)), min_size=2, max_size=30))
+def test_a_topic_taken_from_weighted_tables_leaves_nothing_behind(items: list[tuple[int, int, float]]) -> None:
+    human, judge, _ = np.array(items, dtype=np.int64).T
+    weights = 1 / np.array([p for _, _, p in items])
+    tables = topic_tables(human, judge, np.arange(len(items)), 3, len(items), weights)
+    # Order of summation and subtraction make no difference, so what has one grade is known to.
+    assert (tables.sum(axis=0) - tables[0] == tables[:0:-1].sum(axis=0)).all()
+
+
+@given(TABLES)
+def test_weights_that_are_counts_give_what_counts_give(tables: list[list[list[int]]]) -> None:
+    C = np.array(tables).sum(axis=0)
+    for name in STATISTICS:
+        counted, weighted = point(name, C, GRADES), point(name, C.astype(np.float64), GRADES)
+        assert counted == (weighted if isinstance(weighted, Undefined) else pytest.approx(weighted, abs=1e-12))
+
+
+@pytest.mark.parametrize("name", [name for name in STATISTICS if not name.startswith("alpha")])
+def test_the_unit_of_weights_does_not_matter(name: str) -> None:
+    C = np.array(LLMJUDGE["umbrela1"][0], dtype=np.float64)
+    # Below a half in all, which no table of counts is.
+    assert number(name, C / C.sum() / 8) == pytest.approx(number(name, C))
+
+
 def test_weights_follow_scale_values_and_not_positions() -> None:
     # On the scale -1, 0, 3 the range is 4.
     assert agreement_weights(UNEVEN, "linear").tolist() == [[1, 3 / 4, 0], [3 / 4, 1, 1 / 4], [0, 1 / 4, 1]]

@@ -205,6 +205,20 @@ def test_an_undefined_difference_has_a_reason_and_is_no_member_of_the_family() -
     assert (defined,) == alone
 
 
+def test_a_difference_that_hangs_on_one_topic_has_no_interval() -> None:
+    A = np.zeros((25, 2, 2), dtype=np.int64)
+    A[:, 0, 0] = 10
+    B = A.copy()
+    A[0], B[0] = [[5, 0], [0, 5]], [[4, 1], [1, 4]]
+    (found,) = compare({("a", "b"): (A, B)}, "kappa", (0, 1), rng(), permutations=99)
+    assert found.difference.value > 0
+    assert (found.difference.low, found.difference.reason) == (None, "undefined without one of the topics")
+    A[1], B[1] = A[0], B[0]
+    (found,) = compare({("a", "b"): (A, B)}, "kappa", (0, 1), rng(), permutations=99)
+    # Neither topic is in (23/25)^25 = .124 of all resamples, and in .13 of these.
+    assert (found.difference.low, found.difference.reason) == (None, "undefined on 13% of resampled topics")
+
+
 def test_an_exchange_without_a_kappa_counts_as_extreme() -> None:
     A = np.array([[[1, 0], [0, 1]], [[2, 0], [0, 0]]])
     B = np.array([[[0, 0], [0, 0]], [[1, 1], [0, 0]]])
@@ -213,6 +227,18 @@ def test_an_exchange_without_a_kappa_counts_as_extreme() -> None:
     (found,) = compare({("a", "b"): (A, B)}, "kappa", (0, 1), rng())
     assert found.difference.value == pytest.approx(1)
     assert found.p == 1
+
+
+def test_weighted_tables_are_compared_as_counts_are() -> None:
+    A, B = judges(1, 12, 2)
+    (counted,) = compare({("a", "b"): (A, B)}, "wkappa", GRADES, rng(), permutations=99)
+    (weighted,) = compare({("a", "b"): (A / 8, B / 8)}, "wkappa", GRADES, rng(), permutations=99)
+    assert (weighted.p, weighted.exact) == (counted.p, counted.exact)
+    assert weighted.difference.low == pytest.approx(counted.difference.low)
+    one_grade = np.zeros((12, 3, 3))
+    one_grade[:, 1, 1] = 1 / 8
+    (nothing,) = compare({("a", "b"): (A / 8, one_grade)}, "kappa", GRADES, rng())
+    assert nothing.difference.reason == "b: both raters gave one and the same grade throughout"
 
 
 def test_no_pairs_no_comparisons() -> None:

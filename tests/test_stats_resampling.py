@@ -9,9 +9,17 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS, Undefined, auc, confusion, mean_scores, point, spearman
+from judge.stats.agreement import STATISTICS, Undefined, auc, confusion, mean_scores, point, spearman, topic_tables
 from judge.stats.means import mean_interval
-from judge.stats.resampling import bca, jackknife_interval, resampled, spread, topic_draws, weighted_resample
+from judge.stats.resampling import (
+    bca,
+    jackknife_interval,
+    resampled,
+    spread,
+    topic_draws,
+    undefined_too_often,
+    weighted_resample,
+)
 from tests.test_stats_agreement import COHEN, LLMJUDGE, llmjudge_tables
 
 GRADES = (0, 1, 2, 3)
@@ -209,6 +217,87 @@ def test_resamples_that_agree_throughout_count_for_ac1() -> None:
     assert found.low < found.value
     # Kappa of most resamples is 0 or undefined: it gets no such luck.
     assert resampled("kappa", tables, (0, 1), np.random.default_rng(1)).estimate.value == 0
+
+
+def one_in_two(T: int, varied: int) -> np.ndarray:
+    """Topics of ten pairs (0, 0), but for the first few, which have each of the four pairs and more of what agrees."""
+    tables = np.zeros((T, 2, 2), dtype=np.int64)
+    tables[:, 0, 0] = 10
+    tables[:varied] = [[4, 1], [1, 4]]
+    return tables
+
+
+@pytest.mark.parametrize("name", ["kappa", "wkappa", "alpha_ordinal", "tau_b"])
+def test_one_topic_with_all_the_variation_gives_no_interval(name: str) -> None:
+    found = resampled(name, one_in_two(25, 1), (0, 1), np.random.default_rng(1))
+    # 36 of 100 resamples lack the topic; in the others its weight alone differs.
+    assert found.estimate.value is not None
+    assert (found.estimate.low, found.estimate.reason) == (None, "undefined without one of the topics")
+    assert found.design_effect is None
+
+
+def test_two_topics_with_all_the_variation_give_no_interval_either() -> None:
+    found = resampled("kappa", one_in_two(25, 2), (0, 1), np.random.default_rng(1)).estimate
+    # (23/25)^25 = .124.
+    assert (found.low, found.reason) == (None, "undefined on 12% of resampled topics")
+    assert resampled("kappa", one_in_two(25, 5), (0, 1), np.random.default_rng(1)).estimate.low is not None
+
+
+@pytest.mark.parametrize(
+    ("undefined", "without", "reason"),
+    [
+        (0, None, None),
+        (5, None, None),
+        (6, None, "undefined on 6% of resampled topics"),
+        (0, [0.5, math.nan], "undefined without one of the topics"),
+        (0, [0.5, 0.4], None),
+    ],
+)
+def test_so_many_resamples_may_be_undefined(undefined: int, without: list[float] | None, reason: str | None) -> None:
+    replicates = np.where(np.arange(100) < undefined, np.nan, 0.5)
+    left = None if without is None else np.array(without)
+    assert undefined_too_often(replicates, "topics", left) == reason
+
+
+def drawn_by_label(T: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Codes, topics and probabilities of gold that holds all that the judge calls positive and a tenth of the rest."""
+    rng = np.random.default_rng(seed)
+    topics = np.repeat(np.arange(T), 60)
+    z = rng.normal(0, 0.4, T)[topics] + rng.normal(0, 1, 60 * T)
+    human = (z > 1.2).astype(int)
+    judge = (z + rng.normal(0, 0.3, T)[topics] + rng.normal(0, 0.7, 60 * T) > 1.2).astype(int)
+    p = np.where(judge == 1, 1.0, 0.1)
+    taken = rng.random(60 * T) < p
+    return human[taken], judge[taken], topics[taken], p[taken]
+
+
+def test_gold_drawn_by_the_judge_s_label_gives_the_kappa_of_what_it_was_drawn_from() -> None:
+    human, judge, topics, p = drawn_by_label(20_000, seed=0)
+    truth = point("kappa", topic_tables(human, judge, topics, 2, 20_000, 1 / p).sum(axis=0), (0, 1))
+    weighted, plain, reasons = [], [], set()
+    for seed in range(1, 201):
+        human, judge, topics, p = drawn_by_label(30, seed)
+        tables = [topic_tables(human, judge, topics, 2, 30, w) for w in (1 / p, None)]
+        (one, other) = (resampled("kappa", C, (0, 1), np.random.default_rng(1), replicates=300) for C in tables)
+        weighted.append(one.estimate.low <= truth <= one.estimate.high)
+        plain.append(other.estimate.low <= truth <= other.estimate.high)
+        reasons.add((one.estimate.n == len(human), one.item.low, one.item.reason, one.design_effect))
+    # 95 % less three standard errors, and less what 30 topics are known to lose.
+    assert np.mean(weighted) >= 0.88
+    assert np.mean(plain) <= 0.2
+    assert reasons == {(True, None, "items have unequal weights", None)}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_weights_that_are_whole_numbers_are_items_that_many_times(name: str) -> None:
+    counts = topics_of_a_noisy_judge(12, seed=3)
+    found, same = (resampled(name, C, GRADES, np.random.default_rng(1)) for C in (counts, counts.astype(np.float64)))
+    assert same.estimate.value == pytest.approx(found.estimate.value, abs=1e-12)
+    assert (same.estimate.low, same.estimate.high) == pytest.approx((found.estimate.low, found.estimate.high))
+    assert (same.estimate.n, same.estimate.topics) == (84, 12)
+    assert (same.item.value, same.item.low, same.item.reason) == (
+        pytest.approx(found.estimate.value), None, "items have unequal weights"
+    )  # fmt: skip
 
 
 def test_bca_of_efron_and_tibshiranis_spatial_data() -> None:

@@ -127,6 +127,50 @@ def test_where_the_statistic_is_undefined_so_is_the_worth_of_choosing() -> None:
     )
 
 
+def test_where_nothing_varies_there_is_no_interval() -> None:
+    perfect = np.zeros((2, 8, 3, 3), dtype=np.int64)
+    perfect[:, :, [0, 2], [0, 2]] = 2
+    assert out_of_bag(perfect, "kappa", GRADES, rng()) == Estimate(1, None, None, 32, 8, "perfect agreement")
+    alike = perfect.copy()
+    alike[:, :, 0, 1] = 1
+    found = out_of_bag(alike, "kappa", GRADES, rng())
+    assert (found.low, found.high, found.reason) == (None, None, "no variation between topics")
+    assert found.value == pytest.approx(value(alike[0, 0], "kappa"))
+    # A mean distance of 1 is not agreement.
+    apart = np.zeros((2, 8, 3, 3), dtype=np.int64)
+    apart[:, :, 0, 1] = 1
+    assert out_of_bag(apart, "mae", GRADES, rng()).reason == "no variation between topics"
+
+
+def test_two_topics_with_all_the_variation_are_too_few() -> None:
+    tables = np.zeros((2, 8, 3, 3), dtype=np.int64)
+    tables[:, :, 0, 0] = 9
+    tables[:, :2] = np.eye(3, dtype=np.int64) * 3 + 1
+    found = out_of_bag(tables, "kappa", GRADES, rng())
+    # Both must be drawn for a resample to lack none, and one left out to score it.
+    assert found.low is None
+    assert found.reason == "kappa is undefined on most resamples of the topics"
+    # Of five topics more than half of the scores are defined, but (3/5)^5 / (1 - 5!/5^5) = .081 of the samples that
+    # are chosen on are not.
+    few = out_of_bag(tables[:, :5], "kappa", GRADES, rng(), replicates=20_000)
+    assert (few.low, few.reason) == (None, "undefined on 8% of resampled topics")
+    tables[:, :3] = np.eye(3, dtype=np.int64) * 3 + 1
+    assert out_of_bag(tables, "kappa", GRADES, rng()).low is not None
+
+
+def test_a_choice_by_one_set_of_tables_is_scored_on_another() -> None:
+    tables = candidates(3, 12, [0.0, 0.9])
+    for found in (
+        nested_folds(tables, "wkappa", GRADES, rng(), choose_by=tables[::-1]),
+        nested_folds(tables[1:], "wkappa", GRADES, rng()),
+    ):
+        assert found == pytest.approx(value(tables[1].sum(axis=0)))
+    one, other = (
+        out_of_bag(of, "wkappa", GRADES, rng(), choose_by=by) for of, by in ((tables, tables[::-1]), (tables[1:], None))
+    )
+    assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
+
+
 def test_an_undefined_candidate_is_not_chosen() -> None:
     # The first candidate graded nothing.
     tables = candidates(8, 10, [0.5, 0.7])

@@ -13,11 +13,13 @@ from judge.assess import Settings
 from judge.certificate import PARAMETERS, read_certificate
 from judge.criteria import find_criterion
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
-from judge.gold import read_ledger, write_split
+from judge.families import read_families
+from judge.gold import read_gold, read_ledger, read_seal, write_split
+from judge.gold.seal import read_salt, salted
 from judge.models import ModelOptions, Price
 from judge.models.baseline import Overlap
 from judge.records import Completion, Request
-from judge.trial import Trial, Tried, carry_out, read_families
+from judge.trial import Trial, Tried, carry_out
 from tests.calibration_world import (
     contents,
     failure,
@@ -43,7 +45,7 @@ GRADED, YES_NO = "groundedness/graded", "groundedness/yes_no"
 
 
 def tried(now: datetime = NOW, **options: Any) -> Tried:
-    return carry_out(Trial(**{"replicates": 20, "permutations": 20, **options}), now)
+    return carry_out(Trial(**{"replicates": 200, "permutations": 200, **options}), now)
 
 
 @pytest.fixture(autouse=True)
@@ -130,6 +132,77 @@ def test_a_certificate_has_an_entry_a_verdict(gold: Path, judgments: Path) -> No
     assert (found.date, one.judge, one.prompt, one.tried) == ("2026-03-01", "server/good", GRADED, 2)
     assert (one.verdict, one.prompt_digest) == ("TRUSTED", find_criterion(GRADED).digest)
     assert (one.parameters, one.models_returned) == (None, ("m-2026",))
+    assert (one.seal, one.binary) == (None, False)
+    assert one.resampling == {"seed": 2023, "replicates": 200, "permutations": 200}
+
+
+def test_a_judge_without_a_grade_of_gold_has_a_verdict_too(tmp_path: Path, gold: Path, split: Path) -> None:
+    judged = write_output(tmp_path / "run", WORLD, {"server/m": {"R00001": 1}})
+    for path, side in (
+        (write_gold(tmp_path / "rest.jsonl", gold_rows(WORLD[10:])), "all"),
+        (split / "dev.jsonl", "dev"),
+    ):
+        rows = [one for one in read_gold(path) if one.response_id != "R00001"]
+        found = tried(gold=[write_gold(tmp_path / "gold.jsonl", rows)], judgments=[judged])
+        (one,) = found.calibration.verdicts
+        assert (one.word, one.judge, one.split, found.trusted) == ("INCONCLUSIVE", "server/m graded", side, False)
+        assert one.reasons == ("no judge has grades that the statistic is defined for",)
+        assert one.requirements == ("wkappa.lo>=0.4",)
+        assert any("0 judged gold items on 0 topics" in text for text in found.calibration.warnings)
+        (entry,) = found.certificate.certified
+        assert (entry.verdict, entry.n, entry.tried) == ("INCONCLUSIVE", 0, 0)
+
+
+def test_one_criterion_without_a_verdict_is_enough_to_trust_no_run(tmp_path: Path, judgments: Path) -> None:
+    rows = [*gold_rows(WORLD), *gold_rows(WORLD, criterion="naturalness")]
+    silent = write_output(tmp_path / "silent", WORLD, {"server/good": {}})
+    said = [judgment("99_1", "R99999", 1, "server/good", "naturalness/graded")]
+    silent.write_bytes(jsonl(said))
+    found = tried(gold=[write_gold(tmp_path / "gold.jsonl", rows)], judgments=[judgments, silent])
+    assert {one.criterion: one.word for one in found.calibration.verdicts} == {
+        "groundedness": "TRUSTED", "naturalness": "INCONCLUSIVE"
+    }  # fmt: skip
+    assert not found.trusted
+
+
+def test_the_chosen_judge_is_set_against_the_yardstick_that_costs_nothing(gold: Path, tmp_path: Path) -> None:
+    text = "is not shown to agree better than baseline/overlap graded, which costs nothing"
+    for noise, said in ((0.9, True), (0.0, False)):
+        judged = write_output(tmp_path / f"{noise}", WORLD, {"server/m": labeled(WORLD, noise, 2)})
+        found = tried(gold=[gold], judgments=[judged]).calibration
+        (pair,) = found.comparisons
+        separate = pair.p_max_t is not None and pair.p_max_t < 0.05 and (pair.difference.value or 0) > 0
+        assert any(text in one for one in found.warnings) == (not separate)
+        if said:
+            assert any(f"groundedness: server/m graded {text}" in one for one in found.warnings)
+
+
+def test_one_candidate_was_not_chosen_and_so_has_no_optimism(gold: Path, split: Path, tmp_path: Path) -> None:
+    judged = write_output(tmp_path / "one", WORLD, {"server/m": labeled(WORLD, 0.3, 2)})
+    for options in ({"gold": [gold]}, {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl"}):
+        (choice,) = tried(judgments=[judged], **options).calibration.selections
+        assert choice.optimism is None
+
+
+def test_the_order_of_gold_files_is_no_other_gold(tmp_path: Path, judgments: Path) -> None:
+    files = [write_gold(tmp_path / name, rows) for name, rows in
+             (("a.jsonl", gold_rows(WORLD[:60])), ("b.jsonl", gold_rows(WORLD[60:])))]  # fmt: skip
+    one, other, half = (tried(gold=some, judgments=[judgments]) for some in (files, files[::-1], files[:1]))
+    assert one.certificate == other.certificate
+    assert one.certificate.certified[0].gold != half.certificate.certified[0].gold
+
+
+def test_warnings_are_about_the_items_that_were_judged(tmp_path: Path, gold: Path) -> None:
+    half = write_output(tmp_path / "half", WORLD, {"server/m": labeled(WORLD[:60], 0.1, 2)})
+    found = tried(gold=[gold], judgments=[half]).calibration
+    assert found.warnings[0].startswith("groundedness: 60 judged gold items on 12 topics; 100 on 20 are the least")
+
+
+def test_warnings_are_about_the_split_of_the_verdict(split: Path, judgments: Path) -> None:
+    test = read_gold(split / "test.jsonl")
+    topics = len({one.topic_id for one in test})
+    found = tried(gold=[split / "dev.jsonl"], test=split / "test.jsonl", judgments=[judgments]).calibration
+    assert found.warnings[0].startswith(f"groundedness: {len(test)} judged gold items on {topics} topics;")
 
 
 def test_parameters_and_versions_are_those_of_the_manifest_beside_the_judgments(gold: Path, judgments: Path) -> None:
@@ -164,6 +237,19 @@ def test_columns_are_judges_too(tmp_path: Path, judgments: Path) -> None:
     assert "do not say how their grades were made" in found.calibration.warnings[0]
     both = tried(gold=[human], judgments=[machine, judgments], criterion="groundedness")
     assert {one.judge for one in both.calibration.agreement} >= {"umbrela", "server/good", "constant"}
+
+
+def test_columns_do_not_say_which_of_several_criteria_they_are_about(tmp_path: Path) -> None:
+    keys = {(one.turn_id, one.response_id): one.deserved for one in WORLD}
+    machine = write_columns(tmp_path / "umbrela.txt", keys)
+    rows = [*gold_rows(WORLD), *gold_rows(WORLD, criterion="naturalness")]
+    options: dict[str, Any] = {"gold": [write_gold(tmp_path / "gold.jsonl", rows)], "judgments": [machine]}
+    with pytest.raises(
+        UsageError, match=r"grades of groundedness, naturalness, and files of columns .*--criterion NAME"
+    ):
+        tried(**options)
+    found = tried(**options, criterion="groundedness").calibration
+    assert {one.criterion for one in found.agreement} == {"groundedness"}
 
 
 def test_two_pools_with_other_ids_are_one_table(tmp_path: Path) -> None:
@@ -223,6 +309,20 @@ def test_one_criterion_or_one_prompt_can_be_picked(tmp_path: Path, gold: Path) -
     assert [(one.name, one.grades) for one in one.agreement if not one.baseline] == [("server/m graded", (0, 1, 2, 3))]
 
 
+def test_grades_on_different_scales_are_never_said_to_be_compared_as_grades(tmp_path: Path, gold: Path) -> None:
+    text = "groundedness: scales differ, so grades are compared as positive or not; nothing here is about grades"
+    said = {one.response_id: int(one.gold > 1) for one in WORLD}
+    path = write_output(tmp_path / "run", WORLD, {"server/m": said}, YES_NO)
+    collapsed = tried(gold=[gold], judgments=[path], gold_scale=GRADED)
+    assert text in collapsed.calibration.warnings
+    assert collapsed.certificate.certified[0].binary
+    assert {one.binary for one in collapsed.calibration.agreement} == {True}
+    same = tried(gold=[gold], judgments=[write_output(tmp_path / "same", WORLD, {"server/m": said})])
+    assert text not in same.calibration.warnings
+    assert not same.certificate.certified[0].binary
+    assert {one.binary for one in same.calibration.agreement} == {False}
+
+
 def test_only_the_prompt_that_was_picked_is_in_the_question_to_sealed_grades(tmp_path: Path, split: Path) -> None:
     write_pool(tmp_path / "run", pool(WORLD))
     said = [judgment(one.turn_id, one.response_id, grade, "server/m", prompt)
@@ -234,7 +334,7 @@ def test_only_the_prompt_that_was_picked_is_in_the_question_to_sealed_grades(tmp
         found = tried(gold=[split / "dev.jsonl"], test=split / "test.jsonl", judgments=[path], criterion=prompt,
                       gold_scale=GRADED)  # fmt: skip
         numbers.append(found.calibration.selections[0].openings)
-    assert numbers == [1, 2, 1]
+    assert numbers == [1, 2, 2]
 
 
 def test_a_changed_prompt_is_said(gold: Path, judgments: Path) -> None:
@@ -317,8 +417,10 @@ def test_nothing_of_an_earlier_calibration_stays_beside_another(tmp_path: Path, 
         ({"judgments": ["x"], "samples": 1001}, "1001 samples: expected 1 to 1000"),
         ({"judgments": ["x"], "samples": -1}, "-1 samples"),
         ({"judgments": ["x"], "seed": -1}, "seed -1"),
-        ({"judgments": ["x"], "replicates": 10**12}, "replicates"),
-        ({"judgments": ["x"], "permutations": 10**12}, "permutations"),
+        ({"judgments": ["x"], "replicates": 199}, "199 replicates: expected 200 to 1000000"),
+        ({"judgments": ["x"], "replicates": 1_000_001}, "1000001 replicates"),
+        ({"judgments": ["x"], "permutations": 199}, "199 permutations: expected 200 to 1000000"),
+        ({"judgments": ["x"], "permutations": 1_000_001}, "1000001 permutations"),
         ({"judgments": ["x"], "requirements": ["wkappa>=1"]}, "a point estimate is no gate"),
         ({"judgments": ["x"], "scale": "3"}, "expected the lowest and the highest grade"),
         ({"judgments": ["x"], "prompts": ["groundedness/absent"]}, "no prompt called"),
@@ -342,13 +444,77 @@ def test_the_chosen_judge_is_reported_on_sealed_grades_and_each_question_counts(
     ]  # fmt: skip
     assert (first.calibration.verdicts[0].split, first.certificate.certified[0].openings) == ("test", 1)
     assert len(read_ledger(split / "seal.json")) == 1
-    # A requirement is no other question, a changed label is.
-    assert tried(**options, requirements=["wkappa.lo>=0.5"]).certificate.certified[0].openings == 1
     judgments.write_bytes(judgments.read_bytes() + b"\n")
     second = tried(**options)
     assert second.certificate.certified[0].openings == 2
     assert any("opened for 2 different questions" in one for one in second.calibration.warnings)
+    # A threshold must not be tuned to what was seen.
+    assert tried(**options, requirements=["wkappa.lo>=0.5"]).certificate.certified[0].openings == 3
+    assert len(read_ledger(split / "seal.json")) == 3
+
+
+@pytest.mark.parametrize("changed", [{"seed": 1}, {"replicates": 201}, {"permutations": 201}])
+def test_another_draw_is_another_question(split: Path, judgments: Path, changed: dict[str, int]) -> None:
+    options: dict[str, Any] = {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl", "judgments": [judgments]}
+    first, second, again = tried(**options), tried(**options, **changed), tried(**options)
+    assert [one.certificate.certified[0].openings for one in (first, second, again)] == [1, 2, 2]
     assert len(read_ledger(split / "seal.json")) == 2
+    draws = {"seed": 2023, "replicates": 200, "permutations": 200}
+    assert second.certificate.certified[0].resampling == {**draws, **changed}
+    assert {one.certificate.certified[0].seal for one in (first, second)} == {read_seal(split / "seal.json").commitment}
+
+
+def test_sealed_grades_are_no_plain_gold(tmp_path: Path, split: Path, judgments: Path) -> None:
+    # Under another name and without their split, they are still about the sealed items.
+    disguised = write_gold(split / "mine.jsonl", gold_rows(WORLD, "bob"))
+    for files in ([split / "test.jsonl"], [split / "dev.jsonl", split / "test.jsonl"], [disguised]):
+        with pytest.raises(UsageError, match="sealed test grades: they are opened with --test"):
+            tried(gold=files, judgments=[judgments], out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert read_ledger(split / "seal.json") == ()
+    assert tried(gold=[split / "dev.jsonl"], judgments=[judgments]).calibration.verdicts[0].split == "dev"
+
+
+def test_a_damaged_seal_beside_gold_is_said_and_no_gold_is_lost(gold: Path, split: Path, judgments: Path) -> None:
+    (split / "seal.json").write_text("{", encoding="utf-8")
+    for files in ([split / "dev.jsonl"], [gold, split / "dev.jsonl"]):
+        with pytest.raises(InputError, match="not a seal"):
+            tried(gold=files, judgments=[judgments])
+
+
+def test_test_grades_without_a_seal_are_said_to_be_open(tmp_path: Path, split: Path, judgments: Path) -> None:
+    text = "groundedness: the test grades are not sealed, so nobody can tell how often they were looked at"
+    rows = [*read_gold(split / "dev.jsonl"), *read_gold(split / "test.jsonl")]
+    found = tried(gold=[write_gold(tmp_path / "all.jsonl", rows)], judgments=[judgments])
+    assert text in found.calibration.warnings
+    assert (found.calibration.verdicts[0].split, found.certificate.certified[0].seal) == ("test", None)
+    sealed = tried(gold=[split / "dev.jsonl"], test=split / "test.jsonl", judgments=[judgments])
+    assert text not in sealed.calibration.warnings
+
+
+def reseal(split: Path, old: bytes, new: bytes) -> None:
+    """Change sealed grades, and the seal with them."""
+    test, seal = split / "test.jsonl", split / "seal.json"
+    test.write_bytes(test.read_bytes().replace(old, new))
+    commitment = salted(read_salt(split / "test.salt"), test.read_bytes())
+    seal.write_bytes(msgspec.json.encode(msgspec.structs.replace(read_seal(seal), commitment=commitment)))
+
+
+@pytest.mark.parametrize("kind", ["judgments", "columns"])
+def test_sealed_grades_off_their_scale_are_counted_and_neither_shown_nor_logged(
+    tmp_path: Path, split: Path, judgments: Path, kind: str
+) -> None:
+    faulty = (split / "test.jsonl").read_bytes().count(b'"grade":2')
+    reseal(split, b'"grade":2', b'"grade":77')
+    options: dict[str, Any] = {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl", "judgments": [judgments]}
+    if kind == "columns":
+        columns = write_columns(tmp_path / "m.txt", {(one.turn_id, one.response_id): one.deserved for one in WORLD})
+        options |= {"judgments": [columns], "criterion": "groundedness", "scale": "0-3"}
+    with pytest.raises(InputError, match=rf"{faulty} faults of the sealed grades.*the seal was not opened") as caught:
+        tried(**options)
+    assert not caught.value.problems
+    assert "77" not in str(caught.value).replace(str(tmp_path), "")
+    assert read_ledger(split / "seal.json") == ()
 
 
 def test_a_seal_elsewhere_is_found_where_it_is_said_to_be(tmp_path: Path, split: Path, judgments: Path) -> None:
@@ -445,6 +611,8 @@ def test_patience_is_no_other_question(tmp_path: Path, split: Path, asked: Asked
     assert len(read_ledger(split / "seal.json")) == 1
     tried(**options, options=ModelOptions(temperature=0.5))
     assert len(read_ledger(split / "seal.json")) == 2
+    found = tried(**options, seed=1)
+    assert len(read_ledger(split / "seal.json")) == found.certificate.certified[0].openings == 3
 
 
 def test_open_test_grades_are_asked_about_only_of_the_chosen_too(tmp_path: Path, asked: Asked) -> None:

@@ -2,20 +2,22 @@
 
 from collections import Counter
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from judge.calibrate.panel import Codes, Column, Panel
 from judge.findings import AgreementRow, Split
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS, Undefined, auc, point, spearman
+from judge.stats.agreement import STATISTICS, Undefined, auc, point, spearman, topic_tables
 from judge.stats.marginals import bowker, stuart_maxwell
 from judge.stats.means import consensus
 from judge.stats.reliability import alpha_interval
 from judge.stats.resampling import jackknife_interval, resampled
 
 WORST_CASE = ("percent", "kappa", "wkappa", "alpha_ordinal")
-"""Statistics that are also computed with every missing grade taken as wrong as can be."""
+"""Statistics that are also computed with every missing grade at the one farthest from the reference."""
+UNWEIGHTED = "of the items as they were drawn: not weighted by inclusion probability"
 
 
 def primary_statistic(panel: Panel) -> str:
@@ -28,6 +30,10 @@ def agreement_row(
 ) -> AgreementRow:
     """One judge on the items of a split that both it and the reference graded; intervals are over topics.
 
+    Where inclusion probabilities differ, statistics are those of what the gold was drawn from: every item has the
+    weight 1 / p. Counts, the confusion matrix, the tests on it, `rank_correlation`, `auc` and `test_retest` are of the
+    items as they are.
+
     Args:
         panel: Gold and labels.
         column: The judge.
@@ -39,7 +45,7 @@ def agreement_row(
     mask = panel.within(split)
     both = mask & (column.codes >= 0)
     tables = panel.tables(column.codes, mask)
-    C = tables.sum(axis=0)
+    C = panel.counts(column.codes, mask)
     found = {
         # The same draws for every judge and statistic, so that only the data tell them apart.
         name: resampled(name, tables, panel.grades, np.random.default_rng(seed), replicates=replicates)
@@ -71,19 +77,29 @@ def agreement_row(
         ceiling=between,
         test_retest=_test_retest(panel, column, mask, seed),
         primary=primary_statistic(panel),
+        binary=panel.binary,
     )
 
 
 def ceiling(panel: Panel, mask: NDArray[np.bool_], seed: int, replicates: int) -> Estimate | None:
-    """The primary statistic between assessors: each against the consensus of the others, tables pooled."""
-    tables = [panel.tables(codes, mask, others) for codes, others in _each_against_others(panel)]
-    # Nobody graded what somebody else graded too.
-    if not tables or not sum(int(one.sum()) for one in tables):
+    """The primary statistic between assessors: each against the consensus of the others, all pairs in one table.
+
+    `n` counts the items, each of which may be in several pairs.
+    """
+    pairs = _each_against_others(panel)
+    if not pairs:
         return None
+    codes, others = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    both = np.tile(mask, len(pairs)) & (codes >= 0) & (others >= 0)
+    # Nobody graded what somebody else graded too.
+    if not both.any():
+        return None
+    topic, weights = np.tile(panel.topic, len(pairs)), np.tile(panel.weights, len(pairs))
+    k, T = len(panel.grades), len(panel.topics)
+    tables = topic_tables(np.where(both, others, -1), codes, topic, k, T, weights)
     rng = np.random.default_rng(seed)
-    return resampled(
-        primary_statistic(panel), np.sum(tables, axis=0), panel.grades, rng, replicates=replicates
-    ).estimate
+    estimate = resampled(primary_statistic(panel), tables, panel.grades, rng, replicates=replicates).estimate
+    return msgspec.structs.replace(estimate, n=int(both.reshape(len(pairs), -1).any(axis=0).sum()))
 
 
 def _each_against_others(panel: Panel) -> list[tuple[Codes, Codes]]:
@@ -113,7 +129,7 @@ def _consensus(codes: Codes, grades: tuple[int, ...]) -> Codes:
 
 
 def _of_expected(panel: Panel, column: Column, both: NDArray[np.bool_]) -> dict[str, Estimate]:
-    """Rank correlation and AUC of the expected grade, where there is one for every graded item."""
+    """Rank correlation and AUC of the expected grade, where there is one for every graded item; both unweighted."""
     n, T = int(both.sum()), len(set(panel.topic[both].tolist()))
     known = int((both & ~np.isnan(column.expected)).sum())
     if known < n or not n:
@@ -127,9 +143,15 @@ def _of_expected(panel: Panel, column: Column, both: NDArray[np.bool_]) -> dict[
     positive = np.isin(human, sorted(panel.positive))
     # A scale on which lower is better has its positive grades at the low end.
     score = expected if panel.higher_is_better else -expected
-    return {
+    found = {
         "rank_correlation": jackknife_interval(lambda kept: spearman(expected[kept], grade[kept]), topics),
         "auc": jackknife_interval(lambda kept: auc(score[kept], positive[kept]), topics, bounds=(0, 1)),
+    }
+    if not panel.weighted:
+        return found
+    return {
+        name: msgspec.structs.replace(one, reason=f"{one.reason}; {UNWEIGHTED}" if one.reason else UNWEIGHTED)
+        for name, one in found.items()
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from judge.calibrate.agreement import agreement_row, ceiling
+from judge.calibrate.agreement import agreement_row, ceiling, primary_statistic
 from judge.calibrate.diagnostics import alternative, calibration_map, expected_line, families, slopes, systems
 from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import Column, Panel, constant
@@ -60,13 +60,17 @@ def _calibrate(panel: Panel, options: Options) -> Calibration:
         panel, tuple(one for one in columns if one.origin is not None), split, seed, options.permutations
     )
     choice = selection(panel, chosen, split, rows, compared, seed, replicates, options.openings) if chosen else None
-    verdicts = (_verdict(panel, chosen, rows[chosen.name, decided], choice, options),) if chosen else ()
+    decision = (
+        _verdict(panel, chosen, rows[chosen.name, decided], choice, options)
+        if chosen
+        else _none(panel, decided, options)
+    )
     judged = [one for one in columns if one.origin is not None]
     return Calibration(
         agreement=tuple(rows.values()),
         comparisons=compared,
         selections=(choice,) if choice else (),
-        verdicts=verdicts,
+        verdicts=(decision,),
         calibration_map=tuple(row for one in judged for row in calibration_map(panel, one, split)),
         expected=tuple(line for one in judged if (line := expected_line(panel, one, split)) is not None),
         slopes=tuple(row for one in judged for row in slopes(panel, one, split)),
@@ -75,7 +79,10 @@ def _calibrate(panel: Panel, options: Options) -> Calibration:
         alternative=tuple(
             row for one in judged if (row := alternative(panel, one, split, options.epsilon)) is not None
         ),
-        warnings=(*_warnings(panel, split, choice, options), *_not_beaten(panel, choice, yardsticks, compared)),
+        warnings=(
+            *_warnings(panel, decided, chosen, choice, options),
+            *_not_beaten(panel, choice, yardsticks, compared),
+        ),
     )
 
 
@@ -104,15 +111,47 @@ def _systems(panel: Panel, columns: Sequence[Column], split: Split, options: Opt
     return tuple(row for row in found if row is not None)
 
 
-def _warnings(panel: Panel, split: Split, choice: Selection | None, options: Options) -> tuple[str, ...]:
-    """What a reader must know before any number."""
+def _none(panel: Panel, split: Split, options: Options) -> Verdict:
+    """Nothing to decide by: no judge has a grade, or the primary statistic is undefined for all."""
+    tried, name = candidates(panel), primary_statistic(panel)
+    reason = "no judge has grades that the statistic is defined for"
+    return Verdict(
+        criterion=panel.criterion,
+        judge=tried[0].name if tried else "-",
+        prompt=tried[0].prompt if tried else None,
+        split=split,
+        word="INCONCLUSIVE",
+        requirements=tuple(map(str, rules_of(options.requirements, name))),
+        reasons=(reason,),
+        estimate=Estimate(None, None, None, 0, 0, reason),
+        statistic=name,
+    )
+
+
+def _warnings(
+    panel: Panel, split: Split, chosen: Column | None, choice: Selection | None, options: Options
+) -> tuple[str, ...]:
+    """What a reader must know before any number; about the items that the verdict rests on."""
     name, mask = panel.criterion, panel.within(split)
+    judge = chosen or next(iter(candidates(panel)), None)
+    if judge is not None:
+        mask = mask & (judge.codes >= 0)
     n, T = int(mask.sum()), len(set(panel.topic[mask].tolist()))
     found = []
     if T < FEW_TOPICS or n < FEW_ITEMS:
         found.append(
-            f"{name}: {n} gold items on {T} topics; {FEW_ITEMS} on {FEW_TOPICS} are the least to accept a judge by"
+            f"{name}: {n} judged gold items on {T} topics; "
+            f"{FEW_ITEMS} on {FEW_TOPICS} are the least to accept a judge by"
         )
+    if panel.weighted:
+        found.append(
+            f"{name}: items were drawn with unequal probabilities, which agreement is weighted by; rank correlation, "
+            "test-retest, calibration map, diagnostics and the ranking of runs are of the drawn items as they are"
+        )
+    if panel.binary:
+        found.append(f"{name}: scales differ, so grades are compared as positive or not; nothing here is about grades")
+    if split == "test" and options.openings is None:
+        found.append(f"{name}: the test grades are not sealed, so nobody can tell how often they were looked at")
     strange = [way for way in panel.made if way != "blind"]
     if strange:
         found.append(f"{name}: gold made by {', '.join(strange)}, which flatters or pleases some judges: no claim")

@@ -39,11 +39,11 @@ def slopes(panel: Panel, column: Column, split: Split) -> tuple[Slope, ...]:
     found = []
     if known.any():
         length = slope_interval(np.log2(words[known]), gap[known], panel.topic[known])
-        found.append(Slope(column.name, panel.criterion, "log2_words", length))
+        found.append(Slope(column.name, panel.criterion, split, "log2_words", length))
     placed = both & (depth >= 0)
     if placed.any():
         place = slope_interval(depth[placed], gap[placed], panel.topic[placed])
-        found.append(Slope(column.name, panel.criterion, "turn_depth", place))
+        found.append(Slope(column.name, panel.criterion, split, "turn_depth", place))
     return tuple(found)
 
 
@@ -68,6 +68,7 @@ def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str,
             FamilyContrast(
                 judge=column.name,
                 criterion=panel.criterion,
+                split=split,
                 family=family,
                 is_self=family == family_of.get(column.judge),
                 runs=len(own),
@@ -101,6 +102,7 @@ def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[Calibra
                 judge=column.judge,
                 prompt=column.prompt,
                 criterion=panel.criterion,
+                split=split,
                 grade=grade,
                 n=len(cell),
                 mean=float(cell.mean()) if len(cell) else None,
@@ -128,6 +130,7 @@ def expected_line(panel: Panel, column: Column, split: Split) -> ExpectedLine | 
         judge=column.judge,
         prompt=column.prompt,
         criterion=panel.criterion,
+        split=split,
         intercept=float(y.mean() - slope.value * x.mean()),
         slope=slope,
         error_grade=float(np.abs(g[column.codes[both]] - y).mean()),
@@ -179,7 +182,7 @@ def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> A
         score=score,
         grades=panel.grades,
     )
-    key = (column.judge, column.prompt, panel.criterion)
+    key = (column.judge, column.prompt, panel.criterion, split)
     if isinstance(found, Undefined):
         return AlternativeRow(*key, epsilon, None, None, {}, {}, {}, found.reason)
     return AlternativeRow(*key, epsilon, found.omega, found.rho, found.p_values, found.rejected, found.n)

@@ -83,24 +83,31 @@ def verdict(
         if rule.statistic == row.primary and reused:
             estimate = _after_choice(choice, row)
             of, deciding = f" after choosing among {len(choice.tried) if choice else 0} on the same grades", estimate
-        words.append(_word(rule, estimate))
+        word = _word(rule, estimate)
+        if reused and rule.statistic != row.primary and word == "TRUSTED":
+            # The choice looked at these very grades, and no interval of this statistic repeats it.
+            word, of = "INCONCLUSIVE", ", but the judge was chosen on the same grades"
+        words.append(word)
         reasons.append(f"{rule}: {_found(estimate)}{of}")
-        if rule in worst:
+        if reused and rule.statistic == row.primary and choice is not None and choice.out_of_bag_worst is not None:
+            words.append(_not_worse(_word(rule, choice.out_of_bag_worst)))
+            reasons.append(f"{rule}: {_found(choice.out_of_bag_worst)}{of}, missing grades at the far end of the scale")
+        elif rule in worst:
             words.append(_not_worse(_word(rule, worst[rule])))
             reasons.append(
-                f"{rule}: {_found(worst[rule])} with the {row.gold - row.n} missing grades as wrong as can be"
+                f"{rule}: {_found(worst[rule])} with the {row.gold - row.n} missing grades at the far end of the scale"
             )
     strange = [way for way in made if way != "blind"]
     if strange:
         words.append("INCONCLUSIVE")
         reasons.append(f"gold made by {', '.join(strange)}: only grades given blind can make a judge trusted")
-    word: Word = "NOT TRUSTED" if "NOT TRUSTED" in words else "INCONCLUSIVE" if "INCONCLUSIVE" in words else "TRUSTED"
+    result: Word = "NOT TRUSTED" if "NOT TRUSTED" in words else "INCONCLUSIVE" if "INCONCLUSIVE" in words else "TRUSTED"
     return Verdict(
         criterion=row.criterion,
         judge=row.name,
         prompt=row.prompt,
         split=row.split,
-        word=word,
+        word=result,
         requirements=tuple(map(str, requirements)),
         reasons=tuple(reasons),
         estimate=deciding,

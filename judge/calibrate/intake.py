@@ -10,7 +10,7 @@ from judge.bank import read_pool
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.errors import InputError, UsageError
 from judge.files import read_stored, sha256, unpack
-from judge.gold import Matched, match, parse_gold
+from judge.gold import Matched, match, parse_gold, sealed_beside
 from judge.gold.rows import finder
 from judge.ids import topic_of
 from judge.labels import Labels, parse_columns, read_labels
@@ -26,7 +26,7 @@ class Gold(msgspec.Struct, frozen=True):
 
     rows: tuple[GoldRow, ...]
     digest: str
-    """SHA-256 over the files as stored, in the order given."""
+    """SHA-256 over the files as stored, in whatever order."""
     columns: bool
     """Some rows are from a file of columns, which does not say how they were made."""
 
@@ -76,7 +76,12 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
         content = unpack(stored[-1], str(path))
         try:
             if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-                rows += parse_gold(content, str(path))
+                found = parse_gold(content, str(path))
+                if sealed_beside(path, found):
+                    raise UsageError(
+                        f"{path}: sealed test grades: they are opened with --test, which puts it on record"
+                    )
+                rows += found
                 continue
             columns = True
             if criterion is None:
@@ -88,10 +93,12 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
                 for row in parse_columns(content, str(path), grades)
             ]
         except InputError as error:
+            if not error.problems:
+                raise
             problems += error.problems
     if problems:
         raise InputError(f"{', '.join(map(str, paths))}: not usable as gold: {len(problems)} faults", problems)
-    return Gold(tuple(rows), sha256(b"\n".join(sha256(one).encode() for one in stored)), columns)
+    return Gold(tuple(rows), sha256(b"\n".join(sorted(sha256(one).encode() for one in stored))), columns)
 
 
 def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) -> tuple[Source, ...]:

@@ -6,6 +6,7 @@ A code is the place of a grade on the scale in ascending order, -1 where there i
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -91,21 +92,38 @@ class Panel:
     columns: tuple[Column, ...]
     binary: bool
     """Positive or not is compared, by each side's own scale; expected grades are then on the judge's."""
+    weights: NDArray[np.float64]
+    """(N,), how many responses each item stands for: 1 / its inclusion probability, 1 where gold has none."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether items stand for unequal numbers of responses."""
+        return bool((self.weights != self.weights[:1]).any())
 
     def within(self, split: Split) -> NDArray[np.bool_]:
         """The items of a split; `all` is all of them."""
         return np.array([split in ("all", one) for one in self.split], dtype=bool)
 
-    def tables(
-        self, codes: Codes, mask: NDArray[np.bool_] | None = None, human: Codes | None = None
-    ) -> NDArray[np.int64]:
-        """C of every topic (T x k x k) over the items of the mask that have both grades."""
-        reference = self.human if human is None else human
-        reference = reference if mask is None else np.where(mask, reference, -1)
-        return topic_tables(reference, codes, self.topic, len(self.grades), len(self.topics))
+    def tables(self, codes: Codes, mask: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+        """C of every topic (T x k x k) over the items of the mask that have both grades.
+
+        Counts, or where weights differ sums of weights as `topic_tables` makes them.
+        """
+        reference = self.human if mask is None else np.where(mask, self.human, -1)
+        return topic_tables(reference, codes, self.topic, len(self.grades), len(self.topics), self.weights)
+
+    def counts(self, codes: Codes, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many items of the mask have each pair of grades (k x k), whatever they weigh."""
+        reference = np.where(mask, self.human, -1)
+        tables = topic_tables(reference, codes, self.topic, len(self.grades), len(self.topics))
+        return np.asarray(tables.sum(axis=0), dtype=np.int64)
 
     def farthest(self, codes: Codes) -> Codes:
-        """The codes with each missing one as far from the reference as can be: the worst that failures may hide."""
+        """The codes with each missing one at the grade farthest from the reference.
+
+        No grade is worse for percent or a mean distance; kappa, alpha and tau_b depend on the marginals too, and
+        may have worse ones.
+        """
         g = np.array(self.grades)
         worst = np.abs(g[:, None] - g).argmax(axis=1)
         return np.where(codes < 0, worst[self.human], codes)
@@ -138,15 +156,15 @@ def gold_items(rows: Sequence[GoldRow], matched: Matched | None) -> dict[str, di
 
 
 def _add(group: list[GoldRow], row: GoldRow) -> None:
-    """Put an assessor's grade to those of its item, once.
+    """Put a row to those of its item; an assessor may have several, such as one for each run that gave the response.
 
     Raises:
         InputError: The assessor gave the item another grade too.
     """
     earlier = next((one for one in group if one.assessor == row.assessor), None)
-    if earlier is None:
+    if earlier is None or earlier.grade == row.grade:
         group.append(row)
-    elif earlier.grade != row.grade:
+    else:
         message = f"{row.assessor} gave response {row.response_id} {earlier.grade} and {row.grade}: expected one grade"
         problem = Problem("different_grades", "error", "gold", row.turn_id, "$.grade", message)
         raise InputError("gold: different grades of one response by one assessor", [problem])
@@ -167,17 +185,18 @@ def make_panel(
     Args:
         criterion: Its name.
         scale: The gold's.
-        gold: The rows of every item.
+        gold: The rows of every item; several by one assessor have the same grade, which counts once.
         labels: What each judge said, and on which scale.
         pool: Where texts and runs are known from.
         baselines: Judges that are yardsticks, not candidates.
         binary: Compare positive with positive grades instead of grade with grade, each by its own scale.
 
     Raises:
-        InputError: Grades off their scale, two labels for one item, or a split that is not on every row.
+        InputError: Grades off their scale, two labels for one item, a split or an inclusion probability that is not on
+            every row, or two probabilities for one item.
     """
     rows = [row for group in gold.values() for row in group]
-    problems = [*check_scale(rows, scale), *_split_faults(rows)]
+    problems = [*check_scale(rows, scale), *_split_faults(rows), *_inclusion_faults(gold)]
     for one, its_scale in labels:
         problems += _label_faults(one, its_scale)
     problems += _repeated(labels)
@@ -192,7 +211,8 @@ def make_panel(
     }
     topics = tuple(sorted({topic_of(turn_id) for turn_id, _ in keys}, key=natural_key))
     place = {topic: i for i, topic in enumerate(topics)}
-    human = np.array([code[consensus([row.grade for row in gold[key]])] for key in keys], dtype=np.int64)
+    given = [{row.assessor: row.grade for row in gold[key]} for key in keys]
+    human = np.array([code[consensus(list(one.values()))] for one in given], dtype=np.int64)
     columns = tuple(_column(one, keys, its, binary, one.judge in baselines) for one, its in labels)
     return Panel(
         criterion=criterion,
@@ -204,17 +224,19 @@ def make_panel(
         topic=np.array([place[topic_of(turn_id)] for turn_id, _ in keys], dtype=np.int64),
         split=tuple(gold[key][0].split or "all" for key in keys),
         human=human,
-        reference=next(iter(assessors)) if len(assessors) == 1 else f"consensus of {len(assessors)}",
+        reference=_reference(list(assessors), max(map(len, given), default=0)),
         assessors=assessors,
         made=tuple(sorted({row.made for row in rows})),
         columns=columns,
         binary=binary,
+        weights=np.array([1 / (gold[key][0].inclusion_probability or 1) for key in keys], dtype=np.float64),
     )
 
 
 def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
-    """The judge that always gives the commonest grade of the reference within the mask; the lower of two."""
-    commonest = int(np.bincount(panel.human[mask], minlength=len(panel.grades)).argmax())
+    """The judge that always gives the commonest grade of the reference within the mask, by weight; the lower of two."""
+    share = np.bincount(panel.human[mask], weights=panel.weights[mask], minlength=len(panel.grades))
+    commonest = int(share.argmax())
     codes = np.full(len(panel.items), commonest, dtype=np.int64)
     nothing = np.full(len(panel.items), np.nan)
     return Column(CONSTANT, None, True, codes, (None,) * len(codes), nothing, codes[None], None)
@@ -228,6 +250,35 @@ def _coding(scale: Scale, binary: bool) -> dict[int, int]:
 
 def _grade_by(name: str, rows: Iterable[GoldRow], code: Mapping[int, int]) -> int:
     return next((code[row.grade] for row in rows if row.assessor == name), -1)
+
+
+def _reference(assessors: Sequence[str], most: int) -> str:
+    """Whose grades the reference is, from all assessors and the most that graded one item."""
+    if len(assessors) == 1:
+        return assessors[0]
+    return f"consensus of at most {most}" if most > 1 else "assessors, one an item"
+
+
+def _inclusion_faults(gold: Mapping[Key, Sequence[GoldRow]]) -> list[Problem]:
+    """An inclusion probability must be on every row or on none, and the same on all of an item."""
+    path = "$.inclusion_probability"
+    rows = [row for group in gold.values() for row in group]
+    without = sum(row.inclusion_probability is None for row in rows)
+    if 0 < without < len(rows):
+        message = f"{without} rows have no inclusion probability, others have one: expected it on every row or on none"
+        return [Problem("mixed_inclusion", "error", "gold", None, path, message)]
+    return [
+        Problem(
+            "inclusion_probability",
+            "error",
+            "gold",
+            turn_id,
+            path,
+            f"response {response_id} has {' and '.join(map(str, sorted(found)))}: expected one probability",
+        )
+        for (turn_id, response_id), group in gold.items()
+        if len(found := {row.inclusion_probability for row in group if row.inclusion_probability is not None}) > 1
+    ]
 
 
 def _split_faults(rows: Sequence[GoldRow]) -> list[Problem]:

@@ -1,7 +1,9 @@
 """Judges compared on the same items, the choice among them, and what the choice costs."""
 
 from itertools import combinations
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,11 +25,11 @@ def choose(panel: Panel, split: Split) -> Column | None:
     A missing grade counts as the one farthest from the assessor's, so that no judge wins by failing on hard items.
     None if no candidate has a defined value.
     """
-    name, mask = primary_statistic(panel), panel.within(split)
+    mask = panel.within(split)
     best: tuple[float, Column] | None = None
     for column in candidates(panel):
-        value = point(name, panel.tables(panel.farthest(column.codes), mask).sum(axis=0), panel.grades)
-        if not isinstance(value, Undefined) and (column.codes[mask] >= 0).any() and (best is None or value > best[0]):
+        value = _apparent(panel, column, split)
+        if value is not None and (column.codes[mask] >= 0).any() and (best is None or value > best[0]):
             best = value, column
     return best[1] if best else None
 
@@ -42,7 +44,7 @@ def comparisons(
 ) -> tuple[ComparisonRow, ...]:
     """Every pair of judges on the items that both graded, by exchanging their labels topic by topic."""
     name, mask = primary_statistic(panel), panel.within(split)
-    pairs: dict[tuple[str, str], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    pairs: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]] = {}
     for a, b in combinations(columns, 2):
         common = mask & (a.codes >= 0) & (b.codes >= 0)
         pairs[a.name, b.name] = panel.tables(a.codes, common), panel.tables(b.codes, common)
@@ -81,7 +83,7 @@ def selection(
     value = rows[chosen.name, split].statistics[name]
     tested = rows.get((chosen.name, "test")) if split == "dev" else None
     test = tested.statistics[name] if tested else None
-    nested, bag = _resampled_choice(panel, tried, split, seed, replicates)
+    nested, bag, worst = _resampled_choice(panel, tried, split, seed, replicates)
     elsewhere = test.value if test else nested
     # With one candidate nothing was chosen; dev and test then differ by chance alone.
     return Selection(
@@ -93,26 +95,42 @@ def selection(
         value=value,
         test=test,
         nested=nested,
-        out_of_bag=bag,
+        # The items of the chosen one, which need not be as many as those of another.
+        out_of_bag=msgspec.structs.replace(bag, n=value.n) if bag else None,
         optimism=None if len(tried) < 2 or value.value is None or elsewhere is None else value.value - elsewhere,
         not_separable=_not_separable(chosen.name, tried, compared),
         openings=openings,
+        out_of_bag_worst=worst,
     )
+
+
+def _apparent(panel: Panel, column: Column, split: Split) -> float | None:
+    """What a candidate was chosen by."""
+    tables = panel.tables(panel.farthest(column.codes), panel.within(split))
+    value = point(primary_statistic(panel), tables.sum(axis=0), panel.grades)
+    return None if isinstance(value, Undefined) else value
 
 
 def _resampled_choice(
     panel: Panel, tried: tuple[Column, ...], split: Split, seed: int, replicates: int
-) -> tuple[float | None, Estimate | None]:
-    """The choice repeated inside topic folds, and on resampled topics; None where there was nothing to choose."""
+) -> tuple[float | None, Estimate | None, Estimate | None]:
+    """The choice repeated inside topic folds, and on resampled topics; None where there was nothing to choose.
+
+    Candidates are chosen as by `choose`, missing grades at their farthest, and scored on the items that they graded.
+    The third scores missing grades too; it is None where none is missing.
+    """
     mask = panel.within(split)
     if len(tried) < 2 or len(set(panel.topic[mask].tolist())) < FEWEST_FOLD_TOPICS:
-        return None, None
-    name = primary_statistic(panel)
-    tables = np.array([panel.tables(panel.farthest(column.codes), mask) for column in tried])
-    kept = tables[:, tables.sum(axis=(0, 2, 3)) > 0]
-    nested = nested_folds(kept, name, panel.grades, np.random.default_rng(seed))
-    bag = out_of_bag(kept, name, panel.grades, np.random.default_rng(seed), replicates=replicates)
-    return None if isinstance(nested, Undefined) else nested, bag
+        return None, None, None
+    name, codes = primary_statistic(panel), [one.codes for one in tried if (one.codes[mask] >= 0).any()]
+    judged = np.array([panel.tables(one, mask) for one in codes])
+    worst = np.array([panel.tables(panel.farthest(one), mask) for one in codes])
+    nested = nested_folds(judged, name, panel.grades, np.random.default_rng(seed), choose_by=worst)
+    bags = [
+        out_of_bag(scored, name, panel.grades, np.random.default_rng(seed), choose_by=worst, replicates=replicates)
+        for scored in ([judged, worst] if any((one[mask] < 0).any() for one in codes) else [judged])
+    ]
+    return None if isinstance(nested, Undefined) else nested, bags[0], bags[1] if len(bags) > 1 else None
 
 
 def _not_separable(chosen: str, tried: tuple[Column, ...], compared: tuple[ComparisonRow, ...]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ COMMANDS = {
     "validate": "list everything that is wrong with the runs of a folder",
     "gold": "check, import, split and plan gold grades",
     "calibrate": "find out which judge may be believed, and how far",
+    "crowd": "from workers' labels to a grade an item; or check and remake CAsT-ReGIn",
     "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
     "prompts": "list, show or check prompt files",
     "models": "list or fetch the local models",

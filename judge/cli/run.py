@@ -10,12 +10,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from judge.assess import Forecast
 from judge.certificate import Statement
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import add_input_arguments, positive
 from judge.cli.progress import FetchReporter, Reporter
 from judge.cli.tables import print_leaderboard, print_problems, print_table
 from judge.criteria import DEFAULT_VARIANTS
+from judge.crowd.jury import JURIES
 from judge.harness import (
     DEFAULT_CRITERIA,
     DEFAULT_MODEL,
@@ -27,6 +29,8 @@ from judge.harness import (
     forecast,
     prepare,
 )
+from judge.models import Model
+from judge.text import printable
 
 ASK_AGAIN = {"provider_error", "budget"}
 """Failures that the same command may cure."""
@@ -78,9 +82,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="prompt for its criterion, as criterion/variant or a file of your own; may be repeated",
     )
     asking.add_argument(
-        "--model", metavar="BACKEND/MODEL", help=f"the judge (default: JUDGE_MODEL, else {DEFAULT_MODEL})"
+        "--model",
+        action="append",
+        default=[],
+        metavar="BACKEND/MODEL",
+        help=f"the judge (default: JUDGE_MODEL, else {DEFAULT_MODEL}); may be repeated for a jury",
     )
     add_judge_arguments(asking)
+    jury = parser.add_argument_group("a jury: each model under each prompt, as one judge")
+    jury.add_argument("--jury", choices=JURIES, help="from the members' grades to one")
+    jury.add_argument(
+        "--samples", type=positive, default=1, metavar="N", help="ask every member N times, each a voice of its own"
+    )
+    jury.add_argument(
+        "--families", type=Path, metavar="TSV", help="run or judge, tab, family of models behind it: warns of kin"
+    )
     loop = parser.add_argument_group("the loop")
     add_loop_arguments(loop)
     loop.add_argument(
@@ -109,7 +125,11 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         passages=args.passages,
         criteria=args.criteria,
         prompts=args.prompt,
-        model=args.model,
+        model=args.model[-1] if args.model else None,
+        jury=args.jury,
+        models=args.model if args.jury else (),
+        samples=args.samples,
+        families=args.families,
         options=model_options(args),
         settings=loop_settings(args),
         format=args.format,
@@ -132,12 +152,16 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     )
     if prepared.expectation is not None:
         _print_matches(prepared.expectation)
+    for warning in prepared.jury.warnings if prepared.jury else ():
+        _say(f"warning: {warning}")
     if args.dry_run:
         _print_forecast(prepared, args.max_tokens)
         return 0
-    with FetchReporter(sys.stderr) as fetching, Reporter(prepared.model.name, sys.stderr) as reporter:
+    with FetchReporter(sys.stderr) as fetching, Reporter(prepared.judge, sys.stderr) as reporter:
         outcome = carry_out(prepared, report=reporter, fetching=fetching)
     print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner)
+    for line in outcome.notes.agreement if outcome.notes else ():
+        print(f"\n{printable(line)}")
     return _close(outcome)
 
 
@@ -165,29 +189,44 @@ def _close(outcome: Outcome) -> int:
     if len(failures) == len(outcome.results):
         lacking = all(one.reason == "no_passages" for one in failures)
         _say(f"nothing was judged{'; --passages FILE gives the texts of the passages' if lacking else ''}")
-    if any(one.reason in ASK_AGAIN for one in failures):
+    mute = outcome.notes.failures if outcome.notes else ()
+    if mute:
+        reasons = ", ".join(sorted({one.reason for one in mute}))
+        _say(f"{len(mute)} judgments of members are missing ({reasons}), see member_failures.jsonl")
+    if any(one.reason in ASK_AGAIN for one in (*failures, *mute)):
         _say("the same command asks again for those that failed in passing")
         return 3
     return 1 if len(failures) == len(outcome.results) else 0
 
 
 def _print_forecast(prepared: Prepared, max_tokens: int) -> None:
-    counts, price = forecast(prepared), prepared.model.price()
-    print(f"judge               {prepared.model.name}")
+    asked = forecast(prepared)
+    counts = Forecast(*map(sum, zip(*(one for _, one in asked), strict=True)))
+    unpriced = [model.name for model, _ in asked if model.price() is None]
+    print(f"judge               {prepared.judge}")
+    if prepared.jury is not None:
+        for name, members in prepared.jury.members.items():
+            print(f"  members           {len(members)} under {name}")
     print(f"judgments           {counts.judgments}")
     print(f"  from the journal  {counts.recalled}")
     print(f"  without evidence  {counts.without_evidence}")
     print(f"calls to be made    {counts.calls}")
     print(f"prompt tokens       about {counts.prompt_tokens} (at 4 characters a token)")
-    if price is None:
-        print(f"cost                unknown: no price for {prepared.model.name} here")
+    if unpriced:
+        print(f"cost                unknown: no price for {', '.join(unpriced)} here")
     else:
-        usual, most = (
-            counts.prompt_tokens * price.prompt + counts.calls * reply * price.completion
-            for reply in (_TYPICAL_REPLY, max_tokens)
-        )
+        usual, most = (_cost(asked, reply) for reply in (_TYPICAL_REPLY, max_tokens))
         print(f"cost                about ${usual:.2f} ({_TYPICAL_REPLY} tokens a reply), at most ${most:.2f}")
     _say("nothing was sent and nothing was written")
+
+
+def _cost(asked: Sequence[tuple[Model, Forecast]], reply: int) -> float:
+    """US dollars for prompts and replies of so many tokens; what has no price counts nothing."""
+    return sum(
+        counts.prompt_tokens * price.prompt + counts.calls * reply * price.completion
+        for model, counts in asked
+        if (price := model.price()) is not None
+    )
 
 
 def _say(text: str) -> None:

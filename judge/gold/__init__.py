@@ -4,7 +4,7 @@ from judge.gold.check import Checked, check_gold, plain_scale
 from judge.gold.draft import Options, read_bank
 from judge.gold.plan import Plan, PlanRow, make_plan, plan_jsonl, read_plan
 from judge.gold.rows import Matched, check_scale, gold_jsonl, match, parse_gold, read_gold
-from judge.gold.seal import Opening, Seal, open_sealed, read_ledger, read_seal
+from judge.gold.seal import Opening, Seal, open_sealed, read_ledger, read_seal, sealed_beside
 from judge.gold.sources import SOURCES, Imported, import_gold, typed
 from judge.gold.split import split_topics, write_split
 
@@ -33,6 +33,7 @@ __all__ = [
     "read_ledger",
     "read_plan",
     "read_seal",
+    "sealed_beside",
     "split_topics",
     "typed",
     "write_split",

@@ -25,6 +25,9 @@ from judge.records import GoldRow, Judgment, Pool, PooledResponse, Problem
 ORDERS = 50
 """Random orders tried before a number of turns is found too small for the responses that every run must have."""
 
+LEAST = 1e-9
+"""Least inclusion probability, as in gold: the weights 1/π of smaller ones leave the range of numbers."""
+
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
@@ -139,8 +142,8 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
     for number, row in decode_lines(content, PlanRow, name, "not_a_plan"):
         if isinstance(row, Problem):
             problems.append(row)
-        elif not 0 < row.inclusion_probability <= 1:
-            message = f"inclusion_probability {row.inclusion_probability}: expected above 0, at most 1"
+        elif not LEAST <= row.inclusion_probability <= 1:
+            message = f"inclusion_probability {row.inclusion_probability}: expected {LEAST:g} to 1"
             problems.append(Problem("not_a_plan", "error", name, row.turn_id, f"line {number}", message))
         else:
             rows.append(row)

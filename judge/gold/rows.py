@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
 from judge.files import read_stored, unpack
@@ -123,8 +124,8 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Matc
     """The rows by pooled response and criterion, and the rows that belong to no response of the pool.
 
     A row with a text digest matches by turn, text and, if it names one, run; without a digest, by turn and response
-    id. A row that fits several responses (the same text with other passages, and no run to tell them apart) matches
-    none. Nor does a row whose text the pool holds only cut at the token limit: the grade was of the whole text.
+    id. Where the same text stands with other passages and no run tells them apart, a response id decides that names
+    one of them; without one the row matches none. Nor does a row whose text the pool holds only cut at the token limit: the grade was of the whole text.
 
     Where an assessor has several rows of one response under a criterion, such as one for each run that gave it, the
     first stands for all.
@@ -170,6 +171,9 @@ def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:
         same = by_text.get((row.turn_id, row.text_sha256), [])
         if row.run_id is not None:
             same = [response for response in same if any(entry.run_id == row.run_id for entry in response.runs)]
+        if len(same) > 1:
+            # The same text with other passages: an id that names one of them was most likely given in this pool.
+            same = [response for response in same if response.response_id == row.response_id]
         return same[0] if len(same) == 1 else None
 
     return find
@@ -189,6 +193,11 @@ class _RepeatedField(ValueError):
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
 
 
+_Share = Annotated[float, Field(ge=0, le=1)]
+_ROUNDING = 1e-4
+"""Probabilities are rounded where they are written."""
+
+
 class _Fields(BaseModel, extra="forbid", strict=True):
     """The fields of a gold row as JSON may hold them."""
 
@@ -201,9 +210,17 @@ class _Fields(BaseModel, extra="forbid", strict=True):
     text_sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = None
     run_id: _Name | None = None
     made: Literal["blind", "postedit", "construction", "synthetic"] = "blind"
-    inclusion_probability: Annotated[float, Field(gt=0, le=1)] | None = None
+    inclusion_probability: Annotated[float, Field(ge=1e-9, le=1)] | None = None
     stratum: _Name | None = None
     split: Literal["dev", "test"] | None = None
+    distribution: dict[Annotated[str, StringConstraints(pattern="^-?[0-9]{1,9}$")], _Share] | None = None
+
+    @field_validator("distribution")
+    @classmethod
+    def _sums_to_one(cls, value: dict[str, float] | None) -> dict[str, float] | None:
+        if value is not None and abs(sum(value.values()) - 1) > _ROUNDING:
+            raise PydanticCustomError("not_one", "expected probabilities that sum to 1")
+        return value
 
 
 def _row(line: bytes) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -20,6 +21,7 @@ from judge.files import read_stored, sha256
 from judge.gold.rows import parse_gold
 from judge.records import GoldRow, Problem
 
+SEAL = "seal.json"
 LEDGER = "openings.jsonl"
 _SALT = re.compile(rb"([0-9a-f]{64})\n?")
 
@@ -70,7 +72,7 @@ class Opening(msgspec.Struct, frozen=True):
     """One look at the test grades."""
 
     number: int
-    """How many different questions had been put to the test grades, this one included, when it was first put."""
+    """How many different questions have been put to the test grades, this one included."""
     repeated: bool
     """Whether this very question is on record already."""
 
@@ -109,7 +111,13 @@ def read_seal(path: Path) -> Seal:
         raise InputError(f"{path}: not a seal as `judge gold split` writes it: {error}") from error
 
 
-def open_sealed(test: Path, seal: Path, question: str, now: str) -> tuple[tuple[GoldRow, ...], Opening]:
+def open_sealed(
+    test: Path,
+    seal: Path,
+    question: str,
+    now: str,
+    check: Callable[[tuple[GoldRow, ...]], None] = lambda rows: None,
+) -> tuple[tuple[GoldRow, ...], Opening]:
     """The test grades, once they are known to be the sealed ones and the look at them is on record.
 
     Args:
@@ -117,6 +125,7 @@ def open_sealed(test: Path, seal: Path, question: str, now: str) -> tuple[tuple[
         seal: The seal; the ledger lies beside it.
         question: Digest of what is asked: judgments and options.
         now: The time for the record.
+        check: Raises, without naming a grade, where the rows could not be used; nothing is put on record then.
 
     Raises:
         InputError: Test file, salt or seal were changed, or the ledger is damaged.
@@ -132,7 +141,17 @@ def open_sealed(test: Path, seal: Path, question: str, now: str) -> tuple[tuple[
     rows = parse_gold(stored, str(test))
     if side(rows) != sealed.test:
         raise InputError(f"{seal}: changed by hand: its list of test items is not that of the sealed grades")
+    check(rows)
     return rows, _record(seal.with_name(LEDGER), sealed.commitment, question, now)
+
+
+def sealed_beside(path: Path, rows: Iterable[GoldRow]) -> bool:
+    """Whether some of the rows of a file are about the sealed side of a split whose seal lies beside it."""
+    seal = path.with_name(SEAL)
+    if not seal.exists():
+        return False
+    held_out = set(read_seal(seal).test.items)
+    return any(item_of(row) in held_out for row in rows)
 
 
 def read_ledger(seal: Path) -> tuple[Entry, ...]:
@@ -186,7 +205,8 @@ def _record(ledger: Path, commitment: str, question: str, now: str) -> Opening:
 
 
 def _on_record(entries: tuple[Entry, ...], question: str) -> Opening | None:
-    return next((Opening(entry.number, repeated=True) for entry in entries if entry.question == question), None)
+    # However early it was asked: what was learned since is known by now.
+    return Opening(len(entries), repeated=True) if any(entry.question == question for entry in entries) else None
 
 
 def _lock(file: BinaryIO) -> None:

@@ -26,6 +26,8 @@ CAST_CRITERIA = ("relevance", "naturalness", "conciseness")
 BEGIN_GRADES = {"Fully attributable": 1, "Not fully attributable": 0, "Generic": None}
 """BEGIN's labels as levels of `prompts/groundedness/yes_no.md`; a generic response says nothing to be grounded."""
 _BEGIN_COLUMNS = ("model_name", "data_source", "knowledge", "response", "begin_label")
+_UNSTATED = frozenset({"csv", "crowd", "qrels"})
+"""Sources of which nobody can know how the grades came about unless the user says so."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 
 
@@ -59,6 +61,8 @@ def import_gold(source: str, paths: Sequence[Path], options: Options, *, with_po
         raise InputError(f"not usable as {source}: {len(problems)} faults", problems)
     if not rows:
         raise InputError(f"{', '.join(map(str, paths))}: no grade to import; {'; '.join(found.notes) or 'no row'}")
+    if source in _UNSTATED and any(draft.values.get("made") is None for draft in found.drafts):
+        found.notes.append("taken as given blind; --made says otherwise")
     pool = None
     if with_pool:
         if not found.candidates:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from judge.findings import AgreementRow, AlternativeRow, Calibration, MarginalTest, SystemAgreement
 from judge.report.cells import interval, number, of, p_value
-from judge.report.markup import name_of, prose, table
+from judge.report.markup import grades_of, name_of, prose, table
 from judge.report.tables import SYSTEM_STATISTICS, merged
 
 _SYSTEM = {"tau_b": "tau-b", "tau_ap": "tau-AP", "rbo": "RBO", "top_1": "top 1", "top_3": "top 3", "top_5": "top 5"}
@@ -28,7 +28,7 @@ def confusion(row: AgreementRow) -> Iterator[str]:
         yield f"Gold items without a grade by the judge: {reasons}."
     if row.marginals:
         tests = "; ".join(f"{_MARGINALS[test.name]}: {_marginal(test)}" for test in row.marginals)
-        yield f"Does it use the grades as often as assessors do? {tests}."
+        yield f"Does it use the grades as often as assessors do? {tests} (items taken as independent of each other)."
 
 
 def _marginal(test: MarginalTest) -> str:
@@ -42,8 +42,8 @@ def diagnostics(calibration: Calibration, criterion: str, row: AgreementRow | No
     name = row.name if row else None
     slopes = [slope for slope in of(calibration.slopes, criterion) if slope.judge == name]
     families = [family for family in of(calibration.families, criterion) if family.judge == name]
-    if slopes or families:
-        yield "### What moves the judge away from the assessors"
+    for split in dict.fromkeys([*(one.split for one in slopes), *(one.split for one in families)]):
+        yield f"### What moves the judge away from the assessors, on {grades_of(split)}"
     if slopes:
         yield table(
             ["for each", "judge minus assessor [95 %]", "n/topics", "note"],
@@ -79,7 +79,7 @@ def worth(calibration: Calibration, criterion: str, row: AgreementRow | None) ->
     cells = [one for one in of(calibration.calibration_map, criterion) if (one.judge, one.prompt) == mine]
     if not cells:
         return
-    yield "### What a grade of the judge is worth"
+    yield f"### What a grade of the judge is worth, on {grades_of(cells[0].split)}"
     yield table(
         ["judge's grade", "n", "assessors' mean", "shrunken"],
         ([str(one.grade), str(one.n), number(one.mean, 2), number(one.shrunken, 2)] for one in cells),
@@ -104,12 +104,12 @@ def alternative(calibration: Calibration, criterion: str) -> Iterator[str]:
     rows = of(calibration.alternative, criterion)
     if not rows:
         return
-    yield "### Could the judge stand in for an assessor?"
+    yield f"### Could the judge stand in for an assessor? On {grades_of(rows[0].split)}"
     yield (
         "The alternative annotator test (Calderon, Reichart & Dror, 2025). omega: the share of assessors over whom the "
         "judge is preferred, with the handicap epsilon that an assessor's higher cost is worth; rho: how often, on "
         "average, it fits the other assessors at least as well as the one left out. One number without the others "
-        "says nothing."
+        "says nothing. Items count as independent of each other, so p is too small where topics differ."
     )
     yield table(
         ["judge", "epsilon", "omega", "rho", "p by assessor (n; yes: rejected)", "note"],

@@ -140,12 +140,14 @@ def _yardsticks(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Itera
     if row and ceiling and ceiling.value is not None:
         yield (
             f"Ceiling: between the assessors themselves {label(row.primary)} is {interval(ceiling)}, "
-            f"{basis(ceiling)}. Against a consensus, whose errors "
-            "partly cancel, a judge may come out higher."
+            f"{basis(ceiling)}. Against a consensus, whose errors partly cancel, a judge may come out higher."
         )
     elif rows:
         reason = f" ({prose(ceiling.reason)})" if ceiling and ceiling.reason else ""
         yield f"Ceiling: unknown{reason}; it needs items that two or more assessors graded."
+    if row and row.test_retest:
+        again = interval(row.test_retest)
+        yield f"Asked again, {name_of(row.name)} agrees with itself to a Krippendorff's ordinal alpha of {again}."
     baselines = [one for one in rows if one.baseline]
     if baselines:
         reached = "; ".join(

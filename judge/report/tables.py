@@ -40,16 +40,17 @@ AGREEMENT_COLUMNS = (
     *("wkappa_item_lo", "wkappa_item_hi", "primary_item_lo", "primary_item_hi", "deff"),
     *(f"{name}_{part}" for name in _MARGINALS for part in ("chi2", "df", "p")),
     *_ends("ceiling"),
-    *("test_retest", "primary", "verdict", "notes"),
+    *_ends("test_retest"),
+    *("primary", "binary", "verdict", "notes"),
 )
 CONFUSION_COLUMNS = ("judge", "prompt", "criterion", "split", "human", "judge_grade", "count", "row_share")
 COMPARISON_COLUMNS = (
     *("criterion", "split", "statistic", "a", "b", *_ends("difference"), "p", "p_max_t", "p_holm", "exact"),
     *("n", "topics", "note"),
 )
-MAP_COLUMNS = ("judge", "prompt", "criterion", "grade", "n", "mean", "shrunken", "weight")
+MAP_COLUMNS = ("judge", "prompt", "criterion", "split", "grade", "n", "mean", "shrunken", "weight")
 EXPECTED_COLUMNS = (
-    *("judge", "prompt", "criterion", "intercept", *_ends("slope")),
+    *("judge", "prompt", "criterion", "split", "intercept", *_ends("slope")),
     *("error_grade", "error_expected", "error_line", "n", "topics", "note"),
 )
 SYSTEM_COLUMNS = (
@@ -58,24 +59,37 @@ SYSTEM_COLUMNS = (
     "notes",
 )
 ALTERNATIVE_COLUMNS = (
-    *("judge", "prompt", "criterion", "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"),
+    *("judge", "prompt", "criterion", "split", "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"),
 )
 DIAGNOSTIC_COLUMNS = (
-    *("judge", "criterion", "what", "family", "is_self", "runs", "mean", *_ends("estimate"), "n", "topics", "note"),
+    *(
+        "judge",
+        "criterion",
+        "split",
+        "what",
+        "family",
+        "is_self",
+        "runs",
+        "mean",
+        *_ends("estimate"),
+        "n",
+        "topics",
+        "note",
+    ),
 )
 
 
 def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[Verdict] = ()) -> str:
     """One row a judge, criterion and split; `verdict` is empty where none was given about that row."""
     words = {(verdict.criterion, verdict.judge, verdict.prompt, verdict.split): verdict.word for verdict in verdicts}
-    return _tsv(
+    return tsv(
         AGREEMENT_COLUMNS,
         ([*_agreement(row), words.get((row.criterion, row.name, row.prompt, row.split)), _notes(row)] for row in rows),
     )
 
 
 def _agreement(row: AgreementRow) -> list[object]:
-    """The cells of a row up to `primary`."""
+    """The cells of a row up to `binary`."""
     without = sorted(row.without_grade.items(), key=lambda item: (-item[1], item[0]))
     marginals: dict[str, MarginalTest] = {test.name: test for test in row.marginals}
     return [
@@ -89,8 +103,8 @@ def _agreement(row: AgreementRow) -> list[object]:
         row.design_effect.get(row.primary),
         *(cell for name in _MARGINALS for cell in _marginal(marginals.get(name))),
         *_estimate(row.ceiling),
-        row.test_retest.value if row.test_retest else None,
-        row.primary,
+        *_estimate(row.test_retest),
+        *(row.primary, row.binary),
     ]
 
 
@@ -113,7 +127,7 @@ def merged(named: Iterable[tuple[str, str | None]]) -> str:
 
 def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
     """One row a judge and pair of grades; `row_share` is of the assessors' grade, on the diagonal the recall."""
-    return _tsv(
+    return tsv(
         CONFUSION_COLUMNS,
         (
             [row.judge, row.prompt, row.criterion, row.split, human, grade, n, n / total if total else None]
@@ -127,7 +141,7 @@ def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
 
 def comparisons_tsv(rows: Iterable[ComparisonRow]) -> str:
     """One row a pair of candidates; the difference is a's statistic minus b's."""
-    return _tsv(
+    return tsv(
         COMPARISON_COLUMNS,
         (
             [
@@ -142,10 +156,13 @@ def comparisons_tsv(rows: Iterable[ComparisonRow]) -> str:
 
 def calibration_map_tsv(rows: Iterable[CalibrationMapRow]) -> str:
     """One row a judge and grade of it: what assessors give there on average."""
-    return _tsv(
+    return tsv(
         MAP_COLUMNS,
         (
-            [row.judge, row.prompt, row.criterion, row.grade, row.n, row.mean, float(row.shrunken), float(row.weight)]
+            [
+                *(row.judge, row.prompt, row.criterion, row.split, row.grade, row.n, row.mean),
+                *(float(row.shrunken), float(row.weight)),
+            ]
             for row in rows
         ),
     )
@@ -153,7 +170,7 @@ def calibration_map_tsv(rows: Iterable[CalibrationMapRow]) -> str:
 
 def system_tsv(rows: Iterable[SystemAgreement]) -> str:
     """One row a judge: how its ranking of the runs agrees with the assessors'."""
-    return _tsv(
+    return tsv(
         SYSTEM_COLUMNS,
         (
             [
@@ -168,11 +185,11 @@ def system_tsv(rows: Iterable[SystemAgreement]) -> str:
 
 def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
     """One row a judge and assessor, all with the judge's epsilon, omega and rho; no assessor if the test failed."""
-    return _tsv(
+    return tsv(
         ALTERNATIVE_COLUMNS,
         (
             [
-                *(row.judge, row.prompt, row.criterion, row.epsilon, row.omega, row.rho, assessor),
+                *(row.judge, row.prompt, row.criterion, row.split, row.epsilon, row.omega, row.rho, assessor),
                 *(row.n.get(assessor), row.p_values.get(assessor), row.rejected.get(assessor), row.reason),
             ]
             for row in rows
@@ -183,11 +200,11 @@ def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
 
 def expected_tsv(rows: Iterable[ExpectedLine]) -> str:
     """How assessors' grades follow the expected grade, a line a judge."""
-    return _tsv(
+    return tsv(
         EXPECTED_COLUMNS,
         (
             [
-                *(row.judge, row.prompt, row.criterion, row.intercept, *_estimate(row.slope)),
+                *(row.judge, row.prompt, row.criterion, row.split, row.intercept, *_estimate(row.slope)),
                 *(row.error_grade, row.error_expected, row.error_line, *_basis(row.slope)),
             ]
             for row in rows
@@ -198,18 +215,21 @@ def expected_tsv(rows: Iterable[ExpectedLine]) -> str:
 def diagnostics_tsv(slopes: Iterable[Slope], families: Iterable[FamilyContrast]) -> str:
     """What judge minus assessor depends on; `what` is the slope's variable or `family`."""
     lines: list[list[object]] = [
-        [row.judge, row.criterion, row.what, None, None, None, None, *_estimate(row.slope), *_basis(row.slope)]
+        [
+            *(row.judge, row.criterion, row.split, row.what, None, None, None, None),
+            *(*_estimate(row.slope), *_basis(row.slope)),
+        ]
         for row in slopes
     ]
     lines += [
         [
-            *(row.judge, row.criterion, "family", row.family, row.is_self, row.runs, row.mean),
+            *(row.judge, row.criterion, row.split, "family", row.family, row.is_self, row.runs, row.mean),
             *_estimate(row.contrast),
             *_basis(row.contrast),
         ]
         for row in families
     ]
-    return _tsv(DIAGNOSTIC_COLUMNS, lines)
+    return tsv(DIAGNOSTIC_COLUMNS, lines)
 
 
 def _estimates(statistics: Mapping[str, Estimate], names: Iterable[str]) -> list[float | None]:
@@ -230,7 +250,8 @@ def _marginal(test: MarginalTest | None) -> tuple[float | None, int | None, floa
     return (test.chi2, test.df, test.p) if test else (None, None, None)
 
 
-def _tsv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def tsv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """A header and lines between tabs; text escaped, numbers with six decimals, what is not there empty."""
     return "".join("\t".join(cells) + "\n" for cells in (columns, *(map(_cell, line) for line in lines)))
 
 

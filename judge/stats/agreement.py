@@ -2,7 +2,8 @@
 
 C is the table of counts: human grades in rows, judge grades in columns, both over all grades of the scale in
 ascending order, so that a grade nobody gave has its row too and distances stay as declared. *Codes* are places in
-that order, -1 where there is no grade.
+that order, -1 where there is no grade. Where items stand for unequal numbers of others, C holds sums of their weights
+instead, as floats; integers are counts.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 FEWEST_TOPICS = 5
 """Fewest topics that a coefficient gets an interval for; more than a mean, because few topics give few resamples."""
+
+GRID = 2.0**-28
+"""Weights are multiples of this, so that sums and differences of tables are exact, as those of counts are."""
 
 Weights = Literal["none", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -51,8 +55,11 @@ def topic_tables(
     topics: NDArray[np.integer[Any]],
     k: int,
     T: int,
-) -> NDArray[np.int64]:
+    weights: Floats | None = None,
+) -> NDArray[Any]:
     """C of every topic (T x k x k) from the codes of N items; items that lack either grade are left out.
+
+    Counts, as integers; with weights that differ, sums of weights whose mean over the counted items is 1, as floats.
 
     Args:
         human: Codes (N,).
@@ -60,9 +67,14 @@ def topic_tables(
         topics: Each item's topic (N,), from 0 to T - 1.
         k: Number of grades.
         T: Number of topics.
+        weights: How many items each stands for (N,), up to a factor; alike if None.
     """
     both = (human >= 0) & (judge >= 0)
     cell = (topics[both].astype(np.int64) * k + human[both]) * k + judge[both]
+    if weights is not None and both.any():
+        w = np.round(weights[both] / weights[both].mean() / GRID) * GRID
+        if w.min() < w.max():
+            return np.bincount(cell, weights=w, minlength=T * k * k).reshape(T, k, k)
     return np.bincount(cell, minlength=T * k * k).reshape(T, k, k).astype(np.int64, copy=False)
 
 
@@ -88,8 +100,13 @@ def mean_scores(name: str, grades: Sequence[int]) -> Floats:
     return np.asarray(MEANS[name](g - g[:, None]), dtype=np.float64)
 
 
-def point(name: str, C: NDArray[np.int64], grades: Sequence[int]) -> float | Undefined:
-    """One of STATISTICS of one table, or why there is none; alpha is the `krippendorff` package's.
+def is_weighted(tables: NDArray[Any]) -> bool:
+    """Whether tables hold sums of weights, not counts."""
+    return not np.issubdtype(tables.dtype, np.integer)
+
+
+def point(name: str, C: NDArray[Any], grades: Sequence[int]) -> float | Undefined:
+    """One of STATISTICS of one table, or why there is none; alpha of counts is the `krippendorff` package's.
 
     Raises:
         KeyError: There is no such statistic.
@@ -101,7 +118,7 @@ def point(name: str, C: NDArray[np.int64], grades: Sequence[int]) -> float | Und
     if np.isnan(value):
         same = (C.any(axis=1) | C.any(axis=0)).sum() == 1
         return Undefined(f"{'both raters gave one and the same' if same else 'one rater gave one'} grade throughout")
-    if name in ALPHAS:
+    if name in ALPHAS and not is_weighted(C):
         return krippendorff_alpha(unit_counts(C), grades, ALPHAS[name])
     return value
 
@@ -144,7 +161,8 @@ def alpha_of_coincidences(level: Level, coincidences: NDArray[Any], grades: Sequ
         g = np.array(sorted(grades), dtype=np.float64)
         fixed = 1.0 - np.eye(k) if level == "nominal" else (g[:, None] - g) ** 2
         observed, expected = flat @ fixed.reshape(-1), ((given @ fixed) * given).sum(axis=1)
-    return 1.0 - _ratio((given.sum(axis=1) - 1) * observed, expected)
+    # Weights of a resample may add up to less than one grade; counts never do.
+    return 1.0 - _ratio(np.maximum(given.sum(axis=1) - 1, 0) * observed, expected)
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float | Undefined:
@@ -224,7 +242,7 @@ def _gwet(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     k, W = human.shape[1], agreement_weights(grades, kind)
     n = human.sum(axis=1)
     p_a = _ratio(flat @ W.reshape(-1), n)
-    share = (human + judge) / np.maximum(2 * n, 1)[:, None]
+    share = (human + judge) / np.where(n > 0, 2 * n, 1)[:, None]
     p_e = W.sum() / (k * (k - 1)) * (share * (1 - share)).sum(axis=1)
     return np.where((share > 0).sum(axis=1) > 1, (p_a - p_e) / (1 - p_e), np.nan)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from judge.records import Estimate
 from judge.stats.agreement import FEWEST_TOPICS, STATISTICS, Undefined, point
 from judge.stats.means import t_quantile
-from judge.stats.resampling import spread, topic_draws
+from judge.stats.resampling import spread, topic_draws, undefined_too_often
 
 REPLICATES = 2000
 """Resamples of topics behind the standard error of a difference."""
@@ -34,7 +34,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def compare(
-    pairs: Mapping[tuple[str, str], tuple[NDArray[np.int64], NDArray[np.int64]]],
+    pairs: Mapping[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]],
     name: str,
     grades: Sequence[int],
     rng: np.random.Generator,
@@ -55,8 +55,8 @@ def compare(
     B. Carterette (2007), A comparison of statistical significance tests for information retrieval evaluation, CIKM.
 
     Args:
-        pairs: By the names of a and b their tables C (T x k x k each) over the items that both judged; the topics are
-            the same ones in the same order for all pairs.
+        pairs: By the names of a and b their tables C (T x k x k each), counts or weights, over the items that both
+            judged; the topics are the same ones in the same order for all pairs.
         name: Key of STATISTICS.
         grades: The scale's k grades, ascending.
         rng: The source of randomness.
@@ -146,7 +146,7 @@ def _exchanged(
 ) -> NDArray[np.float64]:
     """Differences of the statistic (B,) after each exchange of topics."""
     T, k, _ = A.shape
-    # Counts are whole numbers, so these sums are exact.
+    # Counts are whole numbers and weights on a grid, so these sums are exact.
     moved = (S @ (A - B).reshape(T, k * k)).reshape(len(S), k, k)
     return statistic(A.sum(axis=0) - moved, grades) - statistic(B.sum(axis=0) + moved, grades)
 
@@ -172,7 +172,7 @@ def _difference(
     """The statistic of A minus that of B; `draws` keeps the resamples, which pairs with as many topics share."""
     judged = A.any(axis=(1, 2)) | B.any(axis=(1, 2))
     A, B = A[judged], B[judged]
-    (T, k, _), n = A.shape, int(A.sum())
+    (T, k, _), n = A.shape, round(A.sum())
     statistic = STATISTICS[name]
     value = float((statistic(A.sum(axis=0)[None], grades) - statistic(B.sum(axis=0)[None], grades))[0])
     if np.isnan(value):
@@ -182,6 +182,10 @@ def _difference(
     if T not in draws:
         draws[T] = topic_draws(T, REPLICATES, rng).astype(np.float64)
     of_a, of_b = (statistic((draws[T] @ X.reshape(T, k * k)).reshape(-1, k, k), grades) for X in (A, B))
+    without = statistic(A.sum(axis=0) - A, grades) - statistic(B.sum(axis=0) - B, grades)
+    undefined = undefined_too_often(of_a - of_b, "topics", without)
+    if undefined:
+        return Estimate(value, None, None, n, T, undefined)
     se = spread(of_a - of_b)
     if se < 1e-12:
         return Estimate(value, None, None, n, T, "no variation between topics")
@@ -194,7 +198,7 @@ def _why(
 ) -> str:
     """Which of the two is undefined, and why."""
     for judge, X in zip(names, (A, B), strict=True):
-        found = point(name, X.sum(axis=0).astype(np.int64), grades)
+        found = point(name, X.sum(axis=0), grades)
         if isinstance(found, Undefined):
             return f"{judge}: {found.reason}"
     return f"{name} is undefined"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.agreement import FEWEST_TOPICS, Undefined
-from judge.stats.resampling import topic_draws
+from judge.stats.resampling import topic_draws, undefined_too_often
 
 Scores = Sequence[float] | NDArray[np.float64]
 Floats = NDArray[np.float64]
@@ -126,9 +126,10 @@ def _estimate(value: float, resampled: Floats | None, R: int, T: int, level: flo
         return Estimate(None, None, None, R, T, "one side ranks all runs the same")
     if resampled is None:
         return Estimate(value, None, None, R, T, reason)
+    undefined = undefined_too_often(resampled, "topics")
+    if undefined:
+        return Estimate(value, None, None, R, T, undefined)
     defined = resampled[~np.isnan(resampled)]
-    if 2 * len(defined) < len(resampled):
-        return Estimate(value, None, None, R, T, "undefined on most resamples of the topics")
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(value, float(low), float(high), R, T)
 

@@ -81,7 +81,14 @@ def alpha_interval(
         return Estimate(None, None, None, n, T, value.reason)
     drawn = topic_draws(T, replicates, rng).astype(np.float64) @ pairs.reshape(T, -1)
     alphas = alpha_of_coincidences(level, drawn.reshape(-1, *pairs.shape[1:]), grades)
-    return fisher_interval(value, alphas, n, T, T, "topics")
+    return fisher_interval(value, alphas, n, T, T, "topics", without=_without(pairs, grades, level))
+
+
+def _without(pairs: Floats, grades: Sequence[int], level: Level) -> Floats:
+    """Alpha without each topic in turn (T,)."""
+    # Sums of those before and after, not differences: shares 1 / (m - 1) are not exact, and a rest would be a grade.
+    before, after = (np.cumsum(part, axis=0) - part for part in (pairs, pairs[::-1]))
+    return alpha_of_coincidences(level, before + after[::-1], grades)
 
 
 def gwet_ac(counts: NDArray[np.int64], grades: Sequence[int], weights: Weights) -> float | Undefined:
@@ -114,3 +121,32 @@ def _beyond_chance(counts: NDArray[np.int64], W: Floats, chance: Callable[[Float
     p_a = float(((v * (v @ W - 1)).sum(axis=1) / (size * (size - 1))).mean())
     p_e = chance((counts[m > 0] / m[m > 0, None]).mean(axis=0))
     return (p_a - p_e) / (1 - p_e)
+
+
+def alpha_of_counts(
+    counts: NDArray[np.int64],
+    topics: NDArray[np.integer[Any]],
+    grades: Sequence[int],
+    level: Level,
+    rng: np.random.Generator,
+    replicates: int = 1000,
+) -> Estimate:
+    """`alpha_interval` from how often each unit got each grade: a unit may have thousands of raters.
+
+    Args:
+        counts: How often each unit got each grade (N x k).
+        topics: Each unit's topic (N,), from 0.
+        grades: The scale's grades, ascending.
+        level: Of measurement.
+        rng: The source of randomness.
+        replicates: Number of resamples.
+    """
+    pairs = coincidences(counts, topics, int(topics.max(initial=-1)) + 1)
+    pairs = pairs[pairs.any(axis=(1, 2))]
+    n, T = int((counts.sum(axis=1) >= 2).sum()), len(pairs)
+    value = krippendorff_alpha(counts, grades, level)
+    if isinstance(value, Undefined):
+        return Estimate(None, None, None, n, T, value.reason)
+    drawn = topic_draws(T, replicates, rng).astype(np.float64) @ pairs.reshape(T, -1)
+    alphas = alpha_of_coincidences(level, drawn.reshape(-1, *pairs.shape[1:]), grades)
+    return fisher_interval(value, alphas, n, T, T, "topics", without=_without(pairs, grades, level))

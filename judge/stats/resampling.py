@@ -11,11 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import FEWEST_TOPICS, MEANS, STATISTICS, Floats, Statistic, Undefined, mean_scores, point
+from judge.stats.agreement import (
+    FEWEST_TOPICS,
+    MEANS,
+    STATISTICS,
+    Floats,
+    Statistic,
+    Undefined,
+    is_weighted,
+    mean_scores,
+    point,
+)
 from judge.stats.means import FEWEST_TOPICS as FEWEST_FOR_A_MEAN
 from judge.stats.means import t_quantile
 
 GWET = ("ac1", "ac2")
+MOST_UNDEFINED = 0.05
+"""Largest share of resamples that may be undefined under an interval.
+
+Those that are defined are then no sample of what could have been: if only one topic has any disagreement, every one of
+them has that topic, and they hardly differ.
+"""
+UNEQUAL = "items have unequal weights"
+"""Why tables of weights have no interval over items: what a cell's items weigh each is not in them."""
 
 
 class Resampled(msgspec.Struct, frozen=True):
@@ -24,7 +42,7 @@ class Resampled(msgspec.Struct, frozen=True):
     estimate: Estimate
     item: Estimate
     design_effect: float | None
-    """Squared ratio of the two standard errors."""
+    """Squared ratio of the two standard errors; None where either interval is undefined."""
 
 
 def topic_draws(T: int, replicates: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -43,7 +61,7 @@ def weighted_resample(
 
 def resampled(
     name: str,
-    tables: NDArray[np.int64],
+    tables: NDArray[Any],
     grades: Sequence[int],
     rng: np.random.Generator,
     *,
@@ -53,18 +71,19 @@ def resampled(
     """One of STATISTICS with its intervals over topics and over items.
 
     Means over pairs have cluster-robust t intervals, AC1 and AC2 bias-corrected and accelerated ones, all others the
-    bootstrap's standard error on Fisher's z (`fisher_interval`). Whole topics are drawn with replacement.
+    bootstrap's standard error on Fisher's z (`fisher_interval`). Whole topics are drawn with replacement. Tables of
+    weights have no interval over items.
 
     Args:
         name: Of the statistic.
-        tables: C of every topic (T x k x k), in an order that does not depend on the input's.
+        tables: C of every topic (T x k x k), counts or weights, in an order that does not depend on the input's.
         grades: The scale's grades, ascending.
         rng: The source of randomness.
         replicates: Number of resamples.
         level: Confidence level.
     """
     judged, C = tables[tables.any(axis=(1, 2))], tables.sum(axis=0)
-    n, T = int(C.sum()), len(judged)
+    n, T = round(C.sum()), len(judged)
     value = point(name, C, grades)
     if isinstance(value, Undefined):
         nothing = Estimate(None, None, None, n, T, value.reason)
@@ -74,15 +93,27 @@ def resampled(
     statistic = STATISTICS[name]
     drawn = topic_draws(T, replicates, rng).astype(np.float64) @ judged.reshape(T, -1)
     topics = statistic(drawn.reshape(replicates, *C.shape), grades)
-    items = weighted_resample(name, C, grades, rng, replicates)
+    items = None if is_weighted(C) else weighted_resample(name, C, grades, rng, replicates)
     if name in GWET:
         return _of_gwet(statistic, value, topics, items, judged, grades, level)
-    return _pair(
-        fisher_interval(value, topics, n, T, T, "topics", level),
-        fisher_interval(value, items, n, T, n, "items", level),
-        spread(topics),
-        spread(items),
-    )
+    estimate = fisher_interval(value, topics, n, T, T, "topics", level, without=statistic(C - judged, grades))
+    if items is None:
+        return Resampled(estimate, Estimate(value, None, None, n, T, UNEQUAL), None)
+    return _pair(estimate, fisher_interval(value, items, n, T, n, "items", level), spread(topics), spread(items))
+
+
+def undefined_too_often(replicates: Floats, what: str, without: Floats | None = None) -> str | None:
+    """Why those replicates that are defined are no measure of the spread, if so.
+
+    Args:
+        replicates: A statistic of resamples (B,), nan where undefined.
+        what: What was resampled.
+        without: The statistic without each unit in turn (T,), nan where undefined.
+    """
+    if without is not None and np.isnan(without).any():
+        return f"undefined without one of the {what}"
+    share = float(np.isnan(replicates).mean())
+    return f"undefined on {share:.0%} of resampled {what}" if share > MOST_UNDEFINED else None
 
 
 def spread(replicates: Floats) -> float:
@@ -92,11 +123,21 @@ def spread(replicates: Floats) -> float:
 
 
 def fisher_interval(
-    value: float, replicates: Floats, n: int, T: int, units: int, what: str, level: float = 0.95
+    value: float,
+    replicates: Floats,
+    n: int,
+    T: int,
+    units: int,
+    what: str,
+    level: float = 0.95,
+    *,
+    without: Floats | None = None,
 ) -> Estimate:
     """tanh(atanh κ ± t SE / (1 - κ²)) of a coefficient κ with SE from its replicates.
 
     The standard error is carried to Fisher's z by its derivative, since κ of a replicate may be 1, where z is infinite.
+    There is no interval where too many replicates are undefined, nor for κ = ±1: that T topics agree bounds the share
+    of topics that do, but not κ, which also depends on the grades of those that would not.
 
     Args:
         value: κ.
@@ -106,9 +147,10 @@ def fisher_interval(
         units: How many units were drawn; t has one degree of freedom fewer.
         what: What the units are, for the reason of an undefined interval.
         level: Confidence level.
+        without: κ without each unit in turn (T,), nan where undefined; not looked at if None.
     """
     se = spread(replicates)
-    reason = _no_interval(value, se, units, what)
+    reason = no_interval(value, se, units, what, undefined_too_often(replicates, what, without))
     if reason:
         return Estimate(value, None, None, n, T, reason)
     z, width = np.arctanh(value), t_quantile(level, units - 1) * se / (1 - value**2)
@@ -181,12 +223,14 @@ def jackknife_interval(
     return Estimate(value, max(value - half, bounds[0]), min(value + half, bounds[1]), n, T)
 
 
-def _no_interval(value: float, se: float, units: int, what: str) -> str | None:
-    """Why a coefficient gets no interval, if so."""
+def no_interval(value: float, se: float, units: int, what: str, undefined: str | None = None) -> str | None:
+    """Why a coefficient gets no interval, if so; `undefined` is what `undefined_too_often` says."""
     if units < FEWEST_TOPICS:
         return f"fewer than {FEWEST_TOPICS} {what}"
     if 1 - value**2 < 1e-12:
         return "perfect agreement" if value > 0 else "perfect disagreement"
+    if undefined:
+        return undefined
     return f"no variation between {what}" if se < 1e-12 else None
 
 
@@ -194,8 +238,8 @@ def _of_gwet(
     statistic: Statistic,
     value: float,
     topics: Floats,
-    items: Floats,
-    judged: NDArray[np.int64],
+    items: Floats | None,
+    judged: NDArray[Any],
     grades: Sequence[int],
     level: float,
 ) -> Resampled:
@@ -206,31 +250,33 @@ def _of_gwet(
     T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician 69(4), 371-386.
     """
     C = judged.sum(axis=0)
-    n, T = int(C.sum()), len(judged)
-    cells = np.flatnonzero(C)
-    less_item = (C.reshape(-1) - np.eye(C.size, dtype=np.int64)[cells]).reshape(-1, *C.shape)
+    n, T = round(C.sum()), len(judged)
 
     def interval(
-        replicates: Floats, left: NDArray[np.int64], weights: NDArray[Any], units: int, what: str
+        replicates: Floats, left: NDArray[Any], weights: NDArray[Any], units: int, what: str
     ) -> tuple[Estimate, float]:
         # AC's formula gives 1 where there is one grade throughout; without such resamples the interval would be biased.
         drawn, jackknife = (np.nan_to_num(one, nan=1.0) for one in (replicates, statistic(left, grades)))
         se = spread(drawn)
-        reason = _no_interval(value, se, units, what)
+        reason = no_interval(value, se, units, what)
         if reason:
             return Estimate(value, None, None, n, T, reason), se
         width = (units / (units - 1)) ** 0.5 * t_quantile(level, units - 1)
         return Estimate(value, *bca(value, drawn, jackknife, weights, width), n, T), se
 
     estimate, topic_se = interval(topics, C - judged, np.ones(T), T, "topics")
+    if items is None:
+        return Resampled(estimate, Estimate(value, None, None, n, T, UNEQUAL), None)
+    cells = np.flatnonzero(C)
+    less_item = (C.reshape(-1) - np.eye(C.size, dtype=np.int64)[cells]).reshape(-1, *C.shape)
     item, item_se = interval(items, less_item, C.reshape(-1)[cells], n, "items")
     return _pair(estimate, item, topic_se, item_se)
 
 
-def _of_mean(mean: float, scores: Floats, judged: NDArray[np.int64], level: float) -> Resampled:
+def _of_mean(mean: float, scores: Floats, judged: NDArray[Any], level: float) -> Resampled:
     """The interval of `means.mean_interval` from tables, and the same with every item as its own topic."""
     C, counts = judged.sum(axis=0), judged.sum(axis=(1, 2))
-    n, T = int(C.sum()), len(judged)
+    total, n, T = float(C.sum()), round(C.sum()), len(judged)
     seen = scores[C > 0]
     residuals = np.tensordot(judged, scores, axes=2) - counts * mean
 
@@ -239,7 +285,7 @@ def _of_mean(mean: float, scores: Floats, judged: NDArray[np.int64], level: floa
             return Estimate(mean, None, None, n, T, f"fewer than {FEWEST_FOR_A_MEAN} {what}"), 0.0
         if seen.min() == seen.max():
             return Estimate(mean, None, None, n, T, "all pairs equal"), 0.0
-        se = float(np.sqrt(units / (units - 1) * squares)) / n
+        se = float(np.sqrt(units / (units - 1) * squares)) / total
         if se <= 1e-12 * np.abs(seen).max():
             return Estimate(mean, None, None, n, T, "all topic means equal"), 0.0
         half = t_quantile(level, units - 1) * se
@@ -247,6 +293,8 @@ def _of_mean(mean: float, scores: Floats, judged: NDArray[np.int64], level: floa
         return Estimate(mean, low, high, n, T), se
 
     estimate, topic_se = interval(float(residuals @ residuals), T, "topics")
+    if is_weighted(C):
+        return Resampled(estimate, Estimate(mean, None, None, n, T, UNEQUAL), None)
     item, item_se = interval(float((C * (scores - mean) ** 2).sum()), n, "items")
     return _pair(estimate, item, topic_se, item_se)
 

@@ -1,23 +1,25 @@
 """What the best of several candidates is worth on topics that it was not chosen on."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import FEWEST_TOPICS, STATISTICS, Undefined
-from judge.stats.resampling import topic_draws
+from judge.stats.agreement import FEWEST_TOPICS, MEANS, STATISTICS, Undefined
+from judge.stats.resampling import no_interval, topic_draws, undefined_too_often
 
 Floats = NDArray[np.float64]
 
 
 def nested_folds(
-    tables: NDArray[np.int64],
+    tables: NDArray[Any],
     name: str,
     grades: Sequence[int],
     rng: np.random.Generator,
     *,
+    choose_by: NDArray[Any] | None = None,
     folds: int = 5,
     repeats: int = 20,
 ) -> float | Undefined:
@@ -28,14 +30,15 @@ def nested_folds(
     Bioinformatics 7, 91.
 
     Args:
-        tables: C by candidate and topic (m x T x k x k), over the items that all candidates graded.
+        tables: C by candidate and topic (m x T x k x k), counts or weights: what a choice is scored on.
         name: Key of STATISTICS.
         grades: The scale's k grades, ascending.
         rng: The source of randomness.
+        choose_by: The like of `tables` that candidates are chosen by; `tables` if None.
         folds: Number of folds; no more than there are topics.
         repeats: Number of divisions.
     """
-    judged = _judged(tables)
+    judged, by = _judged(tables, choose_by)
     _, T, k, _ = judged.shape
     if T < 2:
         return Undefined("fewer than 2 topics")
@@ -43,7 +46,7 @@ def nested_folds(
     # Dealing shuffled topics out in turn keeps folds within one topic of each other in size.
     fold = rng.permuted(np.tile(np.arange(T) % folds, (repeats, 1)), axis=1)
     left_out = (fold[:, None, :] == np.arange(folds)[:, None]).astype(np.float64)
-    chosen, found = _choose(_pool(judged, 1 - left_out.reshape(-1, T)), name, grades)
+    chosen, found = _choose(_pool(by, 1 - left_out.reshape(-1, T)), name, grades)
     scored = _pool(judged, left_out.reshape(-1, T))[chosen, np.arange(repeats * folds)]
     values = STATISTICS[name](scored.reshape(repeats, folds, k, k).sum(axis=1), grades)
     values = values[found.reshape(repeats, folds).all(axis=1) & ~np.isnan(values)]
@@ -51,48 +54,61 @@ def nested_folds(
 
 
 def out_of_bag(
-    tables: NDArray[np.int64],
+    tables: NDArray[Any],
     name: str,
     grades: Sequence[int],
     rng: np.random.Generator,
     *,
+    choose_by: NDArray[Any] | None = None,
     replicates: int = 1000,
     level: float = 0.95,
 ) -> Estimate:
     """Choose on resampled topics, score on the topics that were not drawn: mean and percentile interval.
 
-    About 37 % of the topics score each choice, so the interval is conservative: wider than its level asks for.
+    About 37 % of the topics score each choice, so the interval is conservative: wider than its level asks for. There
+    is none where the scores do not vary, nor where the statistic of what is chosen is undefined on as many resamples as
+    `resampling.fisher_interval` does not take. `n` is that of the candidate with most items.
     I. Tsamardinos, E. Greasidou & G. Borboudakis (2018), Bootstrapping the out-of-sample predictions for efficient and
     accurate cross-validation, Machine Learning 107, 1895-1922.
 
     Args:
-        tables: C by candidate and topic (m x T x k x k), over the items that all candidates graded.
+        tables: C by candidate and topic (m x T x k x k), counts or weights: what a choice is scored on.
         name: Key of STATISTICS.
         grades: The scale's k grades, ascending.
         rng: The source of randomness.
+        choose_by: The like of `tables` that candidates are chosen by; `tables` if None.
         replicates: Number of resamples.
         level: Confidence level.
     """
-    judged = _judged(tables)
-    T, n = judged.shape[1], int(judged[0].sum())
+    judged, by = _judged(tables, choose_by)
+    T, n = judged.shape[1], round(judged.sum(axis=(1, 2, 3)).max(initial=0))
     if T < FEWEST_TOPICS:
         return Estimate(None, None, None, n, T, f"fewer than {FEWEST_TOPICS} topics")
     draws = topic_draws(T, replicates, rng).astype(np.float64)
-    chosen, found = _choose(_pool(judged, draws), name, grades)
-    scored = _pool(judged, (draws == 0).astype(np.float64))[chosen, np.arange(replicates)]
-    values = np.full(replicates, np.nan)
-    usable = found & scored.any(axis=(1, 2))
-    values[usable] = STATISTICS[name](scored[usable], grades)
-    values = values[~np.isnan(values)]
-    if 2 * len(values) < replicates:
+    # A resample that has every topic leaves none to score on, which says nothing about the statistic.
+    draws = draws[(draws == 0).any(axis=1)]
+    chosen, found = _choose(_pool(by, draws), name, grades)
+    inside, outside = (
+        np.where(found, STATISTICS[name](_pool(judged, W)[chosen, np.arange(len(draws))], grades), np.nan)
+        for W in (draws, (draws == 0).astype(np.float64))
+    )
+    values = outside[~np.isnan(outside)]
+    if 2 * len(values) < len(draws):
         return Estimate(None, None, None, n, T, f"{name} is undefined on most resamples of the topics")
+    value, sd = float(values.mean()), float(values.std())
+    # A mean of 1 is not perfect agreement.
+    reason = no_interval(0.0 if name in MEANS else value, sd, T, "topics", undefined_too_often(inside, "topics"))
+    if reason:
+        return Estimate(value, None, None, n, T, reason)
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(float(values.mean()), float(low), float(high), n, T)
+    return Estimate(value, float(low), float(high), n, T)
 
 
-def _judged(tables: NDArray[np.int64]) -> Floats:
-    """The tables of topics that have an item."""
-    return np.asarray(tables[:, tables.any(axis=(0, 2, 3))], dtype=np.float64)
+def _judged(tables: NDArray[Any], by: NDArray[Any] | None) -> tuple[Floats, Floats]:
+    """Both tables of the topics that have an item in either."""
+    by = tables if by is None else by
+    there = tables.any(axis=(0, 2, 3)) | by.any(axis=(0, 2, 3))
+    return np.asarray(tables[:, there], dtype=np.float64), np.asarray(by[:, there], dtype=np.float64)
 
 
 def _pool(tables: Floats, W: Floats) -> Floats:

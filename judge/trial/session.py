@@ -1,14 +1,14 @@
-"""A calibration from files to files: what `judge calibrate` does, for use from Python."""
+"""One trial on its way: gold, labels that are there or asked for, panels, findings, files."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from judge.assess import Progress, Settings, assess
+from judge.assess import assess
 from judge.calibrate import Options, calibrate
 from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import (
@@ -22,67 +22,33 @@ from judge.calibrate.intake import (
     read_sources,
     same_grades,
 )
-from judge.calibrate.panel import MOST_SAMPLES, Panel
+from judge.calibrate.panel import Panel
 from judge.calibrate.selection import choose
-from judge.certificate import PARAMETERS, Certificate, Certified, certificate_bytes, make_certificate
+from judge.certificate import PARAMETERS, Certificate, certificate_bytes, make_certificate
 from judge.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion
 from judge.dialogue import Task
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files import make_folder, read_stored, sha256, write_atomic
+from judge.families import read_families
+from judge.files import make_folder, sha256, write_atomic
 from judge.findings import Calibration
-from judge.gold import match, open_sealed
-from judge.ids import natural_key
+from judge.gold import open_sealed, read_seal
 from judge.intake import turns_by_id
 from judge.journal import Journal
-from judge.labels import Labels, labels_of
-from judge.manifest import JOURNAL, MANIFEST, read_manifest, without_credentials
-from judge.models import Model, ModelOptions, open_model
-from judge.prompt import RENDERER_VERSION, needs_turn
-from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Scale, Turn
+from judge.labels import Labels, is_jury, labels_of
+from judge.manifest import JOURNAL, MANIFEST
+from judge.models import open_model
+from judge.prompt import needs_turn
+from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Scale
 from judge.report.folder import calibration_files
 from judge.text import shown
 from judge.topics import read_topics
-from judge.verdict import PARSER_VERSION
+from judge.trial.asking import Asking, Fetching, Report, gold_tasks, results_jsonl
+from judge.trial.certified import certified, resampling
+from judge.trial.plan import ASKING, Trial, by_id, check_trial
 
-_MOST_DRAWS = 1_000_000
 _OURS = re.compile(
     r"(agreement|confusion|comparisons|calibration_map|expected|systems|alternative|diagnostics)(-\d+)?\.(tsv|svg|png)"
 )
-_MADE = {"parser": int, "renderer": int, "options": dict}
-"""What a manifest says of how a judge was asked."""
-_ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
-
-
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `judge calibrate` can be told; paths may be strings."""
-
-    gold: Sequence[Path | str]
-    judgments: Sequence[Path | str] = ()
-    """Labels that are there; or nothing, and `models` are asked."""
-    models: Sequence[str] = ()
-    prompts: Sequence[str] = ()
-    """What to ask, or the files of prompts of your own behind the judgments."""
-    pool: Path | str | None = None
-    test: Path | str | None = None
-    """Sealed test grades."""
-    seal: Path | str | None = None
-    criterion: str | None = None
-    scale: str | None = None
-    polarity: Literal["higher", "lower"] = "higher"
-    """Which end of `scale` is good."""
-    gold_scale: str | None = None
-    """The prompt whose scale the gold is on, if not the judges'."""
-    families: Path | str | None = None
-    topics: Path | str | None = None
-    samples: int = 1
-    options: ModelOptions = ModelOptions()
-    settings: Settings = Settings()
-    requirements: Sequence[str] = ()
-    epsilon: float = 0.2
-    replicates: int = 2000
-    permutations: int = 10_000
-    seed: int = 2023
-    out: Path | str | None = None
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -92,10 +58,6 @@ class Tried(msgspec.Struct, frozen=True):
     certificate: Certificate
     trusted: bool
     """Whether every criterion's verdict is TRUSTED."""
-
-
-Report = Callable[[Progress], None]
-Fetching = Callable[[str, int, int], None]
 
 
 def carry_out(
@@ -121,24 +83,18 @@ class _Session:
     """One trial on its way, with what was read so far."""
 
     def __init__(self, trial: Trial, now: datetime, asking: Callable[[str], Report], fetching: Fetching | None) -> None:
-        if bool(trial.judgments) == bool(trial.models):
-            raise UsageError("expected either judgments that are there (--judgments) or models to ask (--model)")
-        if trial.models and not (trial.prompts and trial.pool and trial.out):
-            raise UsageError(_ASKING)
-        if not 0 <= trial.epsilon < 1:
-            raise UsageError(f"epsilon {trial.epsilon}: expected a number from 0 to below 1 (--epsilon)")
-        _check_numbers(trial)
-        self.trial, self.now, self.asking, self.fetching = trial, now, asking, fetching
+        check_trial(trial)
+        self.trial, self.now = trial, now
+        self.asking = Asking(trial, asking, fetching)
         self.rules = tuple(map(parse_requirement, trial.requirements))
         self.families = read_families(Path(trial.families)) if trial.families else {}
         self.scale = parse_scale(trial.scale, trial.polarity) if trial.scale else None
-        self.prompts = _by_id(map(find_criterion, trial.prompts))
+        self.prompts = by_id(map(find_criterion, trial.prompts))
         self.only = self._only()
         self.warnings: list[str] = []
         self.openings: int | None = None
+        self.seal: str | None = None
         self.out = Path(trial.out) if trial.out is not None else None
-        self.spent = 0.0
-        self.named: dict[str, str] = {}
 
     def run(self) -> Tried:
         gold = read_gold_files([Path(path) for path in self.trial.gold], self.only, self.scale)
@@ -163,7 +119,8 @@ class _Session:
         )
         found = calibrate(panels, options)
         found = msgspec.structs.replace(found, warnings=(*self.warnings, *found.warnings))
-        certificate = make_certificate(self._certified(gold, panels, found), self.now.date().isoformat())
+        entries = certified(self.trial, gold, panels, found, self.openings, self.seal)
+        certificate = make_certificate(entries, self.now.date().isoformat())
         if self.out:
             files = calibration_files(found)
             files["certificate.json"] = certificate_bytes(certificate, self.out / "certificate.json")
@@ -194,6 +151,8 @@ class _Session:
             "labels": sorted([one.digest, one.judge, one.prompt or "", one.prompt_digest or ""] for one in labels),
             "criterion": self.only,
             "scale": [self.trial.scale, self.trial.polarity, self.trial.gold_scale],
+            "resampling": resampling(self.trial),
+            "requirements": sorted(self.trial.requirements),
         }
         rows = (*gold.rows, *self._opened(question, gold.rows, sources))
         return rows, (*sources, *self._yardstick(rows, sources))
@@ -225,7 +184,7 @@ class _Session:
                             "prompt of your own with --prompt PATH"
                         )
                     self.prompts[one.prompt] = bundled[one.prompt]
-                if self.prompts[one.prompt].digest != one.prompt_digest:
+                if self.prompts[one.prompt].digest != one.prompt_digest and not is_jury(one.judge):
                     file = self.prompts[one.prompt].file
                     self.warnings.append(f"{one.source}: {file} has changed since these judgments were made")
 
@@ -244,9 +203,22 @@ class _Session:
         test = Path(self.trial.test)
         seal = Path(self.trial.seal) if self.trial.seal is not None else test.with_name("seal.json")
         digest = sha256(msgspec.json.encode(question, order="sorted"))
-        rows, opening = open_sealed(test, seal, digest, self.now.isoformat(timespec="seconds"))
-        self.openings = opening.number
+        now = self.now.isoformat(timespec="seconds")
+        rows, opening = open_sealed(
+            test, seal, digest, now, check=lambda rows: self._check_sealed((*dev, *rows), sources)
+        )
+        self.openings, self.seal = opening.number, read_seal(seal).commitment
         return rows
+
+    def _check_sealed(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> None:
+        """Sealed grades that cannot be used stop everything before the look is on record, and are not shown."""
+        try:
+            self._panels(rows, sources)
+        except InputError as error:
+            raise InputError(
+                f"{self.trial.test}: {max(1, len(error.problems))} faults of the sealed grades, such as grades off "
+                "their scale; the seal was not opened"
+            ) from None
 
     def _yardstick(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> tuple[Source, ...]:
         """Word overlap on the same responses, where there are passages to overlap with and nobody asked it yet."""
@@ -259,7 +231,7 @@ class _Session:
             return ()
         prompt = prompts[0] if prompts else find_criterion("groundedness")
         self.prompts.setdefault(prompt.prompt_id, prompt)
-        wanted = self._tasks(rows, pool, [prompt], 1)
+        wanted = self._gold_tasks(rows, pool, [prompt], 1)
         with Journal(None) as journal:
             results = assess(wanted, open_model("baseline/overlap"), journal, pool)
         return (Source(labels_of(results, "baseline/overlap", sha256(b"")), pool),)
@@ -268,7 +240,7 @@ class _Session:
         """The rows and what the models say; on test grades only the judge that was chosen is asked."""
         trial = self.trial
         if trial.pool is None or self.out is None:
-            raise UsageError(_ASKING)
+            raise UsageError(ASKING)
         pool, out = read_pool_folder(Path(trial.pool)), self.out
         prompts = [one for one in self.prompts.values() if self.only in (None, one.name)]
         turns = turns_by_id(read_topics(Path(trial.topics))) if trial.topics is not None else None
@@ -277,7 +249,7 @@ class _Session:
             raise UsageError(f"{', '.join(blind)}: shown with the conversation, so a topics file is needed (--topics)")
         dev = tuple(row for row in gold.rows if row.split != "test")
         # All of them first: what one cannot be asked must not show after another was paid.
-        models = [self._open(name, prompts) for name in dict.fromkeys(trial.models)]
+        models = [self.asking.open(name, prompts) for name in dict.fromkeys(trial.models)]
         make_folder(out)
         if (out / MANIFEST).exists():
             raise InputError(
@@ -286,7 +258,8 @@ class _Session:
         with Journal(out / JOURNAL) as journal:
             results: list[Judgment | Failure] = []
             for model in models:
-                results += self._ask(model, self._tasks(dev, pool, prompts, trial.samples), journal, pool, turns)
+                wanted = self._gold_tasks(dev, pool, prompts, trial.samples)
+                results += self.asking.ask(model, wanted, journal, pool, turns)
             panels, _ = self._panels(dev, [self._source(results, pool)])
             chosen = [one for panel in panels if (one := choose(panel, "dev" if panel.split[0] == "dev" else "all"))]
             held_out = tuple(row for row in gold.rows if row.split == "test")
@@ -297,53 +270,23 @@ class _Session:
                 options = msgspec.to_builtins(trial.options)
                 parameters = {name: options[name] for name in PARAMETERS}
                 question = {"gold": gold.digest, "chosen": pairs, "parameters": parameters}
+                question |= {"resampling": resampling(trial), "requirements": sorted(trial.requirements)}
                 held_out += self._opened(question, gold.rows, [self._source(results, pool)])
             for column in chosen if held_out else ():
                 prompt = [self.prompts[column.prompt]] if column.prompt else []
-                wanted = self._tasks(held_out, pool, prompt, trial.samples)
-                model = self._open(self.named[column.judge], prompt)
-                results += self._ask(model, wanted, journal, pool, turns)
-        write_atomic(out / "judgments.jsonl", _jsonl(results, Judgment))
-        write_atomic(out / "failures.jsonl", _jsonl(results, Failure))
+                wanted = self._gold_tasks(held_out, pool, prompt, trial.samples)
+                model = self.asking.again(column.judge, prompt)
+                results += self.asking.ask(model, wanted, journal, pool, turns)
+        write_atomic(out / "judgments.jsonl", results_jsonl(results, Judgment))
+        write_atomic(out / "failures.jsonl", results_jsonl(results, Failure))
         source = self._source(results, pool)
         rows = (*dev, *held_out)
         return rows, (source, *self._yardstick(rows, [source]))
 
-    def _open(self, name: str, prompts: Sequence[Criterion]) -> Model:
-        model = open_model(name, self.trial.options)
-        # A recording answers under the recorded judge's name, by which it could not be opened again.
-        self.named[model.name] = name
-        model.check(prompts)
-        if self.trial.settings.max_cost is not None and model.price() is None:
-            raise UsageError(f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost)")
-        return model
-
-    def _ask(
-        self, model: Model, wanted: Sequence[Task], journal: Journal, pool: Pool, turns: Mapping[str, Turn] | None
-    ) -> list[Judgment | Failure]:
-        model.prepare(self.fetching or (lambda what, done, total: None))
-        settings, report, before = self.trial.settings, self.asking(model.name), self.spent
-        if settings.max_cost is not None:
-            settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before))
-
-        def counted(progress: Progress) -> None:
-            self.spent = before + progress.cost
-            report(progress)
-
-        return assess(wanted, model, journal, pool, turns=turns, settings=settings, report=counted)
-
-    def _tasks(
+    def _gold_tasks(
         self, rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int
     ) -> tuple[Task, ...]:
-        """The responses with gold, under each prompt of their criterion."""
-        matched, _ = match(rows, pool, str(self.trial.gold[0]))
-        return tuple(
-            Task(response, prompt, sample)
-            for prompt in prompts
-            for response in pool.responses
-            if (response.response_id, prompt.name) in matched
-            for sample in range(samples)
-        )
+        return gold_tasks(rows, pool, prompts, samples, str(self.trial.gold[0]))
 
     def _source(self, results: Sequence[Judgment | Failure], pool: Pool) -> Source:
         return Source(labels_of(results, str(self.out), sha256(b"")), pool)
@@ -359,6 +302,11 @@ class _Session:
         criteria = {row.criterion for row in rows if columns or row.criterion in named}
         if self.only is not None:
             criteria &= {self.only}
+        elif columns and len(criteria) > 1:
+            raise UsageError(
+                f"{self.trial.gold[0]} has grades of {', '.join(sorted(criteria))}, and files of columns do not say "
+                "which they are about: --criterion NAME is needed"
+            )
         scales = {name: self._gold_scale(name) for name in sorted(criteria)}
         found = make_panels(rows, sources, self.prompts, scales, str(self.trial.gold[0]), criteria)
         if not found[0]:
@@ -385,56 +333,6 @@ class _Session:
             )
         return scales[0]
 
-    def _certified(self, gold: Gold, panels: Sequence[Panel], found: Calibration) -> tuple[Certified, ...]:
-        """An entry a verdict."""
-        tried = {one.criterion: one for one in found.selections}
-        certified = []
-        for panel in panels:
-            for one in (verdict for verdict in found.verdicts if verdict.criterion == panel.criterion):
-                column = next(column for column in panel.columns if column.name == one.judge)
-                origin = column.origin
-                made = self._made(origin.source if origin else "")
-                certified.append(
-                    Certified(
-                        criterion=one.criterion,
-                        judge=column.judge,
-                        prompt=column.prompt,
-                        prompt_digest=origin.prompt_digest if origin else None,
-                        parser=made.get("parser", PARSER_VERSION),
-                        renderer=made.get("renderer", RENDERER_VERSION),
-                        parameters=_parameters(made.get("options")),
-                        models_returned=origin.models_returned if origin else (),
-                        gold=gold.digest,
-                        split=one.split,
-                        n=one.estimate.n,
-                        topics=one.estimate.topics,
-                        tried=len(tried[one.criterion].tried),
-                        openings=self.openings,
-                        statistic=one.statistic,
-                        estimate=one.estimate,
-                        requirements=one.requirements,
-                        verdict=one.word,
-                    )
-                )
-        return tuple(certified)
-
-    def _made(self, source: str) -> dict[str, Any]:
-        """How the judge was asked: as here, or by the manifest beside the judgments; empty if nobody knows."""
-        if self.trial.models:
-            options = msgspec.to_builtins(self.trial.options)
-            url = self.trial.options.base_url
-            return {"options": {**options, "base_url": without_credentials(url) if url else None}}
-        try:
-            manifest = read_manifest(Path(source).parent)
-        except InputError:
-            manifest = None
-        configuration = manifest["configuration"] if manifest else {}
-        return {name: value for name, value in configuration.items() if isinstance(value, _MADE.get(name, ()))}
-
-
-def _parameters(options: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if options is None else {name: options.get(name) for name in PARAMETERS}
-
 
 def _clear(out: Path, files: Collection[str]) -> None:
     """Take away tables and pictures of an earlier calibration that this one has not."""
@@ -443,51 +341,3 @@ def _clear(out: Path, files: Collection[str]) -> None:
     for path in out.iterdir():
         if _OURS.fullmatch(path.name) and path.name not in files:
             path.unlink(missing_ok=True)
-
-
-def _check_numbers(trial: Trial) -> None:
-    """Refuse numbers that nothing can be done with before anything is read or paid for."""
-    if not 1 <= trial.samples <= MOST_SAMPLES:
-        raise UsageError(f"{trial.samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
-    for what, number in (("replicates", trial.replicates), ("permutations", trial.permutations)):
-        if not 2 <= number <= _MOST_DRAWS:
-            raise UsageError(f"{number} {what}: expected 2 to {_MOST_DRAWS} (--{what})")
-    if trial.seed < 0:
-        raise UsageError(f"seed {trial.seed}: expected a number of zero or more (--resampling-seed)")
-
-
-def _by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:
-    """Prompts by `criterion/variant`; two different ones of one name could not be told apart."""
-    found: dict[str, Criterion] = {}
-    for one in prompts:
-        other = found.setdefault(one.prompt_id, one)
-        if other.digest != one.digest:
-            raise UsageError(f"{one.file} and {other.file} are both called {one.prompt_id}: rename one of the files")
-    return found
-
-
-def read_families(path: Path) -> dict[str, str]:
-    """Run or judge to the family of models behind it: two columns between a tab.
-
-    Raises:
-        InputError: The file cannot be read or has other lines.
-    """
-    try:
-        text = read_stored(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8: {error.reason}") from error
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        name, tab, family = line.rstrip("\r").partition("\t")
-        if not line.strip():
-            continue
-        if not (tab and name and family) or "\t" in family or found.get(name, family) != family:
-            raise InputError(f"{path}: line {number}: expected a run or judge, one tab and its family, each name once")
-        found[name] = family
-    return found
-
-
-def _jsonl(results: Sequence[Judgment | Failure], kind: type[Judgment] | type[Failure]) -> bytes:
-    kept = [one for one in results if isinstance(one, kind)]
-    kept.sort(key=lambda one: (natural_key(one.judge), natural_key(f"{one.criterion}/{one.variant}")))
-    return b"".join(msgspec.json.encode(one) + b"\n" for one in kept)

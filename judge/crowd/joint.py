@@ -1,0 +1,193 @@
+"""Crowd workers and LLM judges under one model, as a diagnostic that decides nothing; no I/O."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
+from judge.crowd.labels import CrowdLabels, Item
+from judge.errors import UsageError
+from judge.ids import natural_key
+from judge.labels import Labels
+from judge.leaderboard import decimals
+from judge.stats.consensus import majority, without_one
+from judge.text import escape, printable
+
+DIAGNOSTIC = (
+    "diagnostic only: one Dawid-Skene model of workers and judges together; the judges have no vote on any grade, "
+    "qrels or gold"
+)
+"""What goes with every output of the joint model."""
+_COLUMNS = (
+    *("criterion", "kind", "name", "prompt", "labels", "left_out", "accuracy", "compared", "same", "deviation"),
+    *("grades", "confusion", "note"),
+)
+
+
+class Rater(msgspec.Struct, frozen=True):
+    """A worker or a judge under the joint model."""
+
+    criterion: str
+    kind: str
+    """`worker` or `judge`."""
+    name: str
+    prompt: str | None
+    """`criterion/variant` of a judge."""
+    labels: int
+    """Grades of items of the crowd; of a judge, the first sample's."""
+    left_out: int
+    """Grades that are of other items or off the crowd's scale."""
+    accuracy: float | None
+    """Probability of naming the true grade, over the joint model's grades; None without labels."""
+    confusion: tuple[tuple[float, ...], ...] | None
+    """P(said | true), rows true, both ascending."""
+    compared: int
+    """Items where the crowd without this rater has a grade."""
+    same: float | None
+    """Share of them that agree with the crowd's majority, a worker's own label left out of it."""
+    deviation: float | None
+    """Mean of label - majority over them, in scale values."""
+
+
+class Diagnostic(NamedTuple):
+    """What one model says of workers and judges together; it has no grades, so that none can be taken from it."""
+
+    criterion: str
+    grades: tuple[int, ...]
+    raters: tuple[Rater, ...]
+    """Workers, then judges."""
+    rule: str
+
+
+def joint_diagnostic(labels: CrowdLabels, judges: Sequence[Labels]) -> Diagnostic:
+    """Accuracy of workers and judges under one Dawid-Skene model, and how they agree with the crowd alone.
+
+    A judge who votes on the labels that it is then compared with agrees with itself, so nothing but this is made of
+    the joint model. Labels of judges that are of another criterion are passed over.
+
+    Args:
+        labels: The crowd's; their ids must be those of the judges.
+        judges: What judges said, as `read_labels` gives it.
+
+    Raises:
+        UsageError: A judge is among the workers already, or none has a grade of an item of the crowd.
+    """
+    votes = [one for one in judges if one.prompt is None or one.prompt.partition("/")[0] == labels.criterion]
+    if both := sorted({one.judge for one in votes} & set(labels.workers), key=natural_key):
+        raise UsageError(
+            f"{labels.criterion}: {', '.join(map(printable, both))} is among the crowd's workers, so the grades would "
+            "be made from workers and judges together: a judge must not vote on labels that are to calibrate it"
+        )
+    cast = [_cast(labels, one) for one in votes]
+    if not any(len(one.item) for one in cast):
+        raise UsageError(f"{labels.criterion}: no judge has a grade of an item of the crowd (are the ids the same?)")
+    W = len(labels.workers)
+    joint = CrowdLabels(
+        criterion=labels.criterion,
+        grades=labels.grades,
+        workers=(*labels.workers, *(one.judge for one in votes)),
+        items=labels.items,
+        worker=np.concatenate(
+            [labels.worker, *(np.full(len(one.item), W + i, dtype=np.int32) for i, one in enumerate(cast))]
+        ),
+        item=np.concatenate([labels.item, *(one.item for one in cast)]),
+        code=np.concatenate([labels.code, *(one.code for one in cast)]),
+    )
+    fitted = AGGREGATORS["dawid-skene"](joint, AggregatorOptions())
+    confusion = fitted.worker["confusion"]
+    prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
+    own = _crowd_without(labels)
+    whole = majority(labels.counts, labels.grades)
+    agreement = _agreement(joint, np.concatenate([own, *(whole[one.item] for one in cast)]))
+    n = np.bincount(joint.worker, minlength=len(joint.workers))
+    raters = tuple(
+        Rater(
+            criterion=labels.criterion,
+            kind="worker" if i < W else "judge",
+            name=name,
+            prompt=None if i < W else votes[i - W].prompt,
+            labels=int(n[i]),
+            left_out=0 if i < W else cast[i - W].left_out,
+            accuracy=float(prior @ np.diagonal(confusion[i])) if n[i] else None,
+            confusion=tuple(tuple(row) for row in confusion[i].tolist()) if n[i] else None,
+            compared=int(agreement.compared[i]),
+            same=float(agreement.same[i] / agreement.compared[i]) if agreement.compared[i] else None,
+            deviation=float(agreement.deviation[i] / agreement.compared[i]) if agreement.compared[i] else None,
+        )
+        for i, name in enumerate(joint.workers)
+    )
+    return Diagnostic(labels.criterion, labels.grades, raters, f"{DIAGNOSTIC}; {fitted.rule}")
+
+
+class _Cast(NamedTuple):
+    """A judge's labels of the crowd's items."""
+
+    item: NDArray[np.int32]
+    code: NDArray[np.int8]
+    left_out: int
+
+
+def _cast(labels: CrowdLabels, judge: Labels) -> _Cast:
+    where = {item: i for i, item in enumerate(labels.items)}
+    code = {grade: i for i, grade in enumerate(labels.grades)}
+    first = [(Item(one.turn_id, one.response_id), one.grade) for one in judge.labels if one.sample == 0]
+    given = [(item, grade) for item, grade in first if grade is not None]
+    pairs = [(where.get(item), code.get(grade)) for item, grade in given]
+    kept = {item: grade for item, grade in pairs if item is not None and grade is not None}
+    return _Cast(
+        np.array(list(kept), dtype=np.int32), np.array(list(kept.values()), dtype=np.int8), len(given) - len(kept)
+    )
+
+
+def _crowd_without(labels: CrowdLabels) -> NDArray[np.int8]:
+    """(L,), the majority of the others' labels of the item that each label is of; -1 where there are none."""
+    rest = without_one(labels.counts, labels.grades)
+    return rest[labels.item, labels.code]
+
+
+class _Agreement(NamedTuple):
+    """Sums over each rater's labels (R,)."""
+
+    compared: NDArray[np.int64]
+    same: NDArray[np.int64]
+    deviation: NDArray[np.float64]
+
+
+def _agreement(joint: CrowdLabels, reference: NDArray[np.int8]) -> _Agreement:
+    there = reference >= 0
+    rater, said, meant = joint.worker[there], joint.code[there], reference[there]
+    values = np.asarray(joint.grades, dtype=np.float64)
+    R = len(joint.workers)
+    return _Agreement(
+        np.bincount(rater, minlength=R),
+        np.bincount(rater[said == meant], minlength=R),
+        np.bincount(rater, weights=values[said] - values[meant], minlength=R).astype(np.float64),
+    )
+
+
+def diagnostic_tsv(diagnostics: Iterable[Diagnostic]) -> str:
+    """All raters under one header; of a confusion matrix the rows are between `;`; undefined numbers are empty."""
+    lines: list[Sequence[str]] = [_COLUMNS]
+    for one in diagnostics:
+        for rater in one.raters:
+            lines.append(
+                (
+                    escape(rater.criterion),
+                    rater.kind,
+                    escape(rater.name),
+                    escape(rater.prompt or ""),
+                    str(rater.labels),
+                    str(rater.left_out),
+                    decimals(rater.accuracy, 4),
+                    str(rater.compared),
+                    decimals(rater.same, 4),
+                    decimals(rater.deviation, 4),
+                    ",".join(map(str, one.grades)),
+                    ";".join(",".join(decimals(p, 4) for p in row) for row in rater.confusion or ()),
+                    one.rule,
+                )
+            )
+    return "".join("\t".join(line) + "\n" for line in lines)

@@ -1,0 +1,271 @@
+"""Several LLM judges as one: the consensus of a jury's members, and what to know before believing it; no I/O."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
+from judge.crowd.labels import CrowdLabels, Item
+from judge.errors import UsageError
+from judge.files import sha256
+from judge.ids import natural_key
+from judge.labels import JURY
+from judge.records import Criterion, Estimate, Failure, FailureReason, Judgment
+from judge.stats.reliability import alpha_interval
+from judge.text import printable
+
+JURIES = ("majority", "weighted-majority", "mean", "median", "dawid-skene", "one-coin")
+"""Aggregators for few judges; the other models have more parameters than a jury has labels to tell."""
+_MODELS = frozenset({"weighted-majority", "dawid-skene", "one-coin"})
+"""Those that weigh members by what the members' own labels say of them."""
+_FEWEST_WEIGHED = 3
+_SEED = 4
+_DECIMALS = 6
+"""Of probabilities, as in completions."""
+
+
+class Member(msgspec.Struct, frozen=True, order=True):
+    """One voice of a jury: a model under a prompt, asked for the n-th time."""
+
+    judge: str
+    """`backend/model`."""
+    prompt: str
+    """`criterion/variant`."""
+    prompt_digest: str
+    sample: int
+
+
+class Verdicts(msgspec.Struct, frozen=True):
+    """What a jury says under one criterion."""
+
+    results: tuple[Judgment | Failure, ...]
+    """In the order in which the members' results name the responses."""
+    rule: str
+    """From members to a grade, in words."""
+    ties: int
+    """Responses with several grades that most members gave."""
+    alpha: Estimate
+    """Krippendorff's ordinal alpha between the members."""
+
+
+def jury_name(aggregator: str) -> str:
+    """How records name the judge."""
+    return f"{JURY}{aggregator}"
+
+
+def jury_criterion(prompts: Sequence[Criterion], members: Sequence[Member]) -> Criterion:
+    """The criterion as the jury judges it: the first prompt, under a digest over all members with their prompts.
+
+    Raises:
+        UsageError: The prompts are of several scales, whose grades are not one another's.
+    """
+    first = prompts[0]
+    for other in prompts[1:]:
+        if _scale(other) != _scale(first):
+            raise UsageError(
+                f"{first.prompt_id} and {other.prompt_id}: members of one jury must grade on one scale, with the same "
+                "grades, the same end good and the same grades positive"
+            )
+    unable = next((prompt.scale.unable for prompt in prompts if prompt.scale.unable is not None), None)
+    digest = sha256(msgspec.json.encode([[one.judge, one.prompt_digest, one.sample] for one in members]))
+    return msgspec.structs.replace(first, scale=msgspec.structs.replace(first.scale, unable=unable), digest=digest)
+
+
+def _scale(criterion: Criterion) -> tuple[object, ...]:
+    scale = criterion.scale
+    return frozenset(level.grade for level in scale.levels), scale.polarity, frozenset(scale.positive)
+
+
+def consensus(
+    criterion: Criterion, members: Sequence[Member], results: Iterable[Judgment | Failure], aggregator: str
+) -> Verdicts:
+    """One judgment or failure a response.
+
+    At least half of the members must have given a grade or said that they are unable. If more were unable than gave a
+    grade, the jury is unable; otherwise it needs the grades of at least half of the members. Where that fails, the
+    failure's reason is the members' most frequent one.
+
+    Args:
+        criterion: From `jury_criterion`.
+        members: M of them.
+        results: One of each member for each response, under this criterion.
+        aggregator: One of JURIES.
+    """
+    place = {(one.judge, one.prompt_digest, one.sample): i for i, one in enumerate(members)}
+    said: dict[Item, dict[int, Judgment | Failure]] = {}
+    for one in results:
+        member = place[one.judge, one.criterion_digest, one.sample]
+        said.setdefault(Item(one.turn_id, one.response_id), {})[member] = one
+    rows = {item: tuple(by_member[i] for i in range(len(members))) for item, by_member in said.items()}
+    labels, codes = _labels(criterion, members, rows)
+    aggregated = AGGREGATORS[aggregator](labels, AggregatorOptions()) if len(labels.code) else None
+    where = {item: i for i, item in enumerate(labels.items)}
+    names = member_names(members)
+    judge = jury_name(aggregator)
+    return Verdicts(
+        results=tuple(
+            _verdict(criterion, labels.grades, row, names, judge, aggregated, where[item]) for item, row in rows.items()
+        ),
+        rule="no member gave a grade" if aggregated is None else aggregated.rule,
+        ties=0 if aggregated is None else int(aggregated.tied.sum()),
+        alpha=alpha_interval(codes, labels.topic, labels.grades, "ordinal", np.random.default_rng(_SEED)),
+    )
+
+
+def _labels(
+    criterion: Criterion, members: Sequence[Member], rows: Mapping[Item, Sequence[Judgment | Failure]]
+) -> tuple[CrowdLabels, NDArray[np.int8]]:
+    """The members' grades as a crowd's labels, and as codes (members x items), -1 where there is no grade."""
+    grades = tuple(sorted(level.grade for level in criterion.scale.levels))
+    items = sorted(rows, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
+    code = {grade: i for i, grade in enumerate(grades)}
+    codes = np.full((len(members), len(items)), -1, dtype=np.int8)
+    for i, item in enumerate(items):
+        for member, one in enumerate(rows[item]):
+            if isinstance(one, Judgment) and not one.unable:
+                codes[member, i] = code[one.grade]
+    worker, place = np.nonzero(codes >= 0)
+    labels = CrowdLabels(
+        criterion=criterion.name,
+        grades=grades,
+        workers=tuple(member_names(members)),
+        items=tuple(items),
+        worker=worker.astype(np.int32),
+        item=place.astype(np.int32),
+        code=codes[worker, place],
+    )
+    return labels, codes
+
+
+def _verdict(
+    criterion: Criterion,
+    grades: Sequence[int],
+    row: Sequence[Judgment | Failure],
+    names: Sequence[str],
+    judge: str,
+    aggregated: Aggregated | None,
+    place: int,
+) -> Judgment | Failure:
+    given = [one for one in row if isinstance(one, Judgment)]
+    failed = [one for one in row if isinstance(one, Failure)]
+    unable = sum(one.unable for one in given)
+    graded = len(given) - unable
+    line = "; ".join(f"{name}: {_word(one)}" for name, one in zip(names, row, strict=True))
+    asked = [[one.judge, one.criterion_digest, one.sample, one.request_digest] for one in row]
+    digest = sha256(msgspec.json.encode(asked))
+    level = criterion.scale.unable
+    first = row[0]
+    if unable > graded and 2 * len(given) >= len(row) and level is not None:
+        grade, expected, probabilities = level.grade, None, None
+    elif graded and 2 * graded >= len(row) and aggregated is not None:
+        grade = grades[aggregated.code[place]]
+        expected = float(aggregated.mean[place])
+        probabilities = _probabilities(criterion, grades, aggregated, place)
+    else:
+        return Failure(
+            response_id=first.response_id,
+            turn_id=first.turn_id,
+            topic_id=first.topic_id,
+            criterion=criterion.name,
+            variant=criterion.variant,
+            reason=_reason(failed),
+            detail=f"{graded} of {len(row)} members gave a grade: {line}",
+            raw=None,
+            judge=judge,
+            criterion_digest=criterion.digest,
+            request_digest=digest,
+            sample=0,
+        )
+    return Judgment(
+        response_id=first.response_id,
+        turn_id=first.turn_id,
+        topic_id=first.topic_id,
+        criterion=criterion.name,
+        variant=criterion.variant,
+        grade=grade,
+        unable=probabilities is None,
+        expected=expected,
+        probabilities=probabilities,
+        rationale=line,
+        sentences=(),
+        judge=judge,
+        model=None,
+        criterion_digest=criterion.digest,
+        request_digest=digest,
+        form=Counter(one.form for one in given).most_common(1)[0][0],
+        repaired=any(one.repaired for one in given),
+        sample=0,
+    )
+
+
+def _word(one: Judgment | Failure) -> str:
+    if isinstance(one, Failure):
+        return one.reason
+    return "unable" if one.unable else str(one.grade)
+
+
+def _reason(failed: Sequence[Failure]) -> FailureReason:
+    """The most frequent reason, of several the one of the first member."""
+    return Counter(one.reason for one in failed).most_common(1)[0][0]
+
+
+def _probabilities(criterion: Criterion, grades: Sequence[int], aggregated: Aggregated, place: int) -> dict[str, float]:
+    """By label, the model's posterior, else the members' shares."""
+    posterior = aggregated.posterior
+    shares = aggregated.counts[place] / aggregated.n[place] if posterior is None else posterior[place]
+    labels = {level.grade: level.label for level in criterion.scale.levels}
+    return {labels[grade]: round(p, _DECIMALS) for grade, p in zip(grades, shares.tolist(), strict=True)}
+
+
+def member_names(members: Sequence[Member]) -> list[str]:
+    """Names to tell the members apart by: the judge, the prompt where there are several, `#n` where asked often."""
+    prompts = len({one.prompt_digest for one in members}) > 1
+    samples = any(one.sample for one in members)
+    return [
+        printable(f"{one.judge}{f' {one.prompt}' if prompts else ''}{f' #{one.sample + 1}' if samples else ''}")
+        for one in members
+    ]
+
+
+def cautions(
+    aggregator: str,
+    members: Mapping[str, Sequence[Member]],
+    families: Mapping[str, str],
+    runs: Iterable[str],
+    temperature: float,
+) -> tuple[str, ...]:
+    """What to know before believing a jury.
+
+    Args:
+        aggregator: One of JURIES.
+        members: By criterion.
+        families: Run or judge to the family of models behind it.
+        runs: Ids of the runs that are judged.
+        temperature: At which the members are asked.
+    """
+    found = []
+    for criterion, jury in members.items():
+        if len(jury) % 2 == 0:
+            found.append(f"{criterion}: an even number of members ({len(jury)}) can be split in halves")
+        if aggregator in _MODELS and len(jury) < _FEWEST_WEIGHED:
+            found.append(f"{criterion}: of {len(jury)} members nothing tells which one to believe more ({aggregator})")
+        for judge, times in Counter(one.judge for one in jury).items():
+            if times > 1:
+                found.append(
+                    f"{criterion}: {times} of {len(jury)} members are {judge} under other prompts or asked again: they "
+                    "err together, and do not count as independent voices"
+                )
+    judges = list(dict.fromkeys(one.judge for jury in members.values() for one in jury))
+    if temperature == 0 and any(one.sample for jury in members.values() for one in jury):
+        found.append("at temperature 0 the samples of one model and prompt are hardly more than copies")
+    for family in sorted({families[judge] for judge in judges if judge in families}):
+        kin = [judge for judge in judges if families.get(judge) == family]
+        if len(kin) > 1:
+            found.append(f"{' and '.join(kin)} are of one family, {family}: they are not independent")
+        own = sorted((run for run in runs if families.get(run) == family), key=natural_key)
+        if own:
+            found.append(f"self-judging: {', '.join(own)} and {' and '.join(kin)} are of one family, {family}")
+    return tuple(map(printable, found))

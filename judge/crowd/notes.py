@@ -1,0 +1,63 @@
+"""What the outputs of a jury say about it; no I/O."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from judge.crowd.jury import Member, Verdicts, member_names
+from judge.leaderboard import decimals
+from judge.records import Estimate, Failure, Judgment
+
+
+class JuryNotes(msgspec.Struct, frozen=True):
+    """What is to be said of a jury beside its judgments."""
+
+    verdicts: Mapping[str, Verdicts]
+    """By criterion."""
+    members: Mapping[str, tuple[Member, ...]]
+    warnings: tuple[str, ...]
+    said: tuple[Judgment | Failure, ...]
+    """By the members."""
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The members' judgments that are missing."""
+        return tuple(one for one in self.said if isinstance(one, Failure))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """For people: the warnings, then how far the members agree."""
+        return (*(f"Warning: {warning}" for warning in self.warnings), *self.agreement)
+
+    @property
+    def agreement(self) -> tuple[str, ...]:
+        """How many members there are, how far they agree and how their grades become one, a line a criterion."""
+        return tuple(
+            f"{name}, a jury of {_size(self.members[name])}: {_alpha(one.alpha)} between members; "
+            f"{one.ties} ties; grade: {one.rule}"
+            for name, one in self.verdicts.items()
+        )
+
+    def about(self, criterion: str) -> dict[str, Any]:
+        """The same as JSON values, for manifest and sidecar."""
+        verdicts = self.verdicts[criterion]
+        return {
+            "members": member_names(self.members[criterion]),
+            "rule": verdicts.rule,
+            "ties": verdicts.ties,
+            "alpha": verdicts.alpha,
+            "warnings": self.warnings,
+        }
+
+
+def _size(members: Sequence[Member]) -> str:
+    prompts = list(dict.fromkeys(one.prompt for one in members))
+    return f"{len(members)} under {' and '.join(prompts)}" if len(prompts) > 1 else str(len(members))
+
+
+def _alpha(alpha: Estimate) -> str:
+    value, low, high = (decimals(one, 3) for one in (alpha.value, alpha.low, alpha.high))
+    if not value:
+        return f"ordinal alpha is undefined ({alpha.reason})"
+    return f"ordinal alpha {value} {f'[{low}, {high}]' if low else f'({alpha.reason})'}"
