@@ -16,7 +16,7 @@ from judge.ids import natural_key
 from judge.leaderboard import answers
 from judge.records import Criterion, Estimate, Failure, GoldRow, Judgment, Pool, PooledResponse, Problem
 from judge.stats.agreement import Undefined
-from judge.stats.correction import Corrected, RunGrades, Target, correct
+from judge.stats.correction import FEWEST_OWN, Corrected, RunGrades, Target, correct
 from judge.stats.means import consensus, mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import Place, places
@@ -24,6 +24,9 @@ from judge.stats.separation import Place, places
 TOP = (1, 3, 5)
 _PLAUSIBLE = 1.5
 """Times that gold may seem to stand for more or fewer responses than there are."""
+
+
+_SHOWN = 20
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -68,7 +71,7 @@ def corrected(
     *,
     target: Target = "pool",
     families: Mapping[str, str] | None = None,
-    judge_family: str | None = None,
+    judge_families: Collection[str] = (),
     fallback: Literal["family"] | None = None,
     expected: Mapping[str, Collection[str]] | None = None,
     rng: np.random.Generator,
@@ -83,7 +86,7 @@ def corrected(
         matched_gold: Gold by response and criterion.
         target: What the corrected means are of: these responses, or the run on topics like these.
         families: Run to the family of models behind it.
-        judge_family: The judge's.
+        judge_families: The judge's; of a jury, its members'.
         fallback: What to do about runs with fewer than 3 gold grades.
         expected: As for `leaderboard`.
         rng: The source of randomness for rank intervals.
@@ -91,19 +94,24 @@ def corrected(
 
     Raises:
         InputError: Gold is off the scale, or it is not known with which probability its responses were chosen, or that
-            probability cannot be; every row is listed.
+            probability cannot be; every row is listed. Or gold is one part of a split and lacks topics of the pool.
     """
     families = families or {}
     gold = _gold(matched_gold, criterion, name)
     entries = _entries(pool, results, criterion, expected)
     _check(entries, gold, name)
+    if target == "pool" and (part := _one_part(entries, gold)) and part[1]:
+        raise InputError(
+            f"{name}: {part[0]}, so corrected means of all responses would be a guess: give both parts of the split "
+            "(the test part with --test), or --target topics"
+        )
     levels = [level.grade for level in criterion.scale.levels]
     bounds = min(levels), max(levels)
     higher = criterion.scale.polarity == "higher"
     found = correct(_samples(entries, gold, families), target=target, bounds=bounds, fallback=fallback)
     place = places(found, rng, higher_is_better=higher)
     rows = [
-        _row(*one, criterion, gold, bounds, families.get(one[0].run_id), judge_family)
+        _row(*one, criterion, gold, bounds, families.get(one[0].run_id), judge_families)
         for one in zip(entries, found, place, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: _order(row, higher)))
@@ -119,6 +127,8 @@ def cautions(
     rows = [row for response_id in used for row in gold[response_id].rows]
     made = Counter(row.made for row in rows if row.made != "blind")
     found = []
+    if part := _one_part(entries, gold):
+        found.append(part[0])
     if made:
         ways = ", ".join(f"{count} {way}" for way, count in sorted(made.items()))
         found.append(
@@ -215,16 +225,35 @@ def _check(entries: Sequence[_Entry], gold: Mapping[str, _Gold], name: str) -> N
             "drawn at random (1 if every response has a grade)",
             problems,
         )
-    for entry in entries:
-        there = [gold[one.response_id] for one, _ in entry.judged if one.response_id in gold]
-        if 0 < len(there) < len(entry.judged) and all(one.probability == 1 for one in there):
-            message = (
-                f"{entry.run_id}: probability 1 for all {len(there)} gold grades, but {len(entry.judged)} responses "
-                "were judged: expected less than 1 where not every response has a grade"
-            )
-            problems.append(Problem("inclusion_probability", "error", name, None, path, message))
+    there = [
+        (entry, [gold[one.response_id] for one, _ in entry.judged if one.response_id in gold]) for entry in entries
+    ]
+    # Some runs of a sample may by chance have nothing but responses that were certain.
+    if all(one.probability == 1 for _, graded in there for one in graded):
+        for entry, graded in there:
+            if 0 < len(graded) < len(entry.judged):
+                message = (
+                    f"{entry.run_id}: probability 1 for all {len(graded)} gold grades, but {len(entry.judged)} "
+                    "responses were judged: expected less than 1 where not every response has a grade"
+                )
+                problems.append(Problem("inclusion_probability", "error", name, None, path, message))
     if problems:
         raise InputError(f"{name}: inclusion probabilities that cannot be", problems)
+
+
+def _one_part(entries: Sequence[_Entry], gold: Mapping[str, _Gold]) -> tuple[str, bool] | None:
+    """What to say where the gold used is only one part of a split, and whether judged topics are without gold."""
+    judged = [response for entry in entries for response, _ in entry.judged]
+    used = [one for one in judged if one.response_id in gold]
+    parts = {row.split for one in used for row in gold[one.response_id].rows if row.split}
+    if len(parts) != 1:
+        return None
+    missing = sorted({one.topic_id for one in judged} - {one.topic_id for one in used}, key=natural_key)
+    said = f"the gold is only the {parts.pop()} part of a split"
+    if not missing:
+        return f"{said}, though it has grades in every topic judged", False
+    shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
+    return f"{said} and has no grade in {len(missing)} of the topics judged ({shown})", True
 
 
 def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Mapping[str, str]) -> list[RunGrades]:
@@ -257,7 +286,7 @@ def _row(
     gold: Mapping[str, _Gold],
     bounds: tuple[int, int],
     family: str | None,
-    judge_family: str | None,
+    judge_families: Collection[str],
 ) -> CorrectedRow:
     topics = [response.topic_id for response, _ in entry.judged]
     with_gold = {response.topic_id for response, _ in entry.judged if response.response_id in gold}
@@ -284,31 +313,41 @@ def _row(
         tie=place.letters if place else "",
         flags=(),
     )
-    return msgspec.structs.replace(row, flags=_flags(row, found, judge_family))
+    return msgspec.structs.replace(row, flags=_flags(row, found, judge_families))
 
 
 def _bounds(
     entry: _Entry, found: Corrected, gold: Mapping[str, _Gold], bounds: tuple[int, int]
 ) -> tuple[float | None, float | None]:
-    """The interval's ends with gold for what the judge did not grade, else the worst grade there is, or the best."""
+    """The ends of the interval with gold for what the judge did not grade, else the worst grade there is, or the best.
+
+    Without an interval those of the corrected mean, or else of the raw one, as long as something is missing.
+    """
+    n, mean = len(entry.judged), found.value
     if found.low is None or found.high is None:
-        return None, None
+        if entry.turns == n:
+            return None, None
+        if mean is None:
+            mean = math.fsum(grade for _, grade in entry.judged) / n if n else 0.0
+        ends = mean, mean
+    else:
+        ends = found.low, found.high
     known = [gold[one.response_id].grade for one in entry.others if one.response_id in gold]
-    n, left = len(entry.judged), entry.turns - len(entry.judged) - len(known)
+    left = entry.turns - n - len(known)
     low, high = (
         math.fsum([n * end, *known, left * worst]) / entry.turns if entry.turns > n else end
-        for end, worst in zip((found.low, found.high), bounds, strict=True)
+        for end, worst in zip(ends, bounds, strict=True)
     )
     return low, high
 
 
-def _flags(row: CorrectedRow, found: Corrected, judge_family: str | None) -> tuple[Flag, ...]:
+def _flags(row: CorrectedRow, found: Corrected, judge_families: Collection[str]) -> tuple[Flag, ...]:
     flags: dict[Flag, bool] = {
-        "SELF": row.family is not None and row.family == judge_family,
+        "SELF": row.family in judge_families,
         "UNCORRECTED": found.value is None,
         "DEGENERATE": found.degenerate,
         "MISSING": row.missing > 0,
-        "FEWGOLD": found.method == "ppi++ pooled",
+        "FEWGOLD": found.method in {"ppi++", "ppi++ pooled", "gold only"} and found.drawn < FEWEST_OWN,
         "FAMILY": found.method == "family",
     }
     return tuple(flag for flag, there in flags.items() if there)

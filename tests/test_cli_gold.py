@@ -154,7 +154,10 @@ def test_import_check_split_and_plan_go_together(begin: Path, tmp_path: Path, ca
     table.write_text("\n".join(["turn_id,response_id,grade", *lines]), encoding="utf-8")
     graded = tmp_path / "graded.jsonl"
     constants = ("--criterion", "groundedness", "--constant", "assessor=ann")
+    assert gold("import", "csv", table, "--out", graded, "--plan", plan, *constants, "--made", "blind") == 0
+    assert "taken as given blind" not in capsys.readouterr().err
     assert gold("import", "csv", table, "--out", graded, "--plan", plan, *constants) == 0
+    assert "taken as given blind; --made says otherwise\n" in capsys.readouterr().err
     rows = read_gold(graded)
     assert [row.inclusion_probability for row in rows] == pytest.approx([0.5] * 6)
     assert {(row.assessor, row.stratum) for row in rows} == {("ann", "drawn")}

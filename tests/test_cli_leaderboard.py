@@ -8,7 +8,8 @@ import pytest
 from judge.bank import excluded_tsv, passages_jsonl, pool_jsonl
 from judge.cli import main
 from judge.criteria import find_criterion
-from judge.gold import gold_jsonl
+from judge.files import sha256
+from judge.gold import gold_jsonl, read_gold, read_ledger, write_split
 from judge.ids import topic_of
 from judge.records import Exclusion, Failure, GoldRow, Judgment, Pool, PooledResponse, RunEntry, TokenCount
 from judge.report.corrected import COLUMNS
@@ -133,7 +134,12 @@ def test_one_file_by_its_ending(folder: Path) -> None:
 
 def test_json_has_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(folder, "--gold", folder.parent / "gold.jsonl", "--target", "topics", "--json") == 0
-    rows = json.loads(capsys.readouterr().out)
+    shown = json.loads(capsys.readouterr().out)
+    digest = sha256(sha256((folder.parent / "gold.jsonl").read_bytes()).encode())
+    assert {key: value for key, value in shown.items() if key != "rows"} == {
+        "schema": 1, "target": "topics", "seed": 2023, "gold": digest, "cautions": [],
+    }  # fmt: skip
+    rows = shown["rows"]
     assert [row["rank"] for row in rows] == [1, 2, 3]
     assert {row["corrected"]["n"] for row in rows} <= {11, 12}
     assert run(folder, "--json") == 0
@@ -161,8 +167,91 @@ def test_gold_that_was_not_given_blind_is_announced(folder: Path, capsys: pytest
     gold = folder.parent / "gold.jsonl"
     gold.write_bytes(gold.read_bytes().replace(b'"made":"blind"', b'"made":"synthetic"', 3))
     assert run(folder, "--gold", gold, "--out", folder.parent / "x.md") == 0
-    assert capsys.readouterr().out.startswith("! groundedness: 3 of 35 gold grades were not given blind (3 synthetic)")
+    shown, said = capsys.readouterr()
+    assert shown.startswith("! groundedness: 3 of 35 gold grades were not given blind (3 synthetic)")
+    assert said.startswith("Warning: groundedness: 3 of 35 gold grades were not given blind (3 synthetic)")
     assert "**Warning**: groundedness: 3 of 35" in (folder.parent / "x.md").read_text(encoding="utf-8")
+
+
+def test_json_has_what_to_know_of_the_gold_and_so_has_the_other_stream(folder: Path, capsys) -> None:
+    gold = folder.parent / "gold.jsonl"
+    gold.write_bytes(gold.read_bytes().replace(b'"made":"blind"', b'"made":"synthetic"', 3))
+    assert run(folder, "--gold", gold, "--json") == 0
+    shown, said = capsys.readouterr()
+    (caution,) = json.loads(shown)["cautions"]
+    assert caution.startswith("groundedness: 3 of 35 gold grades were not given blind")
+    assert f"Warning: {caution}" in said
+
+
+@pytest.fixture
+def parts(folder: Path) -> Path:
+    """The gold split and sealed."""
+    write_split(read_gold(folder.parent / "gold.jsonl"), 0.5, 1, folder.parent / "split")
+    return folder.parent / "split"
+
+
+def test_sealed_grades_are_no_gold(folder: Path, parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, "--gold", parts / "dev.jsonl", parts / "test.jsonl") == 2
+    assert "sealed test grades: they are opened with --test" in capsys.readouterr().err
+    assert read_ledger(parts / "seal.json") == ()
+
+
+def test_each_new_question_to_sealed_grades_is_on_record(folder: Path, parts: Path, capsys) -> None:
+    def asked(*options: str) -> list[str]:
+        assert run(folder, "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl", "--json", *options) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert sum(row["gold"] for row in shown["rows"]) == 35
+        assert "seal" in shown
+        return shown["cautions"]
+
+    assert asked() == []
+    assert asked() == []
+    (caution,) = asked("--target", "topics")
+    assert caution.startswith("the sealed test grades have been opened for 2 different questions")
+    assert asked("--seal", str(parts / "seal.json")) == [caution]
+    assert len(read_ledger(parts / "seal.json")) == 2
+
+
+def test_sealed_grades_that_cannot_be_used_stay_sealed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = folder.parent / "gold.jsonl"
+    gold.write_bytes(gold.read_bytes().replace(b',"inclusion_probability":0.5', b""))
+    parts = folder.parent / "split"
+    write_split(read_gold(gold), 0.5, 1, parts)
+    assert run(folder, "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl") == 2
+    said = capsys.readouterr().err
+    assert "35 faults of the gold, the sealed grades included (inclusion_probability); the seal was not opened" in said
+    assert read_ledger(parts / "seal.json") == ()
+
+
+def test_dev_grades_alone_are_no_sample_of_the_pool(folder: Path, parts: Path, capsys) -> None:
+    assert run(folder, "--gold", parts / "dev.jsonl") == 2
+    assert "give both parts of the split (the test part with --test), or --target topics" in capsys.readouterr().err
+    assert run(folder, "--gold", parts / "dev.jsonl", "--target", "topics", "--out", folder.parent / "x.md") == 0
+    for text in (*capsys.readouterr(), (folder.parent / "x.md").read_text(encoding="utf-8")):
+        assert "the gold is only the dev part of a split" in " ".join(text.split())
+
+
+def test_a_run_of_a_jury_members_family_is_flagged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("judgments.jsonl", "failures.jsonl"):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content.replace(b'"litellm/m"', b'"jury/median"'))
+    arguments = "--gold", folder.parent / "gold.jsonl", "--families", folder.parent / "families.tsv", "--json"
+    assert run(folder, *arguments) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert not any("SELF" in row["flags"] for row in shown["rows"])
+    assert shown["cautions"] == [
+        "groundedness: no manifest says who the jury's members are, so no run is flagged SELF"
+    ]  # fmt: skip
+    members = [
+        {"judge": judge, "prompt": GROUNDEDNESS.prompt_id, "prompt_digest": GROUNDEDNESS.digest, "sample": 0}
+        for judge in ("litellm/other", "litellm/m")
+    ]
+    configured = {"jury": {"aggregator": "median", "members": {"groundedness": members}}}
+    (folder / "manifest.json").write_text(json.dumps({"schema": 1, "configuration": configured}), encoding="utf-8")
+    assert run(folder, *arguments) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [row["run_id"] for row in shown["rows"] if "SELF" in row["flags"]] == [RUNS[0]]
+    assert shown["cautions"] == []
 
 
 @pytest.mark.parametrize(
@@ -171,6 +260,7 @@ def test_gold_that_was_not_given_blind_is_announced(folder: Path, capsys: pytest
         (["--out", "x"], "needs --gold"),
         (["--target", "topics"], "needs --gold"),
         (["--fallback", "family"], "needs --gold"),
+        (["--gold", "{gold}", "--seal", "x"], "--seal is that of the sealed grades in --test"),
         (["--gold", "{gold}", "--fallback", "family"], "needs --families"),
         (["--gold", "{gold}", "--seed", "-1"], "0 or more"),
         (["--gold", "{gold}", "--criterion", "completeness/graded"], "no judgment under"),

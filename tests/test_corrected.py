@@ -142,6 +142,16 @@ def test_missing_responses_widen_the_bounds_by_the_ends_of_the_scale_or_their_go
     assert row.bound_high == pytest.approx((20 * row.corrected.high + 2 + 2 * 3) / 23)
 
 
+def test_missing_responses_have_bounds_without_an_interval_too() -> None:
+    rows = World(a=TEN + REST, b=[(3, 2), *[(3, None)] * 18, (1, None), (None, 1), (None, None), (None, None)]).rows()
+    row = rows["b"]
+    assert (row.flags, row.corrected.low) == (("UNCORRECTED", "MISSING"), None)
+    assert row.bound_low == pytest.approx((19 * 3 + 1 + 1 + 2 * 0) / 23)
+    assert row.bound_high == pytest.approx((19 * 3 + 1 + 1 + 2 * 3) / 23)
+    unjudged = World(a=TEN + REST, b=[(None, None)] * 20).rows()["b"]
+    assert (unjudged.bound_low, unjudged.bound_high) == (0, 3)
+
+
 def test_unable_unanswered_and_excluded_turns_are_missing() -> None:
     world = World(a=TEN + REST)
     more = pooled("R9", "90_1", "a")
@@ -189,7 +199,7 @@ def test_flags_say_why_a_row_is_special() -> None:
     few = [(3, 2), (2, 2), (1, 0), (3, 3), *[(2, None)] * 4]
     same = [(3, 3)] * 10 + [(3, None)] * 10
     families = {"own": "gpt", "few": "llama", "litellm/m": "gpt"}
-    rows = World(own=TEN + REST, few=few, same=same).rows(families=families, judge_family="gpt")
+    rows = World(own=TEN + REST, few=few, same=same).rows(families=families, judge_families={"gpt"})
     assert {run_id: (row.flags, row.method, row.family) for run_id, row in rows.items()} == {
         "own": (("SELF",), "ppi++", "gpt"),
         "few": (("MISSING", "FEWGOLD"), "ppi++ pooled", "llama"),
@@ -197,8 +207,23 @@ def test_flags_say_why_a_row_is_special() -> None:
     }
 
 
+def test_a_run_of_any_family_in_a_jury_is_of_the_judges() -> None:
+    families = {"a": "gpt", "b": "llama", "c": "qwen"}
+    rows = World(a=TEN + REST, b=TEN + REST, c=TEN + REST, d=TEN + REST).rows(
+        families=families, judge_families={"gpt", "llama"}
+    )
+    assert {run_id: row.flags for run_id, row in rows.items()} == {"a": ("SELF",), "b": ("SELF",), "c": (), "d": ()}
+
+
+def test_three_equal_grades_are_few_too() -> None:
+    same = [(3, 3)] * 3 + [(3, None)] * 3
+    row = World(same=same, other=TEN + REST).rows()["same"]
+    assert (row.method, row.flags) == ("gold only", ("DEGENERATE", "MISSING", "FEWGOLD"))
+    assert "gold minus judge" in FLAGS["DEGENERATE"]
+
+
 def test_without_the_judges_family_nobody_is_of_it() -> None:
-    assert World(a=TEN + REST).rows(families={}, judge_family=None)["a"].flags == ()
+    assert World(a=TEN + REST).rows(families={}, judge_families=())["a"].flags == ()
 
 
 def test_a_family_stands_in_for_its_runs() -> None:
@@ -264,6 +289,48 @@ def test_certainty_that_left_responses_out_is_refused() -> None:
     with pytest.raises(InputError) as error:
         World(1.0, a=TEN + REST).rows()
     assert "probability 1 for all 10 gold grades, but 20 responses" in error.value.problems[0].message
+
+
+def test_a_run_whose_gold_happens_to_be_certain_has_a_mean_and_no_interval() -> None:
+    world = World(a=TEN + REST, b=[(3, 2), (2, 2), (1, 0), *[(2, None)] * 17])
+    for response in world.pool.responses[20:23]:
+        (graded,) = world.gold[response.response_id, "groundedness"]
+        world.gold[response.response_id, "groundedness"] = [msgspec.structs.replace(graded, inclusion_probability=1.0)]
+    row = world.rows()["b"]
+    assert row.corrected.value == pytest.approx((6 + 17 * 2) / 20 - 2 / 3)
+    assert (row.corrected.low, row.flags) == (None, ("FEWGOLD",))
+    assert row.corrected.reason is not None
+    assert "chosen for certain" in row.corrected.reason
+
+
+def split(world: World, *parts: str | None) -> None:
+    """The gold as parts of a split, in turn."""
+    for place, (key, rows) in enumerate(world.gold.items()):
+        world.gold[key] = [msgspec.structs.replace(row, split=parts[place % len(parts)]) for row in rows]
+
+
+def test_one_part_of_a_split_says_nothing_of_the_topics_of_the_other() -> None:
+    world = World(a=TEN + REST)
+    split(world, "dev")
+    with pytest.raises(InputError, match="give both parts of the split") as error:
+        world.rows(name="dev.jsonl")
+    assert "only the dev part" in str(error.value)
+    assert world.rows(target="topics")["a"].corrected.value is not None
+    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    assert (
+        found == "the gold is only the dev part of a split and has no grade in 5 of the topics judged (5, 6, 7, 8, 9)"
+    )
+    split(world, "dev", "test")
+    assert world.rows()["a"].corrected.value is not None
+    assert cautions(world.pool, world.results, criterion(), world.gold) == ()
+
+
+def test_one_part_of_a_split_that_covers_every_topic_is_used_with_a_caution() -> None:
+    world = World(a=[pair for both in zip(TEN, REST, strict=True) for pair in both])
+    split(world, "test")
+    assert world.rows()["a"].corrected.value is not None
+    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    assert found == "the gold is only the test part of a split, though it has grades in every topic judged"
 
 
 def test_gold_off_the_scale_is_refused() -> None:

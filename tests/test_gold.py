@@ -196,7 +196,7 @@ def test_a_message_says_what_was_found_and_what_was_expected() -> None:
         "'three': expected a valid integer",
         "'abc': expected to match pattern '^[0-9a-f]{64}$'",
         "'up': expected 'blind', 'postedit', 'construction' or 'synthetic'",
-        "0: expected greater than 0",
+        "0: expected greater than or equal to 0.000000001",
     ]
 
 

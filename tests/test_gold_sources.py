@@ -237,7 +237,9 @@ def test_grades_of_unstated_origin_are_taken_as_given_blind_and_that_is_said(tmp
         assert said.notes == (BLIND,)
         assert {row.made for row in said.rows} == {"blind"}
         assert imported(source, path, constants={"criterion": "c", "made": "postedit"}).notes == ()
-    stated = put(tmp_path, "s.csv", TABLE.replace("assessor", "assessor,made").replace("ann", "ann,blind").replace("bob", "bob,"))
+    stated = put(
+        tmp_path, "s.csv", TABLE.replace("assessor", "assessor,made").replace("ann", "ann,blind").replace("bob", "bob,")
+    )
     assert imported("csv", stated).notes == (BLIND,)
     both = stated.read_text(encoding="utf-8").replace("bob,", "bob,postedit")
     assert imported("csv", put(tmp_path, "b.csv", both)).notes == ()

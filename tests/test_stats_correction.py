@@ -99,13 +99,13 @@ def test_the_published_interval_is_wider_for_a_pool_of_which_half_has_gold() -> 
 
 
 def test_weights_undo_a_sample_that_prefers_some_responses() -> None:
-    """Of 4 responses judged 0 all have gold, of 8 judged 1 two have: the mean is that of the strata, weighted."""
-    judged = [0] * 4 + [1] * 8
-    gold = {0: 1, 1: 0, 2: 1, 3: 0, 4: 1, 5: 1, 6: 0, 7: 1}
-    pi = dict.fromkeys(range(4), 1.0) | dict.fromkeys(range(4, 8), 0.5)
+    """Of 4 responses judged 0 all have gold, of 16 judged 1 eight have: the mean is that of the strata, weighted."""
+    judged = [0] * 4 + [1] * 16
+    gold = dict(enumerate([1, 0, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1]))
+    pi = dict.fromkeys(range(4), 1.0) | dict.fromkeys(range(4, 12), 0.5)
     found = one(run(judged, gold, pi), bounds=(0, 1))
     assert found.weight == 0.0
-    assert found.value == pytest.approx((4 * 1 / 2 + 8 * 3 / 4) / 12)
+    assert found.value == pytest.approx((4 * 1 / 2 + 16 * 3 / 4) / 20)
 
 
 def test_gold_chosen_with_certainty_adds_no_variance() -> None:
@@ -116,8 +116,55 @@ def test_gold_chosen_with_certainty_adds_no_variance() -> None:
     y = np.array(list(gold.values()))
     f = np.array(judged[:12])
     assert tuned_weight(y, f, w) == 0.0
-    V = 12 / 10 * sum((1 - 8 / 12) * w[i] ** 2 * (y[i] - w @ y) ** 2 for i in range(4, 12))
-    assert one(run(judged, gold, pi)).se == pytest.approx(math.sqrt(V))
+    V = (1 - 8 / 12) * 1.5**2 / 16**2 * 8 / (8 - 2) * sum((y[4:] - y[4:].mean()) ** 2)
+    found = one(run(judged, gold, pi))
+    assert (found.se, found.df, found.drawn) == (pytest.approx(math.sqrt(V)), 8 - 2, 8)
+    strata = [0] * 4 + [1] * 12
+    again = one(run(judged, gold, pi, strata=strata))
+    assert (again.se, again.df) == (pytest.approx(found.se), found.df)
+
+
+def test_drawn_gold_is_weighed_by_its_chances() -> None:
+    judged, y = [2, 1] * 8, np.array([3, 0, 2, 2, 1, 3, 1, 2, 0, 3])
+    pi = np.array([1, 1, 0.8, 0.4, 0.5, 0.5, 0.25, 0.4, 0.8, 0.5])
+    found = one(run(judged, dict(enumerate(y)), dict(enumerate(pi))))
+    w = 1 / pi / (1 / pi).sum()
+    e = y - found.weight * np.array(judged[:10])
+    q, u = 1 - pi, w * (e - w @ e)
+    V = 8 / (8 - 2) * (q * (u - q @ u / q.sum()) ** 2).sum()
+    assert (found.se, found.df) == (pytest.approx(math.sqrt(V)), 6)
+
+
+def test_few_drawn_grades_share_a_variance_however_many_are_certain() -> None:
+    certain = dict.fromkeys(range(10), 1.0)
+    grades = dict(enumerate([3, 2] * 5))
+    a = run([3, 2] * 20, grades | {10: 1, 11: 2, 12: 3}, certain | dict.fromkeys((10, 11, 12), 0.1))
+    alone = one(a)
+    e = np.array([1 - 3, 2 - 2, 3 - 3])
+    s2 = ((e - e.mean()) ** 2).sum() / 2
+    assert (alone.method, alone.n, alone.drawn, alone.df) == ("ppi++ pooled", 13, 3, 2)
+    assert alone.se == pytest.approx(math.sqrt(s2 * 3 * 0.9 * (10 / 40) ** 2))
+    b = run([3, 2] * 20, grades | {10: 1}, certain | {10: 1 / 30})
+    assert (one(b).low, one(b).reason) == (
+        None, "too few gold grades were drawn, in this run and all others, for an interval",
+    )  # fmt: skip
+    shared = correct([a, b], target="pool", bounds=SCALE)[1]
+    assert (shared.df, shared.se) == (2, pytest.approx(math.sqrt(s2 * (1 - 1 / 30) * (30 / 40) ** 2)))
+
+
+@pytest.mark.parametrize(("certain", "left", "m"), [(10, 30, 3), (15, 60, 3), (20, 40, 4), (30, 40, 5), (5, 35, 10)])
+def test_intervals_hold_the_truth_where_part_of_the_gold_is_certain(certain: int, left: int, m: int) -> None:
+    rng = np.random.default_rng(12)
+    N = certain + left
+    covered = []
+    for _ in range(400):
+        z = rng.normal(size=N)
+        y, f = np.digitize(z, [-0.7, 0.2, 1]), np.digitize(z + 0.4 + rng.normal(0, 0.7, N), [-0.7, 0.2, 1])
+        picks = [*range(certain), *(certain + rng.permutation(left)[:m]).tolist()]
+        pi = {place: 1.0 if place < certain else m / left for place in picks}
+        found = one(run(f, {place: int(y[place]) for place in picks}, pi, strata=[1] * N))
+        covered.append(found.low <= y.mean() <= found.high)
+    assert np.mean(covered) >= 0.92
 
 
 def test_strata_are_centered_one_by_one() -> None:
@@ -160,8 +207,11 @@ def test_topic_intervals_add_up_judge_and_gold_by_topic() -> None:
         + sum(e[i] - e.mean() for i in range(10) if i // 4 == t) / 10
         for t in range(5)
     ]
-    assert found.df == 4
-    assert found.se == pytest.approx(math.sqrt(5 / 4 * sum(part**2 for part in psi)))
+    # Gold is in three topics of the five.
+    assert found.df == 2
+    assert found.se == pytest.approx(math.sqrt(3 / 2 * sum(part**2 for part in psi)))
+    fewer = one(run(JUDGED, GOLD, topics=[place // 10 for place in range(10)] + [1, 2] * 5), "topics")
+    assert (fewer.low, fewer.reason) == (None, "gold in fewer than 3 topics")
 
 
 def test_two_topics_give_no_interval() -> None:
@@ -249,8 +299,9 @@ def test_few_gold_grades_for_new_topics_share_the_variance_of_topics() -> None:
         (f - f.mean())[2 * t : 2 * t + 2].sum() / 6 + sum((e[i] - center) / 3 for i in e if i // 2 == t)
         for t in range(3)
     ]
-    assert (found.method, found.df) == ("ppi++ pooled", 2)
-    assert found.se == pytest.approx(math.sqrt(3 / 2 * sum(part**2 for part in psi)))
+    # Gold is in two topics of the three.
+    assert (found.method, found.df) == ("ppi++ pooled", 1)
+    assert found.se == pytest.approx(math.sqrt(2 / 1 * sum(part**2 for part in psi)))
     two = run([3, 2, 1, 0], {0: 2, 1: 2, 2: 0}, topics=[0, 0, 1, 1])
     assert one(two, "topics").reason == "fewer than 3 topics"
 
@@ -314,8 +365,20 @@ def test_a_judge_of_little_correlation_is_left_out(n: int, used: bool) -> None:
 def test_certain_gold_that_does_not_cover_the_run_is_refused() -> None:
     with pytest.raises(ValueError, match="does not cover"):
         one(run([1, 2, 3], {0: 1, 1: 2}, 1.0))
+    with pytest.raises(ValueError, match="does not cover"):
+        correct([run([1, 2], {0: 1, 1: 2}, 1.0), run([1, 2, 3], {0: 1, 1: 2}, 1.0)], target="pool", bounds=SCALE)
     with pytest.raises(ValueError, match="at most 1"):
         one(run([1, 2, 3], {0: 1, 1: 2}, 1.5))
+
+
+@pytest.mark.parametrize("target", ["pool", "topics"])
+def test_a_run_whose_gold_happens_to_be_certain_has_no_interval(target: str) -> None:
+    certain = run([3, 2, 2, 0, 1], {0: 2, 1: 2, 2: 0}, 1.0)
+    found, drawn = correct([certain, run(JUDGED, GOLD)], target=target, bounds=SCALE)
+    assert (found.method, found.value, found.weight) == ("ppi++", pytest.approx(8 / 5 - 3 / 3), 1.0)
+    assert (found.low, found.se, found.drawn) == (None, None, 0)
+    assert found.reason == "its gold was all chosen for certain, which says nothing of the other responses"
+    assert drawn.low is not None
 
 
 @settings(max_examples=60, deadline=None)

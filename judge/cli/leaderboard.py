@@ -1,14 +1,17 @@
 """The leaderboard of a folder that `judge run` wrote; with --gold, the same corrected by grades that people gave.
 
 Gold of a random part of the responses is enough: the judge's grades carry it to the others. How that part was drawn
-has to be known: `judge gold plan` says it, `judge gold import --inclusion P` declares it.
+has to be known: `judge gold plan` says it, `judge gold import --inclusion P` declares it. Sealed grades are opened with
+--test, which puts the look at them on record.
 """
 
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,10 +20,11 @@ from judge.cli.tables import print_leaderboard
 from judge.corrected import Change, cautions, change, corrected
 from judge.criteria import find_criterion
 from judge.errors import InputError, UsageError
-from judge.files import make_folder, read_stored, write_atomic
+from judge.families import read_families
+from judge.files import make_folder, read_stored, sha256, write_atomic
 from judge.findings import CorrectedRow
-from judge.gold import match, read_gold
-from judge.labels import read_failures, read_judgments
+from judge.gold import match, open_sealed, read_gold, read_seal, sealed_beside
+from judge.labels import is_jury, read_failures, read_judgments
 from judge.leaderboard import leaderboard
 from judge.manifest import read_manifest
 from judge.outputs import UNCALIBRATED, read_previous_pool
@@ -38,16 +42,42 @@ from judge.report.corrected import (
 from judge.runs import rules_of
 from judge.text import printable
 from judge.topics import read_topics
-from judge.trial import read_families
 
 SEED = 2023
+SCHEMA = 1
+"""Version of what --gold --json prints."""
 _Results = tuple[Judgment | Failure, ...]
+
+
+class _Folder(msgspec.Struct, frozen=True):
+    """What `judge run` wrote."""
+
+    path: Path
+    pool: Pool
+    results: _Results
+    expected: dict[str, Collection[str]]
+    manifest: dict[str, Any]
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """The criteria that there is gold for, their rows, and what to know before reading them."""
+
+    criteria: tuple[Criterion, ...]
+    rows: tuple[CorrectedRow, ...]
+    cautions: tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("folder", type=Path, metavar="OUT", help="output folder of `judge run`")
     parser.add_argument("--gold", type=Path, nargs="+", metavar="FILE", help="gold grades (JSONL)")
+    parser.add_argument(
+        "--test",
+        type=Path,
+        metavar="FILE",
+        help="sealed test grades of `judge gold split`, as gold beside --gold; each look is logged",
+    )
+    parser.add_argument("--seal", type=Path, metavar="FILE", help="their seal (default: seal.json beside --test)")
     parser.add_argument(
         "--criterion",
         metavar="NAME|PATH",
@@ -75,41 +105,59 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="write the corrected leaderboard: a folder for all of it, or a file named .tsv or .md",
     )
-    parser.add_argument("--json", action="store_true", help="print the rows, as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print the rows, with --gold also what to know of them, as JSON"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
     """Read, correct if there is gold, write, print."""
-    if args.gold is None and (args.out or args.fallback or args.target != "pool"):
+    with_gold = args.gold is not None or args.test is not None
+    if not with_gold and (args.out or args.fallback or args.target != "pool"):
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
+    if args.seal and not args.test:
+        raise UsageError("--seal is that of the sealed grades in --test")
     if args.fallback and not args.families:
         raise UsageError("--fallback family needs --families, which says what family a run is of")
     if args.seed < 0:
         raise UsageError(f"--seed {args.seed}: expected a number of 0 or more")
     pool, results = _read(args.folder)
     criteria = _criteria(results, args.criterion, args.folder)
-    expected = _expected(args.folder, pool, args.topics)
-    if args.gold is None:
-        rows = leaderboard(pool, results, criteria, expected=expected)
+    manifest = read_manifest(args.folder) or {}
+    folder = _Folder(args.folder, pool, results, _expected(manifest, pool, args.topics), manifest)
+    if not with_gold:
+        rows = leaderboard(pool, results, criteria, expected=folder.expected)
         if args.json:
             _print_json(rows)
         else:
-            print_leaderboard(rows, criteria, _banner(args.folder))
+            print_leaderboard(rows, criteria, _banner(manifest))
         return 0
-    criteria, found, warnings = _correct(args, pool, results, criteria, expected)
+    if args.out:
+        make_folder(args.out.parent if _is_file(args.out) else args.out)
+    gold = _gold(args.gold or ())
+    digest = sha256(b"\n".join(sorted(sha256(read_stored(path)).encode() for path in args.gold or ())))
+    opened = _opened(args, folder, criteria, gold, digest) if args.test else ((), ())
+    found = _correct(args, folder, criteria, (*gold, *opened[0]), opened[1])
     changes = {
         one.name: change(
-            [row for row in found if row.criterion == one.name], higher_is_better=one.scale.polarity == "higher"
+            [row for row in found.rows if row.criterion == one.name], higher_is_better=one.scale.polarity == "higher"
         )
-        for one in criteria
+        for one in found.criteria
     }
     if args.out:
-        markdown = corrected_markdown(found, criteria, changes, target=args.target, cautions=warnings)
-        _write(args.out, found, markdown)
+        markdown = corrected_markdown(found.rows, found.criteria, changes, target=args.target, cautions=found.cautions)
+        _write(args.out, found.rows, markdown)
+    # On a terminal they stand above the table.
+    if args.json or not (sys.stdout.isatty() and sys.stderr.isatty()):
+        for caution in found.cautions:
+            _say(f"Warning: {caution}")
     if args.json:
-        _print_json(found)
+        shown = {"schema": SCHEMA, "target": args.target, "seed": args.seed, "gold": digest}
+        # The salted one: with a plain digest of sealed grades guesses could be tried.
+        sealed = {"seal": read_seal(_seal(args)).commitment} if args.test else {}
+        _print_json({**shown, **sealed, "cautions": found.cautions, "rows": found.rows})
     else:
-        _print(found, criteria, changes, warnings)
+        _print(found, changes)
     return 0
 
 
@@ -129,6 +177,7 @@ def _read(folder: Path) -> tuple[Pool, _Results]:
 def _criteria(results: _Results, wanted: str | None, folder: Path) -> tuple[Criterion, ...]:
     """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
     digests: dict[str, set[str]] = {}
+    juries = all(is_jury(one.judge) for one in results)
     for one in results:
         digests.setdefault(f"{one.criterion}/{one.variant}", set()).add(one.criterion_digest)
     names = {prompt.partition("/")[0] for prompt in digests}
@@ -145,76 +194,143 @@ def _criteria(results: _Results, wanted: str | None, folder: Path) -> tuple[Crit
     for criterion in criteria:
         if criterion.prompt_id not in digests:
             raise UsageError(f"{folder}: no judgment under {criterion.prompt_id}, only {', '.join(sorted(digests))}")
-        if digests[criterion.prompt_id] != {criterion.digest}:
+        if digests[criterion.prompt_id] != {criterion.digest} and not juries:
             _say(f"{folder}: {criterion.file} has changed since these judgments were made")
     return criteria
 
 
-def _expected(folder: Path, pool: Pool, topics: Path | None) -> dict[str, Collection[str]]:
+def _expected(manifest: Mapping[str, Any], pool: Pool, topics: Path | None) -> dict[str, Collection[str]]:
     """The turns that each run had to answer, as in `judge run`; a response bank's, its own."""
     every = {turn.turn_id for topic in read_topics(topics) for turn in topic.turns} if topics else set()
     every = every or {response.turn_id for response in pool.responses}
-    manifest = read_manifest(folder)
-    runs = manifest.get("runs") if manifest else None
+    runs = manifest.get("runs")
     known = [one for one in runs if isinstance(one, dict)] if isinstance(runs, list) else []
     found: dict[str, Collection[str]] = {entry.run_id: every for one in pool.responses for entry in one.runs}
     found |= {one["run_id"]: () for one in known if not rules_of(one["format"]).all_turns}
     return found
 
 
-def _banner(folder: Path) -> str:
+def _banner(manifest: Mapping[str, Any]) -> str:
     """What `judge run` said of its judge."""
-    manifest = read_manifest(folder)
-    said = manifest.get("certificate") if manifest else None
+    said = manifest.get("certificate")
     return str(said["banner"]) if isinstance(said, dict) and "banner" in said else UNCALIBRATED
+
+
+def _gold(paths: Sequence[Path]) -> tuple[GoldRow, ...]:
+    """The rows of gold files; sealed grades are refused."""
+    gold: list[GoldRow] = []
+    for path in paths:
+        rows = read_gold(path)
+        if sealed_beside(path, rows):
+            raise UsageError(f"{path}: sealed test grades: they are opened with --test, which puts it on record")
+        gold += rows
+    return tuple(gold)
+
+
+def _seal(args: argparse.Namespace) -> Path:
+    seal: Path = args.seal or args.test.with_name("seal.json")
+    return seal
+
+
+def _opened(
+    args: argparse.Namespace, folder: _Folder, criteria: Sequence[Criterion], gold: tuple[GoldRow, ...], digest: str
+) -> tuple[tuple[GoldRow, ...], tuple[str, ...]]:
+    """The sealed grades, and a warning where they had been looked at before."""
+    question = {
+        "gold": digest,
+        "target": args.target,
+        "fallback": args.fallback,
+        "criteria": [(one.prompt_id, one.digest) for one in criteria],
+        "judgments": sha256(read_stored(folder.path / "judgments.jsonl")),
+    }
+
+    def check(rows: tuple[GoldRow, ...]) -> None:
+        try:
+            _correct(args, folder, criteria, (*gold, *rows))
+        except InputError as error:
+            if not error.problems:
+                raise
+            codes = ", ".join(sorted({problem.code for problem in error.problems}))
+            raise InputError(
+                f"{args.test}: {len(error.problems)} faults of the gold, the sealed grades included ({codes}); the "
+                "seal was not opened"
+            ) from None
+
+    rows, opening = open_sealed(
+        args.test,
+        _seal(args),
+        sha256(msgspec.json.encode(question, order="sorted")),
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        check=check,
+    )
+    if opening.number < 2:
+        return rows, ()
+    return rows, (
+        f"the sealed test grades have been opened for {opening.number} different questions; what is reported on them "
+        "is no longer held out",
+    )
 
 
 def _correct(
     args: argparse.Namespace,
-    pool: Pool,
-    results: _Results,
+    folder: _Folder,
     criteria: Sequence[Criterion],
-    expected: dict[str, Collection[str]],
-) -> tuple[tuple[Criterion, ...], tuple[CorrectedRow, ...], tuple[str, ...]]:
-    """The criteria that there is gold for, their rows, and what to know before reading them."""
+    gold: Sequence[GoldRow],
+    warnings: Sequence[str] = (),
+) -> _Found:
     families = read_families(args.families) if args.families else {}
-    name = ", ".join(map(str, args.gold))
-    gold: list[GoldRow] = [row for path in args.gold for row in read_gold(path)]
-    matched, unmatched = match(gold, pool, name)
+    name = ", ".join(str(path) for path in (*(args.gold or ()), args.test) if path)
+    matched, unmatched = match(gold, folder.pool, name)
     with_gold = tuple(one for one in criteria if any(what == one.name for _, what in matched))
     if not with_gold:
         raise UsageError(f"{name}: no grade of a pooled response under {', '.join(one.name for one in criteria)}")
-    warnings = [f"{len(unmatched)} of {len(gold)} gold grades are of responses not in the pool"] if unmatched else []
-    without = [one.name for one in criteria if one not in with_gold]
-    warnings += [f"no gold under {', '.join(without)}, so nothing is said of it here"] if without else []
+    said = list(warnings)
+    if unmatched:
+        said.append(f"{len(unmatched)} of {len(gold)} gold grades are of responses not in the pool")
+    if without := [one.name for one in criteria if one not in with_gold]:
+        said.append(f"no gold under {', '.join(without)}, so nothing is said of it here")
     rows: list[CorrectedRow] = []
     for criterion in with_gold:
-        judges = {one.judge for one in results if (one.criterion, one.variant) == (criterion.name, criterion.variant)}
-        warnings += [f"{criterion.name}: {text}" for text in cautions(pool, results, criterion, matched)]
+        judges = _judges(folder, criterion)
+        if families and judges and all(map(is_jury, judges)):
+            said.append(f"{criterion.name}: no manifest says who the jury's members are, so no run is flagged SELF")
+        said += [f"{criterion.name}: {text}" for text in cautions(folder.pool, folder.results, criterion, matched)]
         rows += corrected(
-            pool,
-            results,
+            folder.pool,
+            folder.results,
             criterion,
             matched,
             target=args.target,
             families=families,
-            judge_family=next((families[judge] for judge in sorted(judges) if judge in families), None),
+            judge_families={families[judge] for judge in judges if judge in families},
             fallback=args.fallback,
-            expected=expected,
+            expected=folder.expected,
             rng=np.random.default_rng(args.seed),
             name=name,
         )
-    return with_gold, tuple(rows), tuple(warnings)
+    return _Found(with_gold, tuple(rows), tuple(said))
+
+
+def _judges(folder: _Folder, criterion: Criterion) -> set[str]:
+    """Who gave the grades: the judge, and the members of a jury as the manifest has them."""
+    found = {one.judge for one in folder.results if (one.criterion, one.variant) == (criterion.name, criterion.variant)}
+    if any(map(is_jury, found)):
+        jury = folder.manifest.get("configuration", {}).get("jury")
+        members = jury.get("members", {}).get(criterion.name, ()) if isinstance(jury, dict) else ()
+        found |= {one["judge"] for one in members}
+    return found
+
+
+def _is_file(out: Path) -> bool:
+    return out.suffix in {".tsv", ".md"} and not out.is_dir()
 
 
 def _write(out: Path, rows: Sequence[CorrectedRow], markdown: str) -> None:
-    if out.suffix in {".tsv", ".md"} and not out.is_dir():
-        make_folder(out.parent)
+    if _is_file(out):
         write_atomic(out, (corrected_tsv(rows) if out.suffix == ".tsv" else markdown).encode())
         return
     from judge.report.plots import raw_vs_corrected
 
-    make_folder(out)
     svg, png = raw_vs_corrected(rows)
     write_atomic(out / "corrected.tsv", corrected_tsv(rows).encode())
     write_atomic(out / "corrected.md", markdown.encode())
@@ -222,20 +338,18 @@ def _write(out: Path, rows: Sequence[CorrectedRow], markdown: str) -> None:
     write_atomic(out / "corrected.png", png)
 
 
-def _print(
-    rows: Sequence[CorrectedRow], criteria: Sequence[Criterion], changes: dict[str, Change], warnings: Sequence[str]
-) -> None:
-    for warning in warnings:
-        print("\n".join(fold(f"! {printable(warning)}", WIDTH)))
-    for criterion in criteria:
-        its = [row for row in rows if row.criterion == criterion.name]
+def _print(found: _Found, changes: Mapping[str, Change]) -> None:
+    for caution in found.cautions:
+        print("\n".join(fold(f"! {printable(caution)}", WIDTH)))
+    for criterion in found.criteria:
+        its = [row for row in found.rows if row.criterion == criterion.name]
         print("\n".join(["", *fold(printable(reading(criterion)), WIDTH), *corrected_lines(its)]))
         print("\n".join(fold(change_text(changes[criterion.name]), WIDTH)))
-    _say("\n".join(["", *(line for text in flag_lines(rows) for line in fold(text, WIDTH))]))
+    _say("\n".join(["", *(line for text in flag_lines(found.rows) for line in fold(text, WIDTH))]))
 
 
-def _print_json(rows: Sequence[object]) -> None:
-    print(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+def _print_json(value: object) -> None:
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def _say(text: str) -> None:

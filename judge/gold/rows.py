@@ -125,7 +125,8 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Matc
 
     A row with a text digest matches by turn, text and, if it names one, run; without a digest, by turn and response
     id. Where the same text stands with other passages and no run tells them apart, a response id decides that names
-    one of them; without one the row matches none. Nor does a row whose text the pool holds only cut at the token limit: the grade was of the whole text.
+    one of them; without one the row matches none. Nor does a row whose text the pool holds only cut at the token
+    limit: the grade was of the whole text.
 
     Where an assessor has several rows of one response under a criterion, such as one for each run that gave it, the
     first stands for all.

@@ -21,9 +21,9 @@ WIDTH = 80
 FLAGS = {
     "SELF": "the run's model is of the judge's family",
     "UNCORRECTED": "too little gold for a correction",
-    "DEGENERATE": "its gold shows no variation; the interval is Clopper and Pearson's",
+    "DEGENERATE": "its gold, or gold minus judge, shows no variation; the interval is Clopper and Pearson's",
     "MISSING": "turns without a grade by the judge, which the means are not over; see bounds",
-    "FEWGOLD": "fewer than 8 gold grades: the judge's grades count in full, and runs share one variance",
+    "FEWGOLD": "fewer than 8 gold grades that were drawn, not certain: too few for a variance of its own",
     "FAMILY": "corrected by the mean error in its family of runs",
 }
 _TARGETS = {

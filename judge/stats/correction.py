@@ -23,7 +23,8 @@ Method = Literal["ppi++", "ppi++ pooled", "gold only", "family", "census", "raw"
 FEWEST = 3
 """Fewest gold grades that correct a run by themselves."""
 FEWEST_OWN = 8
-"""Fewest gold grades that tell a run's own λ and variance; below, λ is 1 and the variance that of all runs."""
+"""Fewest gold grades drawn (π < 1) that tell a run's own λ and variance; below, λ is 1 and the variance that of all
+runs."""
 ROUNDING = 1e-12
 
 Floats = NDArray[np.float64]
@@ -67,11 +68,13 @@ class Corrected:
     bias: float | None = None
     """Weighted mean of judge minus gold."""
     degenerate: bool = False
-    """The gold shows no variation, so the interval is Clopper and Pearson's."""
+    """The gold, or gold minus judge, shows no variation, so the interval is Clopper and Pearson's."""
     influence: Floats | None = None
     """By turn (`pool`) or topic (`topics`) code; its squares add up to se². None where the variance is not the run's
     own."""
     reason: str | None = None
+    drawn: int = 0
+    """Gold grades with π < 1, the only ones instead of which there could be others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +93,19 @@ class _Sample:
     @property
     def n(self) -> int:
         return len(self.y)
+
+    @property
+    def drawn(self) -> NDArray[np.bool_]:
+        return self.pi < 1
+
+    @property
+    def m(self) -> int:
+        return int(self.drawn.sum())
+
+    @property
+    def T_gold(self) -> int:
+        """Topics with gold."""
+        return len(np.unique(self.run.topics[self.chosen]))
 
     @property
     def census(self) -> bool:
@@ -123,12 +139,16 @@ def correct(
 ) -> tuple[Corrected, ...]:
     """Correct the mean of every run by its own gold.
 
-    `pool`: V = n/(n-1-H) Σ_S (1-π_i) w_i² (e_i - ē)² with e = y - λf and H strata, each centered by itself; it is
-    (1 - n/N) s²/n with n-2 degrees of freedom where all π = n/N. With every response in the gold the mean is exact.
-    `topics`: V = T/(T-1) Σ_t ψ_t² with ψ_t the sum over a topic of λ(f_i - f̄)/N + w_i (e_i - ē), and T-1 degrees.
+    `pool`: V = m/(m-1-H) Σ_S q_i (u_i - ū)² over the m gold grades that were drawn, in H strata, with e = y - λf,
+    u_i = w_i (e_i - Σ w e), q = 1-π, and ū the mean of u by q within a stratum. Gold chosen for certain has no part in
+    it (J. Hájek, 1964, Annals of Mathematical Statistics 35(4), 1491-1523). V is (1 - n/N) s²/n with n-2 degrees of
+    freedom where all π = n/N. With every response in the gold the mean is exact.
+    `topics`: V = G/(G-1) Σ_t ψ_t² with ψ_t the sum over a topic of λ(f_i - f̄)/N + w_i (e_i - ē), and G-1 degrees,
+    where G topics have gold.
 
-    Runs with fewer than FEWEST_OWN gold grades share one variance; those with fewer than FEWEST are not corrected,
-    or by `fallback` from the gold of their family.
+    Runs with fewer than FEWEST_OWN gold grades drawn share one variance; those with fewer than FEWEST gold grades are
+    not corrected, or by `fallback` from the gold of their family. A run all of whose gold was certain, but does not
+    cover it, has no interval.
 
     Args:
         runs: The runs, with the codes of topics and turns in common.
@@ -138,9 +158,11 @@ def correct(
         level: Confidence level.
 
     Raises:
-        ValueError: π is not in (0, 1], or is 1 for all gold of a run that has responses without gold.
+        ValueError: π is not in (0, 1], or is 1 for all gold there is and some run has responses without gold.
     """
     samples = [_sample(run) for run in runs]
+    if any(one.n and not one.census for one in samples) and not any(one.m for one in samples):
+        raise ValueError("gold chosen with certainty does not cover the runs")
     units = 1 + max((int(_units(run, target).max()) for run in runs if len(run.judged)), default=-1)
     setting = _Setting(target, bounds, level, units)
     setting = replace(setting, shared=tuple(_shared_variance(samples, setting, weight) for weight in (0.0, 1.0)))
@@ -178,8 +200,6 @@ def _sample(run: RunGrades) -> _Sample:
     pi = run.inclusion[chosen]
     if not ((pi > 0) & (pi <= 1)).all():
         raise ValueError("an inclusion probability is not above 0 and at most 1")
-    if 0 < len(chosen) < len(run.judged) and (pi == 1).all():
-        raise ValueError("gold chosen with certainty does not cover the run")
     w = (1 / pi) / (1 / pi).sum()
     return _Sample(run, chosen, run.judged[chosen], run.gold[chosen], pi, w, len(np.unique(run.topics)))
 
@@ -190,31 +210,38 @@ def _units(run: RunGrades, target: Target) -> NDArray[np.int64]:
 
 def _of_run(sample: _Sample, setting: _Setting) -> Corrected:
     """The run corrected by its own gold, if there is enough."""
-    n, y, f = sample.n, sample.y, sample.f
-    bias = float(sample.w @ (f - y)) if n else None
+    n, m, y, f = sample.n, sample.m, sample.y, sample.f
+    found = Corrected("raw", n, drawn=m, bias=float(sample.w @ (f - y)) if n else None)
     if sample.census:
         value = float(y.mean())
         if setting.target == "topics":
-            return _by_own_variance(Corrected("census", n, value, bias=bias), sample, 0.0, setting)
-        return Corrected("census", n, value, value, value, 0.0, bias=bias, influence=np.zeros(setting.units))
+            return _by_own_variance(replace(found, method="census", value=value), sample, 0.0, setting)
+        exact = np.zeros(setting.units)
+        return replace(found, method="census", value=value, low=value, high=value, se=0.0, influence=exact)
     if n < FEWEST:
-        return Corrected("raw", n, bias=bias, reason=f"fewer than {FEWEST} gold grades")
+        return replace(found, reason=f"fewer than {FEWEST} gold grades")
     constant = np.ptp(sample.run.judged) == 0 and np.ptp(y) == 0
-    if n < FEWEST_OWN and not constant:
-        found = Corrected("ppi++ pooled", n, sample.value(1.0), weight=1.0, bias=bias)
-        return _by_shared_variance(found, sample, setting)
-    weight = tuned_weight(y, f, sample.w)
-    found = Corrected("ppi++" if weight else "gold only", n, sample.value(weight), weight=weight, bias=bias)
+    weight = 0.0 if constant else 1.0 if m < FEWEST_OWN else tuned_weight(y, f, sample.w)
+    found = replace(found, method="ppi++" if weight else "gold only", value=sample.value(weight), weight=weight)
+    if not m:
+        return replace(found, reason="its gold was all chosen for certain, which says nothing of the other responses")
+    if setting.lacks_topics(sample):
+        return replace(found, reason=f"fewer than {FEWEST_TOPICS} topics")
+    if constant:
+        return _degenerate(found, sample, setting)
+    if m < FEWEST_OWN:
+        return _by_shared_variance(replace(found, method="ppi++ pooled"), sample, setting)
     return _by_own_variance(found, sample, weight, setting)
 
 
 def _by_own_variance(found: Corrected, sample: _Sample, weight: float, setting: _Setting) -> Corrected:
-    if setting.lacks_topics(sample):
-        return replace(found, reason=f"fewer than {FEWEST_TOPICS} topics")
+    if setting.target == "topics" and sample.T_gold < FEWEST_TOPICS:
+        return replace(found, reason=f"gold in fewer than {FEWEST_TOPICS} topics")
     influence, df = _influence(sample, weight, setting)
     V = float(influence @ influence)
     found = _spread(replace(found, influence=influence), math.sqrt(V), df, setting.level)
-    if V < ROUNDING or np.ptp(sample.y - weight * sample.f) < ROUNDING:
+    e = sample.y - weight * sample.f
+    if V < ROUNDING or np.ptp(e[_sampled(sample, setting)]) < ROUNDING:
         return _degenerate(found, sample, setting)
     if found.method == "census":
         return found
@@ -224,62 +251,85 @@ def _by_own_variance(found: Corrected, sample: _Sample, weight: float, setting: 
 
 def _influence(sample: _Sample, weight: float, setting: _Setting) -> tuple[Floats, int]:
     """What each turn or topic adds to the error of θ, by code; the squares add up to V. Then V's degrees of freedom."""
-    run, n, w, T = sample.run, sample.n, sample.w, sample.T
+    run, m, w = sample.run, sample.m, sample.w
     e = sample.y - weight * sample.f
+    u = w * (e - w @ e)
     parts = np.zeros(len(run.judged))
     if setting.target == "pool":
         strata, H = _strata(sample)
-        means = np.bincount(strata, weights=w * e) / np.bincount(strata, weights=w)
-        parts[sample.chosen] = np.sqrt(n / (n - 1 - H) * (1 - sample.pi)) * w * (e - means[strata])
-        df = n - 1 - H
+        df = m - 1 - H
+        drawn = sample.drawn
+        parts[sample.chosen[drawn]] = math.sqrt(m / df) * _deviations(u[drawn], 1 - sample.pi[drawn], strata)
     else:
+        G = sample.T_gold
+        df = G - 1
         parts += weight * (run.judged - run.judged.mean()) / len(run.judged)
-        parts[sample.chosen] += w * (e - w @ e)
-        parts *= math.sqrt(T / (T - 1))
-        df = T - 1
+        parts[sample.chosen] += u
+        parts *= math.sqrt(G / df)
     by_unit = np.zeros(setting.units)
     np.add.at(by_unit, _units(run, setting.target), parts)
     return by_unit, df
 
 
+def _deviations(u: Floats, q: Floats, strata: NDArray[np.intp]) -> Floats:
+    """√q (u - ū), with ū the mean of u by q in each stratum."""
+    means = np.bincount(strata, weights=q * u) / np.bincount(strata, weights=q)
+    result: Floats = np.sqrt(q) * (u - means[strata])
+    return result
+
+
+def _sampled(sample: _Sample, setting: _Setting) -> NDArray[np.bool_]:
+    """The gold grades that are a sample of something: for `topics` all of them, as topics are drawn."""
+    return sample.drawn if setting.target == "pool" else np.ones(sample.n, dtype=bool)
+
+
 def _strata(sample: _Sample) -> tuple[NDArray[np.intp], int]:
-    """Stratum codes (n,) of the gold and how many there are; one where some have a single grade."""
-    one = np.zeros(sample.n, dtype=np.intp), 1
+    """Stratum codes (m,) of the gold that was drawn, and how many there are; one where some have a single grade."""
+    one = np.zeros(sample.m, dtype=np.intp), 1
     if sample.run.strata is None:
         return one
-    _, codes, counts = np.unique(sample.run.strata[sample.chosen], return_inverse=True, return_counts=True)
+    of = sample.run.strata[sample.chosen[sample.drawn]]
+    _, codes, counts = np.unique(of, return_inverse=True, return_counts=True)
     # Every stratum's center costs a degree of freedom; without any left there is no variance.
-    return (codes, len(counts)) if counts.min() > 1 and sample.n > len(counts) + 1 else one
+    return (codes, len(counts)) if counts.min() > 1 and sample.m > len(counts) + 1 else one
 
 
 def _shared_variance(samples: Sequence[_Sample], setting: _Setting, weight: float) -> tuple[float, int]:
-    """The variance of one gold grade's part in θ, over all runs, with its Σ(n_r - 1) degrees of freedom.
+    """The variance of one gold grade's part in θ, over all runs, with its degrees of freedom; these are 0 without any.
 
-    For `pool` that of e; for `topics` the mean of n_r V_r, which has what the topics add to it.
+    A run's V is a sum over its gold of that variance times q w² (`topics`: w²), which is solved for it. The degrees are
+    Σ(m_r - 1), and for `topics` at most the number of topics with gold less 1.
     """
-    total, degrees = 0.0, 0
+    total, degrees, seen = 0.0, 0, set[int]()
     for sample in samples:
-        if sample.n < 2 or setting.lacks_topics(sample):
+        if sample.m < 2 or setting.lacks_topics(sample):
             continue
         if setting.target == "pool":
-            e = sample.y - weight * sample.f
-            total += sample.n * float(sample.w @ ((e - sample.w @ e) ** 2))
-        else:
+            drawn = sample.drawn
+            w, q, e = sample.w[drawn], 1 - sample.pi[drawn], sample.y - weight * sample.f
+            u = w * (e[drawn] - sample.w @ e)
+            squares = _deviations(u, q, np.zeros(sample.m, dtype=np.intp))
+            total += sample.m * float(squares @ squares) / float(q @ w**2)
+        elif sample.T_gold > 1:
             influence, _ = _influence(sample, weight, setting)
-            total += (sample.n - 1) * sample.n * float(influence @ influence)
-        degrees += sample.n - 1
-    return (total / degrees, degrees) if degrees else (0.0, 0)
+            total += (sample.m - 1) * float(influence @ influence) / float(sample.w @ sample.w)
+            seen.update(sample.run.topics[sample.chosen].tolist())
+        else:
+            continue
+        degrees += sample.m - 1
+    if not degrees:
+        return 0.0, 0
+    return total / degrees, min(degrees, len(seen) - 1) if setting.target == "topics" else degrees
 
 
 def _by_shared_variance(found: Corrected, sample: _Sample, setting: _Setting) -> Corrected:
-    if setting.lacks_topics(sample):
-        return replace(found, reason=f"fewer than {FEWEST_TOPICS} topics")
     (V_gold, _), (V, df) = setting.shared
+    if not df:
+        return replace(found, reason="too few gold grades were drawn, in this run and all others, for an interval")
     if V < ROUNDING:
         return _degenerate(found, sample, setting)
     left = 1 - sample.pi if setting.target == "pool" else np.ones(sample.n)
     se = math.sqrt(V * float(left @ sample.w**2))
-    df = min(df, sample.T - 1) if setting.target == "topics" else df
     return _spread(replace(found, effective_n=sample.n * V_gold / V), se, df, setting.level)
 
 
@@ -288,8 +338,7 @@ def _degenerate(found: Corrected, sample: _Sample, setting: _Setting) -> Correct
 
     Responses of one topic are alike, so for new topics n counts topics. Gold chosen with certainty is no sample.
     """
-    drawn = sample.pi < 1 if setting.target == "pool" else np.ones(sample.n, dtype=bool)
-    n = len(np.unique(_units(sample.run, setting.target)[sample.chosen][drawn]))
+    n = len(np.unique(_units(sample.run, setting.target)[sample.chosen][_sampled(sample, setting)]))
     p, _ = clopper_pearson(n, n, setting.level)
     value = _value(found)
     low, high = (p * value + (1 - p) * end for end in setting.bounds)
@@ -306,7 +355,8 @@ def _of_family(sample: _Sample, samples: Sequence[_Sample], setting: _Setting) -
     hard about a turn; τ² by moments, from the variance within runs. For `topics` the judge's mean has its own variance.
     """
     run, too_little = sample.run, f"fewer than {FEWEST} gold grades, and too few in its family"
-    found = Corrected("raw", sample.n, bias=float(sample.w @ (sample.f - sample.y)) if sample.n else None)
+    bias = float(sample.w @ (sample.f - sample.y)) if sample.n else None
+    found = Corrected("raw", sample.n, drawn=sample.m, bias=bias)
     kin = [one for one in samples if one.n and one.run.family == run.family]
     sizes = np.array([one.n for one in kin], dtype=np.float64)
     m, n_F = len(kin), int(sizes.sum())

@@ -74,6 +74,9 @@ def separated(
     sums of high-dimensional random vectors, Annals of Statistics 41(6), 2786-2819.
 
     A run without a standard error cannot be told from any other; two exact means are apart if they differ.
+
+    Ten equal runs, means of runs on new topics, gold of 25 of 75 responses, level .05: some pair was told apart in 3 %
+    of the worlds with 25 topics, of which 17 had gold, and in 6 % with 8.
     """
     R = len(corrected)
     known = np.array([one.se is not None for one in corrected], dtype=bool)
