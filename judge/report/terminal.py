@@ -52,8 +52,9 @@ def _criterion(calibration: Calibration, criterion: str) -> list[str]:
         lines += _table(shown, chosen)
         left = len(rows) - len(shown)
         lines.append("* chosen, = yardstick" + (f"; {count(left, 'more row')} in agreement.tsv" if left else ""))
-    if selection := selection_of(calibration, criterion):
-        lines += fold(_selected(selection), COLUMNS)
+    selection = selection_of(calibration, criterion)
+    if selection and (selected := _selected(selection)):
+        lines += fold(selected, COLUMNS)
     if verdict := verdict_of(calibration, criterion):
         for what, texts in (("required", verdict.requirements), ("because", verdict.reasons)):
             lines += fold(f"{what}: {printable('; '.join(texts))}", COLUMNS) if texts else []
@@ -128,15 +129,15 @@ def short(value: float | None, *, signed: bool = False) -> str:
 
 
 def _selected(selection: Selection) -> str:
-    """How the choice was made, and what that costs."""
-    parts = [
-        f"chosen from {count(len(selection.tried), 'candidate')} by {selection.statistic} "
-        f"on {'all grades' if selection.chosen_on == 'all' else selection.chosen_on}"
-    ]
-    if selection.optimism is not None:
-        parts.append(f"optimism {short(selection.optimism, signed=True)}")
-    others = len([name for name in selection.not_separable if name != selection.chosen])
-    parts.append(f"{count(others, 'other')} not separable from it")
+    """How the choice was made, and what that costs; empty where there was none."""
+    parts = []
+    if len(selection.tried) > 1:
+        on = "all grades" if selection.chosen_on == "all" else selection.chosen_on
+        parts.append(f"chosen from {len(selection.tried)} candidates by {selection.statistic} on {on}")
+        if selection.optimism is not None:
+            parts.append(f"optimism {short(selection.optimism, signed=True)}")
+        others = len([name for name in selection.not_separable if name != selection.chosen])
+        parts.append(f"{count(others, 'other')} not separable from it")
     if selection.openings is not None:
         parts.append(f"sealed test grades opened {count(selection.openings, 'time')}")
     return "; ".join(parts)

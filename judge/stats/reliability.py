@@ -133,6 +133,8 @@ def alpha_of_counts(
 ) -> Estimate:
     """`alpha_interval` from how often each unit got each grade: a unit may have thousands of raters.
 
+    Nothing is as large as units times squared grades, as it is in the `krippendorff` package.
+
     Args:
         counts: How often each unit got each grade (N x k).
         topics: Each unit's topic (N,), from 0.
@@ -144,9 +146,10 @@ def alpha_of_counts(
     pairs = coincidences(counts, topics, int(topics.max(initial=-1)) + 1)
     pairs = pairs[pairs.any(axis=(1, 2))]
     n, T = int((counts.sum(axis=1) >= 2).sum()), len(pairs)
-    value = krippendorff_alpha(counts, grades, level)
-    if isinstance(value, Undefined):
-        return Estimate(None, None, None, n, T, value.reason)
+    value = float(alpha_of_coincidences(level, pairs.sum(axis=0)[None], grades)[0])
+    if np.isnan(value):
+        reason = "no unit has two grades" if not n else "all raters gave one and the same grade throughout"
+        return Estimate(None, None, None, n, T, reason)
     drawn = topic_draws(T, replicates, rng).astype(np.float64) @ pairs.reshape(T, -1)
     alphas = alpha_of_coincidences(level, drawn.reshape(-1, *pairs.shape[1:]), grades)
     return fisher_interval(value, alphas, n, T, T, "topics", without=_without(pairs, grades, level))

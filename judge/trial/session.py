@@ -123,7 +123,11 @@ class _Session:
         certificate = make_certificate(entries, self.now.date().isoformat())
         if self.out:
             files = calibration_files(found)
-            files["certificate.json"] = certificate_bytes(certificate, self.out / "certificate.json")
+            path = self.out / "certificate.json"
+            files[path.name] = certificate_bytes(certificate, path)
+            # Were the writing to stop half-way, no certificate may stand beside tables it is not about.
+            if path.exists() and path.read_bytes() != files[path.name]:
+                path.unlink()
             _clear(self.out, files)
             for name, content in files.items():
                 write_atomic(self.out / name, content)
