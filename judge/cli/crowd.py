@@ -16,7 +16,10 @@ from judge.bank import read_pool
 from judge.cli import crowd_regin
 from judge.cli.options import amount_or_zero, positive
 from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
-from judge.crowd.known import known_warnings, read_known
+from judge.crowd.faults import Faults
+from judge.crowd.joint import DIAGNOSTIC, diagnostic_tsv, joint_diagnostic
+from judge.crowd.known import known_warnings
+from judge.crowd.known_file import read_known
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
 from judge.crowd.regin import read_turns
@@ -29,12 +32,15 @@ from judge.crowd.workers import TOO_FAST
 from judge.errors import UsageError
 from judge.files import read_stored, unpack
 from judge.gold import read_bank
+from judge.labels import read_labels
 from judge.records import Problem
 from judge.stats.consensus import SHARES, TIES
 from judge.text import printable
 
 CAST_REGIN = "cast-regin"
 """In place of a table: the published resource."""
+VOTING = ("majority", "weighted-majority")
+"""The aggregators that have a majority and break ties."""
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 _SHOWN = 12
 """Warnings that are printed."""
@@ -114,8 +120,16 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--aggregator", choices=tuple(AGGREGATORS), default="majority", help="from labels to a grade (default majority)"
     )
-    group.add_argument("--majority", choices=tuple(SHARES), default="plurality", help="what a majority is")
-    group.add_argument("--tie", choices=tuple(TIES), default="mean-half-up", help="the grade where there is none")
+    group.add_argument("--majority", choices=tuple(SHARES), help="what a majority is (default plurality)")
+    group.add_argument("--tie", choices=tuple(TIES), help="the grade where there is none (default mean-half-up)")
+    group.add_argument(
+        "--with-judgments",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="judgments of LLM judges, set beside the workers in one model: a diagnostic that changes no grade",
+    )
     group.add_argument(
         "--min-labels", type=positive, default=3, metavar="K", help="items with fewer labels are listed (default 3)"
     )
@@ -132,11 +146,12 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Read everything, compute everything, and only then write."""
+    """Read everything, compute everything, and only then write; 1 if a criterion has no label left."""
     if args.labels[0] == Path(CAST_REGIN):
         return _cast_regin(args)
     _check_options(args)
     warnings: list[Problem] = []
+    known_file = read_known(args.known) if args.known else None
     by_item, turns = _bank(args.bank) if args.bank else ({}, None)
     labels = read_tables(
         args.labels,
@@ -146,40 +161,69 @@ def main(args: argparse.Namespace) -> int:
         criteria=args.criterion,
         task=args.task,
         turns=turns,
+        beside=known_file.criteria if known_file else (),
+        repeatable=known_file.items if known_file else (),
         warnings=warnings,
     )
     scales = {name: one.grades for name, one in labels.items()}
-    known = read_known(args.known, scales) if args.known else ()
-    options = AggregatorOptions(majority=args.majority, tie=args.tie)
-    settings = Settings(args.aggregator, options, args.max_fails, args.max_deviation, args.min_labels, args.too_fast)
-    found = study(labels, known, settings)
+    more = Faults()
+    known = known_file.known(scales, more, only=_only(args)) if known_file else ()
+    fails = args.max_fails, args.max_deviation
+    settings = Settings(args.aggregator, _voting(args), *fails, args.min_labels, args.too_fast)
+    found = study(labels, known, settings, wanted=args.criterion or None)
     if found.audit is not None:
-        warnings += known_warnings(found.audit, str(args.known))
-    texts = _texts(found.labels.values(), by_item, str(args.bank), warnings) if args.bank else None
+        more += known_warnings(found.audit, str(args.known))
+    texts = _texts(found.labels.values(), by_item, str(args.bank), more) if args.bank else None
+    empty = _empty(found)
+    warnings += [*more, *more.rest(), *empty]
     subset = read_turns(args.mi_turns) if args.mi_turns else None
     files = crowd_files(found, unit=args.unit, texts=texts, turns=subset, filter_min=args.filter_min)
-    inputs = [*args.labels, *(path for path in (args.known, args.wide_map, args.mi_turns) if path)]
+    files |= _joint(args.with_judgments, found)
+    inputs = [*args.labels, *args.with_judgments]
+    inputs += [path for path in (args.known, args.wide_map, args.mi_turns) if path]
     inputs += [_pool_file(args.bank)] if args.bank else []
-    write_crowd(args.out, files, inputs, _options(args, scales))
+    used = {name: scales[name] for name in found.labels}
+    write_crowd(args.out, files, inputs, _options(args, used))
     _warn(warnings)
     if args.json:
         print(msgspec.json.format(msgspec.json.encode(_summary(found, warnings)), indent=2).decode())
     else:
         print(terminal(found), end="")
+        if args.with_judgments:
+            print(f"with_judgments.tsv: {DIAGNOSTIC}")
         _say(f"written to {args.out}")
-    return 0
+    return 1 if empty else 0
 
 
 def _cast_regin(args: argparse.Namespace) -> int:
-    """Hook of `judge crowd cast-regin DIR`: hand over to `crowd_regin`, which has these options of its own."""
+    """Hook of `judge crowd cast-regin DIR`: hand over to `crowd_regin`, which declares these options too."""
     if len(args.labels) != 2:
         raise UsageError(f"expected one folder after {CAST_REGIN}")
-    own = {"folder": args.labels[1]} | {name: getattr(args, name) for name in _SHARED | _REGIN}
+    idle = [
+        name
+        for name in ("scale", "criterion", "column", "wide", "wide_map", "bank", "known", "with_judgments")
+        if getattr(args, name)
+    ]
+    if idle:
+        raise UsageError(f"{', '.join(f'--{name}'.replace('_', '-') for name in idle)}: not about {CAST_REGIN}")
+    names = ("out", "json", "mi_turns", "runs", "evaluate")
+    own = {"folder": args.labels[1], **{name: getattr(args, name) for name in names}}
     return crowd_regin.main(argparse.Namespace(**own))
 
 
-_SHARED = {"out", "json", "mi_turns"}
-_REGIN = {"runs", "evaluate"}
+def _joint(paths: Sequence[Path], found: Study) -> dict[str, bytes]:
+    """The table of workers and judges under one model, if judgments are given; it changes nothing else."""
+    if not paths:
+        return {}
+    judges = [one for path in paths for one in read_labels(path)]
+    diagnostics = []
+    for criterion, labels in found.labels.items():
+        about = [one for one in judges if one.prompt is None or one.prompt.partition("/")[0] == criterion]
+        if about:
+            diagnostics.append(joint_diagnostic(labels, about))
+    if not diagnostics:
+        raise UsageError(f"--with-judgments: no judgment is about {', '.join(found.labels)}")
+    return {"with_judgments.tsv": diagnostic_tsv(diagnostics).encode()}
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -187,11 +231,36 @@ def _check_options(args: argparse.Namespace) -> None:
         raise UsageError(f"--runs and --evaluate are about {CAST_REGIN}")
     if not args.scale:
         raise UsageError("--scale is needed: which labels there are, e.g. --scale 0-3")
+    if args.aggregator not in VOTING and (args.majority or args.tie):
+        raise UsageError(f"--majority and --tie are about {' and '.join(VOTING)}, not about {args.aggregator}")
+    if (args.wide or args.wide_map) and args.task != TASK:
+        raise UsageError("--task is about a column of tasks, which a survey read by --wide has not")
     if not args.known and (args.max_fails or args.max_deviation):
         raise UsageError("--max-fails and --max-deviation need --known")
     repeated = sorted({field for field, _ in args.column if [one for one, _ in args.column].count(field) > 1})
     if repeated:
         raise UsageError(f"--column gives {', '.join(repeated)} twice")
+
+
+def _only(args: argparse.Namespace) -> str | None:
+    """The criterion that is meant where none is named."""
+    return args.criterion[0] if len(args.criterion) == 1 else None
+
+
+def _voting(args: argparse.Namespace) -> AggregatorOptions:
+    """What a majority and a tie are, as said or as usual."""
+    usual = AggregatorOptions()
+    return AggregatorOptions(majority=args.majority or usual.majority, tie=args.tie or usual.tie)
+
+
+def _empty(found: Study) -> list[Problem]:
+    """A warning for each criterion of which no label is left: its qrels are empty."""
+    message = "no label is left: all were of known items or of workers who were removed"
+    return [
+        Problem("no_label_left", "warning", name, None, "", message)
+        for name, one in found.labels.items()
+        if not len(one.item)
+    ]
 
 
 def _scales(given: Sequence[tuple[str | None, tuple[int, ...]]]) -> Scales:
@@ -220,7 +289,7 @@ def _pool_file(path: Path) -> Path:
 
 
 def _texts(
-    labels: Iterable[CrowdLabels], by_item: Mapping[str | Item, str], bank: str, warnings: list[Problem]
+    labels: Iterable[CrowdLabels], by_item: Mapping[str | Item, str], bank: str, warnings: Faults
 ) -> dict[Item, str]:
     """The texts of the labeled items; items without one go to the warnings."""
     texts: dict[Item, str] = {}
@@ -237,10 +306,13 @@ def _texts(
 def _options(args: argparse.Namespace, scales: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     """All that decides the output beside the files, as JSON values."""
     names = (
-        *("aggregator", "majority", "tie", "max_fails", "max_deviation", "min_labels", "too_fast", "filter_min"),
+        *("aggregator", "max_fails", "max_deviation", "min_labels", "too_fast", "filter_min"),
         *("unit", "criterion", "task", "wide"),
     )
     values = {name: getattr(args, name) for name in names}
+    if args.aggregator in VOTING:
+        options = _voting(args)
+        values |= {"majority": options.majority, "tie": options.tie}
     return {**values, "column": dict(args.column), "scales": {name: list(grades) for name, grades in scales.items()}}
 
 

@@ -1,11 +1,14 @@
 """Crowd: from workers' labels to a consensus, and from there to response qrels.
 
 labels       workers' labels of one criterion, as arrays
-tables       long and wide tables of labels, read and checked
-known        workers who contradict a known item are left out of that topic
+tables       long and wide tables of labels, read (sheets, wide) and checked (rows); faults lists what is wrong
+known        workers who contradict a known item are left out of that topic (known_file: which those are)
 aggregators  labels to one grade an item: a table of ways
-workers      how reliable the crowd is, and each worker
-outputs      pool, bank, qrels, gold, audit trail
-regin        the published CAsT-ReGIn resource, checked and made again
+workers      each worker's agreement with the rest and signs of spam
+reliability  how reliable the crowd is, over all and by topic
+study        all of it for a set of tables
+outputs      pool, bank, qrels, gold; audit and summary say how they came about
+regin        the published CAsT-ReGIn resource, checked (regin_checks) and made again; its runs (regin_runs)
 jury         the same aggregators over LLM judges
+joint        judges and workers in one model, to look at and nothing else
 """

@@ -8,12 +8,12 @@ import numpy as np
 from judge.crowd.aggregators import Aggregated
 from judge.crowd.labels import CrowdLabels
 from judge.crowd.study import Study
-from judge.report.tables import _tsv as tsv
+from judge.report.tables import tsv as tsv
 
 _ITEM_COLUMNS = ("turn_id", "item_id", "criterion", "grade", "n", "tied", "mean", "entropy", "unvoted")
 _REMOVED_COLUMNS = ("topic_id", "worker", "turn_id", "item_id", "criterion", "label", "acceptable")
 _FEW_COLUMNS = ("turn_id", "item_id", "criterion", "n", "n_before_filter")
-_PAIR_COLUMNS = ("criterion", "worker_a", "worker_b", "n", "same", "kappa", "wkappa", "share_of_items")
+_PAIR_COLUMNS = ("criterion", "worker_a", "worker_b", "n", "same", "kappa", "wkappa", "share_of_workers")
 _RELIABILITY_COLUMNS = (
     *("criterion", "topic_id", "labels_of", "alpha", "alpha_lo", "alpha_hi", "items", "topics", "workers", "labels"),
     "note",
@@ -73,8 +73,8 @@ def _workers(study: Study) -> str:
 
     def own(worker: str, criterion: str) -> Iterator[float | None]:
         for key in keys:
-            values = parameters[criterion].get(key)
-            value = np.nan if values is None else float(values[places[criterion][worker]])
+            values, place = parameters[criterion].get(key), places[criterion].get(worker)
+            value = np.nan if values is None or place is None else float(values[place])
             yield value if np.isfinite(value) else None
 
     return tsv(

@@ -4,38 +4,19 @@ The rule of CAsT-ReGIn, with room for tolerance. Known items themselves leave th
 gold or agreement.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.aggregators import Aggregated
+from judge.crowd.known_file import KnownItem
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.rows import distinct
-from judge.errors import InputError
-from judge.files import decode_lines, read_stored, unpack
-from judge.gold.tabular import read_table
 from judge.ids import natural_key, topic_of
 from judge.records import Problem
-from judge.text import MAX_ID, shown
-
-_ACCEPTABLE = re.compile(r"[+-]?[0-9]{1,9}([ ]*[,|/ ][ ]*[+-]?[0-9]{1,9})*", re.ASCII)
-_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_ITEM_NAMES = ("item_id", "response_id", "question_id")
-
-
-class KnownItem(NamedTuple):
-    """An item and the labels that a careful worker may give it under a criterion."""
-
-    turn_id: str
-    item_id: str
-    criterion: str
-    acceptable: tuple[int, ...]
-    """Ascending."""
 
 
 class Removal(NamedTuple):
@@ -84,77 +65,6 @@ class FewLabels(NamedTuple):
     n: int
     before: int
     """Labels without the filter."""
-
-
-def read_known(path: Path, scales: Mapping[str, Sequence[int]]) -> tuple[KnownItem, ...]:
-    """Known items from a table (`turn_id, response_id, criterion, acceptable`: `0,1`) or JSON Lines (`[0, 1]`).
-
-    Args:
-        path: The file. The criterion may be left out where there is but one.
-        scales: Grades by criterion.
-
-    Raises:
-        InputError: Rows are faulty; every fault is listed.
-    """
-    content = unpack(read_stored(path), str(path))
-    problems: list[Problem] = []
-    rows = _json_rows if content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else _table_rows
-    items: dict[tuple[str, ...], KnownItem] = {}
-    for line, values in rows(path, content, problems):
-        known, fault = _known(values, scales)
-        if known is not None and (key := known[:3]) in items:
-            fault = f"item {shown(known.item_id)} is on an earlier line too"
-        elif known is not None:
-            items[key] = known
-        if fault:
-            problems.append(Problem("wrong_known_item", "error", str(path), None, f"line {line}", fault))
-    if not items and not problems:
-        problems.append(Problem("empty_file", "error", str(path), None, "", "expected one known item or more"))
-    if problems:
-        raise InputError(f"{path}: not usable as known items: {len(problems)} faults", problems)
-    return tuple(sorted(items.values(), key=lambda one: (natural_key(one.turn_id), natural_key(one.item_id), one[2:])))
-
-
-def _table_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tuple[int, dict[str, Any]]]:
-    rows = read_table(path, problems, needed=("turn_id", "acceptable"))[1]
-    return [(row.line, dict(row.cells)) for row in rows]
-
-
-def _json_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tuple[int, dict[str, Any]]]:
-    rows = []
-    for number, row in decode_lines(content, dict[str, Any], str(path), "not_json"):
-        if isinstance(row, Problem):
-            problems.append(row)
-        else:
-            rows.append((number, row))
-    return rows
-
-
-def _known(values: Mapping[str, Any], scales: Mapping[str, Sequence[int]]) -> tuple[KnownItem | None, str]:
-    """The known item of a row, or what is wrong with it."""
-    only = next(iter(scales)) if len(scales) == 1 else ""
-    criterion = values.get("criterion") or only
-    ids = values.get("turn_id"), next((values[name] for name in _ITEM_NAMES if values.get(name)), None)
-    for name, value in zip(("turn_id", "response_id"), ids, strict=True):
-        if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > MAX_ID:
-            return None, f"{name} {shown(value)}: expected an id"
-    if not isinstance(criterion, str) or criterion not in scales:
-        return None, f"criterion {shown(criterion)}: expected one of {', '.join(scales)}"
-    acceptable = _acceptable(values.get("acceptable"))
-    if not acceptable or not set(acceptable) <= set(scales[criterion]):
-        scale = ", ".join(map(str, scales[criterion]))
-        return None, f"acceptable {shown(values.get('acceptable'))}: expected one or more of {scale}"
-    turn_id, item_id = (str(one).strip() for one in ids)
-    return KnownItem(turn_id, item_id, criterion, acceptable), ""
-
-
-def _acceptable(value: object) -> tuple[int, ...]:
-    """The grades that a cell or a list names; none if it cannot be read."""
-    if isinstance(value, str):
-        value = [int(found) for found in _NUMBER.findall(value)] if _ACCEPTABLE.fullmatch(value.strip()) else []
-    found = value if isinstance(value, list) else [value]
-    grades = [grade for grade in found if type(grade) is int]
-    return tuple(sorted(set(grades))) if len(grades) == len(found) else ()
 
 
 def filter_workers(

@@ -19,7 +19,10 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CrowdLabels:
-    """L labels that W workers gave N items under one criterion; one worker labels an item once."""
+    """L labels that W workers gave N items under one criterion; one worker labels an item once.
+
+    But known items, which leave before anything else is done, may be shown to a worker again and again.
+    """
 
     criterion: str
     grades: tuple[int, ...]

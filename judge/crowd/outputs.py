@@ -1,7 +1,8 @@
 """The files of a crowd's grades: names and bytes, the same for the same labels and options."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ from judge.files import json_bytes, make_folder, read_stored, sha256, write_atom
 from judge.gold.rows import gold_jsonl, text_digest
 from judge.ids import natural_key, topic_of
 from judge.records import GoldRow, Problem
+from judge.report.cells import count
+from judge.text import shown
 from judge.trec import QrelRow, column, qrels_lines, safe_names
 
 Unit = Literal["response", "question"]
@@ -51,7 +54,9 @@ def crowd_files(
 
     Raises:
         InputError: Turns of the subset have no grade.
+        UsageError: Names of criteria would be one and the same field of the JSON.
     """
+    fields = json_fields(study.labels, unit)
     grades = {name: dict(_grades(study.labels[name], one)) for name, one in study.aggregated.items()}
     _check_turns(turns or (), {item.turn_id for one in grades.values() for item in one})
     names = safe_names(grades)
@@ -68,21 +73,21 @@ def crowd_files(
         files[f"qrels/filtered/{name}"] = _qrels({item: of_item[item] for item in of_item if item.turn_id in kept})
         if turns is not None:
             files[f"qrels/subset/{name}"] = _qrels({item: of_item[item] for item in of_item if item.turn_id in turns})
-    files[f"{unit}_judgments.json"] = judgments_json(grades, texts or {}, unit)
-    rows = gold_rows(grades, texts or {})
-    files["gold.jsonl"] = gold_jsonl(rows)
-    files["soft.jsonl"] = _soft(study, rows)
+    files[f"{unit}_judgments.json"] = judgments_json(grades, texts or {}, unit, fields)
+    files["gold.jsonl"] = gold_jsonl(gold_rows(grades, texts or {}, study))
     files |= audit_files(study)
-    files["summary.md"] = summary_markdown(study, unit).encode()
+    files["summary.md"] = summary_markdown(study, unit, _incomplete(grades, texts or {}, unit)).encode()
     return files
 
 
 def write_crowd(out: Path, files: Mapping[str, bytes], inputs: Sequence[Path], options: Mapping[str, Any]) -> None:
     """Write the files and then the manifest; files that an earlier crowd left and this one has not are taken away.
 
+    An earlier manifest goes first: while there is none, the folder is not whole.
+
     Raises:
         UsageError: A file would be written over one that it is made of.
-        InputError: The folder's manifest is not one of ours.
+        InputError: The folder's manifest is not one of ours, or a folder or a file cannot be where it has to.
     """
     read = {path.resolve() for path in inputs}
     for name in (*files, MANIFEST):
@@ -99,12 +104,27 @@ def write_crowd(out: Path, files: Mapping[str, bytes], inputs: Sequence[Path], o
         }
     )
     stale = _earlier(out) - files.keys()
-    make_folder(out)
+    if folders := [name for name in (*files, MANIFEST) if (out / name).is_dir()]:
+        raise InputError(f"{', '.join(str(out / name) for name in folders)}: a folder where a file has to be")
+    for folder in sorted({(out / name).parent for name in (*files, MANIFEST)}):
+        make_folder(folder)
+    _remove(out, [MANIFEST, *sorted(stale)])
     for name, content in files.items():
         write_atomic(out / name, content)
-    for name in stale:
-        (out / name).unlink(missing_ok=True)
     write_atomic(out / MANIFEST, manifest)
+
+
+def _remove(out: Path, names: Iterable[str]) -> None:
+    """Remove files of the folder, and the folders in it that are left empty."""
+    for name in names:
+        path = out / name
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be removed: {error.strerror}") from error
+        for folder in path.relative_to(out).parents[:-1]:
+            with suppress(OSError):
+                (out / folder).rmdir()
 
 
 class _Manifest(msgspec.Struct):
@@ -149,7 +169,7 @@ def _all_items(grades: Mapping[str, Mapping[Item, int]]) -> list[Item]:
 
 
 def _pool(grades: Mapping[str, Mapping[Item, int]]) -> bytes:
-    """The TREC pool of CAsT-ReGIn, with single spaces."""
+    """A TREC pool as CAsT-ReGIn has, but with single spaces and the tag `crowd`."""
     lines = (f"{column(turn_id)} Q0 {column(item_id)} 1 0.0 {ASSESSOR}\n" for turn_id, item_id in _all_items(grades))
     return "".join(lines).encode()
 
@@ -166,7 +186,38 @@ def _qrels(of_item: Mapping[Item, int]) -> bytes:
     return qrels_lines(rows).encode()
 
 
-def judgments_json(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str], unit: Unit) -> bytes:
+def json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
+    """The field of each criterion in the JSON: its name with a capital, as in CAsT-ReGIn.
+
+    Raises:
+        UsageError: Two would be one and the same, or the field of an id or a text.
+    """
+    of: dict[str, list[str]] = {
+        f"{unit.capitalize()} {what}": [f"the {unit}'s {what.lower()}"] for what in ("ID", "Text")
+    }
+    for name in criteria:
+        of.setdefault(name[:1].upper() + name[1:], []).append(f"criterion {shown(name)}")
+    if shared := [f"{' and '.join(names)} (field {shown(field)})" for field, names in of.items() if len(names) > 1]:
+        raise UsageError(f"{unit}_judgments.json has one field for {'; '.join(shared)}: rename one or leave it out")
+    return {name: name[:1].upper() + name[1:] for name in criteria}
+
+
+def _incomplete(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str], unit: Unit) -> str:
+    """What the JSON lacks against CAsT-ReGIn's, in words; nothing if it is whole."""
+    items = _all_items(grades)
+    untold = sum(item not in texts for item in items)
+    ungraded = sum(any(item not in of_item for of_item in grades.values()) for item in items)
+    lacking = [f"{untold} have no text"] if untold else []
+    lacking += [f"{ungraded} have no grade under one criterion or more"] if ungraded else []
+    if not lacking:
+        return ""
+    of = f"{unit}_judgments.json is incomplete: of {count(len(items), 'item')}, {' and '.join(lacking)}"
+    return f"{of}. Those fields are left out there."
+
+
+def judgments_json(
+    grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str], unit: Unit, fields: Mapping[str, str]
+) -> bytes:
     """The grades in the shape of CAsT-ReGIn's judgments; a criterion under which an item has no grade is left out."""
     word = unit.capitalize()
     turns: dict[str, dict[str, list[dict[str, object]]]] = {}
@@ -174,69 +225,43 @@ def judgments_json(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item
         entry: dict[str, object] = {f"{word} ID": item.item_id}
         if item in texts:
             entry[f"{word} Text"] = texts[item]
-        entry |= {name[:1].upper() + name[1:]: one[item] for name, one in grades.items() if item in one}
+        entry |= {fields[name]: one[item] for name, one in grades.items() if item in one}
         turns.setdefault(item.turn_id, {f"{word}s": []})[f"{word}s"].append(entry)
     return json.dumps(turns, indent=4, ensure_ascii=False).encode()
 
 
-def gold_rows(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str]) -> tuple[GoldRow, ...]:
-    """The grades as gold; of one text under two ids of a turn, the second grade is that of a second assessor."""
+def gold_rows(
+    grades: Mapping[str, Mapping[Item, int]],
+    texts: Mapping[Item, str],
+    study: Study,
+) -> Iterator[GoldRow]:
+    """The grades as gold with their soft labels.
+
+    Of one text under two ids of a turn, the second grade is that of a second assessor.
+    """
     seen: dict[tuple[str, str, str], int] = {}
-    rows = []
     for criterion, of_item in grades.items():
+        shares = _distributions(study.labels[criterion], study.aggregated[criterion])
         for item, grade in of_item.items():
             digest = text_digest(texts[item]) if item in texts else None
             key = item.turn_id, digest or item.item_id, criterion
             seen[key] = seen.get(key, 0) + 1
-            rows.append(
-                GoldRow(
-                    turn_id=item.turn_id,
-                    topic_id=topic_of(item.turn_id),
-                    criterion=criterion,
-                    grade=grade,
-                    assessor=ASSESSOR if seen[key] == 1 else f"{ASSESSOR}#{seen[key]}",
-                    response_id=item.item_id,
-                    text_sha256=digest,
-                    inclusion_probability=1.0,
-                )
+            yield GoldRow(
+                turn_id=item.turn_id,
+                topic_id=topic_of(item.turn_id),
+                criterion=criterion,
+                grade=grade,
+                assessor=ASSESSOR if seen[key] == 1 else f"{ASSESSOR}#{seen[key]}",
+                response_id=item.item_id,
+                text_sha256=digest,
+                inclusion_probability=1.0,
+                distribution=next(shares),
             )
-    return tuple(rows)
 
 
-class _Soft(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How sure a gold row is."""
-
-    turn_id: str
-    response_id: str | None
-    criterion: str
-    assessor: str
-    distribution: dict[str, float]
-    """Probability of each grade."""
-    source: Literal["posterior", "labels"]
-    text_sha256: str | None = None
-
-
-def _soft(study: Study, rows: Sequence[GoldRow]) -> bytes:
-    """The distribution behind each gold row, in their order: the model's, else the labels' own shares."""
-    lines = []
-    numbered = iter(rows)
-    for criterion, one in study.aggregated.items():
-        grades = [str(grade) for grade in study.labels[criterion].grades]
-        model = one.posterior
-        shares = one.counts / np.maximum(one.n, 1)[:, None] if model is None else model
-        for i in np.flatnonzero(one.code >= 0):
-            row = next(numbered)
-            lines.append(
-                msgspec.json.encode(
-                    _Soft(
-                        turn_id=row.turn_id,
-                        response_id=row.response_id,
-                        criterion=criterion,
-                        assessor=row.assessor,
-                        distribution={g: round(p, 6) for g, p in zip(grades, shares[i].tolist(), strict=True)},
-                        source="labels" if model is None else "posterior",
-                        text_sha256=row.text_sha256,
-                    )
-                )
-            )
-    return b"".join(line + b"\n" for line in lines)
+def _distributions(labels: CrowdLabels, one: Aggregated) -> Iterator[dict[str, float]]:
+    """The probability of each grade, for each item that has a grade: the model's, else the labels' own shares."""
+    grades = [str(grade) for grade in labels.grades]
+    shares = one.counts / np.maximum(one.n, 1)[:, None] if one.posterior is None else one.posterior
+    for i in np.flatnonzero(one.code >= 0):
+        yield {grade: round(p, 6) for grade, p in zip(grades, shares[i].tolist(), strict=True)}

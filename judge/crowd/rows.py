@@ -1,7 +1,8 @@
 """Rows of labels, checked and made arrays: ids and labels are looked at once each, rows only where one is wrong."""
 
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.crowd.faults import Faults
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.sheets import Sheet
 from judge.crowd.wide import Wide
-from judge.ids import natural_key
 from judge.records import Problem, Severity
 from judge.text import MAX_ID, shown
 
@@ -43,17 +44,27 @@ class Layout:
     """A regular expression with groups turn_id and response_id."""
     turns: Mapping[str, str] | None = None
     """Item id to turn id, for tables without turns."""
+    beside: Collection[str] = ()
+    """Criteria read beside those wanted, if tables have them and they have a scale."""
+    repeatable: Collection[Item] = ()
+    """Items that a worker may label more than once."""
 
     @property
-    def known(self) -> tuple[str, ...] | None:
-        """The criteria there are; None if they are whatever the tables have."""
+    def wanted(self) -> tuple[str, ...] | None:
+        """The criteria that must be there; None if they are whatever the tables have."""
         named = tuple(self.scales) if isinstance(self.scales, Mapping) else None
         return tuple(self.criteria) or named
 
     @property
+    def known(self) -> tuple[str, ...] | None:
+        """The criteria to read; None if they are whatever the tables have."""
+        beside = (name for name in self.beside if self.grades(name) is not None)
+        return self.wanted and tuple(dict.fromkeys((*self.wanted, *beside)))
+
+    @property
     def only(self) -> str | None:
         """The one criterion, if there is but one."""
-        return self.known[0] if self.known and len(self.known) == 1 else None
+        return self.wanted[0] if self.wanted and len(self.wanted) == 1 else None
 
     def grades(self, criterion: str) -> tuple[int, ...] | None:
         """The scale of a criterion, ascending; None if the criterion is unknown."""
@@ -64,7 +75,7 @@ class Layout:
 class Rows:
     """All rows of all files; what is wrong with them goes to `problems`."""
 
-    def __init__(self, frame: "pl.DataFrame", sheets: Sequence[Sheet], problems: list[Problem]) -> None:
+    def __init__(self, frame: "pl.DataFrame", sheets: Sequence[Sheet], problems: Faults) -> None:
         self.sheets = sheets
         self.problems = problems
         self.names: dict[str, list[str]] = {}
@@ -72,6 +83,7 @@ class Rows:
         for name in (*IDS, "label"):
             self.names[name], self.codes[name] = factorize(frame[name])
         self.seconds = frame["seconds"]
+        self.file = frame["file"].to_numpy()
         self.places = frame.select("file", "number", "column")
         self.sound = np.ones(frame.height, dtype=np.bool_)
 
@@ -87,10 +99,8 @@ class Rows:
         for place, criterion in enumerate(self.names["criterion"]):
             rows = np.flatnonzero(keep & (self.codes["criterion"] == place))
             if len(rows) and (grades := layout.grades(criterion)) is not None:
-                rows = self._once(rows, codes, criterion, grades)
+                rows = self._once(rows, codes, criterion, grades, self._repeatable(rows, layout.repeatable))
                 result[criterion] = self._labels(rows, criterion, grades, codes, seconds)
-        order = {(sheet.file): place for place, sheet in enumerate(self.sheets)}
-        self.problems.sort(key=lambda problem: (order.get(problem.file, -1), natural_key(problem.path)))
         return result
 
     def _check_ids(self, field: str) -> None:
@@ -105,18 +115,20 @@ class Rows:
         self._report(self.codes[field], faults)
 
     def _check_criteria(self, layout: Layout) -> NDArray[np.bool_]:
-        """Which criteria are wanted; those that have no scale are faults."""
+        """Which criteria are wanted; those of them that have no scale are faults."""
         names = self.names["criterion"]
+        read = layout.known if layout.criteria else None
+        wanted = np.array([read is None or name in read for name in names], dtype=np.bool_)
         expected = ", ".join(layout.scales) if isinstance(layout.scales, Mapping) else ""
         self._report(
             self.codes["criterion"],
             {
                 code: ("unknown_criterion", f"criterion {shown(name)}: expected one of {expected}")
                 for code, name in enumerate(names)
-                if name and layout.grades(name) is None
+                if name and wanted[code] and layout.grades(name) is None
             },
         )
-        return np.array([not layout.criteria or name in layout.criteria for name in names], dtype=np.bool_)
+        return wanted
 
     def _check_labels(self, layout: Layout, wanted: NDArray[np.bool_]) -> NDArray[np.int8]:
         """The place of each label in its scale."""
@@ -153,28 +165,47 @@ class Rows:
             self._add(int(row), "wrong_seconds", f"seconds {shown(texts[int(row)])}: expected a number of zero or more")
         return values
 
+    def _repeatable(self, rows: NDArray[np.intp], items: Collection[Item]) -> NDArray[np.bool_]:
+        """Which rows are of items that may be labeled again."""
+        if not items:
+            return np.zeros(len(rows), dtype=np.bool_)
+        places = [{name: code for code, name in enumerate(self.names[field])} for field in ("turn_id", "item_id")]
+        turn, item = places
+        n = len(self.names["item_id"])
+        keys = [turn[one.turn_id] * n + item[one.item_id] for one in items if one[0] in turn and one[1] in item]
+        return np.isin(self._item(rows), keys)
+
     def _once(
-        self, rows: NDArray[np.intp], codes: NDArray[np.int8], criterion: str, grades: Sequence[int]
+        self,
+        rows: NDArray[np.intp],
+        codes: NDArray[np.int8],
+        criterion: str,
+        grades: Sequence[int],
+        exempt: NDArray[np.bool_],
     ) -> NDArray[np.intp]:
-        """The rows without those in which a worker labels an item again."""
+        """The rows without those in which a worker labels an item again, but for exempt ones."""
         key = self._item(rows) * len(self.names["worker"]) + self.codes["worker"][rows]
         order = np.argsort(key, kind="stable")
         again = np.zeros(len(rows), dtype=np.bool_)
         key = key[order]
         again[1:] = key[1:] == key[:-1]
+        again &= ~exempt[order]
         if not again.any():
             return rows
         # In sorted order: the start of each run of equal keys, which is its first row.
         first = np.maximum.accumulate(np.where(again, 0, np.arange(len(rows))))
         for place in np.flatnonzero(again):
             row, earlier = int(rows[order[place]]), int(rows[order[first[place]]])
+            same = codes[row] == codes[earlier]
+            if not self._listing(row, "duplicate_row" if same else "different_labels", "warning" if same else "error"):
+                continue
             worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "item_id"))
             said = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
-            if codes[row] == codes[earlier]:
-                self._add(row, "duplicate_row", f"{said} as at {self._where(earlier)}; counted once", "warning")
+            if same:
+                self._note(row, "duplicate_row", f"{said} as at {self._where(earlier)}; counted once", "warning")
             else:
                 message = f"{said}, but {grades[codes[earlier]]} at {self._where(earlier)}"
-                self._add(row, "different_labels", message)
+                self._note(row, "different_labels", message)
         return np.delete(rows, order[again])
 
     def _item(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -218,12 +249,20 @@ class Rows:
         for row in np.flatnonzero(faulty if among is None else faulty & among).tolist():
             self._add(row, *faults[int(codes[row])])
 
-    def _add(self, row: int, code: str, message: str, severity: Severity = "error") -> None:
+    def _add(self, row: int, code: str, message: str) -> None:
+        if self._listing(row, code, "error"):
+            self._note(row, code, message)
+
+    def _listing(self, row: int, code: str, severity: Severity) -> bool:
+        """Count a problem of a row, and whether there is room for it in the list."""
         self.sound[row] &= severity != "error"
+        return self.problems.listing(code, severity, self.sheets[self.file[row]].file)
+
+    def _note(self, row: int, code: str, message: str, severity: Severity = "error") -> None:
         file, where = self._place(row)
         turn_id = self.names["turn_id"][self.codes["turn_id"][row]]
         usable = turn_id and turn_id.isprintable() and len(turn_id) <= MAX_ID
-        self.problems.append(Problem(code, severity, file, turn_id if usable else None, where, message))
+        self.problems.note(Problem(code, severity, file, turn_id if usable else None, where, message))
 
     def _place(self, row: int) -> tuple[str, str]:
         file, number, column = self.places.row(row)
@@ -266,7 +305,8 @@ def natural_text(text: str) -> str:
 
 def _counted(digits: re.Match[str]) -> str:
     plain = digits[0].lstrip("0")
-    return f"\0{chr(len(plain) + 1)}{plain}"
+    # Ids of more digits than there are characters are refused; they are only not to end in a traceback.
+    return f"\0{chr(min(len(plain) + 1, sys.maxunicode))}{plain}"
 
 
 def _integer_places(values: NDArray[np.int64], distinct: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -279,6 +319,7 @@ def _integer_places(values: NDArray[np.int64], distinct: NDArray[np.int64]) -> N
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distinct values, ascending. NumPy's own way hashes, which takes minutes where values are products of places."""
+    """The distinct values, ascending; `numpy.unique` hashes, which takes a minute where they are products of places."""
     ordered = np.sort(values)
-    return ordered[np.append(np.ones(len(ordered[:1]), dtype=np.bool_), ordered[1:] != ordered[:-1])]
+    first = np.append(np.ones(len(ordered[:1]), dtype=np.bool_), ordered[1:] != ordered[:-1])
+    return np.asarray(ordered[first])

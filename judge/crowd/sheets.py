@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _DELIMITERS = ",\t;"
 _PARQUET = b"PAR1"
+_EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,7 @@ def _plain(path: Path, text: str) -> Sheet | None:
     import polars as pl
 
     text = text.removesuffix("\n")
+    lines = text.count("\n") + 1
     if (
         '"' in text
         or "\n\n" in text
@@ -73,7 +75,8 @@ def _plain(path: Path, text: str) -> Sheet | None:
     head = text.partition("\n")[0].rstrip("\r")
     delimiter = "\t" if _is_tsv(path) else max(_DELIMITERS, key=head.count)
     names = [name.strip() for name in head.split(delimiter)]
-    if "" in names or len(set(names)) < len(names):
+    # Rows that are too short would be filled up without a word.
+    if "" in names or len(set(names)) < len(names) or text.count(delimiter) != lines * (len(names) - 1):
         return None
     try:
         frame = pl.read_csv(
@@ -148,7 +151,7 @@ def _text(value: object) -> str:
 
 
 def _parquet(file: str, content: bytes, problems: list[Problem]) -> Sheet | None:
-    """A Parquet file: integers as they are, all else as text."""
+    """A Parquet file: integers as they are, floats that are integers as such, all else as text; NaN is no value."""
     import polars as pl
     from polars import selectors
 
@@ -156,6 +159,7 @@ def _parquet(file: str, content: bytes, problems: list[Problem]) -> Sheet | None
         frame = pl.read_parquet(io.BytesIO(content))
         nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
         frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
+        frame = frame.with_columns(_plain_numbers(column) for column in frame.select(selectors.float()))
         frame = frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String))
     # A damaged file can make the reader panic, which is no Exception.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -170,3 +174,13 @@ def _parquet(file: str, content: bytes, problems: list[Problem]) -> Sheet | None
         name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", message)} for name in nested
     }
     return Sheet(file, frame, np.arange(1, frame.height + 1), "row", faults)
+
+
+def _plain_numbers(column: "pl.Series") -> "pl.Series":
+    """Floats as integers where all are, which is what a column of integers with gaps is in pandas; else as texts."""
+    import polars as pl
+
+    column = column.fill_nan(None)
+    whole = ((column == column.round()) & (column.abs() <= _EXACT)).fill_null(True)
+    integers = column.zip_with(whole, pl.Series([None], dtype=column.dtype)).cast(pl.Int64)
+    return integers if whole.all() else integers.cast(pl.String).zip_with(whole, column.cast(pl.String))

@@ -1,7 +1,7 @@
 """From labels to a crowd's grades with all that is to be said about them; no I/O."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -9,23 +9,15 @@ from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
 from judge.crowd.known import (
     Audit,
     FewLabels,
-    KnownItem,
     changed_grades,
     few_labels,
     filter_workers,
     without_known,
 )
+from judge.crowd.known_file import KnownItem
 from judge.crowd.labels import CrowdLabels
-from judge.crowd.workers import (
-    TOO_FAST,
-    Pairs,
-    ReliabilityRow,
-    WorkerRow,
-    pairwise,
-    reliability,
-    topic_reliability,
-    worker_table,
-)
+from judge.crowd.reliability import Pairs, ReliabilityRow, pairwise, reliability, topic_reliability
+from judge.crowd.workers import TOO_FAST, WorkerRow, worker_table
 
 SEED = 4
 """Of resamples and of samples of items: the same labels give the same bytes."""
@@ -64,19 +56,29 @@ class Study:
     pairs: Mapping[str, Pairs]
 
 
-def study(labels: Mapping[str, CrowdLabels], known: Sequence[KnownItem], settings: Settings) -> Study:
+def study(
+    labels: Mapping[str, CrowdLabels],
+    known: Sequence[KnownItem],
+    settings: Settings,
+    *,
+    wanted: Collection[str] | None = None,
+) -> Study:
     """Filter the workers, aggregate, and look at what came out.
 
     Args:
         labels: By criterion, known items among them.
         known: Known items; none for no filter.
         settings: What the user chooses.
+        wanted: The criteria that the study is of, all if None. Others are there for the known items alone.
     """
     aggregate = AGGREGATORS[settings.aggregator]
     before = without_known(labels, known)
     kept, audit = before, None
     if known:
         kept, audit = filter_workers(labels, known, max_fails=settings.max_fails, max_deviation=settings.max_deviation)
+    if wanted is not None:
+        before, kept = ({name: one for name, one in of.items() if name in wanted} for of in (before, kept))
+        audit = audit and replace(audit, labels_removed={name: audit.labels_removed[name] for name in kept})
     aggregated = {name: aggregate(one, settings.options) for name, one in kept.items()}
     changed = {}
     if audit is not None:

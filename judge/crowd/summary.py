@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from judge.crowd.reliability import FEWEST_COMMON
 from judge.crowd.study import Study
 from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
 from judge.records import Estimate
@@ -20,19 +21,27 @@ _SHOWN = 20
 _HEADER = ("criterion", "items", "labels", "workers", "tied", "unvoted", "few", "none", "alpha")
 _FLAGS = f"""
 constant: of {FEWEST_LABELS} labels or more, {CONSTANT:.0%} are the same. alike: of {FEWEST_LABELS} items or more
-labeled under several criteria, {CONSTANT:.0%} got one label under all. no agreement: κ with the consensus of the others
-is 0 or less on {FEWEST_COMPARED} items or more. fast: more than half of the timed labels were too fast. removed: from one topic
-or more by known items. These are signs to look into: but for known items, nobody's labels are left out.
+labeled under several criteria, {CONSTANT:.0%} got one label under all. no agreement: κ with the consensus of the
+others is 0 or less on {FEWEST_COMPARED} items or more. fast: more than half of the timed labels were too fast.
+removed: from one topic or more by known items. These are signs to look into: but for known items, nobody's labels
+are left out.
 """
 
 
-def summary_markdown(study: Study, unit: str) -> str:
-    """`summary.md`."""
+def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
+    """`summary.md`.
+
+    Args:
+        study: The grades.
+        unit: What was labeled.
+        incomplete: What the JSON lacks against CAsT-ReGIn's, in words.
+    """
     parts = [f"# Grades of {unit}s by a crowd", "## Rule", _rules(study), "## Grades", _grades(study)]
     parts += ["## Reliability", *_reliability(study)]
     if study.audit is not None:
         parts += ["## Known items", *_filter(study)]
     parts += ["## Workers", *_workers(study)]
+    parts += ["## JSON", prose(incomplete)] if incomplete else []
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -82,13 +91,15 @@ def _reliability(study: Study) -> Iterator[str]:
     header = ["criterion", "alpha", *(["without the filter"] if study.audit else []), "topics", "lowest", "highest"]
     yield "Krippendorff's alpha, ordinal; known items are left out. lowest and highest: of the topics."
     yield table(header, [_alphas(study, name) for name in study.labels])
-    yield f"Cohen's κ of every two workers with {FEWEST_LABELS} common items or more (`pairwise.tsv`):"
+    yield f"Cohen's κ of every two workers with {FEWEST_COMMON} common items or more (`pairwise.tsv`):"
     rows = []
     for name, pairs in study.pairs.items():
         kappas = [row.kappa for row in pairs.rows if row.kappa is not None]
         median = number(float(np.median(kappas)), 2) if kappas else "-"
-        rows.append([name_of(name), str(len(pairs.rows)), median, f"{pairs.sampled:.1%}"])
-    yield table(["criterion", "pairs", "median κ", "items sampled"], rows)
+        # Of a sample without such pairs nothing follows for the others.
+        n = str(len(pairs.rows)) if pairs.rows or pairs.sampled == 1 else "not computed: none among those sampled"
+        rows.append([name_of(name), n, median, f"{pairs.sampled:.1%}"])
+    yield table(["criterion", "pairs", "median κ", "workers sampled"], rows)
 
 
 def _alphas(study: Study, criterion: str) -> list[str]:

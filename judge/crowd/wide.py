@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from judge.crowd.faults import Faults
 from judge.crowd.sheets import Sheet
 from judge.errors import InputError, UsageError
 from judge.gold.tabular import read_table
@@ -20,8 +21,16 @@ if TYPE_CHECKING:
 
 SURVEY_WORKERS = ("worker", "worker_id", "PROLIFIC_PID", "Participant id", "participant_id", "WorkerId", "ResponseId")
 """Columns that may name a participant, the first there is counts; Qualtrics' `ResponseId` is of the record."""
-_INPUT = re.compile(r"Input\.(turn_id|response_id|question_id|item_id)(?:_([0-9]+))?")
-_ANSWER = re.compile(r"Answer\.(.+?)(?:_([0-9]+))?")
+_INPUT = re.compile(r"Input\.(turn_id|response_id|question_id|item_id)(?:_([0-9]{1,6}))?")
+_ANSWER = re.compile(r"Answer\.(.+?)(?:_([0-9]{1,6}))?")
+_IMPORT_ID = '{"ImportId"'
+_QUALTRICS_STATUS = {
+    *("survey preview", "survey test", "spam", "preview spam", "imported spam", "offline spam", "offline preview"),
+    # The same where values are exported as numbers.
+    *("1", "2", "8", "9", "12", "17", "24"),
+}
+_UNFINISHED = {"false", "0", "no"}
+_PREVIEW = {"preview", "test"}
 _ITEM_GROUPS = ("response_id", "question_id", "item_id")
 
 
@@ -68,19 +77,23 @@ def is_mturk(names: Collection[str]) -> bool:
     return "WorkerId" in names and any(map(_INPUT.fullmatch, names)) and any(map(_ANSWER.fullmatch, names))
 
 
-def mturk_rows(sheet: Sheet, known: Collection[str] | None, problems: list[Problem]) -> Iterator["pl.DataFrame"]:
-    """The labels of an MTurk export, a frame for each answer column; the work time is shared evenly.
+def mturk_rows(sheet: Sheet, known: Collection[str] | None, problems: Faults) -> Iterator["pl.DataFrame"]:
+    """The labels of an MTurk export, a frame for each answer column; all labels of an assignment share its work time.
+
+    Assignments that were rejected are left out, with a warning.
 
     Args:
         sheet: The export.
         known: The criteria there are; other answers are passed over. None if every answer is a label.
-        problems: Takes what is wrong with the columns.
+        problems: Takes what is wrong with the columns, and the warning.
     """
     import polars as pl
 
+    sheet = _without(sheet, "AssignmentStatus", {"rejected"}, problems)
     frame = sheet.frame
     inputs = {(m[1] == "turn_id", m[2]): m[0] for m in map(_INPUT.fullmatch, frame.columns) if m}
     answers = [m for m in map(_ANSWER.fullmatch, frame.columns) if m and (known is None or m[1] in known)]
+    answers.sort(key=lambda answer: int(answer[2] or 0))
     slots = {answer[2] for answer in answers}
     lacking = [
         f"Input.{'turn_id' if turn else 'response_id'}{f'_{n}' if n else ''}"
@@ -93,7 +106,7 @@ def mturk_rows(sheet: Sheet, known: Collection[str] | None, problems: list[Probl
         problems.append(Problem("missing_column", "error", sheet.file, None, "line 1", message))
         return
     items = {n: _text(inputs.get((False, n)) or inputs[False, None]) for n in slots}
-    shown_items = pl.sum_horizontal((item != "").cast(pl.Int32) for item in items.values())
+    shown_items = pl.sum_horizontal((items[answer[2]] != "").cast(pl.Int32) for answer in answers)
     for answer in answers:
         label, item = _text(answer[0]), items[answer[2]]
         yield (
@@ -110,12 +123,13 @@ def mturk_rows(sheet: Sheet, known: Collection[str] | None, problems: list[Probl
 
 
 def survey_rows(
-    sheet: Sheet, wide: Wide, columns: Mapping[str, str], criterion: str | None, problems: list[Problem]
+    sheet: Sheet, wide: Wide, columns: Mapping[str, str], criterion: str | None, problems: Faults
 ) -> Iterator["pl.DataFrame"]:
     """The labels of a survey, a frame for each question; an empty cell is a question that was not shown.
 
     Args:
-        sheet: The export; Qualtrics' two rows below the header are passed over.
+        sheet: The export; Qualtrics' two rows below the header are passed over, and with a warning its previews,
+            spam and unfinished records.
         wide: What the columns ask about.
         columns: `worker` and `seconds`, where they are not named as platforms do. Seconds are shared evenly.
         criterion: The criterion of columns that name none.
@@ -138,7 +152,7 @@ def survey_rows(
     problems += (Problem("missing_column", "error", sheet.file, None, "line 1", fault) for fault in faults)
     if faults or worker is None:
         return
-    sheet = _below_qualtrics_header(sheet)
+    sheet = _sound_of_qualtrics(sheet, problems)
     labeled = pl.sum_horizontal((_text(name) != "").cast(pl.Int32) for name in questions)
     for name, question in questions.items():
         yield (
@@ -172,11 +186,42 @@ def _questions(names: Sequence[str], wide: Wide) -> dict[str, Question]:
     }
 
 
-def _below_qualtrics_header(sheet: Sheet) -> Sheet:
-    """The sheet without the question texts and import ids that Qualtrics writes below the header."""
-    if sheet.frame.height < 2 or not any(str(cell).startswith('{"ImportId"') for cell in sheet.frame.row(1)):
+def _sound_of_qualtrics(sheet: Sheet, problems: Faults) -> Sheet:
+    """The sheet without what Qualtrics exports beside the participants' finished records.
+
+    Those are the question texts and import ids below the header, and rows that are previews, spam or unfinished.
+    """
+    below = sheet.frame.height > 1 and any(str(cell).startswith(_IMPORT_ID) for cell in sheet.frame.row(1))
+    if below:
+        sheet = Sheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.faults)
+    elif "ResponseId" not in sheet.frame.columns:
         return sheet
-    return Sheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.faults)
+    for column, values in (
+        ("Status", _QUALTRICS_STATUS),
+        ("DistributionChannel", _PREVIEW),
+        ("Finished", _UNFINISHED),
+    ):
+        sheet = _without(sheet, column, values, problems)
+    return sheet
+
+
+def _without(sheet: Sheet, column: str, values: Collection[str], problems: Faults) -> Sheet:
+    """The sheet without the rows that have one of the values, in lower case, in a column; with a warning of how many.
+
+    A sheet without the column stays as it is.
+    """
+    if column not in sheet.frame.columns:
+        return sheet
+    out = sheet.frame.select(_text(column).str.to_lowercase().is_in(list(values))).to_series()
+    if not out.any():
+        return sheet
+    found = ", ".join(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
+    numbers = sheet.numbers[out.to_numpy()]
+    rows = "1 row" if len(numbers) == 1 else f"{len(numbers):,} rows"
+    message = f"{rows} left out, {column} {found}; this is the first"
+    problems.append(Problem("row_left_out", "warning", sheet.file, None, f"{sheet.unit} {numbers[0]}", message))
+    kept = ~out
+    return Sheet(sheet.file, sheet.frame.filter(kept), sheet.numbers[kept.to_numpy()], sheet.unit, sheet.faults)
 
 
 def _text(column: str) -> "pl.Expr":

@@ -1,0 +1,161 @@
+"""Files of known items: items whose acceptable labels are known in advance."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from judge.crowd.faults import Faults
+from judge.crowd.labels import Item
+from judge.errors import InputError
+from judge.files import decode_lines, read_stored, unpack
+from judge.gold.tabular import read_table
+from judge.ids import natural_key
+from judge.records import Problem
+from judge.text import MAX_ID, shown
+
+_ACCEPTABLE = re.compile(r"[+-]?[0-9]{1,9}([ ]*[,|/ ][ ]*[+-]?[0-9]{1,9})*", re.ASCII)
+_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_ITEM_NAMES = ("item_id", "response_id", "question_id")
+
+
+class KnownItem(NamedTuple):
+    """An item and the labels that a careful worker may give it under a criterion."""
+
+    turn_id: str
+    item_id: str
+    criterion: str
+    acceptable: tuple[int, ...]
+    """Ascending."""
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """A file of known items, before anybody knows which criteria and scales the tables have."""
+
+    file: str
+    rows: tuple[tuple[int, Mapping[str, Any]], ...]
+    """Line number and values."""
+    problems: tuple[Problem, ...]
+    """What cannot be read at all."""
+
+    @property
+    def items(self) -> frozenset[Item]:
+        """The items, as far as rows name any."""
+        ids = (_ids(values) for _, values in self.rows)
+        return frozenset(Item(*map(str.strip, pair)) for pair in ids if all(isinstance(one, str) for one in pair))
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """The criteria that rows name, each once."""
+        named = (values.get("criterion") for _, values in self.rows)
+        return tuple(dict.fromkeys(one for one in named if isinstance(one, str) and one))
+
+    def known(
+        self, scales: Mapping[str, Sequence[int]], warnings: list[Problem] | None = None, *, only: str | None = None
+    ) -> tuple[KnownItem, ...]:
+        """The known items under criteria that the tables have, in natural order.
+
+        Args:
+            scales: Grades of every criterion of the tables.
+            warnings: Takes the rows of other criteria, which can do nothing.
+            only: The criterion of rows that name none; the one criterion of the tables, if there is but one.
+
+        Raises:
+            InputError: Rows are faulty; every fault is listed.
+        """
+        problems = Faults()
+        problems += self.problems
+        items: dict[tuple[str, ...], KnownItem] = {}
+        only = only or (next(iter(scales)) if len(scales) == 1 else None)
+        for line, values in self.rows:
+            where = f"line {line}"
+            criterion = values.get("criterion") or only
+            if isinstance(criterion, str) and criterion not in scales:
+                message = f"criterion {shown(criterion)} is in no table that was read: expected {', '.join(scales)}"
+                idle = Problem("unknown_criterion", "warning", self.file, None, where, message)
+                if warnings is not None:
+                    warnings.append(idle)
+                continue
+            known, fault = _known(values, criterion, scales)
+            if known is not None and (key := known[:3]) in items:
+                fault = f"item {shown(known.item_id)} is on an earlier line too"
+            elif known is not None:
+                items[key] = known
+            if fault:
+                problems.append(Problem("wrong_known_item", "error", self.file, None, where, fault))
+        if not self.rows and not problems:
+            problems.append(Problem("empty_file", "error", self.file, None, "", "expected one known item or more"))
+        if problems:
+            n = problems.total("error")
+            raise InputError(f"{self.file}: not usable as known items: {n:,} faults", [*problems, *problems.rest()])
+        if not items:
+            raise InputError(f"{self.file}: no known item is about {', '.join(scales)}")
+        return tuple(
+            sorted(items.values(), key=lambda one: (natural_key(one.turn_id), natural_key(one.item_id), one[2:]))
+        )
+
+
+def read_known(path: Path) -> KnownFile:
+    """Known items from a table (`turn_id, response_id, criterion, acceptable`: `0,1`) or JSON Lines (`[0, 1]`).
+
+    The criterion may be left out where there is but one.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    content = unpack(read_stored(path), str(path))
+    problems: list[Problem] = []
+    rows = _json_rows if content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else _table_rows
+    return KnownFile(str(path), tuple(rows(path, content, problems)), tuple(problems))
+
+
+def _table_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tuple[int, dict[str, Any]]]:
+    rows = read_table(path, problems, needed=("turn_id", "acceptable"))[1]
+    return [(row.line, dict(row.cells)) for row in rows]
+
+
+def _json_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tuple[int, dict[str, Any]]]:
+    rows = []
+    for number, row in decode_lines(content, dict[str, Any], str(path), "not_json"):
+        if isinstance(row, Problem):
+            problems.append(row)
+        else:
+            rows.append((number, row))
+    return rows
+
+
+def _ids(values: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The ids of turn and item, whatever they are."""
+    return values.get("turn_id"), next((values[name] for name in _ITEM_NAMES if values.get(name)), None)
+
+
+def _known(
+    values: Mapping[str, Any], criterion: object, scales: Mapping[str, Sequence[int]]
+) -> tuple[KnownItem | None, str]:
+    """The known item of a row, or what is wrong with it."""
+    ids = _ids(values)
+    for name, value in zip(("turn_id", "response_id"), ids, strict=True):
+        if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > MAX_ID:
+            return None, f"{name} {shown(value)}: expected an id"
+    if not isinstance(criterion, str) or criterion not in scales:
+        return None, f"criterion {shown(criterion)}: expected one of {', '.join(scales)}"
+    acceptable = _acceptable(values.get("acceptable"))
+    if not acceptable or not set(acceptable) <= set(scales[criterion]):
+        scale = ", ".join(map(str, scales[criterion]))
+        return None, f"acceptable {shown(values.get('acceptable'))}: expected one or more of {scale}"
+    turn_id, item_id = (str(one).strip() for one in ids)
+    return KnownItem(turn_id, item_id, criterion, acceptable), ""
+
+
+def _acceptable(value: object) -> tuple[int, ...]:
+    """The grades that a cell or a list names; none if it cannot be read."""
+    if isinstance(value, str):
+        value = [int(found) for found in _NUMBER.findall(value)] if _ACCEPTABLE.fullmatch(value.strip()) else []
+    found = value if isinstance(value, list) else [value]
+    grades = [grade for grade in found if type(grade) is int]
+    return tuple(sorted(set(grades))) if len(grades) == len(found) else ()

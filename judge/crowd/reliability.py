@@ -1,0 +1,236 @@
+"""How far a crowd agrees: alpha of a criterion and of its topics, and κ of every two workers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.crowd.labels import CrowdLabels
+from judge.crowd.rows import distinct
+from judge.records import Estimate
+from judge.stats.agreement import STATISTICS, Floats, Undefined, alpha_of_coincidences
+from judge.stats.reliability import alpha_of_counts, coincidences
+from judge.stats.resampling import fisher_interval, topic_draws
+
+FEWEST_COMMON = 10
+"""Fewest items that two workers must share."""
+MOST_PAIRS = 5_000_000
+"""Pairs of labels that pairwise κ is computed from; of larger crowds a random sample of workers is taken."""
+MOST_RESAMPLED = 20_000
+"""Items of a criterion up to which each topic's alpha has an interval."""
+MOST_CELLS = 1_000_000
+"""Units times k² up to which there are intervals of scales with many grades: a slider's tables are large."""
+_REPLICATES = 1000
+
+
+class ReliabilityRow(msgspec.Struct, frozen=True):
+    """Krippendorff's ordinal alpha of a criterion, overall or in one topic."""
+
+    criterion: str
+    topic: str | None
+    """None for all topics; the interval is then over topics, else over items."""
+    alpha: Estimate
+    workers: int
+    labels: int
+    of: Literal["kept", "all"] = "kept"
+    """Labels that the filter kept, or all but those of known items."""
+
+
+class PairRow(msgspec.Struct, frozen=True):
+    """Two workers on the items that both labeled."""
+
+    criterion: str
+    a: str
+    b: str
+    n: int
+    same: float
+    kappa: float | None
+    wkappa: float | None
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairwise agreement under one criterion."""
+
+    rows: tuple[PairRow, ...]
+    sampled: float
+    """Share of the workers that the rows are of; 1 where nothing was sampled."""
+
+
+def reliability(
+    labels: CrowdLabels, rng: np.random.Generator, *, of: Literal["kept", "all"] = "kept"
+) -> ReliabilityRow:
+    """Alpha of the criterion with its interval over topics.
+
+    Args:
+        labels: Known items left out.
+        rng: The source of randomness.
+        of: Whether the labels are those that the filter kept, or all.
+    """
+    alpha = _over_topics(labels, rng)
+    return ReliabilityRow(
+        labels.criterion, None, alpha, int(np.bincount(labels.worker).astype(bool).sum()), len(labels.item), of
+    )
+
+
+def _over_topics(labels: CrowdLabels, rng: np.random.Generator) -> Estimate:
+    T, k = len(labels.topics), len(labels.grades)
+    if T * k**2 <= MOST_CELLS:
+        return alpha_of_counts(labels.counts, labels.topic, labels.grades, "ordinal", rng, _REPLICATES)
+    pairable = labels.counts.sum(axis=1) >= 2
+    n, topics = int(pairable.sum()), len(np.unique(labels.topic[pairable]))
+    value = _alpha(labels.counts, labels.grades)
+    if isinstance(value, Undefined):
+        return Estimate(None, None, None, n, topics, value.reason)
+    return Estimate(value, None, None, n, topics, f"no interval: {T:,} topics of {k} grades are too many to resample")
+
+
+def _alpha(counts: NDArray[np.int64], grades: Sequence[int]) -> float | Undefined:
+    """Ordinal alpha; without arrays of units by grades by grades, for which sliders have too many grades."""
+    m = counts.sum(axis=1)
+    v, share = counts[m >= 2].astype(np.float64), 1.0 / (m[m >= 2] - 1)
+    pairs = (v.T * share) @ v - np.diag(share @ v)
+    value = float(alpha_of_coincidences("ordinal", pairs[None], grades)[0])
+    if np.isnan(value):
+        return Undefined("all raters gave one and the same grade throughout" if len(v) else "no unit has two grades")
+    return value
+
+
+def topic_reliability(labels: CrowdLabels, rng: np.random.Generator) -> tuple[ReliabilityRow, ...]:
+    """Alpha of each topic with an interval over its items.
+
+    Args:
+        labels: Known items left out.
+        rng: The source of randomness.
+    """
+    T, W = len(labels.topics), max(len(labels.workers), 1)
+    counts, of_label = labels.counts, labels.topic[labels.item]
+    n = np.bincount(of_label, minlength=T)
+    workers = np.bincount(distinct(of_label.astype(np.int64) * W + labels.worker) // W, minlength=T)
+    ends = np.cumsum(np.bincount(labels.topic, minlength=T))
+    items = np.split(np.argsort(labels.topic, kind="stable"), ends[:-1])
+    N, k = counts.shape
+    unsampled = f"no interval: more than {MOST_RESAMPLED:,} items in all" if N > MOST_RESAMPLED else None
+    if unsampled is None and N * k**2 > MOST_CELLS:
+        unsampled = f"no interval: {N:,} items of {k} grades are too many to resample"
+    return tuple(
+        ReliabilityRow(
+            labels.criterion,
+            topic,
+            _topic_alpha(counts[items[t]], labels.grades, rng, unsampled),
+            int(workers[t]),
+            int(n[t]),
+        )
+        for t, topic in enumerate(labels.topics)
+    )
+
+
+def _topic_alpha(
+    counts: NDArray[np.int64], grades: Sequence[int], rng: np.random.Generator, unsampled: str | None
+) -> Estimate:
+    """Alpha of one topic's items; its interval takes them for a sample of items, which says nothing of other topics.
+
+    Args:
+        counts: How often each item got each grade (N x k).
+        grades: The scale's grades, ascending.
+        rng: The source of randomness.
+        unsampled: Why there is no interval, if so.
+    """
+    n = int((counts.sum(axis=1) >= 2).sum())
+    value = _alpha(counts, grades)
+    if isinstance(value, Undefined):
+        return Estimate(None, None, None, n, 1, value.reason)
+    if unsampled is not None:
+        return Estimate(value, None, None, n, 1, unsampled)
+    pairs = coincidences(counts, np.arange(len(counts)), len(counts))
+    pairs = pairs[pairs.any(axis=(1, 2))]
+    drawn = topic_draws(n, _REPLICATES, rng).astype(np.float64) @ pairs.reshape(n, -1)
+    alphas: Floats = alpha_of_coincidences("ordinal", drawn.reshape(-1, *pairs.shape[1:]), grades)
+    return fisher_interval(value, alphas, n, 1, n, "items")
+
+
+def pairwise(labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEWEST_COMMON) -> Pairs:
+    """κ of every two workers who share at least `fewest` items; of large crowds, of a random sample of the workers.
+
+    Workers are drawn, not items: of every two that are drawn all common items count, so a survey in which everybody
+    labels the same few items is not left without any.
+
+    Args:
+        labels: Known items left out.
+        rng: Draws the sample, where one is needed.
+        fewest: Fewest common items.
+    """
+    labels, share = _some_workers(labels, rng)
+    W, k = len(labels.workers), len(labels.grades)
+    pairs, cells = _pairs(labels)
+    found, place, common = np.unique(pairs, return_inverse=True, return_counts=True)
+    enough = common >= fewest
+    keep = enough[place]
+    new, cells = (np.cumsum(enough) - 1)[place[keep]], cells[keep]
+    order = np.argsort(new, kind="stable")
+    new, cells = new[order], cells[order]
+    columns: list[list[float | None]] = [[], [], []]
+    step = max(1, MOST_CELLS // k**2)
+    for start in range(0, P := int(enough.sum()), step):
+        of = slice(*np.searchsorted(new, [start, start + step]))
+        B = min(step, P - start)
+        C = np.bincount((new[of] - start) * k**2 + cells[of], minlength=B * k**2).reshape(B, k, k)
+        for column, name in zip(columns, ("percent", "kappa", "wkappa"), strict=True):
+            column += statistic_of(name, C, labels.grades)
+    rows = [
+        PairRow(labels.criterion, labels.workers[pair // W], labels.workers[pair % W], int(m), same or 0.0, *kappas)
+        for pair, m, same, *kappas in zip(found[enough].tolist(), common[enough], *columns, strict=True)
+    ]
+    return Pairs(tuple(rows), share)
+
+
+def _some_workers(labels: CrowdLabels, rng: np.random.Generator) -> tuple[CrowdLabels, float]:
+    """The labels of as many workers, drawn at random, as give MOST_PAIRS pairs or fewer; and the share of them drawn.
+
+    Two workers at least: they give no more pairs than there are items.
+    """
+    if _n_pairs(labels.item) <= MOST_PAIRS:
+        return labels, 1.0
+    active = np.flatnonzero(np.bincount(labels.worker, minlength=len(labels.workers)))
+    rank = np.zeros(len(labels.workers), dtype=np.int64)
+    rank[active] = rng.permutation(len(active))
+    drawn = rank[labels.worker]
+    low, high = 2, len(active)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _n_pairs(labels.item[drawn < middle]) <= MOST_PAIRS else (low, middle)
+    return labels.kept(drawn < low), low / len(active)
+
+
+def _n_pairs(item: NDArray[np.int32]) -> int:
+    """How many pairs of labels of one item there are."""
+    n = np.bincount(item)
+    return int((n * (n - 1) // 2).sum())
+
+
+def _pairs(labels: CrowdLabels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of all pairs of labels of one item: a number for the two workers, and the cell of their table (k x k)."""
+    W, k = len(labels.workers), len(labels.grades)
+    order = np.argsort(labels.item, kind="stable")
+    worker, code = labels.worker[order].astype(np.int64), labels.code[order].astype(np.int64)
+    n = np.bincount(labels.item, minlength=len(labels.items))
+    first = np.cumsum(n) - n
+    pairs, cells = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    # All items with equally many labels at once.
+    for m in distinct(n[n > 1]).tolist():
+        i, j = np.triu_indices(m, 1)
+        starts = first[n == m][:, None]
+        a, b = (starts + i).ravel(), (starts + j).ravel()
+        swap = worker[a] > worker[b]
+        a, b = np.where(swap, b, a), np.where(swap, a, b)
+        pairs.append(worker[a] * W + worker[b])
+        cells.append(code[a] * k + code[b])
+    return np.concatenate(pairs), np.concatenate(cells)
+
+
+def statistic_of(name: str, C: NDArray[np.int64], grades: Sequence[int]) -> list[float | None]:
+    """One of STATISTICS of each table (B x k x k); None where it is undefined."""
+    return [None if np.isnan(value) else float(value) for value in STATISTICS[name](C, grades)]

@@ -1,0 +1,225 @@
+"""`judge crowd` from tables to a folder; nothing is written unless everything is sound."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from judge.cli import crowd
+from judge.errors import InputError, UsageError
+
+LABELS = "worker,turn_id,response_id,criterion,label,seconds\n" + "".join(
+    f"{worker},{turn},{item},relevance,{label},9\n"
+    for turn, item, labels in (("1_1", "R1", "330"), ("1_1", "K", "013"), ("1_2", "R2", "001"), ("2_1", "R3", "222"))
+    for worker, label in zip("abc", labels, strict=True)
+)
+KNOWN = "turn_id\tresponse_id\tacceptable\n1_1\tK\t0,1\n"
+
+
+def run(*arguments: object) -> int:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    crowd.add_arguments(parser)
+    return crowd.main(parser.parse_args(list(map(str, arguments))))
+
+
+def put(folder: Path, name: str, content: str) -> Path:
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    return put(tmp_path, "labels.csv", LABELS)
+
+
+def test_from_labels_to_qrels(labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    known = put(tmp_path, "known.tsv", KNOWN)
+    subset = put(tmp_path, "turns.txt", "1_1\n")
+    bank = put(tmp_path, "bank.json", '{"R1": "One.", "R2": "Two."}')
+    code = run(
+        *(labels, "--scale", "0-3", "--known", known, "--mi-turns", subset, "--bank", bank, "--out", out),
+        *("--min-labels", 2, "--filter-min", 3),
+    )
+    assert code == 0
+    # Worker c gave the known item 3: gone from topic 1, not from topic 2.
+    assert (out / "qrels/response_relevance.qrel").read_text() == "1_1 0 R1 3\n1_2 0 R2 0\n2_1 0 R3 2\n"
+    assert (out / "qrels/filtered/response_relevance.qrel").read_text() == "1_1 0 R1 3\n"
+    assert (out / "qrels/subset/response_relevance.qrel").read_text() == "1_1 0 R1 3\n"
+    assert json.loads((out / "bank.json").read_bytes()) == {"R1": "One.", "R2": "Two."}
+    said = capsys.readouterr()
+    assert said.out.startswith("rule: majority: ")
+    assert "1 removal of 1 worker" in said.out
+    assert all(len(line) <= 80 for line in said.out.splitlines())
+    assert "not_in_bank at 2_1: R3 has no text" in said.err
+    manifest = json.loads((out / "crowd.json").read_bytes())
+    assert [one["file"] for one in manifest["inputs"]] == ["labels.csv", "known.tsv", "turns.txt", "bank.json"]
+    assert manifest["options"]["scales"] == {"relevance": [0, 1, 2, 3]}
+
+
+def test_json_says_the_same(labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = put(tmp_path, "known.tsv", KNOWN)
+    assert run(labels, "--scale", "0-3", "--known", known, "--out", tmp_path / "out", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["criteria"]["relevance"]["items"] == 3
+    assert found["criteria"]["relevance"]["few_labels"] == 2
+    assert found["filter"] == {"known_items": 1, "removals": 1, "labels_removed": 2, "tolerated": 0, "unchecked": 3}
+    assert found["warnings"] == []
+
+
+def test_a_faulty_table_writes_nothing(labels: Path, tmp_path: Path) -> None:
+    labels.write_text(LABELS + "a,1_1,R1,relevance,0,9\n,1_1,R9,relevance,7,9\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        run(labels, "--scale", "0-3", "--out", tmp_path / "out")
+    assert [one.path for one in caught.value.problems] == ["line 14", "line 15", "line 15"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pool_gives_turns_and_texts(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "worker,response_id,label\na,R00000,3\nb,R00000,3\n")
+    pool = (
+        '{"response_id":"R00000","turn_id":"1_1","topic_id":"1","text":"One.","passages":[],'
+        '"tokens":{"bare":1,"english":1,"whitespace":1,"cut":null},"truncated":false,"runs":[]}\n'
+    )
+    put(tmp_path, "pool.jsonl", pool)
+    assert run(table, "--scale", "0-3", "--criterion", "relevance", "--bank", tmp_path, "--out", tmp_path / "out") == 0
+    assert (tmp_path / "out/qrels/response_relevance.qrel").read_text() == "1_1 0 R00000 3\n"
+    assert json.loads((tmp_path / "out/bank.json").read_bytes()) == {"R00000": "One."}
+
+
+def test_scales_by_name(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,relevance,novelty\na,1_1,R1,3,1\nb,1_1,R1,3,1\n")
+    assert run(table, "--scale", "relevance=0-3", "--scale", "novelty=1-2", "--out", tmp_path / "out") == 0
+    assert (tmp_path / "out/qrels/response_novelty.qrel").read_text() == "1_1 0 R1 1\n"
+
+
+def test_surveys_by_pattern_and_by_map(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "PROLIFIC_PID,1_1.R1\np1,3\np2,3\n")
+    pattern = r"(?P<turn_id>[^.]+)\.(?P<response_id>R\d+)"
+    mapped = put(tmp_path, "map.csv", "column,turn_id,response_id,criterion\n1_1.R1,1_1,R1,relevance\n")
+    for name, options in (("a", ("--wide", pattern)), ("b", ("--wide-map", mapped))):
+        assert run(table, "--scale", "relevance=0-3", *options, "--out", tmp_path / name) == 0
+        assert (tmp_path / name / "qrels/response_relevance.qrel").read_text() == "1_1 0 R1 3\n"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--scale", "0-3", "--scale", "0-4"],
+        ["--scale", "0-3", "--scale", "relevance=0-4"],
+        ["--scale", "0-3", "--max-fails", "1"],
+        ["--scale", "0-3", "--runs", "x"],
+        ["--scale", "0-3", "--column", "label=a", "--column", "label=b"],
+        ["--scale", "0-3", "--wide", "(?P<turn_id>.*)_(?P<response_id>.*)", "--task", "x"],
+        ["--scale", "0-3", "--aggregator", "mean", "--tie", "lowest"],
+        ["--scale", "0-3", "--aggregator", "dawid-skene", "--majority", "plurality"],
+        ["--scale", "0-3", "--wide", "(?P<turn_id>.*)_(?P<response_id>.*)", "--column", "label=label"],
+    ],
+)
+def test_options_that_do_not_go_together(labels: Path, tmp_path: Path, options: Sequence[str]) -> None:
+    with pytest.raises(UsageError):
+        run(labels, *options, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--scale", "3-0"],
+        ["--scale", "0-200"],
+        ["--scale", "x"],
+        ["--scale", "0-3", "--aggregator", "oracle"],
+        ["--scale", "0-3", "--max-fails", "-1"],
+        ["--scale", "0-3", "--column", "label"],
+        ["--scale", "0-3", "--wide", "a", "--wide-map", "b"],
+    ],
+)
+def test_options_that_argparse_refuses(labels: Path, tmp_path: Path, options: Sequence[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(labels, *options, "--out", tmp_path / "out")
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize("table", ["a,1_1,K,9\na,1_1,R1,2\n", "a,1_1,K,0\n"], ids=["removed", "known"])
+def test_nothing_left_is_a_warning_and_not_a_success(
+    tmp_path: Path, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{table}")
+    known = put(tmp_path, "known.tsv", KNOWN)
+    out = tmp_path / "out"
+    assert run(labels, "--scale", "relevance=0-9", "--known", known, "--out", out) == 1
+    assert "no_label_left" in capsys.readouterr().err
+    assert (out / "qrels/response_relevance.qrel").read_bytes() == b""
+
+
+def test_known_items_of_other_criteria_filter_the_one_wanted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        *("a,1_1,K,relevance,0", "a,1_1,K,nat,3", "a,1_1,R1,relevance,2", "a,1_1,R1,nat,2"),
+        *("b,1_1,K,relevance,0", "b,1_1,K,nat,0", "b,1_1,K,nat,0", "b,1_1,R1,relevance,1"),
+    ]
+    labels = put(tmp_path, "t.csv", "\n".join(["worker,turn_id,response_id,criterion,label", *rows]))
+    content = "turn_id,response_id,criterion,acceptable\n1_1,K,relevance,0\n1_1,K,nat,0\n1_1,K,beauty,0\n"
+    known = put(tmp_path, "known.csv", content)
+    out = tmp_path / "out"
+    assert run(labels, "--scale", "0-3", "--criterion", "relevance", "--known", known, "--out", out, "--json") == 0
+    assert (out / "qrels/response_relevance.qrel").read_text() == "1_1 0 R1 1\n"
+    found = json.loads(capsys.readouterr().out)
+    assert list(found["criteria"]) == ["relevance"]
+    assert found["filter"]["labels_removed"] == 1
+    assert [(one["code"], one["path"]) for one in found["warnings"]] == [("unknown_criterion", "line 4")]
+    assert json.loads((out / "crowd.json").read_bytes())["options"]["scales"] == {"relevance": [0, 1, 2, 3]}
+
+
+def test_warnings_without_end_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\n" + "".join(f"a,1_1,R{n},0\n" for n in range(150)))
+    bank = put(tmp_path, "bank.json", '{"X": "One."}')
+    assert run(labels, "--scale", "r=0-3", "--bank", bank, "--out", tmp_path / "out", "--json") == 0
+    warnings = json.loads(capsys.readouterr().out)["warnings"]
+    assert len(warnings) == 101
+    assert warnings[-1]["message"] == "50 more of these, not listed"
+
+
+def test_options_that_did_nothing_are_not_said_to_have_done_it(labels: Path, tmp_path: Path) -> None:
+    for aggregator in ("majority", "mean"):
+        out = tmp_path / aggregator
+        assert run(labels, "--scale", "0-3", "--aggregator", aggregator, "--out", out) == 0
+        options = json.loads((out / "crowd.json").read_bytes())["options"]
+        assert ("tie" in options) == ("majority" in options) == (aggregator == "majority")
+
+
+def test_an_export_of_mturk_takes_no_columns(tmp_path: Path) -> None:
+    table = put(tmp_path, "m.csv", "WorkerId,Input.turn_id,Input.item_id,Answer.r\na,1_1,R1,2\n")
+    assert run(table, "--scale", "r=0-3", "--out", tmp_path / "out") == 0
+    with pytest.raises(UsageError):
+        run(table, "--scale", "r=0-3", "--column", "label=Answer.r", "--out", tmp_path / "out")
+
+
+def test_cast_regin_is_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[argparse.Namespace] = []
+    monkeypatch.setattr(crowd.crowd_regin, "main", lambda args: seen.append(args) or 7)
+    assert run("cast-regin", tmp_path, "--out", tmp_path / "o", "--runs", tmp_path, "--evaluate") == 7
+    parser = argparse.ArgumentParser()
+    crowd.crowd_regin.add_arguments(parser)
+    own = parser.parse_args([str(tmp_path), "--out", str(tmp_path / "o"), "--runs", str(tmp_path), "--evaluate"])
+    assert vars(seen[0]) == vars(own)
+    for wrong in ([], [tmp_path, tmp_path], [tmp_path, "--scale", "0-3"]):
+        with pytest.raises(UsageError):
+            run("cast-regin", *wrong, "--out", tmp_path / "o")
+
+
+def test_transparentcis_from_the_command_line(shared: Path, tmp_path: Path) -> None:
+    table = shared / "worker-level/transparentCIS/judgments_long.tsv"
+    code = run(
+        *(table, "--scale", "1-4", "--column", "task=item_id", "--column", "criterion=dimension"),
+        *("--task", r"(?P<response_id>(?P<turn_id>Q\d+)_\w+)", "--criterion", "relevance", "--out", tmp_path / "out"),
+    )
+    assert code == 0
+    lines = (tmp_path / "out/qrels/response_relevance.qrel").read_text().splitlines()
+    assert (len(lines), lines[0]) == (50, "Q1 0 Q1_EC1 4")
+    assert (tmp_path / "out/items.tsv").read_text().splitlines()[1].split("\t")[9:13] == ["0", "1", "5", "10"]

@@ -1,0 +1,271 @@
+"""The workers' table, reliability and κ of pairs, against counting by hand and against the statistics elsewhere."""
+
+import dataclasses
+import tracemalloc
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from judge.crowd import reliability as reliable
+from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.reliability import pairwise, reliability, topic_reliability
+from judge.crowd.workers import WorkerRow, longest_runs, worker_table
+
+SCALE = (0, 1, 2, 3)
+
+
+def grid(
+    table: list[list[int]], *, topics: int = 1, criterion: str = "relevance", seconds: float | None = None
+) -> CrowdLabels:
+    """Labels of items in rows by workers in columns; -1 for none."""
+    codes = np.array(table, dtype=np.int8)
+    item, worker = np.nonzero(codes >= 0)
+    return CrowdLabels(
+        criterion,
+        SCALE,
+        tuple(f"w{i}" for i in range(codes.shape[1])),
+        tuple(Item(f"{i * topics // len(codes)}_{i}", "R") for i in range(len(codes))),
+        worker.astype(np.int32),
+        item.astype(np.int32),
+        codes[item, worker],
+        None if seconds is None else np.full(len(item), seconds, dtype=np.float32),
+    )
+
+
+def of(rows: tuple[WorkerRow, ...], worker: str, criterion: str = "relevance") -> WorkerRow:
+    return next(row for row in rows if (row.worker, row.criterion) == (worker, criterion))
+
+
+def test_a_worker_is_compared_with_the_consensus_of_the_others() -> None:
+    rows = worker_table({"relevance": grid([[3, 3, 0], [1, 1, 1], [0, 2, 2], [3, -1, -1]])})
+    row = of(rows, "w0")
+    # Others of w0: {3, 0} tied, mean 1.5, so 2; 1; 2; none. Own labels: 3, 1, 0.
+    assert (row.labels, row.compared) == (4, 3)
+    assert row.same == pytest.approx(1 / 3)
+    assert row.deviation == pytest.approx((1 + 0 + 2) / 3)
+    assert row.kappa == pytest.approx(cohen_kappa_score([2, 1, 2], [3, 1, 0]))
+    assert row.wkappa == pytest.approx(cohen_kappa_score([2, 1, 2], [3, 1, 0], weights="quadratic", labels=SCALE))
+    assert (row.commonest, row.commonest_share) == (3, 0.5)
+    assert row.entropy == pytest.approx(1.5)
+
+
+def test_a_worker_with_nobody_to_compare_with_has_no_agreement() -> None:
+    row = of(worker_table({"relevance": grid([[3], [1]])}), "w0")
+    assert (row.compared, row.same, row.deviation, row.kappa) == (0, None, None, None)
+    assert row.flags == ()
+
+
+def test_runs_are_of_each_worker_in_the_order_of_the_table() -> None:
+    assert longest_runs(grid([[3, 0], [3, 1], [0, 0], [3, 0], [3, 0], [3, -1]])).tolist() == [3, 3]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), max_size=30))
+def test_longest_runs_are_those_counted_one_by_one(given: list[tuple[int, int]]) -> None:
+    worker, code = (np.array([row[i] for row in given], dtype=np.int32) for i in (0, 1))
+    labels = CrowdLabels("c", SCALE, ("a", "b", "c"), (), worker, worker, code.astype(np.int8))
+    expected = []
+    for w in range(3):
+        best = run = 0
+        last = None
+        for one, label in given:
+            if one == w:
+                run = run + 1 if label == last else 1
+                best, last = max(best, run), label
+        expected.append(best)
+    assert longest_runs(labels).tolist() == expected
+
+
+def test_times() -> None:
+    labels = grid([[3, 0], [3, 1], [0, 0], [3, 0]])
+    # Item by item: w0 takes 1, 3, 5, 1 seconds, w1 nan, 4, nan, nan.
+    seconds = np.array([1, np.nan, 3, 4, 5, np.nan, 1, np.nan], dtype=np.float32)
+    rows = worker_table({"relevance": dataclasses.replace(labels, seconds=seconds)}, too_fast=3)
+    assert (of(rows, "w0").median_seconds, of(rows, "w0").too_fast) == (2.0, 0.5)
+    assert (of(rows, "w1").median_seconds, of(rows, "w1").too_fast) == (4.0, 0.0)
+    assert of(worker_table({"relevance": labels}), "w0").median_seconds is None
+
+
+def test_alike_is_over_criteria() -> None:
+    first = grid([[3, 0], [1, 2], [2, 2], [0, -1]])
+    second = grid([[3, 1], [1, 2], [0, -1], [-1, 1]], criterion="novelty")
+    rows = worker_table({"relevance": first, "novelty": second})
+    # w0: 3=3, 1=1, 2≠0; w1: 0≠1, 2=2.
+    assert [of(rows, worker).alike for worker in ("w0", "w1")] == [pytest.approx(2 / 3), 0.5]
+    assert of(rows, "w0", "novelty").alike == of(rows, "w0").alike
+    assert [row.worker for row in rows] == ["w0", "w0", "w1", "w1"]
+    assert of(worker_table({"relevance": first}), "w0").alike is None
+
+
+def test_flags_want_enough_labels() -> None:
+    # w3 always gives 3, w2 the opposite of all others.
+    table = [[good, good, 3 - good, 3, good, good] for good in (0, 3) * 12]
+    rows = worker_table({"relevance": grid(table, seconds=1.0)}, removed=[("0", "w2"), ("1", "w2")])
+    assert [of(rows, f"w{i}").flags for i in range(4)] == [
+        ("fast",),
+        ("fast",),
+        ("no agreement", "fast", "removed"),
+        ("constant", "no agreement", "fast"),
+    ]
+    assert of(rows, "w2").removed_topics == 2
+    few = worker_table({"relevance": grid(table[:9], seconds=1.0)})
+    assert [row.flags for row in few] == [()] * 6
+    both = worker_table({"relevance": grid(table), "novelty": grid(table, criterion="novelty")})
+    assert all("alike" in row.flags for row in both)
+
+
+# Reliability
+
+RNG_SEED = 1
+
+
+def random_grid(items: int = 60, raters: int = 6, topics: int = 10) -> tuple[np.ndarray, CrowdLabels]:
+    rng = np.random.default_rng(RNG_SEED)
+    truth = rng.integers(0, 4, items)
+    table = np.clip(truth[:, None] + rng.integers(-1, 2, (items, raters)), 0, 3)
+    table[rng.random(table.shape) < 0.3] = -1
+    return table, grid(table.tolist(), topics=topics)
+
+
+def alpha(table: np.ndarray) -> float:
+    data = np.where(table < 0, np.nan, table).T
+    return float(krippendorff.alpha(reliability_data=data, level_of_measurement="ordinal", value_domain=list(SCALE)))
+
+
+def test_alpha_is_krippendorffs_overall_and_by_topic() -> None:
+    table, labels = random_grid()
+    overall = reliability(labels, np.random.default_rng(0))
+    assert overall.alpha.value == pytest.approx(alpha(table), abs=1e-12)
+    assert overall.alpha.low is not None
+    assert overall.alpha.low < overall.alpha.value < (overall.alpha.high or 0)
+    assert (overall.topic, overall.alpha.topics, overall.labels, overall.workers) == (
+        None,
+        10,
+        int((table >= 0).sum()),
+        6,
+    )
+    topics = topic_reliability(labels, np.random.default_rng(0))
+    assert [row.topic for row in topics] == [str(t) for t in range(10)]
+    for t, row in enumerate(topics):
+        own = table[6 * t : 6 * t + 6]
+        assert row.alpha.value == pytest.approx(alpha(own), abs=1e-12)
+        assert (row.labels, row.workers) == ((own >= 0).sum(), (own >= 0).any(axis=0).sum())
+
+
+def test_few_items_give_a_topic_no_interval_but_a_reason() -> None:
+    (row,) = topic_reliability(grid([[3, 3], [0, 1], [1, 1]]), np.random.default_rng(0))
+    assert row.alpha.value is not None
+    assert (row.alpha.low, row.alpha.reason) == (None, "fewer than 5 items")
+    (row,) = topic_reliability(grid([[3, 3], [3, 3]]), np.random.default_rng(0))
+    assert (row.alpha.value, row.alpha.reason) == (None, "all raters gave one and the same grade throughout")
+
+
+def test_many_items_give_topics_no_interval_but_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reliable, "MOST_RESAMPLED", 59)
+    rows = topic_reliability(random_grid()[1], np.random.default_rng(0))
+    assert {row.alpha.reason for row in rows} == {"no interval: more than 59 items in all"}
+
+
+# Pairs
+
+
+def test_pairwise_kappa_is_cohens_on_common_items() -> None:
+    table, labels = random_grid()
+    order = np.random.default_rng(0).permutation(len(labels.item))
+    labels = dataclasses.replace(labels, worker=labels.worker[order], item=labels.item[order], code=labels.code[order])
+    pairs = pairwise(labels, np.random.default_rng(0))
+    assert pairs.sampled == 1
+    assert [(row.a, row.b) for row in pairs.rows] == [(f"w{a}", f"w{b}") for a in range(6) for b in range(a + 1, 6)]
+    for row in pairs.rows:
+        a, b = table[:, int(row.a[1:])], table[:, int(row.b[1:])]
+        both = (a >= 0) & (b >= 0)
+        assert (row.n, row.same) == (both.sum(), pytest.approx((a == b)[both].mean()))
+        assert row.kappa == pytest.approx(cohen_kappa_score(a[both], b[both], labels=SCALE))
+        assert row.wkappa == pytest.approx(cohen_kappa_score(a[both], b[both], labels=SCALE, weights="quadratic"))
+
+
+def test_pairs_with_few_common_items_are_left_out() -> None:
+    _, labels = random_grid()
+    n = [row.n for row in pairwise(labels, np.random.default_rng(0)).rows]
+    fewest = sorted(n)[5]
+    assert len(pairwise(labels, np.random.default_rng(0), fewest=fewest).rows) == sum(one >= fewest for one in n)
+    assert pairwise(grid([[3, 3]]), np.random.default_rng(0)).rows == ()
+
+
+def test_an_undefined_kappa_is_none() -> None:
+    (row,) = pairwise(grid([[3, 3]] * 10), np.random.default_rng(0)).rows
+    assert (row.same, row.kappa) == (1.0, None)
+
+
+def test_large_crowds_are_sampled_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = np.random.default_rng(1).integers(0, 4, (12, 30))
+    labels = grid(table.tolist())
+    every = pairwise(labels, np.random.default_rng(0)).rows
+    assert len(every) == 30 * 29 / 2
+    # Of m workers who all label 12 items there are 12 m (m - 1) / 2 pairs: 540 of 10, 660 of 11.
+    monkeypatch.setattr(reliable, "MOST_PAIRS", 600)
+    pairs = pairwise(labels, np.random.default_rng(0))
+    assert pairs.sampled == 10 / 30
+    assert len(pairs.rows) == 10 * 9 / 2
+    # What is said of a pair is said of all of its common items.
+    assert set(pairs.rows) <= set(every)
+    monkeypatch.setattr(reliable, "MOST_PAIRS", 1)
+    assert [row.n for row in pairwise(labels, np.random.default_rng(0)).rows] == [12]
+
+
+def test_many_grades_are_counted_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, labels = random_grid()
+    every = pairwise(labels, np.random.default_rng(0))
+    monkeypatch.setattr(reliable, "MOST_CELLS", 33)
+    assert pairwise(labels, np.random.default_rng(0)) == every
+
+
+def test_one_item_of_thousands_of_workers_costs_no_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 20,000 items by 2 workers each, and one by all 3,000: a grid of places by items would have 60 million cells.
+    rng = np.random.default_rng(0)
+    pairs = np.stack([rng.permutation(3000)[:2] for _ in range(20_000)])
+    worker = np.concatenate([pairs.ravel(), np.arange(3000)]).astype(np.int32)
+    item = np.concatenate([np.repeat(np.arange(20_000), 2), np.full(3000, 20_000)]).astype(np.int32)
+    items = tuple(Item(f"{i % 50}_{i}", "R") for i in range(20_001))
+    code = rng.integers(0, 4, len(item)).astype(np.int8)
+    labels = CrowdLabels("c", SCALE, tuple(f"w{i}" for i in range(3000)), items, worker, item, code)
+    tracemalloc.start()
+    found = reliability(labels, np.random.default_rng(0)).alpha
+    assert tracemalloc.get_traced_memory()[1] < 30e6
+    tracemalloc.stop()
+    expected = krippendorff.alpha(value_counts=labels.counts, level_of_measurement="ordinal", value_domain=list(SCALE))
+    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert (found.n, found.topics) == (20_001, 50)
+    monkeypatch.setattr(reliable, "MOST_PAIRS", 100_000)
+    assert pairwise(labels, np.random.default_rng(0)).sampled < 1
+
+
+def test_sliders_have_alphas_without_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reliable, "MOST_CELLS", 60 * 16 - 1)
+    _, labels = random_grid()
+    topics = topic_reliability(labels, np.random.default_rng(0))
+    assert {row.alpha.reason for row in topics} == {"no interval: 60 items of 4 grades are too many to resample"}
+    assert all(row.alpha.value is not None and row.alpha.low is None for row in topics)
+    whole = reliability(labels, np.random.default_rng(0)).alpha
+    assert whole.low is not None
+    monkeypatch.setattr(reliable, "MOST_CELLS", 10 * 16 - 1)
+    bare = reliability(labels, np.random.default_rng(0)).alpha
+    assert (bare.value, bare.n, bare.topics, bare.low) == (whole.value, whole.n, whole.topics, None)
+
+
+def test_who_was_removed_is_in_the_table_without_any_label() -> None:
+    rows = worker_table({"relevance": grid([[3, 3]]), "nat": grid([[1, 1]])}, removed=[("0", "w9"), ("1", "w9")])
+    assert [row.criterion for row in rows if row.worker == "w9"] == ["relevance", "nat"]
+    row = of(rows, "w9")
+    assert (row.labels, row.commonest, row.removed_topics, row.flags) == (0, None, 2, ("removed",))
+
+
+def test_no_label_at_all_is_no_traceback() -> None:
+    labels = grid([[3, 3]]).kept(np.zeros(2, dtype=np.bool_))
+    assert worker_table({"relevance": labels, "novelty": labels}) == ()
+    assert pairwise(labels, np.random.default_rng(0)).rows == ()
+    assert reliability(labels, np.random.default_rng(0)).alpha.reason == "no unit has two grades"
+    assert topic_reliability(labels, np.random.default_rng(0))[0].alpha.value is None
