@@ -11,9 +11,9 @@ Word = Literal["TRUSTED", "NOT TRUSTED", "INCONCLUSIVE"]
 Flag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "FEWGOLD", "FAMILY"]
 """What to know about a run's row.
 
-SELF: the run's model is of the judge's family. UNCORRECTED: too little gold for a correction. DEGENERATE: its grades, or
-gold minus judge, do not vary. MISSING: it has responses without a grade. FEWGOLD: fewer than 8 gold grades that were
-drawn, so the variance is shared by the runs. FAMILY: corrected by its family's mean error, not its own.
+SELF: the run's model is of the judge's family. UNCORRECTED: too little gold for a correction. DEGENERATE: its
+grades, or gold minus judge, do not vary. MISSING: it has responses without a grade. FEWGOLD: fewer than 8 gold
+grades that were drawn, so the variance is shared by the runs. FAMILY: corrected by its family's mean error.
 """
 
 
