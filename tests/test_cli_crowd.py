@@ -223,3 +223,16 @@ def test_transparentcis_from_the_command_line(shared: Path, tmp_path: Path) -> N
     lines = (tmp_path / "out/qrels/response_relevance.qrel").read_text().splitlines()
     assert (len(lines), lines[0]) == (50, "Q1 0 Q1_EC1 4")
     assert (tmp_path / "out/items.tsv").read_text().splitlines()[1].split("\t")[9:13] == ["0", "1", "5", "10"]
+
+
+def test_smoothing_is_what_a_model_is_told(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\na,1_2,R1,0\nb,1_2,R1,1\n")
+    given = (table, "--scale", "0-3", "--criterion", "relevance", "--aggregator", "dawid-skene")
+    posteriors = []
+    for smoothing in ("0", "2"):
+        assert run(*given, "--smoothing", smoothing, "--out", tmp_path / smoothing) == 0
+        posteriors.append((tmp_path / smoothing / "items.tsv").read_text())
+        assert f'"smoothing": {float(smoothing)}' in (tmp_path / smoothing / "crowd.json").read_text()
+    assert posteriors[0] != posteriors[1]
+    with pytest.raises(UsageError, match="--smoothing is about"):
+        run(table, "--scale", "0-3", "--smoothing", "1", "--out", tmp_path / "no")

@@ -41,6 +41,8 @@ CAST_REGIN = "cast-regin"
 """In place of a table: the published resource."""
 VOTING = ("majority", "weighted-majority")
 """The aggregators that have a majority and break ties."""
+SMOOTHED = ("weighted-majority", "dawid-skene", "one-coin", "mace", "ordinal")
+"""Those that give each worker pseudo-labels."""
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 _SHOWN = 12
 """Warnings that are printed."""
@@ -122,6 +124,12 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--majority", choices=tuple(SHARES), help="what a majority is (default plurality)")
     group.add_argument("--tie", choices=tuple(TIES), help="the grade where there is none (default mean-half-up)")
+    group.add_argument(
+        "--smoothing",
+        type=amount_or_zero,
+        metavar="N",
+        help=f"pseudo-labels of each worker in {', '.join(SMOOTHED)} (default {AggregatorOptions().smoothing:g})",
+    )
     group.add_argument(
         "--with-judgments",
         type=Path,
@@ -233,6 +241,8 @@ def _check_options(args: argparse.Namespace) -> None:
         raise UsageError("--scale is needed: which labels there are, e.g. --scale 0-3")
     if args.aggregator not in VOTING and (args.majority or args.tie):
         raise UsageError(f"--majority and --tie are about {' and '.join(VOTING)}, not about {args.aggregator}")
+    if args.aggregator not in SMOOTHED and args.smoothing is not None:
+        raise UsageError(f"--smoothing is about {', '.join(SMOOTHED)}, not about {args.aggregator}")
     if (args.wide or args.wide_map) and args.task != TASK:
         raise UsageError("--task is about a column of tasks, which a survey read by --wide has not")
     if not args.known and (args.max_fails or args.max_deviation):
@@ -248,9 +258,10 @@ def _only(args: argparse.Namespace) -> str | None:
 
 
 def _voting(args: argparse.Namespace) -> AggregatorOptions:
-    """What a majority and a tie are, as said or as usual."""
+    """What a majority and a tie are, and the smoothing, as said or as usual."""
     usual = AggregatorOptions()
-    return AggregatorOptions(majority=args.majority or usual.majority, tie=args.tie or usual.tie)
+    smoothing = usual.smoothing if args.smoothing is None else args.smoothing
+    return AggregatorOptions(majority=args.majority or usual.majority, tie=args.tie or usual.tie, smoothing=smoothing)
 
 
 def _empty(found: Study) -> list[Problem]:
@@ -310,9 +321,11 @@ def _options(args: argparse.Namespace, scales: Mapping[str, Sequence[int]]) -> d
         *("unit", "criterion", "task", "wide"),
     )
     values = {name: getattr(args, name) for name in names}
+    options = _voting(args)
     if args.aggregator in VOTING:
-        options = _voting(args)
         values |= {"majority": options.majority, "tie": options.tie}
+    if args.aggregator in SMOOTHED:
+        values["smoothing"] = options.smoothing
     return {**values, "column": dict(args.column), "scales": {name: list(grades) for name, grades in scales.items()}}
 
 
