@@ -726,3 +726,9 @@ def test_every_error_is_one_a_user_may_see(tmp_path: Path) -> None:
     for options in ({"judgments": [tmp_path]}, {"judgments": ["\x00"]}, {"judgments": ["a" * 5000]}):
         with pytest.raises(JudgeError):
             tried(gold=[write_gold(tmp_path / "g.jsonl", gold_rows(WORLD[:3]))], **options)
+
+
+def test_a_criterion_without_a_counterpart_is_named(tmp_path: Path, judgments: Path) -> None:
+    rows = [*gold_rows(WORLD), row("1_1", "R00001", 2, criterion="naturalness")]
+    found = tried(gold=[write_gold(tmp_path / "g.jsonl", rows)], judgments=[judgments])
+    assert "naturalness: gold, but no judgments; nothing is said about it" in found.calibration.warnings

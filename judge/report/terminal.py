@@ -134,6 +134,8 @@ def _selected(selection: Selection) -> str:
     if len(selection.tried) > 1:
         on = "all grades" if selection.chosen_on == "all" else selection.chosen_on
         parts.append(f"chosen from {len(selection.tried)} candidates by {selection.statistic} on {on}")
+        if selection.out_of_bag_worst is not None:
+            parts.append("missing grades counted as the farthest")
         if selection.optimism is not None:
             parts.append(f"optimism {short(selection.optimism, signed=True)}")
         others = len([name for name in selection.not_separable if name != selection.chosen])

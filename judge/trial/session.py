@@ -104,6 +104,7 @@ class _Session:
             )
         rows, sources = self._asked(gold) if self.trial.models else self._stored(gold)
         panels, unmatched = self._panels(rows, sources)
+        self.warnings += self._unmet(rows, sources, panels)
         if self.out:
             make_folder(self.out)
         if unmatched:
@@ -133,6 +134,18 @@ class _Session:
                 write_atomic(self.out / name, content)
         trusted = bool(found.verdicts) and all(one.word == "TRUSTED" for one in found.verdicts)
         return Tried(found, certificate, trusted)
+
+    def _unmet(self, rows: Sequence[GoldRow], sources: Sequence[Source], panels: Sequence[Panel]) -> list[str]:
+        """What has gold and no judgments, or judgments and no gold: no verdict is about it."""
+        if self.only is not None:
+            return []
+        compared = {panel.criterion for panel in panels}
+        graded = {row.criterion for row in rows}
+        judged = {one.prompt.partition("/")[0] for source in sources for one in source.labels if one.prompt}
+        return [
+            *(f"{name}: gold, but no judgments; nothing is said about it" for name in sorted(graded - compared)),
+            *(f"{name}: judgments, but no gold; nothing is said about it" for name in sorted(judged - graded)),
+        ]
 
     def _only(self) -> str | None:
         """The one criterion to look at; a prompt named for it joins the prompts."""
