@@ -135,7 +135,8 @@ def cautions(
             f"{sum(made.values())} of {len(rows)} gold grades were not given blind ({ways}): they may favor the judge "
             "or some runs, and corrected means with them"
         )
-    of = [response.response_id for entry in entries for response, _ in entry.judged]
+    # Once each: a response that several runs gave was drawn once.
+    of = {response.response_id for entry in entries for response, _ in entry.judged}
     stands_for = math.fsum(1 / gold[one].probability for one in of if one in gold)
     if used and not len(of) / _PLAUSIBLE <= stands_for <= len(of) * _PLAUSIBLE:
         found.append(
