@@ -732,3 +732,10 @@ def test_a_criterion_without_a_counterpart_is_named(tmp_path: Path, judgments: P
     rows = [*gold_rows(WORLD), row("1_1", "R00001", 2, criterion="naturalness")]
     found = tried(gold=[write_gold(tmp_path / "g.jsonl", rows)], judgments=[judgments])
     assert "naturalness: gold, but no judgments; nothing is said about it" in found.calibration.warnings
+
+
+def test_an_empty_gold_file_is_called_empty(tmp_path: Path, judgments: Path) -> None:
+    (tmp_path / "g.jsonl").write_bytes(b"\n")
+    with pytest.raises(InputError) as caught:
+        tried(gold=[tmp_path / "g.jsonl"], judgments=[judgments])
+    assert [one.code for one in caught.value.problems] == ["empty_file"]

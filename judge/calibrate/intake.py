@@ -83,6 +83,9 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
                     )
                 rows += found
                 continue
+            if not content.strip():
+                problems.append(Problem("empty_file", "error", str(path), None, "", "expected one grade or more"))
+                continue
             columns = True
             if criterion is None:
                 raise UsageError(f"{path}: columns do not say what the grades are of: --criterion NAME is needed")

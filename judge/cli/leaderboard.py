@@ -317,6 +317,8 @@ def _judges(folder: _Folder, criterion: Criterion) -> set[str]:
     if any(map(is_jury, found)):
         jury = folder.manifest.get("configuration", {}).get("jury")
         members = jury.get("members", {}).get(criterion.name, ()) if isinstance(jury, dict) else ()
+        if not all(isinstance(one, dict) and isinstance(one.get("judge"), str) for one in members):
+            raise InputError("manifest.json: the jury's members are not as `judge run` writes them")
         found |= {one["judge"] for one in members}
     return found
 
