@@ -12,7 +12,7 @@ from judge.calibrate.panel import Column, Panel
 from judge.findings import AgreementRow, ComparisonRow, Selection, Split
 from judge.records import Estimate
 from judge.stats.agreement import Undefined, point
-from judge.stats.comparison import Comparison, compare
+from judge.stats.comparison import Comparison, compare, indistinguishable
 from judge.stats.selection import nested_folds, out_of_bag
 
 FEWEST_FOLD_TOPICS = 5
@@ -135,10 +135,5 @@ def _resampled_choice(
 
 def _not_separable(chosen: str, tried: tuple[Column, ...], compared: tuple[ComparisonRow, ...]) -> tuple[str, ...]:
     """The candidates that max-T cannot tell from the chosen one at 5 %."""
-    apart = {
-        name
-        for c in compared
-        if chosen in (c.a, c.b) and c.p_max_t is not None and c.p_max_t < 0.05
-        for name in (c.a, c.b)
-    }
-    return tuple(column.name for column in tried if column.name != chosen and column.name not in apart)
+    alike = indistinguishable(compared, chosen)
+    return tuple(column.name for column in tried if column.name in alike)

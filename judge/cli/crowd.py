@@ -14,7 +14,7 @@ import msgspec
 
 from judge.bank import read_pool
 from judge.cli import crowd_regin
-from judge.cli.options import amount_or_zero, positive
+from judge.cli.options import amount_or_zero, pair, positive
 from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
 from judge.crowd.faults import Faults
 from judge.crowd.joint import DIAGNOSTIC, diagnostic_tsv, joint_diagnostic
@@ -84,7 +84,7 @@ def _reading_arguments(group: argparse._ArgumentGroup) -> None:
         "--column",
         action="append",
         default=[],
-        type=_pair,
+        type=pair,
         metavar="FIELD=COLUMN",
         help="column of worker, turn_id, item_id, task, criterion, label, seconds, or label:NAME for one criterion's",
     )
@@ -389,13 +389,6 @@ def _grade(text: str) -> int:
     if not re.fullmatch("-?[0-9]{1,3}", text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not a grade")
     return int(text)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    field, sign, value = text.partition("=")
-    if not (field and sign and value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=COLUMN")
-    return field, value
 
 
 def _say(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 from judge.bank import passages_jsonl, pool_jsonl, read_pool
-from judge.cli.options import amount_or_zero, positive
+from judge.cli.options import amount_or_zero, pair, positive
 from judge.cli.validate import SHOWN, _lines
 from judge.criteria import DEFAULT_VARIANTS, find_criterion
 from judge.errors import InputError, UsageError
@@ -130,7 +130,7 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
         ("--column", "FIELD=COLUMN", "which column of a table holds a field"),
         ("--constant", "FIELD=VALUE", "a field's value, where the file does not say"),
     ):
-        parser.add_argument(option, action="append", default=[], type=_pair, metavar=metavar, help=meaning)
+        parser.add_argument(option, action="append", default=[], type=pair, metavar=metavar, help=meaning)
     parser.add_argument(
         "--generic-as-zero", action="store_true", help="begin: generic responses as grade 0, not left out"
     )
@@ -279,13 +279,6 @@ def _seed(text: str) -> int:
     if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not a seed: expected an integer of zero or more")
     return int(text)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    field, sign, value = text.partition("=")
-    if not (field and sign and value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=VALUE")
-    return field, value
 
 
 def _say(text: str) -> None:

@@ -33,6 +33,14 @@ def amount_or_zero(text: str) -> float:
     return amount
 
 
+def pair(text: str) -> tuple[str, str]:
+    """`FIELD=VALUE`, for argparse."""
+    field, sign, value = text.partition("=")
+    if not (field and sign and value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=VALUE")
+    return field, value
+
+
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what is read: runs, topics, and how tokens are counted."""
     reading = parser.add_argument_group("reading")
