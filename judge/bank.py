@@ -42,7 +42,7 @@ class _PassageLine(msgspec.Struct, frozen=True):
     id: str
     contents: str
     key: str
-    source: Literal["run", "collection"]
+    source: Literal["run", "verified", "collection"]
 
 
 def passages_jsonl(pool: Pool) -> bytes:
@@ -71,7 +71,7 @@ def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"
     for line, bad in _rows(passages, _PassageLine, f"{name}/passages.jsonl", problems):
         if line.key in by_key:
             bad("$.key", f"the key {line.key} is on an earlier line too")
-        if line.key != (line.id if line.source == "collection" else run_key(line.id, line.contents)):
+        if line.key != (run_key(line.id, line.contents) if line.source == "run" else line.id):
             bad("$.key", f"the key {line.key} does not belong to this id and text")
         by_key[line.key] = Passage(line.id, line.contents, line.source)
     by_id: dict[str, PooledResponse] = {}

@@ -2,21 +2,21 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from math import isfinite
-from operator import gt
+from operator import attrgetter
 
-from judge.ids import topic_of
+from judge.entries import check_entries
+from judge.ids import natural_key, topic_of
 from judge.provenance import TOP_PASSAGES, has_scores, used_provenance
 from judge.records import Problem, Provenance, Response, Run, RunTurn, Severity, TokenCount, Turn
 from judge.runs import rules_of
 from judge.runs.fields import Findings, ancestors, member, usable_turn_id
-from judge.runs.shape import ResponsePlace, Rules, TurnPlace
-from judge.text import MAX_ID, shown, storable
+from judge.runs.shape import ResponsePlace, Rules, Statement, TurnPlace
+from judge.text import shown, storable
 from judge.tokens import MAX_CHARS
 
-MAX_PASSAGES = 1000
 MAX_RANK = 1_000_000
+_ID, _USED, _TEXT = attrgetter("passage_id"), attrgetter("used"), attrgetter("text")
 _PTKB_ID = re.compile(r"[1-9][0-9]{0,8}")
 
 Owner = tuple[int, int | None]
@@ -33,6 +33,9 @@ class Sheet:
         complaints = [problem for problem in found if problem.severity == "error"]
         self.findings = Findings(run.file, {problem.path for problem in complaints})
         self.findings.problems.extend(found)
+        self.md5s: Mapping[str, bytes | None] = {}
+        self.unknown: frozenset[str] = frozenset()
+        self.text_md5: Callable[[str], bytes] | None = None
         self.whole: tuple[str, str] | None = None
         self.out: dict[Owner, tuple[str, str]] = {}
         self.lost: list[Problem] = []
@@ -107,6 +110,22 @@ def check_unknown(sheet: Sheet, i: int, turn_id: str, highest: Mapping[str, int 
         sheet.error((i, None), "unknown_turn", path, message)
 
 
+def check_topics(sheet: Sheet, turns: Mapping[str, Turn]) -> bool:
+    """Whether the run has a turn of any topic in `turns`; if not, that is told once, for the whole run."""
+    topics = {turn.topic_id for turn in turns.values()}
+    named = [turn.turn_id for turn in sheet.run.turns if usable_turn_id(turn.turn_id)]
+    if not named or any(topic_of(turn_id) in topics for turn_id in named):
+        return True
+    here = ", ".join(map(shown, sorted(named, key=natural_key)[:3]))
+    there = ", ".join(map(shown, sorted(turns, key=natural_key)[:3]))
+    message = (
+        f"none of the run's {len(named)} turns is of a topic of the topics file (the run has {here} …, the topics "
+        f"{there} …), so the topics are of another year or the run is"
+    )
+    sheet.error(None, "wrong_topics", sheet.rules.turns or _below(sheet.places[0].path, ".turn_id"), message)
+    return False
+
+
 def check_text(
     sheet: Sheet,
     i: int,
@@ -147,10 +166,8 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
     if not passages:
         sheet.warn("no_provenance", base, "no passage, so groundedness cannot be judged")
         return
-    if rules.flags_used and not any(passage.used for passage in passages):
-        which = "with the highest scores" if has_scores(passages) else "first of the list, where scores are missing,"
-        message = f"no passage is marked as used, so the {TOP_PASSAGES} {which} count as used"
-        sheet.warn("no_used_passage", own, message)
+    if rules.flags_used:
+        _check_used(sheet, base, own, passages)
     shared = len(passages) - place.extra
     if not rules.keyed:
         _check_entries(sheet, (i, j), base, passages)
@@ -162,55 +179,46 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
     _check_passage_texts(sheet, (i, j), base, response)
 
 
-def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Provenance]) -> None:
-    """Check one list of passages; loops over well-formed lists run in C, for a run may have 300,000 passages."""
-    rules = sheet.rules
-    if len(passages) > MAX_PASSAGES:
-        message = f"{len(passages)} passages, at most {MAX_PASSAGES} are assessed"
-        sheet.warn("too_many_passages", base, message)
+def _check_used(sheet: Sheet, base: str, own: str, passages: Sequence[Provenance]) -> None:
+    flags = list(map(_USED, passages))
+    if True not in flags:
+        which = "with the highest scores" if has_scores(passages) else "first of the list, where scores are missing,"
+        message = f"no passage is marked as used, so the {TOP_PASSAGES} {which} count as used"
+        sheet.warn("no_used_passage", own, message)
+    elif None in flags:
+        for k in (k for k, flag in enumerate(flags) if flag is None):
+            message = "not said whether it was used, while others of the list are marked; it counts as not used"
+            sheet.findings.add_entry(base, "warning", "missing_used", f"{base}[{k}].used", message)
 
-    def report(severity: Severity, code: str, k: int, field: str, message: str) -> None:
-        path = member(base, passages[k].passage_id) if rules.keyed else f"{base}[{k}].{field}"
+
+def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Provenance]) -> None:
+    def report(severity: Severity, code: str, path: str, message: str) -> None:
         sheet.findings.add_entry(base, severity, code, path, message)
         if severity == "error":
             sheet.out.setdefault(owner, (code, detail_of(path, message)))
 
-    ids = [passage.passage_id for passage in passages]
-    regular = rules.passage_id is None or all(map(rules.passage_id.fullmatch, ids))
-    if not regular or max(map(len, ids), default=0) > MAX_ID:
-        for k, passage_id in enumerate(ids):
-            if not passage_id or not passage_id.isprintable() or len(passage_id) > MAX_ID:
-                message = f"{shown(passage_id)} is empty, too long, or has unprintable characters"
-                report("error", "unusable_passage_id", k, "id", message)
-            elif rules.passage_id is not None and not rules.passage_id.fullmatch(passage_id):
-                message = f"{shown(passage_id)} does not have the form of the collection's ids"
-                report("warning", "malformed_passage_id", k, "id", message)
-    if len(set(ids)) < len(ids):
-        seen: set[str] = set()
-        for k, passage_id in enumerate(ids):
-            if passage_id in seen and passage_id:
-                report("warning", "duplicate_passage", k, "id", f"{shown(passage_id)} is already in this list")
-            seen.add(passage_id)
-    scores = [passage.score for passage in passages]
-    numbers = [score for score in scores if score is not None]
-    if len(numbers) == len(scores) and all(map(isfinite, numbers)) and all(map(gt, numbers, islice(numbers, 1, None))):
+    check_entries(sheet.rules, sheet.run.run_type, base, passages, report)
+    if sheet.md5s:
+        _check_collection(sheet, base, passages)
+
+
+def _check_collection(sheet: Sheet, base: str, passages: Sequence[Provenance]) -> None:
+    """Check that the collection has each passage, and that a text that the run gives for it is the collection's."""
+    rules, text_md5 = sheet.rules, sheet.text_md5
+    # Loops over lists without fault run in C, for a run may have 300,000 entries.
+    if sheet.unknown.isdisjoint(map(_ID, passages)) and not any(map(_TEXT, passages)):
         return
-    if not numbers and sheet.run.run_type in rules.scoreless:
-        return
-    order = "they are ranked by score" if has_scores(passages) else "some have none, so the order of the list counts"
-    previous: float | None = None
-    for k, score in enumerate(scores):
-        if score is None:
-            report("warning", "missing_score", k, "score", "no score, so the order of the list is all there is")
-        elif not isfinite(score):
-            report("warning", "score_not_finite", k, "score", f"{score} is not a number to rank by")
-        elif previous is not None and score == previous:
-            report("warning", "equal_scores", k, "score", f"{score} is also the score of the entry before")
-        elif previous is not None and score > previous:
-            message = f"{score} is more than {previous} of the entry before; {order}"
-            report("warning", "scores_not_decreasing", k, "score", message)
-        if score is not None and isfinite(score):
-            previous = score
+    for k, passage in enumerate(passages):
+        passage_id, text, md5 = passage.passage_id, passage.text, sheet.md5s.get(passage.passage_id)
+        path = member(base, passage_id) if rules.keyed else f"{base}[{k}].id"
+        if md5 is None:
+            # An id that cannot be one of the collection's was told of as such, or was not looked up.
+            if passage_id in sheet.unknown and (rules.passage_id is None or rules.passage_id.fullmatch(passage_id)):
+                message = f"the collection has no passage {shown(passage_id)}"
+                sheet.findings.add_entry(base, "warning", "unknown_passage", path, message)
+        elif text and text_md5 is not None and (not storable(text) or text_md5(text) != md5):
+            message = f"not the collection's text of {shown(passage_id)}, so it is not shown to a judge as evidence"
+            sheet.findings.add_entry(base, "warning", "passage_text_differs", f"{base}[{k}].text", message)
 
 
 def _check_passage_texts(sheet: Sheet, owner: Owner, base: str, response: Response) -> None:
@@ -238,31 +246,59 @@ def check_ptkb(sheet: Sheet, i: int, j: int, response: Response, turn: Turn | No
     if not response.ptkb_provenance:
         sheet.warn("no_ptkb", base, "no PTKB statement")
     if rules.ptkb == "statements":
-        return
+        _check_statements(sheet, base, response.ptkb_provenance)
+    else:
+        _check_ptkb_ids(sheet, base, response.ptkb_provenance, place.statements, turn)
+
+
+def _check_statements(sheet: Sheet, base: str, statements: Sequence[str]) -> None:
+    """Check statements given by their text; a new one from the conversation is allowed."""
+    seen: set[str] = set()
+    for k, text in enumerate(statements):
+        if not text.strip():
+            sheet.findings.add_entry(base, "warning", "empty_ptkb", f"{base}[{k}]", "the statement is empty")
+        elif text in seen:
+            message = f"{shown(text)} is already in this list"
+            sheet.findings.add_entry(base, "warning", "duplicate_ptkb", f"{base}[{k}]", message)
+        seen.add(text)
+
+
+def _check_ptkb_ids(
+    sheet: Sheet, base: str, ptkb_ids: Sequence[str], given: Sequence[Statement], turn: Turn | None
+) -> None:
+    """Check statements given by their number, in 2023 with text and score."""
     known = {statement.ptkb_id: statement.text for statement in turn.ptkb} if turn is not None else {}
-    statements = place.statements or ((None, None),) * len(response.ptkb_provenance)
-    id_field = ".id" if place.statements else ""
+    statements = given or ((None, None),) * len(ptkb_ids)
+    id_field = ".id" if given else ""
     seen: set[str] = set()
     previous: float | None = None
 
     def warn(code: str, path: str, message: str) -> None:
         sheet.findings.add_entry(base, "warning", code, path, message)
 
-    for k, (ptkb_id, (text, score)) in enumerate(zip(response.ptkb_provenance, statements, strict=True)):
+    for k, (ptkb_id, (text, score)) in enumerate(zip(ptkb_ids, statements, strict=True)):
         at = f"{base}[{k}]"
-        if not _PTKB_ID.fullmatch(ptkb_id):
+        if ptkb_id not in known and not _PTKB_ID.fullmatch(ptkb_id):
             warn("invalid_ptkb_id", at + id_field, f"{shown(ptkb_id)} is not a statement's number, from 1")
         elif ptkb_id in seen:
             warn("duplicate_ptkb", at + id_field, f"statement {ptkb_id} is already in this list")
-        elif known and ptkb_id not in known:
+        elif turn is not None and ptkb_id not in known:
             warn("unknown_ptkb_id", at + id_field, f"the topic's PTKB has no statement {ptkb_id}")
-        elif known and text is not None and text != known[ptkb_id]:
-            message = f"{shown(text)}, but statement {ptkb_id} of the topic is {shown(known[ptkb_id])}"
+        if text is not None and not text.strip():
+            warn("empty_ptkb", f"{at}.text", "the statement is empty")
+        elif text is not None and text != known.get(ptkb_id, text):
+            message = f"{shown(text)}, but statement {shown(ptkb_id)} of the topic is {shown(known[ptkb_id])}"
             warn("ptkb_text_differs", f"{at}.text", message)
         seen.add(ptkb_id)
-        if score is not None and previous is not None and not score < previous:
-            warn("ptkb_scores_not_decreasing", f"{at}.score", f"{score} after {previous}")
-        previous = score if score is not None else previous
+        if score is None:
+            if given:
+                warn("missing_ptkb_score", f"{at}.score", "no score, so the order of the list is all there is")
+        elif not isfinite(score):
+            warn("score_not_finite", f"{at}.score", f"{score} is not a number to rank by")
+        else:
+            if previous is not None and score >= previous:
+                warn("ptkb_scores_not_decreasing", f"{at}.score", f"{score} after {previous}")
+            previous = score
 
 
 def _default_places(run: Run, rules: Rules) -> tuple[TurnPlace, ...]:

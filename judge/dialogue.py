@@ -3,6 +3,8 @@
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from judge.prompt import repair
 from judge.records import (
     Completion,
@@ -39,9 +41,19 @@ class Answer(NamedTuple):
 Dialogue = Generator[Request, Completion, Answer]
 
 
-def tasks(pool: Pool, criteria: Sequence[Criterion]) -> tuple[Task, ...]:
-    """All judgments of a pool, by criterion and then in the pool's order."""
-    return tuple(Task(response, criterion) for criterion in criteria for response in pool.responses)
+def tasks(pool: Pool, criteria: Sequence[Criterion], *, partial: bool = False) -> tuple[Task, ...]:
+    """All judgments of a pool, by criterion and then in the pool's order.
+
+    With `partial` evidence will do: a response is judged by those of its used passages that have a text.
+    """
+    responses = [_with_texts(one, pool) for one in pool.responses] if partial else pool.responses
+    return tuple(Task(response, criterion) for criterion in criteria for response in responses)
+
+
+def _with_texts(response: PooledResponse, pool: Pool) -> PooledResponse:
+    """The response without the passages that have no text, or as it is where none has."""
+    keys = tuple(key for key in response.passages if key in pool.passages)
+    return msgspec.structs.replace(response, passages=keys) if keys else response
 
 
 def spread(wanted: Sequence[Task], limit: int | None) -> tuple[Task, ...]:

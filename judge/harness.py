@@ -14,8 +14,8 @@ from judge.crowd.notes import JuryNotes
 from judge.dialogue import Task, spread, tasks
 from judge.errors import InputError, UsageError
 from judge.families import read_families
+from judge.files import write_atomic
 from judge.ids import natural_key
-from judge.intake import Submitted, make_pool, read_runs, turns_by_id
 from judge.journal import Journal
 from judge.leaderboard import leaderboard
 from judge.manifest import (
@@ -23,17 +23,17 @@ from judge.manifest import (
     JOURNAL,
     check_folder,
     configuration,
-    earlier_runs,
     without_credentials,
     write_manifest,
 )
 from judge.members import Jury, ask, forecasts, make_jury, open_models
+from judge.mixed import CARRIED, MIXING, Carried, as_asked, carried_jsonl, carry, mixed_banner
 from judge.models import Model, ModelOptions
-from judge.outputs import UNCALIBRATED, clear_results, read_previous_pool, write_pool, write_results
+from judge.outputs import UNCALIBRATED, clear_results, write_results
+from judge.pooling import Pooled, Pooling, check_complete, pool_runs, write_pooled
 from judge.prompt import needs_turn
-from judge.records import Criterion, Failure, Judgment, LeaderboardRow, OverLimit, Pool, TokenRule, Turn
+from judge.records import Criterion, Failure, Judgment, LeaderboardRow, Pool
 from judge.runs import rules_of
-from judge.topics import read_topics
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """Those that need no conversation."""
@@ -41,16 +41,11 @@ DEFAULT_MODEL = "local/qwen2.5-1.5b"
 DEFAULT_OUT = Path("judge-out")
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(Pooling, frozen=True, kw_only=True):
     """Everything `judge run` can be told; paths may be strings."""
 
-    runs: Path | str
-    """Folder of run files, or one file."""
     out: Path | str | None = None
     """Output folder; by default that of `extend`, else `judge-out`."""
-    topics: Path | str | None = None
-    passages: Sequence[Path | str] | None = None
-    """The collection's passage files; if given, only their texts count as evidence."""
     criteria: Sequence[str] | None = None
     """Criteria judged with their default prompts; by default groundedness and naturalness, or those of `prompts`."""
     prompts: Sequence[str] = ()
@@ -67,13 +62,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Run or judge, a tab and the family of models behind it; a jury is warned of its own."""
     options: ModelOptions = ModelOptions()
     settings: Settings = Settings()
-    format: str | None = None
-    depth: int = 1
-    token_rule: TokenRule = "bare"
-    token_limit: int = 250
-    over_limit: OverLimit = "flag"
-    extend: Path | str | None = None
-    """An earlier output folder whose pool is added to."""
+    allow_mixed: bool = False
+    """Keep what `extend` holds of judgments that were made otherwise, marked in every output."""
     limit: int | None = None
     """Judge only this many responses a criterion, spread over the pool."""
     replace: bool = False
@@ -89,13 +79,16 @@ class Prepared(msgspec.Struct, frozen=True):
 
     plan: Plan
     out: Path
-    submitted: Submitted
-    pool: Pool
+    pooled: Pooled
     criteria: tuple[Criterion, ...]
-    turns: dict[str, Turn] | None
     models: tuple[Model, ...]
     """One, but for a jury."""
     tasks: tuple[Task, ...]
+    """What is to be judged, less what is carried over."""
+    configured: dict[str, Any]
+    """All that determines the judgments, for the manifest."""
+    carried: Carried
+    """Judgments of the folder that is extended, made otherwise and kept."""
     certificate: Certificate | None = None
     jury: Jury | None = None
 
@@ -131,10 +124,14 @@ class Outcome(msgspec.Struct, frozen=True):
     """What the certificate says, where there is one."""
     notes: JuryNotes | None = None
     """What is to be said of a jury."""
+    carried: Carried = Carried()
+    """What was not made by this configuration."""
 
     @property
     def banner(self) -> str:
         """What stands over every output."""
+        if self.carried.lines:
+            return f"{mixed_banner(self.carried.origins)} {UNCALIBRATED}"
         return self.statement.banner if self.statement else UNCALIBRATED
 
     @property
@@ -154,29 +151,18 @@ def prepare(plan: Plan) -> Prepared:
     shown = tuple(prompt for several in prompts.values() for prompt in several)
     certificate = read_certificate(Path(plan.certificate)) if plan.certificate is not None else None
     families = read_families(Path(plan.families)) if plan.families is not None else {}
-    topics = read_topics(Path(plan.topics)) if plan.topics is not None else None
     blind = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
-    if blind and topics is None:
+    if blind and plan.topics is None:
         raise UsageError(f"{', '.join(blind)}: shown with the conversation, so a topics file is needed (--topics)")
     names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
     models = open_models(names, plan.options, shown, plan.settings)
-    submitted = read_runs(
-        plan.runs,
-        topics,
-        format=plan.format,
-        depth=plan.depth,
-        token_rule=plan.token_rule,
-        token_limit=plan.token_limit,
-    )
-    pool = make_pool(
-        submitted,
-        plan.passages,
-        over_limit=plan.over_limit,
-        previous=read_previous_pool(Path(plan.extend)) if plan.extend is not None else None,
-    )
+    _check_mixing(plan)
+    pooled = pool_runs(plan)
+    pool, turns = pooled.pool, pooled.turns
     if not pool.responses:
-        raise InputError("no response can be judged: every one was excluded", submitted.problems)
-    turns = turns_by_id(topics) if topics is not None else None
+        raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
+    if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
+        check_complete(pool)
     unknown = sorted({one.turn_id for one in pool.responses} - (turns or {}).keys(), key=natural_key)
     if blind and unknown:
         raise UsageError(
@@ -184,18 +170,31 @@ def prepare(plan: Plan) -> Prepared:
         )
     jury = None
     if plan.jury is not None:
-        runs = [run.run_id for run in submitted.runs]
+        runs = [run.run_id for run in pooled.submitted.runs if run.selected]
         jury = make_jury(plan.jury, models, prompts, plan.samples, families, runs, plan.options.temperature)
     criteria = jury.criteria if jury else shown
+    extended = Path(plan.extend) if plan.extend is not None else None
+    judge = jury.name if jury else models[0].name
+    configured = configuration(pooled.configured, criteria, judge, _judging_options(plan))
+    if jury is not None:
+        configured["jury"] = jury.configuration()
+    out = Path(plan.out or plan.extend or DEFAULT_OUT)
+    carried = Carried()
+    if extended is not None and not (plan.replace and _same(extended, out)):
+        carried = carry(extended, configured, criteria, in_place=_same(extended, out), allowed=plan.allow_mixed)
+    if carried.lines:
+        configured["mixed"] = carried.origins
+    held = {(one.criterion, one.response_id) for one in carried.judgments}
+    wanted = tasks(pool, criteria, partial=plan.missing_passages == "judge-without")
     return Prepared(
         plan=plan,
-        out=Path(plan.out or plan.extend or DEFAULT_OUT),
-        submitted=submitted,
-        pool=pool,
+        out=out,
+        pooled=pooled,
         criteria=criteria,
-        turns=turns,
         models=models,
-        tasks=spread(tasks(pool, criteria), plan.limit),
+        tasks=spread([one for one in wanted if (one.criterion.name, one.response.response_id) not in held], plan.limit),
+        configured=configured,
+        carried=carried,
         certificate=certificate,
         jury=jury,
     )
@@ -207,7 +206,8 @@ def forecast(prepared: Prepared) -> tuple[tuple[Model, Forecast], ...]:
     with Journal(None) as journal:
         if path.exists():
             journal.adopt(path)
-        return forecasts(prepared.models, prepared.asked, journal, prepared.pool, prepared.turns, settings)
+        pooled = prepared.pooled
+        return forecasts(prepared.models, prepared.asked, journal, pooled.pool, pooled.turns, settings)
 
 
 def carry_out(
@@ -226,51 +226,45 @@ def carry_out(
         InputError: The output folder cannot be used or holds results of another configuration.
         OperationalError: The run stopped early; the same call goes on from there.
     """
-    plan, out, pool, jury = prepared.plan, prepared.out, prepared.pool, prepared.jury
-    submitted, criteria = prepared.submitted, prepared.criteria
+    plan, out, jury, carried = prepared.plan, prepared.out, prepared.jury, prepared.carried
+    pooled, criteria, configured = prepared.pooled, prepared.criteria, prepared.configured
+    submitted, pool = pooled.submitted, pooled.pool
     extended = Path(plan.extend) if plan.extend is not None else None
-    configured = configuration(
-        submitted,
-        pool,
-        criteria,
-        prepared.judge,
-        _judging_options(plan),
-        Path(plan.topics) if plan.topics else None,
-        earlier_runs(extended) if extended else {},
-    )
-    if jury is not None:
-        configured["jury"] = jury.configuration()
-    in_place = extended is not None and extended.resolve() == out.resolve()
+    in_place = extended is not None and _same(extended, out)
     changed = check_folder(
         out,
         configured,
         trial=plan.limit is not None,
         replace=plan.replace,
-        may_differ=GROWING if in_place else (),
+        may_differ=GROWING | (MIXING if plan.allow_mixed else frozenset()) if in_place else (),
     )
     with Journal(out / JOURNAL) as journal:
         if extended is not None and not in_place and (extended / JOURNAL).exists():
             journal.adopt(extended / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
+        if carried.lines:
+            # First of all, since the manifest that follows no longer tells these judgments from the new ones.
+            write_atomic(out / CARRIED, carried_jsonl(carried))
         write_manifest(out, plan.argv, configured, "unfinished", submitted, pool)
         if changed:
-            clear_results(out)
-        write_pool(out, submitted, pool)
+            clear_results(out, keep=(CARRIED,) if carried.lines else ())
+        write_pooled(out, pooled)
         answers = ask(
             prepared.models,
             prepared.asked,
             journal,
             pool,
-            turns=prepared.turns,
+            turns=pooled.turns,
             settings=plan.settings,
             report=report,
             fetching=fetching,
         )
-        results, notes = jury.decide(answers) if jury is not None else (answers, None)
-        rows = leaderboard(pool, results, criteria, expected=_expected(prepared))
-        said = _statement(prepared, results)
-        outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said, notes)
-        write_results(out, results, criteria, rows, outcome.banner, notes)
+        made, notes = jury.decide(answers) if jury is not None else (answers, None)
+        results = [*carried.judgments, *made]
+        rows = leaderboard(pool, as_asked(results, criteria), criteria, expected=_expected(pooled))
+        said = _statement(prepared, made)
+        outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said, notes, carried)
+        write_results(out, results, criteria, rows, outcome.banner, notes, carried)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
         write_manifest(out, plan.argv, configured, status, submitted, pool, results, asked, said, notes)
@@ -326,17 +320,27 @@ def _presentable(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "base_url": without_credentials(url) if url else None}
 
 
-def _expected(prepared: Prepared) -> dict[str, Collection[str]]:
-    """The turns that each submitted run had to answer: those of the topics, else of the pool; a bank's, its own."""
-    every = prepared.turns or {response.turn_id for response in prepared.pool.responses}
-    return {run.run_id: every if rules_of(run.format).all_turns else () for run in prepared.submitted.runs}
+def _expected(pooled: Pooled) -> dict[str, Collection[str]]:
+    """The turns that each pooled run had to answer; a bank's, its own."""
+    return {
+        run.run_id: pooled.expected if rules_of(run.format).all_turns else ()
+        for run in pooled.submitted.runs
+        if run.selected
+    }
+
+
+def _check_mixing(plan: Plan) -> None:
+    if plan.allow_mixed and plan.extend is None:
+        raise UsageError("only a folder that is extended has judgments to be mixed with (--extend OUT --allow-mixed)")
+    if plan.allow_mixed and plan.certificate is not None:
+        raise UsageError("judgments made in several ways are not what a certificate certifies: leave --certificate out")
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
 
 
 def _judging_options(plan: Plan) -> dict[str, object]:
-    """The options that may change a grade; patience and speed do not."""
+    """The judge's options that may change a grade; patience and speed do not."""
     options = _presentable(msgspec.to_builtins(plan.options))
-    return {
-        **{name: value for name, value in options.items() if name not in {"timeout", "threads"}},
-        "depth": plan.depth,
-        "over_limit": plan.over_limit,
-    }
+    return {name: value for name, value in options.items() if name not in {"timeout", "threads"}}

@@ -1,15 +1,17 @@
 """From a folder of runs to a pool: read, check, keep what may be judged, one file in memory at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from judge.errors import InputError
-from judge.passages import read_passages
-from judge.pool import Candidate, build_pool, candidates
-from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Run, TokenRule, Topic, Turn
+from judge.passages import check_texts, read_passages
+from judge.passages.hashes import Hashes, same_text, text_md5
+from judge.pool import Candidate, build_pool, exclusion_order
+from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs import find_runs, read_run
+from judge.selection import Selection, candidates
 from judge.tokens import TokenCounter
 from judge.validate import validate_run, validate_together
 
@@ -25,6 +27,8 @@ class Submission(msgspec.Struct, frozen=True):
     digest: str
     eval_response: bool
     turns: int
+    selected: bool = True
+    """Whether it is among the runs to be pooled."""
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -53,15 +57,28 @@ def read_runs(
     topics: Sequence[Topic] | None = None,
     *,
     format: str | None = None,
-    depth: int = 1,
+    selection: Selection | None = None,
     token_rule: TokenRule = "bare",
     token_limit: int = 250,
+    hashes: Hashes | None = None,
+    measured: Callable[[Run], None] | None = None,
 ) -> Submitted:
     """Read and check every run of a folder (or one run file), one at a time, keeping only what may be judged.
+
+    Args:
+        runs: The folder, or a file.
+        topics: What turn ids and PTKB statements are checked against.
+        format: Read every file as this format instead of detecting it.
+        selection: What is to be pooled; by default each run's first-ranked response for every turn.
+        token_rule: What the token limit goes by.
+        token_limit: Longest response in tokens.
+        hashes: The collection's passages and the MD5s of their texts, which the runs' are checked against.
+        measured: Called with each usable run before all but its candidates is forgotten.
 
     Raises:
         InputError: The folder is missing or holds no run.
     """
+    selection = selection or Selection()
     runs = Path(runs)
     paths, problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
@@ -84,6 +101,8 @@ def read_runs(
             rule=token_rule,
             found=read.problems,
             places=read.places,
+            hashes=hashes.find if hashes else None,
+            text_md5=text_md5 if hashes else None,
         )
         found.extend(checked.problems)
         exclusions.extend(checked.exclusions)
@@ -102,7 +121,9 @@ def read_runs(
                 turns=len(checked.run.turns),
             )
         )
-        kept, dropped = candidates(checked.run, depth=depth)
+        if measured is not None:
+            measured(checked.run)
+        kept, dropped = candidates(checked.run, selection)
         pooled.extend(kept)
         exclusions.extend(dropped)
     together = validate_together(headers)
@@ -117,14 +138,36 @@ def read_runs(
     )
 
 
+def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:
+    """What was submitted with only the chosen runs selected; of the others every turn is an exclusion with its reason.
+
+    Args:
+        submitted: All of it.
+        chosen: Ids of the runs to be pooled.
+        reasons: Why a run is not, by run id.
+    """
+    dropped = {(one.run_id, one.turn_id) for one in submitted.candidates if one.run_id not in chosen}
+    rows = [Exclusion(run_id, turn_id, None, "not_selected_run", reasons[run_id]) for run_id, turn_id in dropped]
+    return msgspec.structs.replace(
+        submitted,
+        runs=tuple(msgspec.structs.replace(run, selected=run.run_id in chosen) for run in submitted.runs),
+        candidates=tuple(one for one in submitted.candidates if one.run_id in chosen),
+        exclusions=(*submitted.exclusions, *sorted(rows, key=exclusion_order)),
+    )
+
+
 def make_pool(
     submitted: Submitted,
     passages: Sequence[Path | str] | None = None,
     *,
     over_limit: OverLimit = "flag",
     previous: Pool | None = None,
+    hashes: Hashes | None = None,
 ) -> Pool:
     """Pool what was submitted; with `passages` only the collection's texts count as evidence.
+
+    With `hashes` alone, those texts of the runs count that the collection has; with both, the collection's texts are
+    checked.
 
     Raises:
         InputError: A run cannot be used, or a passage file is bad.
@@ -132,16 +175,39 @@ def make_pool(
     if submitted.unusable:
         raise InputError("runs that cannot be judged", submitted.unusable)
     collection: Mapping[str, Passage] | None = None
+    pooled = submitted.candidates
     if passages is not None:
-        wanted = {passage.passage_id for one in submitted.candidates for passage in one.used}
+        wanted = {passage.passage_id for one in pooled for passage in one.used}
         collection = read_passages([Path(path) for path in passages], wanted)
+        if hashes is not None:
+            problems = check_texts(collection, hashes.find, same_text, ", ".join(map(str, passages)))
+            if problems:
+                raise InputError("the passages are not those of the hash list", problems)
+    elif hashes is not None:
+        pooled = _verified(pooled, hashes)
     return build_pool(
-        submitted.candidates,
+        pooled,
         collection,
         submitted.count_tokens,
         over_limit=over_limit,
         limit=submitted.count_tokens.limit,
         rule=submitted.count_tokens.rule,
+        verified=hashes is not None,
         previous=previous,
         excluded=submitted.exclusions,
     )
+
+
+def _verified(pooled: Sequence[Candidate], hashes: Hashes) -> tuple[Candidate, ...]:
+    """The candidates without those passage texts that are not the collection's."""
+    given = [passage for one in pooled for passage in one.used if passage.text]
+    ids = list(dict.fromkeys(passage.passage_id for passage in given))
+    listed = dict(zip(ids, hashes.find(ids), strict=True))
+
+    def checked(passage: Provenance) -> Provenance:
+        md5 = listed.get(passage.passage_id)
+        if passage.text and not (md5 and same_text(passage.text, md5)):
+            return msgspec.structs.replace(passage, text=None)
+        return passage
+
+    return tuple(msgspec.structs.replace(one, used=tuple(map(checked, one.used))) for one in pooled)

@@ -159,7 +159,7 @@ class Journal:
                 query = "SELECT completion FROM completion WHERE digest = ?"
                 row = self._connection.execute(query, (digest,)).fetchone()
             return msgspec.json.decode(row[0], type=Completion)
-        except (sqlite3.Error, msgspec.MsgspecError, TypeError) as error:
+        except (sqlite3.Error, msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{self._name}: damaged at the completion {digest}: {error}") from error
 
     def adopt(self, path: Path) -> None:
@@ -286,5 +286,5 @@ def read_journal(path: Path) -> Iterator[Recorded]:
                 )
         finally:
             connection.close()
-    except (sqlite3.Error, msgspec.MsgspecError) as error:
+    except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as a journal: {error}") from error

@@ -42,7 +42,7 @@ def leaderboard(
 
     A pooled response counts for every run that gave it. At any pool depth a run is represented, in each turn, by
     the response that it ranked first; where that one was excluded the turn is unanswered. A run whose responses
-    were all excluded has a row too, but none that asked not to be judged (`eval_response: false`).
+    were all excluded has a row too, but none that asked not to be judged (`eval_response: false`) or was not selected.
 
     Args:
         pool: What could be judged, and what was excluded.
@@ -88,14 +88,18 @@ def answers(
     expected = expected or {}
     every = {response.turn_id for response in pool.responses}.union(*expected.values())
     responses = first_ranked(pool)
-    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
+    declined = {row.run_id for row in pool.exclusions if row.reason in ("eval_response_false", "not_selected_run")}
     run_ids = {*responses, *expected, *(row.run_id for row in pool.exclusions)} - declined
     turns = {run_id: {*expected.get(run_id, every), *responses.get(run_id, {})} for run_id in run_ids}
     return {run_id: (len(had), tuple(responses.get(run_id, {}).values())) for run_id, had in turns.items() if had}
 
 
 def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
-    """By run and turn, the pooled response that the run ranked first."""
+    """By run and turn, the pooled response that the run ranked first.
+
+    Where only responses with a relevant passage are pooled, the first of those: a better-ranked one without (reason
+    `no_relevant_passage`) was never a candidate. Any other exclusion of a better-ranked one leaves the turn unanswered.
+    """
     best: dict[tuple[str, str], tuple[int, PooledResponse | None]] = {}
     for response in pool.responses:
         for entry in response.runs:
@@ -103,6 +107,8 @@ def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
             if key not in best or entry.rank < best[key][0]:
                 best[key] = entry.rank, response
     for row in pool.exclusions:
+        if row.reason == "no_relevant_passage":
+            continue
         key = row.run_id, row.turn_id
         # A rank below 1 is none; of two responses with one rank the pooled one came first.
         if key in best and row.rank is not None and 1 <= row.rank < best[key][0]:
@@ -159,8 +165,11 @@ def _place(row: LeaderboardRow, higher: bool) -> tuple[float, NaturalKey, str]:
     return worst_first, natural_key(row.run_id), row.run_id
 
 
-def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
-    """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
+def leaderboard_tsv(rows: Iterable[LeaderboardRow], mixed: Collection[str] = ()) -> str:
+    """All rows under one header, four decimals, undefined numbers empty with the reason as `note`.
+
+    `mixed` are the criteria whose grades were not all made in one way; the note says it.
+    """
     lines: list[tuple[str, ...]] = [COLUMNS]
     for row in rows:
         counts = (row.turns, row.n, row.unable, row.missing, row.not_asked, row.unanswered)
@@ -176,7 +185,9 @@ def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
                 decimals(row.expected_mean, 4),
                 str(row.positive),
                 decimals(row.share_positive, 4),
-                row.mean.reason or "",
+                "; ".join(
+                    [*(["mixed judgments"] if row.criterion in mixed else ()), *filter(None, [row.mean.reason])]
+                ),
             )
         )
     return "".join("\t".join(line) + "\n" for line in lines)

@@ -28,37 +28,51 @@ JOURNAL = "journal.sqlite"
 GROWING = frozenset({"runs", "pool", "passages"})
 """What of a configuration changes when runs are added to a pool."""
 
+POOLED = "pooled"
+"""Status of a folder with a pool and no judgments."""
+
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
-def configuration(
+def pool_configuration(
     submitted: Submitted,
     pool: Pool,
-    criteria: Sequence[Criterion],
-    judge: str,
-    options: Mapping[str, Any],
+    pooling: Mapping[str, Any],
     topics: Path | None,
     earlier_runs: Mapping[str, str],
 ) -> dict[str, Any]:
-    """All that determines the judgments, as JSON values: two folders with the same configuration are comparable.
+    """All that determines a pool, as JSON values.
 
-    `earlier_runs` are run ids and digests of the pool that is extended.
+    `pooling` is how it was made beside the runs, `earlier_runs` run ids and digests of the pool that is extended.
     """
     return {
         "runs": {**earlier_runs, **{run.run_id: run.digest for run in submitted.runs}},
         "topics": None if topics is None else sha256(read_stored(topics)),
         "passages": sha256(passages_jsonl(pool)),
         "pool": sha256(pool_jsonl(pool)),
-        "criteria": {one.name: {"prompt": one.prompt_id, "sha256": one.digest} for one in criteria},
-        "judge": judge,
-        "options": dict(options),
-        "parser": PARSER_VERSION,
-        "renderer": RENDERER_VERSION,
+        "pooling": dict(pooling),
         "token_rule": {
             "rule": submitted.count_tokens.rule,
             "limit": submitted.count_tokens.limit,
             "versions": submitted.count_tokens.versions,
         },
+    }
+
+
+def configuration(
+    pooled: Mapping[str, Any], criteria: Sequence[Criterion], judge: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All that determines the judgments, as JSON values: two folders with the same configuration are comparable.
+
+    `pooled` is what `pool_configuration` gives, `options` how the judge is asked.
+    """
+    return {
+        **pooled,
+        "criteria": {one.name: {"prompt": one.prompt_id, "sha256": one.digest} for one in criteria},
+        "judge": judge,
+        "options": dict(options),
+        "parser": PARSER_VERSION,
+        "renderer": RENDERER_VERSION,
     }
 
 
@@ -73,7 +87,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         manifest = msgspec.json.decode(read_stored(path))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not a manifest that judge wrote ({error}); choose another --out") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("configuration"), dict):
         raise InputError(f"{path}: not a manifest that judge wrote; choose another --out")
@@ -121,11 +135,15 @@ def check_folder(
             )
         return False
     there = manifest["configuration"]
-    different = sorted(key for key in {*there, *wanted} if there.get(key) != wanted.get(key))
+    # A pool that nobody has judged yet says nothing of judges.
+    keys = there.keys() if manifest.get("status") == POOLED else {*there, *wanted}
+    different = sorted(key for key in keys if there.get(key) != wanted.get(key))
     surprising = [key for key in different if key not in may_differ]
     if surprising and not replace:
         details = "; ".join(
-            f"{key}: {_brief(there.get(key))} there, {_brief(wanted.get(key))} now" for key in surprising
+            f"{name}: {_brief(before)} there, {_brief(now)} now"
+            for key in surprising
+            for name, before, now in _differences(key, there.get(key), wanted.get(key))
         )
         raise InputError(
             f"{out}: holds results of another configuration ({details}). Choose another --out, or --replace to "
@@ -179,7 +197,7 @@ def write_manifest(
             "results": Counter(map(_kind, results)),
         },
         "models_returned": sorted({one.model for one in asked_of if isinstance(one, Judgment) and one.model}),
-        "seeds": {"sampling": configured["options"].get("seed")},
+        "seeds": {"sampling": configured.get("options", {}).get("seed")},
     }
     if notes is not None:
         manifest["jury"] = {name: notes.about(name) for name in notes.verdicts}
@@ -199,6 +217,14 @@ def without_credentials(address: str) -> str:
 def _presentable(argument: str) -> str:
     """A command-line argument as it may be published: no credentials, and text even where it was bytes."""
     return without_credentials(argument).encode("utf-8", "backslashreplace").decode()
+
+
+def _differences(key: str, there: Any, now: Any) -> list[tuple[str, Any, Any]]:
+    """Name and both values of what differs: of two objects, the members that do."""
+    if not (isinstance(there, dict) and isinstance(now, dict)):
+        return [(key, there, now)]
+    names = sorted(name for name in {*there, *now} if there.get(name) != now.get(name))
+    return [(f"{key}.{name}", there.get(name), now.get(name)) for name in names]
 
 
 def _brief(value: Any) -> str:

@@ -1,6 +1,6 @@
 """The output folder: one file per thing a track publishes, each replaced whole, the same bytes on a rerun."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from judge.crowd.notes import JuryNotes
 from judge.files import json_bytes, read_stored, write_atomic
 from judge.intake import Submitted
 from judge.leaderboard import leaderboard_markdown, leaderboard_tsv
+from judge.mixed import CARRIED, Carried, as_asked
 from judge.qrels import qrel_name, qrels_text, sidecar
 from judge.records import Criterion, Failure, Judgment, LeaderboardRow, Pool
 from judge.trec import response_run, safe_names
@@ -47,7 +48,7 @@ def write_pool(out: Path, submitted: Submitted, pool: Pool) -> None:
     write_atomic(out / "passages.jsonl", passages_jsonl(pool))
     write_atomic(out / "excluded.tsv", excluded_tsv(pool.exclusions))
     write_atomic(out / "problems.json", json_bytes(submitted.problems))
-    lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in submitted.runs}
+    lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in submitted.runs if run.selected}
     for response in pool.responses:
         for entry in response.runs:
             lines.setdefault(entry.run_id, []).append((response.turn_id, response.response_id, entry.rank))
@@ -63,8 +64,14 @@ def write_results(
     rows: Sequence[LeaderboardRow],
     banner: str = UNCALIBRATED,
     notes: JuryNotes | None = None,
+    carried: Carried | None = None,
 ) -> None:
-    """Write what the judge said, everywhere under the banner that says how far to believe it."""
+    """Write what the judge said, everywhere under the banner that says how far to believe it.
+
+    Where judgments are `carried` over from another configuration, every file says so: the qrels by their names.
+    """
+    mixed = {one["criterion"] for one in carried.origins} if carried else set()
+    asked = as_asked(results, criteria)
     if notes is not None:
         write_atomic(out / "members.jsonl", _jsonl([one for one in notes.said if isinstance(one, Judgment)]))
         write_atomic(out / "member_failures.jsonl", _jsonl(notes.failures))
@@ -72,20 +79,25 @@ def write_results(
     failures = [one for one in results if isinstance(one, Failure)]
     write_atomic(out / "judgments.jsonl", _jsonl(judgments))
     write_atomic(out / "failures.jsonl", _jsonl(failures))
+    graded = [one for one in asked if isinstance(one, Judgment)]
+    missing = [one for one in asked if isinstance(one, Failure)]
     for criterion in criteria:
-        name = qrel_name(criterion)
-        write_atomic(out / "qrels" / name, qrels_text(judgments, criterion).encode())
-        about = sidecar(criterion, judgments, failures, banner)
+        name = qrel_name(criterion, mixed=criterion.name in mixed)
+        write_atomic(out / "qrels" / name, qrels_text(graded, criterion).encode())
+        about = sidecar(criterion, graded, missing, banner)
+        about["file"] = name
+        if carried is not None and criterion.name in mixed:
+            about["mixed"] = [one for one in carried.origins if one["criterion"] == criterion.name]
         if notes is not None:
             about["jury"] = notes.about(criterion.name)
         write_atomic(out / "qrels" / f"{name}.json", json_bytes(about))
-    write_atomic(out / "leaderboard.tsv", leaderboard_tsv(rows).encode())
+    write_atomic(out / "leaderboard.tsv", leaderboard_tsv(rows, mixed).encode())
     write_atomic(
         out / "leaderboard.md", leaderboard_markdown(rows, banner, criteria, notes.lines if notes else ()).encode()
     )
 
 
-def clear_results(out: Path) -> None:
+def clear_results(out: Path, keep: Collection[str] = ()) -> None:
     """Take away what an earlier configuration left, so that nothing stands beside a manifest it does not belong to."""
     stale = [*(out / "qrels").glob("response_*"), *(out / "response_runs").glob("*.run")]
     names = (
@@ -95,6 +107,10 @@ def clear_results(out: Path) -> None:
         "leaderboard.md",
         "members.jsonl",
         "member_failures.jsonl",
+        "screen.tsv",
+        "missing_passages.tsv",
+        "run_choice.tsv",
+        CARRIED,
     )
-    for path in (*stale, *(out / name for name in names)):
+    for path in (*stale, *(out / name for name in names if name not in keep)):
         path.unlink(missing_ok=True)

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 import msgspec
 
-from judge.errors import InputError, UsageError
+from judge.errors import InputError
 from judge.ids import natural_key, topic_of
-from judge.provenance import used_provenance
 from judge.records import (
     Exclusion,
     OverLimit,
@@ -21,12 +20,12 @@ from judge.records import (
     Problem,
     Provenance,
     ProvenanceRule,
-    Run,
     RunEntry,
     TokenCount,
     TokenRule,
 )
 from judge.text import digest
+from judge.tokens import truncated
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -62,33 +61,6 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
-def candidates(run: Run, *, depth: int = 1) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
-    """The `depth` best-ranked responses of each turn, and a row for each response that is left out.
-
-    A response without text uses up its place: the next one in rank does not move up.
-    """
-    if depth < 1:
-        raise UsageError(f"the pool depth must be 1 or more, not {depth}")
-    kept: list[Candidate] = []
-    excluded: list[Exclusion] = []
-    for turn in run.turns:
-        if not run.eval_response:
-            detail = "the run says eval_response: false"
-            excluded.append(Exclusion(run.run_id, turn.turn_id, None, "eval_response_false", detail))
-            continue
-        for place, response in enumerate(sorted(turn.responses, key=lambda response: response.rank), 1):
-            if place > depth:
-                reason, detail = "below_depth", f"number {place} by rank, pool depth {depth}"
-            elif not response.text.strip():
-                reason, detail = "empty_text", "the response has no text"
-            else:
-                used, rule = used_provenance(response, run.format)
-                kept.append(Candidate(run.run_id, turn.turn_id, response.rank, response.text, used, rule))
-                continue
-            excluded.append(Exclusion(run.run_id, turn.turn_id, response.rank, reason, detail))
-    return tuple(kept), tuple(excluded)
-
-
 def build_pool(
     candidates: Iterable[Candidate],
     collection: Mapping[str, Passage] | None,
@@ -97,14 +69,15 @@ def build_pool(
     over_limit: OverLimit,
     limit: int,
     rule: TokenRule,
+    verified: bool = False,
     previous: Pool | None = None,
     excluded: Iterable[Exclusion] = (),
 ) -> Pool:
     """Group candidates into pooled responses and number them.
 
-    With a `collection` only its texts are evidence; without one, the texts that the runs gave. A passage
-    without text keeps its key in the response and has no entry in the pool's passages. `excluded` are the rows
-    found before this stage; they join the pool's own.
+    With a `collection` only its texts are evidence; without one, the texts that the runs gave, which if `verified`
+    are known to be the collection's too. A passage without text keeps its key in the response and has no entry in the
+    pool's passages. `excluded` are the rows found before this stage; they join the pool's own.
 
     `previous` is the pool to extend: its responses keep id, text and passages, even those that no run holds
     any more, so that an id never changes its meaning. A run of `previous` that is here again is replaced whole.
@@ -126,7 +99,7 @@ def build_pool(
         text, tokens = judged
         keys: set[str] = set()
         for provenance in candidate.used:
-            key, passage = _evidence(provenance, collection)
+            key, passage = _evidence(provenance, collection, verified)
             keys.add(key)
             if passage and passages.setdefault(key, passage).text != passage.text:
                 changed.add(key)
@@ -162,10 +135,7 @@ def _within_limit(
         return text, tokens
     if over_limit == "exclude":
         return None
-    # What is left may count differently on its own, hence the loop; each round shortens the text.
-    while tokens.cut is not None:
-        text = text[: tokens.cut]
-        tokens = count_tokens(text)
+    text, tokens = truncated(text, count_tokens)
     return (text, tokens) if text.strip() else None
 
 
@@ -189,7 +159,9 @@ def run_key(passage_id: str, text: str) -> str:
     return f"{passage_id}#{digest(text)[:12]}"
 
 
-def _evidence(provenance: Provenance, collection: Mapping[str, Passage] | None) -> tuple[str, Passage | None]:
+def _evidence(
+    provenance: Provenance, collection: Mapping[str, Passage] | None, verified: bool
+) -> tuple[str, Passage | None]:
     """The key of a used passage, and the passage if there is text to judge against."""
     passage_id, text = provenance.passage_id, provenance.text
     if collection is not None:
@@ -197,6 +169,9 @@ def _evidence(provenance: Provenance, collection: Mapping[str, Passage] | None) 
         return passage_id, found if found and found.text.strip() else None
     if text is None or not text.strip():
         return passage_id, None
+    if verified:
+        # Texts that differ in outer white space may share an MD5 of the list: one of them is the passage.
+        return passage_id, Passage(passage_id, text.strip(), "verified")
     return run_key(passage_id, text), Passage(passage_id, text, "run")
 
 

@@ -179,15 +179,15 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 def _lines(text: str) -> list[str]:
     """Lines of a text, with those that were only wrapped put back together."""
-    lines: list[str] = []
+    lines: list[list[str]] = []
     open_line = False
     for line in map(str.strip, text.splitlines()):
         if line and open_line and line[0].islower():
-            lines[-1] = f"{lines[-1]} {line}"
+            lines[-1].append(line)
         elif line:
-            lines.append(line)
+            lines.append([line])
         open_line = bool(line) and line[-1] not in ".!?…:;。！？"
-    return lines
+    return [" ".join(line) for line in lines]
 
 
 def _split_line(line: str) -> list[str]:

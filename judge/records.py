@@ -16,10 +16,14 @@ FailureReason = Literal[
 ]  # fmt: skip
 ProvenanceRule = Literal["used", "top5", "citations"]
 """How the used passages were found: flagged `used`; the five with the highest scores; the response's citations."""
-TokenRule = Literal["bare", "english"]
-"""Which spaCy tokenizer the token limit goes by."""
+TokenRule = Literal["bare", "english", "whitespace"]
+"""What the token limit goes by: one of two spaCy tokenizers, or the `split()` of the iKAT 2025 validator."""
 OverLimit = Literal["flag", "truncate", "exclude"]
 """What becomes of a response over the token limit."""
+
+
+MissingPassages = Literal["fail", "skip-response", "judge-without"]
+"""What becomes of a response of whose used passages some have no text, where a criterion shows the passages."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -123,11 +127,12 @@ class TokenCount(msgspec.Struct, frozen=True):
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """A passage's text; `source` is `run` (unverified) or `collection`."""
+    """A passage's text, and whose it is."""
 
     passage_id: str
     text: str
-    source: Literal["run", "collection"]
+    source: Literal["run", "verified", "collection"]
+    """A run's; a run's with the MD5 that the collection has; the collection's."""
 
 
 class RunEntry(msgspec.Struct, frozen=True):

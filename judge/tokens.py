@@ -1,11 +1,14 @@
 """The 250-token rule, counted the ways in use in the field, with spaCy's version on record."""
 
+import functools
 import hashlib
 import importlib.metadata
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, get_args
+
+import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.records import TokenCount, TokenRule
@@ -16,15 +19,34 @@ if TYPE_CHECKING:
 
     _Tokenize = Callable[[str], Doc]
 
+RULES: tuple[TokenRule, ...] = get_args(TokenRule)
 MAX_CHARS = 1_000_000
 """Longer texts are not tokenized: validation refuses them first."""
 
 # spaCy's English rules peel a run of punctuation or emoji one sign at a time, searching the whole rest of the
 # run at every step: 8,000 signs take 8 s. Runs are tokenized in pieces of this length.
 MAX_RUN = 1_000
+_CHUNK = re.compile(r"\S+")
 _LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}(?=\S)")
 
 _MEMO_SIZE = 1 << 16
+
+
+class RuleEffect(msgspec.Struct, frozen=True):
+    """What the limit under one rule finds in a run, and what truncating or excluding would do."""
+
+    rule: TokenRule
+    over: int
+    """Responses over the limit: flagged, or shortened, or left out."""
+    at_limit: int
+    """Responses of exactly so many tokens; many of them say that the team cut its texts by this rule."""
+    longest: int
+    tokens_lost: int
+    """Tokens that truncation takes from the responses over the limit."""
+    emptied: int
+    """Of these, responses that truncation leaves without text, so that they are excluded."""
+    unanswered: int
+    """Turns whose best-ranked response exclusion leaves out; none ranked lower takes its place."""
 
 
 class TokenCounter:
@@ -73,14 +95,65 @@ class TokenCounter:
             self._tokenizers = _load_tokenizers()
         bare, english = self._tokenizers
         docs = {"bare": [bare(text)], "english": [english(piece) for piece in _pieces(text)]}
+        cut = _cut_whitespace(text, self.limit) if self.rule == "whitespace" else _cut(docs[self.rule], self.limit)
         return TokenCount(
             bare=len(docs["bare"][0]),
             english=sum(map(len, docs["english"])),
-            whitespace=len(unicodedata.normalize("NFKC", text).split()),
-            cut=_cut(docs[self.rule], self.limit),
+            whitespace=_count_whitespace(text),
+            cut=cut,
         )
 
 
+def truncated(text: str, count_tokens: Callable[[str], TokenCount]) -> tuple[str, TokenCount]:
+    """The longest beginning that the cuts leave, with its lengths; the text itself if it is not over the limit.
+
+    Args:
+        text: A response.
+        count_tokens: A `TokenCounter`, whose rule and limit count.
+    """
+    tokens = count_tokens(text)
+    # What is left may count differently on its own, hence the loop; each round shortens the text.
+    while tokens.cut is not None:
+        text = text[: tokens.cut]
+        tokens = count_tokens(text)
+    return text, tokens
+
+
+def rule_effect(
+    turns: Iterable[Sequence[str]], counter: TokenCounter, lengths_of: Callable[[str], TokenCount]
+) -> RuleEffect:
+    """What the counter's rule and limit find in a run.
+
+    Args:
+        turns: The texts that would be pooled of each turn, best rank first.
+        counter: Of the rule and the limit in question; asked about the texts over the limit only.
+        lengths_of: A counter of any rule, for the lengths.
+    """
+    lengths: list[int] = []
+    over = lost = emptied = unanswered = 0
+    for texts in turns:
+        for place, text in enumerate(texts):
+            length: int = getattr(lengths_of(text), counter.rule)
+            lengths.append(length)
+            if length <= counter.limit:
+                continue
+            left, tokens = truncated(text, counter)
+            over += 1
+            lost += length - getattr(tokens, counter.rule)
+            emptied += not left.strip()
+            unanswered += place == 0
+    return RuleEffect(
+        rule=counter.rule,
+        over=over,
+        at_limit=lengths.count(counter.limit),
+        longest=max(lengths, default=0),
+        tokens_lost=lost,
+        emptied=emptied,
+        unanswered=unanswered,
+    )
+
+
+@functools.cache
 def _load_tokenizers() -> "tuple[_Tokenize, _Tokenize]":
     import spacy
     from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]  # compiled, ships no stub
@@ -110,3 +183,23 @@ def _cut(docs: "Sequence[Doc]", limit: int) -> int | None:
         limit -= len(doc)
         offset += len(doc.text)
     raise AssertionError("the docs hold more than `limit` tokens")
+
+
+def _count_whitespace(text: str) -> int:
+    return len(unicodedata.normalize("NFKC", text).split())
+
+
+def _cut_whitespace(text: str, limit: int) -> int | None:
+    """Offset of the end of the last chunk with which the text counts `limit` or fewer; None if it all does.
+
+    NFKC makes no white space into anything else and composes nothing across it, so the counts of the chunks add up;
+    a chunk may count for more than one, as NFKC writes a spacing accent with a space. The cut is 0 where the first
+    chunk alone is over the limit.
+    """
+    end = 0
+    for chunk in _CHUNK.finditer(text):
+        limit -= _count_whitespace(chunk[0])
+        if limit < 0:
+            return end
+        end = chunk.end()
+    return None

@@ -14,6 +14,7 @@ from judge.checks import (
     check_passages,
     check_ptkb,
     check_text,
+    check_topics,
     check_turn,
     check_unknown,
     detail_of,
@@ -26,8 +27,12 @@ from judge.runs.fields import usable_turn_id
 from judge.runs.shape import TurnPlace
 from judge.text import MAX_ID, printable_id, shown
 
-NEEDS_TOPICS = ("missing_turn", "ptkb_text_differs", "turn_number_too_high", "unknown_ptkb_id", "unknown_turn")
+NEEDS_TOPICS = (
+    "missing_turn", "ptkb_text_differs", "turn_number_too_high", "unknown_ptkb_id", "unknown_turn", "wrong_topics",
+)  # fmt: skip
 """Codes of the checks that are not made without topics."""
+NEEDS_HASHES = ("passage_text_differs", "unknown_passage")
+"""Codes of the checks that are not made without the collection's hash list."""
 
 
 class Validated(msgspec.Struct, frozen=True):
@@ -52,14 +57,23 @@ def validate_run(
     rule: TokenRule,
     found: Sequence[Problem] = (),
     places: Sequence[TurnPlace] = (),
+    hashes: Callable[[Sequence[str]], Sequence[bytes | None]] | None = None,
+    text_md5: Callable[[str], bytes] | None = None,
 ) -> Validated:
     """Check one run against the rules of its format and, if given, the turns of the topics.
 
     `found` and `places` are a reader's `problems` and `places`; without places the run is taken to be in one JSON
-    document (or one turn a line) from which nothing is missing.
+    document (or one turn a line) from which nothing is missing. `hashes` gives the MD5 that the collection has for
+    each of some passage ids, None for an id that it has not, and is called once; `text_md5` gives that of a text.
     """
     sheet = Sheet(run, found, places)
     _check_head(sheet)
+    if turns is not None and not check_topics(sheet, turns):
+        # Every turn would be unknown and every turn of the topics missing, which says no more.
+        turns = None
+    unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
+    if sheet.rules.passages is not None:
+        unchecked += _open_collection(sheet, hashes, text_md5)
     highest = _highest(turns) if turns is not None else {}
     first: dict[str, str] = {}
     for i, turn in enumerate(run.turns):
@@ -81,7 +95,7 @@ def validate_run(
             sheet.findings.turn_id = turn_id
             message = "the topics have this turn, the run has not"
             sheet.findings.add("error", "missing_turn", sheet.rules.turns, message)
-    return _result(sheet, NEEDS_TOPICS if turns is None else ())
+    return _result(sheet, tuple(sorted(unchecked)))
 
 
 def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
@@ -102,6 +116,23 @@ def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
             message = f"the run id {shown(run.run_id)} differs only in case from {names}"
             problems.append(Problem("similar_run_ids", "error", run.file, None, where, message))
     return tuple(problems)
+
+
+def _open_collection(
+    sheet: Sheet,
+    hashes: Callable[[Sequence[str]], Sequence[bytes | None]] | None,
+    text_md5: Callable[[str], bytes] | None,
+) -> tuple[str, ...]:
+    """Look up every passage of the run whose id can be one; gives the codes that cannot be checked."""
+    if hashes is None:
+        return NEEDS_HASHES
+    every = (response.provenance for turn in sheet.run.turns for response in turn.responses)
+    distinct = dict.fromkeys(passage.passage_id for passages in every for passage in passages)
+    ids = [passage_id for passage_id in distinct if 0 < len(passage_id) <= MAX_ID and passage_id.isprintable()]
+    sheet.md5s = dict(zip(ids, hashes(ids), strict=True)) if ids else {}
+    sheet.unknown = frozenset(passage_id for passage_id, md5 in sheet.md5s.items() if md5 is None)
+    sheet.text_md5 = text_md5
+    return () if text_md5 is not None else ("passage_text_differs",)
 
 
 def _check_head(sheet: Sheet) -> None:
@@ -203,6 +234,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "no_response": ("error", "a turn without a response"),
     "turn_number_too_high": ("error", "the topic has fewer turns"),
     "unknown_turn": ("error", "the topics have no such turn"),
+    "wrong_topics": ("error", "no turn of the run is of a topic of the topics file"),
     # responses
     "bad_rank": ("error", "a rank below 1"),
     "duplicate_rank": ("error", "a rank was already given in the turn; the first is judged"),
@@ -217,15 +249,20 @@ CODES: dict[str, tuple[Severity, str]] = {
     "equal_scores": ("warning", "a passage has the score of the one before"),
     "malformed_passage_id": ("warning", "not of the form of the collection's ids"),
     "missing_score": ("warning", "a passage without a score"),
+    "missing_used": ("warning", "some passages of a list are marked as used, others have no mark at all"),
     "no_provenance": ("warning", "a response without passages"),
     "no_used_passage": ("warning", "no passage is marked as used; five count, by score or by the list"),
+    "passage_text_differs": ("warning", "the run's text of a passage is not the collection's, so no judge is shown it"),
     "score_not_finite": ("warning", "a score that is NaN or infinite"),
     "scores_not_decreasing": ("warning", "a passage has a higher score than the one before"),
     "too_many_passages": ("warning", "more than 1000 passages"),
+    "unknown_passage": ("warning", "the collection has no such passage"),
     "unusable_passage_id": ("error", "an empty, overlong or unprintable passage id"),
     # PTKB
     "duplicate_ptkb": ("warning", "a statement is twice in a list"),
+    "empty_ptkb": ("warning", "a statement without text"),
     "invalid_ptkb_id": ("warning", "not the number of a statement"),
+    "missing_ptkb_score": ("warning", "a statement without a score, in the format that gives them one"),
     "no_ptkb": ("warning", "a response without PTKB statements"),
     "ptkb_scores_not_decreasing": ("warning", "a statement's score is not below that of the one before"),
     "ptkb_text_differs": ("warning", "a statement's text is not the topic's"),

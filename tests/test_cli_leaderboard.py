@@ -298,3 +298,115 @@ def test_a_changed_prompt_is_announced(folder: Path, capsys: pytest.CaptureFixtu
     file.write_bytes(file.read_bytes().replace(GROUNDEDNESS.digest.encode(), b"f" * 64, 1))
     assert run(folder) == 0
     assert "has changed since these judgments were made" in capsys.readouterr().err
+
+
+@pytest.fixture
+def lengths(folder: Path) -> Path:
+    """The same folder with lengths: the best run's responses are over the limit by the English rule in 22 turns."""
+    lines_of = [json.loads(line) for line in (folder / "pool.jsonl").read_text(encoding="utf-8").splitlines()]
+    for response in lines_of:
+        by_best = response["runs"][0]["run_id"] == RUNS[0]
+        long = by_best and response["turn_id"] not in {TURNS[0], TURNS[5]}
+        response["tokens"] = {"bare": 250, "english": 251 if long else 250, "whitespace": 240, "cut": None}
+    lines_of[0]["tokens"]["bare"] = 251
+    text = "".join(json.dumps(line) + "\n" for line in lines_of)
+    (folder / "pool.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_leaderboard_without_the_long_responses(lengths: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def rows(*options: object) -> dict[str, dict]:
+        assert run(lengths, "--json", "--over-limit", "exclude", *options) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert shown["over_limit"] == "exclude"
+        return {"": shown, **{row["run_id"]: row for row in shown["rows"]}}
+
+    english = rows("--token-rule", "english")
+    assert (english[""]["rule"], english[""]["limit"]) == ("english", 250)
+    first = english[RUNS[0]]
+    # A turn without a response stays one that had to be answered.
+    assert (first["turns"], first["n"], first["unanswered"]) == (24, 2, 22)
+    assert (english["solid"]["n"], english["weak"]["missing"]) == (24, 1)
+    bare = rows()
+    assert (bare[""]["rule"], bare[RUNS[0]]["n"], bare[RUNS[0]]["unanswered"]) == ("bare", 23, 1)
+    assert rows("--token-limit", 300)[RUNS[0]]["n"] == 24
+    none = rows("--token-limit", 9)[RUNS[0]]
+    assert (none["turns"], none["n"], none["unanswered"], none["mean"]["value"]) == (24, 0, 24, None)
+
+
+def test_the_rule_and_the_limit_are_those_of_the_judging(lengths: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = {"schema": 1, "configuration": {"token_rule": {"rule": "english", "limit": 249}}}
+    (lengths / "manifest.json").write_text(json.dumps(said), encoding="utf-8")
+    assert run(lengths, "--over-limit", "exclude") == 0
+    assert (
+        "Without the 72 of 72 pooled responses of more than 249 tokens by the english rule." in capsys.readouterr().out
+    )
+    assert run(lengths, "--over-limit", "flag", "--out", lengths / "x.md") == 0
+    note = "All judged responses, whatever their length (limit 249 tokens)."
+    assert note in capsys.readouterr().out
+    assert note in (lengths / "x.md").read_text(encoding="utf-8")
+
+
+def test_all_rules_side_by_side(lengths: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(lengths, "--token-sensitivity", "--out", lengths / "x.tsv") == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    rows = table((lengths / "x.tsv").read_text(encoding="utf-8"))
+    by_key = {(row["run_id"], row["rule"]): row for row in rows}
+    assert len(rows) == 3 * 4
+    assert [by_key["solid", rule]["n"] for rule in ("none", "bare", "english", "whitespace")] == ["24"] * 4
+    own = [by_key["own\\x1b[31m|run", rule] for rule in ("none", "bare", "english", "whitespace")]
+    assert [row["over_limit"] for row in own] == ["0", "1", "22", "0"]
+    assert [row["n"] for row in own] == ["24", "23", "2", "24"]
+    assert own[0]["rank"] == "1"
+    assert own[0]["tau_b"] == ""
+    assert own[3]["tau_b"] == "1.0000"
+    assert run(lengths, "--token-sensitivity", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["rule"], one["runs"]) for one in found["agreements"]] == [
+        ("bare", 3),
+        ("english", 3),
+        ("whitespace", 3),
+    ]
+    means = {rule: [view["mean"] for view in found["views"] if view["rule"] == rule] for rule in ("none", "english")}
+    ranks = {rule: [view["rank"] for view in found["views"] if view["rule"] == rule] for rule in ("none", "english")}
+    assert ranks["none"] == [1, 2, 3]
+    assert ranks["english"] == [sorted(means["english"], reverse=True).index(mean) + 1 for mean in means["english"]]
+
+
+def test_a_run_that_is_left_without_a_grade_is_not_ranked(lengths: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(lengths, "--token-sensitivity", "--token-limit", 245, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["tau_b"], one["runs"]) for one in found["agreements"]] == [(None, 0), (None, 0), (1.0, 3)]
+    assert {view["rank"] for view in found["views"] if view["rule"] == "bare"} == {None}
+    assert run(lengths, "--token-sensitivity", "--token-limit", 245, "--out", lengths / "x.md") == 0
+    assert "fewer than 2 items" not in (lengths / "x.md").read_text(encoding="utf-8")
+
+
+def test_cut_texts_say_nothing_of_the_submitted_ones(lengths: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = lengths / "pool.jsonl"
+    file.write_text(file.read_text(encoding="utf-8").replace('"truncated": false', '"truncated": true', 2), "utf-8")
+    assert run(lengths, "--token-sensitivity") == 2
+    assert "2 responses of the pool were cut to the token limit" in capsys.readouterr().err
+
+
+def test_what_was_excluded_before_the_judging_stays_out_and_is_counted(lengths: Path, capsys) -> None:
+    assert run(lengths, "--token-sensitivity") == 0
+    assert "Warning: 1 responses over the limit were never judged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--over-limit", "truncate", "--token-rule", "english"], "--over-limit truncate --token-rule english --out"),
+        (["--over-limit", "exclude", "--gold", "x"], "--over-limit and --gold do not go together"),
+        (["--token-sensitivity", "--gold", "x"], "--token-sensitivity and --gold do not go together"),
+        (["--token-sensitivity", "--token-rule", "bare"], "shows every rule"),
+        (["--token-rule", "bare"], "--token-rule needs --over-limit exclude, or --token-sensitivity"),
+        (["--token-limit", "9"], "--token-limit needs"),
+        (["--over-limit", "exclude", "--out", "folder"], "expected a file named .tsv or .md"),
+    ],
+)
+def test_token_options_that_do_not_go_together(lengths: Path, arguments: list[str], said: str, capsys) -> None:
+    assert run(lengths, *arguments) == 2
+    assert said in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """`judge validate`: what it prints where, and its exit codes."""
 
+import hashlib
 import json
 
 import pytest
@@ -30,51 +31,92 @@ def put(folder, name, document):
     return path
 
 
-def test_sound_runs_are_silent_and_exit_0(folder, capsys):
-    put(folder, "a.json", run("9-1_1"))
-    assert main(["validate", "--runs", str(folder), "--topics", str(folder.parent / "topics.json")]) == 0
+def validate(folder, *options):
+    return main(["validate", "--runs", str(folder), *map(str, options)])
+
+
+def test_sound_runs_exit_0(folder, capsys):
+    path = put(folder, "a.json", run("9-1_1"))
+    assert validate(folder, "--topics", folder.parent / "topics.json") == 0
     out, err = capsys.readouterr()
-    assert out == ""
-    assert err == "1 files, 1 readable as runs: 0 errors, 0 warnings\n"
+    assert out == (
+        f"{path}: run 'r', ikat2024, 'manual', 1 turn: 0 errors, 0 warnings\n"
+        "1 file, 1 readable as runs: 0 errors, 0 warnings\n"
+    )
+    assert err == "not checked without --passage-hashes: passage_text_differs, unknown_passage\n"
 
 
 def test_warnings_exit_0_and_errors_1(folder, capsys):
     put(folder, "a.json", run("9-1_1", ptkb_provenance=[]))
-    assert main(["validate", "--runs", str(folder)]) == 0
-    path = put(folder, "b.json", run("9-1_1", name="s", text=""))
-    assert main(["validate", "--runs", str(folder)]) == 1
+    assert validate(folder) == 0
+    put(folder, "b.json", run("9-1_1", name="s", text=""))
+    assert validate(folder) == 1
     out, err = capsys.readouterr()
-    assert out.splitlines()[-1] == (f"{path}: error empty_text 9-1_1 $.turns[0].responses[0].text: the text is empty")
-    assert "2 files, 2 readable as runs: 1 errors, 1 warnings" in err
+    assert out.splitlines()[-3:] == [
+        "  error empty_text (1): no text, or only white space",
+        "    9-1_1 $.turns[0].responses[0].text: the text is empty",
+        "2 files, 2 readable as runs: 1 error, 1 warning",
+    ]
     assert "not checked without --topics: missing_turn, " in err
+
+
+def test_strict_counts_warnings_as_errors(folder, capsys):
+    put(folder, "a.json", run("9-1_1", ptkb_provenance=[]))
+    assert validate(folder, "--strict") == 1
+    out, _ = capsys.readouterr()
+    assert "  error no_ptkb (1): " in out
+    assert out.endswith("1 file, 1 readable as runs: 1 error, 0 warnings\n")
+
+
+def test_a_file_that_cannot_be_read_exits_2_after_everything_is_listed(folder, capsys):
+    (folder / "a.json").write_bytes(b'{"run_name": "r", "turns": [')
+    put(folder, "b.json", run("9-1_1", text=""))
+    assert validate(folder) == 2
+    out, _ = capsys.readouterr()
+    assert "  error truncated_json (1)" in out
+    assert "  error empty_text (1)" in out
+    assert "2 files, 1 readable as runs: 2 errors, 0 warnings" in out
+
+
+def test_a_file_that_is_no_run_by_its_look_is_a_warning_even_if_strict(folder, capsys):
+    put(folder, "a.json", run("9-1_1"))
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    assert validate(folder) == 0
+    assert validate(folder, "--strict") == 1
 
 
 def test_topics_are_checked_against(folder, capsys):
     put(folder, "a.json", run("9-1_2"))
-    assert main(["validate", "--runs", str(folder), "--topics", str(folder.parent / "topics.json")]) == 1
+    assert validate(folder, "--topics", folder.parent / "topics.json") == 1
     out, err = capsys.readouterr()
-    assert "turn_number_too_high 9-1_2" in out
-    assert "missing_turn 9-1_1" in out
-    assert "not checked" not in err
+    assert "  error turn_number_too_high (1): " in out
+    assert "    9-1_1 $.turns: the topics have this turn" in out
+    assert "--topics" not in err
 
 
 def test_many_of_a_kind_are_folded_unless_all_are_asked_for(folder, capsys):
-    path = put(folder, "a.json", run(*(f"9-1_{number}" for number in range(1, 10)), ptkb_provenance=[]))
-    main(["validate", "--runs", str(folder)])
+    put(folder, "a.json", run(*(f"9-1_{number}" for number in range(1, 10)), ptkb_provenance=[]))
+    validate(folder)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 5 + 1
-    assert lines[-1] == f"{path}: warning no_ptkb: 4 more (--all lists them)"
-    main(["validate", "--runs", str(folder), "--all"])
-    assert len(capsys.readouterr().out.splitlines()) == 9
+    assert len(lines) == 1 + 1 + 3 + 1 + 1
+    assert lines[-2] == "    … and 6 more (--all lists them)"
+    validate(folder, "--all")
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 1 + 9 + 1
 
 
-def test_json_lists_every_problem_with_all_its_fields(folder, capsys):
+def test_json_lists_every_file_and_problem_with_all_its_fields(folder, capsys):
     path = put(folder, "a.json", run(*(f"9-1_{number}" for number in range(1, 10)), text=" "))
     (folder / ".hidden").write_bytes(b"")
-    assert main(["validate", "--runs", str(folder), "--json"]) == 1
-    problems = json.loads(capsys.readouterr().out)
-    assert len(problems) == 1 + 9
-    assert problems[1] == {
+    assert validate(folder, "--json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert {name: report[name] for name in ("schema", "errors", "warnings", "fixed")} == {
+        "schema": 1, "errors": 9, "warnings": 1, "fixed": None,
+    }  # fmt: skip
+    assert [file["file"] for file in report["files"]] == [str(folder / ".hidden"), str(path)]
+    file = report["files"][1]
+    assert file.pop("digest") == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert len(file["problems"]) == len(file["exclusions"]) == 9
+    assert file["problems"][0] == {
         "code": "empty_text",
         "severity": "error",
         "file": str(path),
@@ -82,24 +124,124 @@ def test_json_lists_every_problem_with_all_its_fields(folder, capsys):
         "path": "$.turns[0].responses[0].text",
         "message": "the text is only white space",
     }
+    assert "unknown_turn" in file["unchecked"]
+    rest = {name: file[name] for name in ("run_id", "team", "run_type", "format", "turns", "responses", "errors")}
+    assert list(rest.values()) == ["r", None, "manual", "ikat2024", 9, 9, 9]
 
 
 def test_a_single_file_a_format_and_a_limit_may_be_given(folder, capsys):
     path = put(folder, "a.json", run("9-1_1", text="one two three"))
     put(folder, "b.json", {"no": "run"})
-    assert main(["validate", "--runs", str(path), "--format", "ikat2024", "--token-limit", "2"]) == 0
-    out, err = capsys.readouterr()
-    assert "over_token_limit 9-1_1" in out
-    assert err.startswith("1 files, 1 readable as runs")
+    assert validate(path, "--format", "ikat2024", "--token-limit", "2") == 0
+    out, _ = capsys.readouterr()
+    assert "warning over_token_limit (1)" in out
+    assert "1 file, 1 readable as runs" in out
 
 
-def test_unreadable_files_and_clashing_ids_are_problems(folder, capsys):
+def test_clashing_ids_are_said_of_each_of_their_files(folder, capsys):
     put(folder, "a.json", run("9-1_1"))
     put(folder, "b.json", run("9-1_1"))
-    (folder / "c.json").write_bytes(b'{"run_name": "r", "turns": [')
-    assert main(["validate", "--runs", str(folder), "--json"]) == 1
-    codes = [problem["code"] for problem in json.loads(capsys.readouterr().out)]
-    assert codes == ["truncated_json", "duplicate_run_id", "duplicate_run_id"]
+    assert validate(folder, "--json") == 1
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [[problem["code"] for problem in file["problems"]] for file in files] == [["duplicate_run_id"]] * 2
+
+
+def test_passages_are_checked_against_the_hash_list(folder, tmp_path, capsys):
+    md5 = hashlib.md5(b"A passage.").hexdigest()
+    hashes = tmp_path / "hashes.tsv"
+    hashes.write_text(f"clueweb22-en0000-00-00000\t0\t{md5}\n", encoding="utf-8")
+    known, altered = PASSAGE | {"text": "A passage."}, PASSAGE | {"text": "Another."}
+    put(folder, "a.json", run("9-1_1", passage_provenance=[known]))
+    put(folder, "b.json", run("9-1_1", name="b", passage_provenance=[altered]))
+    put(folder, "c.json", run("9-1_1", name="c", passage_provenance=[PASSAGE | {"id": "clueweb22-en0000-00-00000:1"}]))
+    assert validate(folder, "--passage-hashes", hashes, "--json") == 0
+    out, err = capsys.readouterr()
+    assert [[problem["code"] for problem in file["problems"]] for file in json.loads(out)["files"]] == [
+        [], ["passage_text_differs"], ["unknown_passage"],
+    ]  # fmt: skip
+    assert "--passage-hashes" not in err
+    hashes.write_text("no list\n", encoding="utf-8")
+    assert validate(folder, "--passage-hashes", hashes) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_pages_are_written_for_every_run_and_nothing_else_is_touched(folder, tmp_path, capsys):
+    put(folder, "a.json", run("9-1_1", name="one", text=" ".join(["w"] * 251)))
+    put(folder, "b.json", run("9-1_1", name="../<b>"))
+    (folder / "c.json").write_bytes(b"{")
+    (folder / "notes.txt").write_bytes(b"")
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "mine.md").write_bytes(b"mine")
+    assert validate(folder, "--report-dir", pages) == 2
+    first = {path.name: path.read_bytes() for path in pages.iterdir()}
+    strange = next(name for name in first if name.startswith("b_-") or name.startswith("b-"))
+    assert first.keys() == {"mine.md", "one.md", strange, "c.json.md", "index.md"}
+    assert first["mine.md"] == b"mine"
+    assert b"| bare (the rule) | 251 | 251 | 1 |" in first["one.md"]
+    assert b"&lt;b&gt;" in first[strange]
+    assert validate(folder, "--report-dir", pages) == 2
+    assert {path.name: path.read_bytes() for path in pages.iterdir()} == first
+
+
+def test_pages_are_not_written_over_an_input_or_without_one(folder, tmp_path, capsys):
+    path = put(folder, "one.md", run("9-1_1", name="one"))
+    before = path.read_bytes()
+    assert validate(folder, "--report-dir", folder) == 2
+    assert path.read_bytes() == before
+    assert "would replace an input file" in capsys.readouterr().err
+    assert validate(folder, "--report-dir", tmp_path / "pages", "--topics", tmp_path / "none.json") == 2
+    assert not (tmp_path / "pages").exists()
+
+
+def test_fixing_writes_repaired_copies_and_says_what_remains(folder, tmp_path, capsys):
+    path = put(folder, "a.json", run("9-1_1", text="w " * 251, ptkb_provenance=[1, 1]))
+    put(folder, "b.json", run("9-1_1", name="s", text=""))
+    (folder / "c.json").write_bytes(b"{")
+    before = {one.name: one.read_bytes() for one in folder.iterdir()}
+    out = tmp_path / "out"
+    assert validate(folder, "--fix", "-o", out) == 2
+    said, err = capsys.readouterr()
+    assert said.splitlines()[-4:] == [
+        f"repaired copies in {out}: 2 edits, listed in edits.tsv; what remains:",
+        f"  {out}/a.json: 0 errors, 0 warnings",
+        f"  {out}/b.json: 1 error, 0 warnings: empty_text (1)",
+        "  2 files, 2 readable as runs: 1 error, 0 warnings",
+    ]
+    assert f"{folder}/c.json: not repaired: it cannot be read as a run; no copy was written" in err
+    assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
+    assert sorted(one.name for one in out.iterdir()) == ["a.json", "b.json", "edits.tsv"]
+    assert (out / "b.json").read_bytes() == before["b.json"]
+    response = json.loads((out / "a.json").read_bytes())["turns"][0]["responses"][0]
+    assert len(response["text"].split()) == 250
+    assert response["ptkb_provenance"] == [1]
+    log = (out / "edits.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    assert [line.split("\t")[:4] for line in log] == [
+        [str(path), "9-1_1", "$.turns[0].responses[0].text", "over_token_limit"],
+        [str(path), "9-1_1", "$.turns[0].responses[0].ptkb_provenance[1]", "duplicate_ptkb"],
+    ]
+
+
+def test_the_exit_code_of_a_fix_is_that_of_what_remains(folder, tmp_path, capsys):
+    put(folder, "a.json", run("9-1_1", ptkb_provenance=[1, 1]))
+    assert validate(folder, "--strict") == 1
+    capsys.readouterr()
+    assert validate(folder, "--strict", "--fix", "-o", tmp_path / "out", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["errors"] == 1
+    assert report["fixed"]["edits"] == 1
+    assert [file["errors"] for file in report["fixed"]["files"]] == [0]
+
+
+@pytest.mark.parametrize("options", [["--fix"], ["-o", "{out}"], ["--fix", "-o", "{runs}"]])
+def test_a_fix_needs_a_folder_of_its_own(folder, tmp_path, capsys, options):
+    path = put(folder, "a.json", run("9-1_1", ptkb_provenance=[1, 1]))
+    before = path.read_bytes()
+    assert validate(folder, *(one.format(out=tmp_path / "out", runs=folder) for one in options)) == 2
+    assert capsys.readouterr().out == ""
+    assert [one.name for one in folder.iterdir()] == ["a.json"]
+    assert path.read_bytes() == before
+    assert not (tmp_path / "out").exists()
 
 
 def test_control_characters_of_a_file_name_do_not_reach_the_terminal(folder, capsys):
@@ -107,7 +249,7 @@ def test_control_characters_of_a_file_name_do_not_reach_the_terminal(folder, cap
     main(["validate", "--runs", str(folder)])
     out, _ = capsys.readouterr()
     assert "\x1b" not in out
-    assert "a\\x1b[31m.json: error" in out
+    assert "a\\x1b[31m.json: run 'r'" in out
 
 
 @pytest.mark.parametrize(

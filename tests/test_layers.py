@@ -26,10 +26,11 @@ LAYERS = [
         "qrels",
         "bank",
     },
-    {"models", "checks", "validate", "passages", "dialogue"},
-    {"assess", "calibrate", "leaderboard", "corrected"},
-    {"report", "crowd", "intake"},
-    {"manifest", "outputs", "members"},
+    {"models", "entries", "checks", "validate", "passages", "dialogue", "provenance_run"},
+    {"assess", "calibrate", "leaderboard", "corrected", "effectiveness", "encoder", "screen", "selection"},
+    {"report", "crowd", "intake", "fix", "convert", "selection_files", "sensitivity"},
+    {"manifest", "outputs", "members", "mixed"},
+    {"pooling"},
     {"harness", "trial"},
     {"cli"},
 ]
@@ -54,6 +55,11 @@ PURE = {
     "stats",
     "findings",
     "corrected",
+    "entries",
+    "provenance_run",
+    "screen",
+    "selection",
+    "sensitivity",
 }
 IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess",
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip

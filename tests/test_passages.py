@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.passages import MAX_PROBLEMS, read_passages
+from judge.passages import MAX_PROBLEMS, check_texts, jsonl, read_passages, streams, trecweb
+from judge.passages.hashes import same_text
+from judge.passages.streams import open_stream
 from judge.records import Passage
 
 COLLECTION = (
@@ -87,6 +90,7 @@ def test_wanted_passages_are_found_and_unknown_ids_are_absent(tmp_path: Path) ->
         ('{"id": "a", "contents": "x", "id": "b"}', {}),  # the last of two keys counts, as in any JSON reader
         ('{"doc_id": "d", "passage_id": "3", "passage_text": "\\nx"}', {"d:3": "\nx"}),
         ('{"id": "a", "contents": ""}', {"a": ""}),
+        ('{"id":"b","contents":"x","id":"a"}', {}),
         ('{"id": "é", "contents": "x"}', {"é": "x"}),
         ('{"id": "q\\"", "contents": "x"}', {'q"': "x"}),
         ("", {}),
@@ -96,7 +100,16 @@ def test_shapes_of_a_line(tmp_path: Path, line: str, expected: dict[str, str]) -
     assert texts([written(tmp_path, line)], "a", "d:3", "é", 'q"', "\ud800") == expected
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def zstd(content: bytes) -> bytes:
+    """With the checksum of the content, as the `zstd` command writes it."""
+    return zstandard.ZstdCompressor(write_checksum=True).compress(content)
+
+
+SKIPPED = b"\x50\x2a\x4d\x18\x05\x00\x00\x00hello"
+"""A Zstandard frame that holds no content."""
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, zstd, lambda content: SKIPPED + zstd(content)])
 def test_packed_files_are_known_by_their_content(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     halves = COLLECTION.encode().split(b"\n", 1)
     packed = pack(halves[0] + b"\n") + pack(halves[1])  # two members, as after `cat`
@@ -164,6 +177,15 @@ def test_two_texts_for_one_id_are_a_problem(tmp_path: Path) -> None:
         (gzip.compress(b"{}" * 99)[:-9], "$", "cannot be read to the end"),
         (b"\x1f\x8b\x08\x00" + b"\xff" * 50, "$", "cannot be read to the end"),
         (bz2.compress(b"{}" * 99)[:-9], "$", "cannot be read to the end"),
+        (zstd(b"{}" * 99)[:-2], "$", "ends inside a Zstandard frame"),
+        (zstd(b"{}" * 99) + b"\x28", "$", "ends inside a Zstandard frame"),
+        (zstd(b"{}" * 99) + b"garbage", "$", "cannot be read to the end"),
+        (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "$", "cannot be read to the end"),
+        (gzip.compress(b"{}" * 99) + b"garbage", "$", "cannot be read to the end"),
+        (bytes(range(256)), "line 1: $", "expected JSON Lines"),
+        (b'{"x": ' + b"[" * 100_000, "line 1: $", "cannot be read as a passage"),
+        (b'{"id":"a"\n', "line 1: $", "truncated"),
+        (b'{"id": "a\n{"id": "b\n', "line 1: $", "cannot be read as a passage"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_by_line(tmp_path: Path, content: str | bytes, where: str, says: str) -> None:
@@ -177,7 +199,7 @@ def test_every_missing_path_is_named_before_anything_is_read(tmp_path: Path) -> 
     found = problems(tmp_path / "no", tmp_path / "empty", tmp_path / "nor")
     assert found[0] == ("no", "$", "cannot be read: No such file or directory")
     assert found[1][:2] == ("empty", "$")
-    assert found[1][2].startswith("the folder has no file that ends in one of .jsonl, .jsonl.gz")
+    assert found[1][2].startswith("the folder is no Lucene index and has no file that ends in one of .jsonl, .jsonl.gz")
     assert found[2][0] == "nor"
 
 
@@ -211,3 +233,135 @@ def test_the_passages_of_the_canonical_responses_of_2023(shared: Path) -> None:
     expected = {one["id"]: one["text"] for line in lines if line for one in json.loads(line)["provenance"]}
     assert len(expected) == 194
     assert texts([shared / "ikat/2023/2023_train_topics_psg_text.jsonl"], *expected) == expected
+
+
+LONG = "l" * 39
+"""The first 40 bytes of an id are hashed, so what follows this and one more letter is told apart otherwise."""
+
+
+@pytest.mark.parametrize("wanted", [LONG, LONG + "a", LONG + "ab", LONG + "ac", LONG + 'a"', LONG + "é"])
+def test_ids_of_40_bytes_and_more(tmp_path: Path, wanted: str) -> None:
+    others = [
+        LONG[1:],
+        LONG,
+        LONG + "a",
+        LONG + "ab",
+        LONG + "ac",
+        LONG + "abc",
+        LONG + 'a"',
+        LONG + 'a\\"',
+        LONG + "é",
+    ]
+    lines = "".join(json.dumps({"id": one, "contents": f"<{one}>"}, ensure_ascii=False) + "\n" for one in others)
+    assert texts([written(tmp_path, lines)], wanted, "none") == {wanted: f"<{wanted}>"}
+
+
+def oracle(files: list[bytes], wanted: set[str]) -> dict[str, str]:
+    rows = [json.loads(line) for content in files for line in content.split(b"\n") if line.strip()]
+    return {row["id"]: row["contents"] for row in rows if row["id"] in wanted}
+
+
+IDS = st.one_of(
+    st.text(max_size=3),
+    st.text('ab\\"\n\u00e9\U0001f600', max_size=45),
+    st.from_regex(r"clueweb22-en0000-0[01]-0000[0-2]:[0-2]", fullmatch=True),
+)
+ROWS = st.dictionaries(IDS, st.text(max_size=60), max_size=30)
+
+
+@given(
+    ROWS,
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans(), st.sampled_from(["\n", "\r\n", "\n\n", " \n"]))),
+    st.lists(st.sampled_from([bytes, gzip.compress, bz2.compress, zstd]), min_size=1, max_size=3),
+    st.sampled_from([48, 64, 100, 1 << 20]),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_any_shards_packing_and_layout_give_what_parsing_every_line_gives(
+    tmp_path_factory: Any, rows: dict[str, str], layout: list[Any], packs: list[Any], block: int, last: bool, rng: Any
+) -> None:
+    written_lines = []
+    for place, (key, text) in enumerate(rows.items()):
+        tight, ascii, swapped, end = layout[place % len(layout)] if layout else (False, False, False, "\n")
+        row = {"contents": text, "id": key} if swapped else {"id": key, "contents": text, "url": key}
+        written_lines.append(json.dumps(row, ensure_ascii=ascii, separators=(",", ":") if tight else None) + end)
+    shards = ["".join(written_lines[place :: len(packs)]).encode() for place in range(len(packs))]
+    shards = [shard if last else shard.removesuffix(b"\n") for shard in shards]
+    folder = tmp_path_factory.mktemp("shards")
+    for place, (pack, shard) in enumerate(zip(packs, shards, strict=True)):
+        written(folder, pack(shard), f"{place}.jsonl")
+    wanted = {key for key in rows if rng.random() < 0.7} | {"nowhere"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonl, "_BLOCK", block)
+        assert texts([folder], *wanted) == oracle(shards, wanted)
+
+
+@given(st.lists(st.sampled_from([b"\n", b"", b" ", b"{", b'{"id": "q', b"[]", b'{"id": "b"}', b'{"id": "a", ', b"\r"])))
+def test_bad_lines_have_their_numbers_whatever_the_blocks(tmp_path_factory: Any, lines: list[bytes]) -> None:
+    content = b'{"id": "c", "contents": ""}\n' + b"\n".join(lines)
+    path = written(tmp_path_factory.getbasetemp(), content, "bad.jsonl")
+
+    def bad(line: bytes) -> bool:
+        return bool(line.strip()) and not line.startswith((b'{"id": "q', b'{"id": "b'))
+
+    expected = [f"line {number}: $" for number, line in enumerate(content.split(b"\n"), 1) if number > 1 and bad(line)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonl, "_BLOCK", 48)
+        if expected:
+            assert [where for _, where, _ in problems(path)] == expected[:MAX_PROBLEMS]
+        else:
+            assert texts([path], "a") == {}
+
+
+@pytest.mark.parametrize("kind", ["{", "<DOC>\n<"])
+def test_a_file_without_line_ends_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(jsonl, "MAX_LINE", 1 << 21)
+    monkeypatch.setattr(trecweb, "MAX_LINE", 1 << 21)
+    path = written(tmp_path, zstd(kind.encode() + b"x" * (1 << 23)))
+    found = problems(path)
+    assert found == [("passages.jsonl", f"line {1 + kind.count(chr(10))}: $", found[0][2])]
+    assert "of more than 2 MiB" in found[0][2]
+
+
+def test_a_line_longer_than_a_block_is_read(tmp_path: Path) -> None:
+    text = "x" * (5 << 20)
+    lines = f'{{"id": "b", "contents": "{text}"}}\n{{"id": "a", "contents": "{text}y"}}\n{{"id": "c", "contents": ""}}'
+    assert texts([written(tmp_path, lines)], "a", "c") == {"a": f"{text}y", "c": ""}
+
+
+def test_an_open_passage_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trecweb, "MAX_LINE", 1 << 10)
+    path = written(tmp_path, "<DOC>\n<DOCNO>a</DOCNO>\n<PASSAGE id=0>\n" + "no end\n" * 1000)
+    # 1,024 bytes are passed by the 147th line of 7 bytes.
+    expected = [("passages.jsonl", "line 150: $", "a line or passage of more than 0 MiB")]
+    assert problems(path, wanted=("a:0", "b")) == expected
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, zstd])
+def test_a_stream_reads_as_a_plain_file_does(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    content = os.urandom(1000) * 1000
+    with open_stream(written(tmp_path, pack(content))) as stream:
+        assert stream.read(10) == content[:10]
+        assert stream.read() == content[10:]
+        assert stream.read() == b""
+
+
+def test_a_zstandard_file_is_unpacked_in_pieces(tmp_path: Path) -> None:
+    bomb = zstd(b"\0" * (64 << 20))
+    assert len(bomb) < streams._ZSTD_PIECE * 2
+    with open_stream(written(tmp_path, bomb)) as stream:
+        assert len(stream.read(100)) == 100
+
+
+def test_texts_are_checked_against_the_hash_list() -> None:
+    # printf 'one' | md5sum; printf 'two' | md5sum
+    one, two = (bytes.fromhex(md5) for md5 in ("f97c5d29941bfb1b2fdab0874906ab82", "b8a9f715dbb64fd5c56e7783c6820a61"))
+    given = {key: Passage(key, "one", "collection") for key in ("d:10", "d:9", "d:1", "e:0")}
+    listed = {"d:10": two, "d:9": two, "d:1": one, "e:0": None}
+    found = check_texts(given, lambda ids: [listed[key] for key in ids], same_text, "c.jsonl")
+    assert [(one.code, one.file, one.path) for one in found] == [
+        ("passage_text_differs", "c.jsonl", "passage d:9: $"),
+        ("passage_text_differs", "c.jsonl", "passage d:10: $"),
+    ]

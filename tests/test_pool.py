@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines
-from judge.errors import InputError, UsageError
-from judge.pool import Candidate, build_pool, candidates, normalize
+from judge.errors import InputError
+from judge.pool import Candidate, build_pool, normalize
 from judge.records import Exclusion, Passage, Pool, Provenance, Response, Run, RunEntry, RunTurn, TokenCount
+from judge.selection import Selection, candidates
 
 
 def sha(text: str) -> str:
@@ -47,65 +48,6 @@ def pool_of(*found: Candidate, **options: Any) -> Pool:
 
 def ids(pool: Pool) -> list[tuple[str, str, str]]:
     return [(response.response_id, response.turn_id, response.text) for response in pool.responses]
-
-
-# Candidates
-
-
-def run_of(*turns: tuple[str, list[tuple[int, str]]], eval_response: bool = True) -> Run:
-    made = tuple(RunTurn(turn, tuple(Response(rank, text, ()) for rank, text in given)) for turn, given in turns)
-    return Run("r", "automatic", None, "ikat2024", "r.json", "d", eval_response, made)
-
-
-def rows(found: tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]) -> tuple[list[Any], list[Any]]:
-    return (
-        [(one.turn_id, one.rank, one.text) for one in found[0]],
-        [(row.turn_id, row.rank, row.reason) for row in found[1]],
-    )
-
-
-@pytest.mark.parametrize(
-    ("depth", "kept", "below"),
-    [
-        (1, [(1, "b")], [(2, "d"), (3, "a"), (3, "c")]),
-        (2, [(1, "b"), (2, "d")], [(3, "a"), (3, "c")]),
-        (3, [(1, "b"), (2, "d"), (3, "a")], [(3, "c")]),  # equal ranks in file order
-        (9, [(1, "b"), (2, "d"), (3, "a"), (3, "c")], []),
-    ],
-)
-def test_depth_takes_the_smallest_ranks(depth: int, kept: list[Any], below: list[Any]) -> None:
-    run = run_of(("1_1", [(3, "a"), (1, "b"), (3, "c"), (2, "d")]))
-    found, excluded = rows(candidates(run, depth=depth))
-    assert found == [("1_1", rank, text) for rank, text in kept]
-    assert excluded == [("1_1", rank, "below_depth") for rank, _ in below]
-
-
-def test_an_empty_response_is_excluded_and_the_next_rank_does_not_move_up() -> None:
-    run = run_of(("1_1", [(1, " \n\u00a0"), (2, "second")]), ("1_2", [(1, "")]), ("1_3", []))
-    assert rows(candidates(run)) == (
-        [],
-        [("1_1", 1, "empty_text"), ("1_1", 2, "below_depth"), ("1_2", 1, "empty_text")],
-    )
-
-
-def test_a_run_that_asks_not_to_be_judged_gives_one_row_a_turn() -> None:
-    run = run_of(("1_1", [(1, "a"), (2, "b")]), ("1_2", [(1, "c")]), eval_response=False)
-    assert rows(candidates(run)) == (
-        [],
-        [("1_1", None, "eval_response_false"), ("1_2", None, "eval_response_false")],
-    )
-
-
-def test_a_candidate_keeps_only_what_it_used() -> None:
-    provenance = tuple(psg(f"p{n}", -n) for n in range(1000))
-    run = Run("r", None, None, "ikat2024", "r.json", "d", True, (RunTurn("1_1", (Response(1, "t", provenance),)),))
-    (found,), _ = candidates(run)
-    assert (found.used, found.provenance_rule) == (provenance[:5], "top5")
-
-
-def test_a_depth_below_one_is_refused() -> None:
-    with pytest.raises(UsageError, match="must be 1 or more, not 0"):
-        candidates(run_of(), depth=0)
 
 
 # Pool
@@ -401,7 +343,7 @@ def test_the_cast_sample_run_pools_to_one_response_a_turn(shared: Path) -> None:
         for turn in document["turns"]
     )
     run = Run("sample", None, None, "cast2022", "sample_run.json", "", True, turns)
-    found, excluded = candidates(run)
+    found, excluded = candidates(run, Selection())
     pool = pool_of(*found, excluded=excluded)
     assert (len(found), [row.reason for row in pool.exclusions]) == (205, ["below_depth"] * 2)
     assert len(pool.responses) == 205

@@ -45,8 +45,8 @@ def test_the_example_gives_every_promised_file(tmp_path: Path, capsys: pytest.Ca
     written = files(tmp_path / "out")
     assert {name for name in written if not name.startswith("response_runs")} == {
         "bank.json", "excluded.tsv", "failures.jsonl", "judgments.jsonl", "leaderboard.md", "leaderboard.tsv",
-        "manifest.json", "passages.jsonl", "pool.jsonl", "pool.txt", "problems.json",
-        "qrels/response_groundedness.llm.qrel", "qrels/response_groundedness.llm.qrel.json",
+        "manifest.json", "missing_passages.tsv", "passages.jsonl", "pool.jsonl", "pool.txt", "problems.json",
+        "qrels/response_groundedness.llm.qrel", "qrels/response_groundedness.llm.qrel.json", "screen.tsv",
     }  # fmt: skip
     assert len([name for name in written if name.startswith("response_runs")]) == 7
     shown = capsys.readouterr()
@@ -334,7 +334,7 @@ def test_another_configuration_needs_another_folder_or_replace(
     before = files(out)
     assert run(RUNS, out, "--over-limit", "truncate") == 2
     complaint = capsys.readouterr().err
-    assert "options" in complaint
+    assert 'pooling.over_limit: "flag" there, "truncate" now' in complaint
     assert "--replace" in complaint
     assert files(out) == before
     assert run(RUNS, out, "--over-limit", "truncate", "--replace") == 0

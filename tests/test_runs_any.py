@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
-from judge.pool import build_pool, candidates
+from judge.pool import build_pool
 from judge.records import PtkbStatement, TokenCount, Turn
 from judge.runs import FORMATS, read_run
+from judge.selection import Selection, candidates
 from judge.trec import response_run, safe_name
 from judge.validate import CODES, validate_run
 
@@ -97,7 +98,7 @@ def survive(folder, content):
 
 def survive_pooling(run, excluded):
     """All files of the pool can be written, and the pool can be read back."""
-    found, dropped = candidates(run, depth=2)
+    found, dropped = candidates(run, Selection(depth=2))
     pool = build_pool(found, None, count_words, over_limit="flag", limit=2, rule="bare", excluded=[*excluded, *dropped])
     stored = pool_jsonl(pool), passages_jsonl(pool), excluded_tsv(pool.exclusions)
     assert read_pool(*stored[:2], "out", stored[2]) == pool

@@ -1,9 +1,9 @@
 import json
+import re
 import subprocess
 import sys
 import unicodedata
 from pathlib import Path
-from typing import Literal
 
 import pytest
 import spacy
@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from spacy.tokenizer import Tokenizer
 
 from judge.errors import InputError, UsageError
-from judge.tokens import MAX_CHARS, MAX_RUN, TokenCounter
+from judge.records import TokenRule
+from judge.tokens import MAX_CHARS, MAX_RUN, TokenCounter, rule_effect, truncated
 
 NLP = spacy.blank("en")
 BARE = Tokenizer(NLP.vocab)
 COUNT = TokenCounter()
 LIMITED = {limit: TokenCounter("bare", limit) for limit in range(1, 9)}
+WHITESPACE = {limit: TokenCounter("whitespace", limit) for limit in range(1, 9)}
 for counter in (COUNT, *LIMITED.values()):
     counter("")  # loads spaCy here, so that no example of a property pays for it
 
@@ -64,10 +66,17 @@ def test_counts_are_those_of_spacy_and_of_the_2025_validator(text: str) -> None:
         ("english", 2, "it's $5. Yes", "it's"),
         ("english", 4, "it's $5. Yes", "it's $5"),
         ("bare", 2, "naïve 😀 end", "naïve 😀"),  # offsets are characters, not bytes
+        ("whitespace", 2, " one  two three ", " one  two"),
+        ("whitespace", 3, " one  two three ", None),
+        ("whitespace", 1, "one\u3000two", "one"),
+        ("whitespace", 2, "it's $5. Yes", "it's $5."),
+        ("whitespace", 2, "one a\u00b4b two", "one"),  # the second chunk counts for two
+        ("whitespace", 3, "one a\u00b4b two", "one a\u00b4b"),
+        ("whitespace", 1, "a\u00b4b two", ""),  # and is never cut in two
     ],
 )
 def test_cut_is_the_end_of_the_last_token_within_the_limit(
-    rule: Literal["bare", "english"], limit: int, text: str, kept: str | None
+    rule: TokenRule, limit: int, text: str, kept: str | None
 ) -> None:
     cut = TokenCounter(rule, limit)(text).cut
     assert (None if cut is None else text[:cut]) == kept
@@ -80,6 +89,42 @@ def test_the_cut_text_is_within_the_bare_limit(text: str, limit: int) -> None:
     assert (cut is not None) == (counter(text).bare > limit)
     if cut is not None:
         assert counter(text[:cut]).bare == limit
+
+
+def whitespace_length(text: str) -> int:
+    return len(unicodedata.normalize("NFKC", text).split())
+
+
+@given(
+    st.text(awkward | st.sampled_from("\u00b4\u00a8\u0301\u0308\u1fee\ufefb\x85\x1c\u2028"), max_size=30) | texts,
+    st.integers(1, 8),
+)
+def test_the_whitespace_cut_is_the_longest_beginning_within_the_limit(text: str, limit: int) -> None:
+    cut = WHITESPACE[limit](text).cut
+    ends = [0, *(match.end() for match in re.finditer(r"\S+", text))]
+    within = [end for end in ends if whitespace_length(text[:end]) <= limit]
+    assert (cut is not None) == (whitespace_length(text) > limit)
+    if cut is not None:
+        assert cut == max(within)
+
+
+def test_what_is_left_of_a_text_is_within_the_limit() -> None:
+    kept, tokens = truncated("it's $5. Yes", TokenCounter("english", 2))
+    assert (kept, tokens.english, tokens.cut) == ("it's", 2, None)
+    assert truncated("it's", TokenCounter("english", 2))[0] == "it's"
+
+
+def test_what_a_limit_would_change_in_a_run() -> None:
+    turns = [["one two three four", "five"], ["one two three"], ["one", "a\u00b4b\u00b4c\u00b4d"], []]
+    found = rule_effect(turns, TokenCounter("whitespace", 3), COUNT)
+    # Over: four words, of which one is lost, and a chunk that counts for four and goes whole; the latter ranks second.
+    assert (found.rule, found.over, found.at_limit, found.longest) == ("whitespace", 2, 1, 4)
+    assert (found.tokens_lost, found.emptied, found.unanswered) == (1 + 4, 1, 1)
+    found = rule_effect(turns, TokenCounter("bare", 3), COUNT)
+    assert (found.rule, found.over, found.at_limit, found.longest) == ("bare", 1, 1, 4)
+    assert (found.tokens_lost, found.emptied, found.unanswered) == (1, 0, 1)
+    nothing = rule_effect([], TokenCounter("bare", 3), COUNT)
+    assert (nothing.over, nothing.longest) == (0, 0)
 
 
 @pytest.mark.parametrize("sign", ["(", "😀", "a"])

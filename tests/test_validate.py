@@ -12,7 +12,7 @@ from judge.ids import natural_key
 from judge.records import Exclusion, Problem, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs import find_runs, read_run
 from judge.topics import read_topics
-from judge.validate import CODES, NEEDS_TOPICS, validate_run, validate_together
+from judge.validate import CODES, NEEDS_HASHES, NEEDS_TOPICS, validate_run, validate_together
 
 LIMIT = 5
 PTKB = (PtkbStatement("1", "I am vegan."), PtkbStatement("2", "I like tea."))
@@ -98,6 +98,7 @@ def referenced(references):
 R0 = "$.turns[0].responses[0]"
 PP = f"{R0}.passage_provenance"
 PTKB_PATH = f"{R0}.ptkb_provenance"
+PTKB_25 = "line 1: $.responses[0].ptkb_provenance"
 OTHER_TEAM = [line25(), line25("9-1_2", metadata={"team_id": "u"})]
 NO_TEAM = [line25() | {"metadata": {"run_id": "r", "run_type": "manual"}}]
 NUMBER_IN_PTKB = [line25(response_changes={"ptkb_provenance": [3]})]
@@ -159,8 +160,10 @@ DOCUMENTS = [
     ("missing_turn", "9-1_2", "$.turns", run24(turn())),
     ("no_response", "9-1_1", "$.turns[0].responses", run24(turn(responses=[]))),
     ("turn_number_too_high", "9-1_3", "$.turns[0].turn_id", run24(turn("9-1_3"))),
-    ("unknown_turn", "8-1_1", "$.turns[0].turn_id", run24(turn("8-1_1"))),
+    ("unknown_turn", "8-1_1", "$.turns[1].turn_id", run24(turn(), turn("8-1_1"))),
     ("unknown_turn", "9-1_0", "$.turns[0].turn_id", run24(turn("9-1_0"))),
+    ("wrong_topics", None, "$.turns", run24(turn("8-1_1"), turn("8-1_2"))),
+    ("wrong_topics", None, "line 1: $.turn_id", [line25("0_1"), line25("0_2")]),
     ("bad_rank", "9-1_1", f"{R0}.rank", one24(rank=0)),
     ("bad_rank", "9-1_1", f"{R0}.rank", one24(rank=-1)),
     ("bad_rank", "9-1_1", f"{R0}.rank", one24(rank=10**30)),
@@ -177,6 +180,7 @@ DOCUMENTS = [
     ("malformed_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id="clueweb22-:"))),
     ("malformed_passage_id", "9-1_1", f'line 1: $.references["{IDS[1]}:9"]', TWO_COLONS),
     ("missing_score", "9-1_1", f"{PP}[0].score", passages24(passage(0, score=DROP), passage(1))),
+    ("missing_used", "9-1_1", f"{PP}[1].used", passages24(passage(0), passage(1, used=DROP))),
     ("no_provenance", "9-1_1", PP, passages24()),
     ("no_provenance", "9-1_1", PP, one24(passage_provenance=DROP)),
     ("no_provenance", "9-1_1", "line 1: $.references", [line25(references={}, response_changes={"citations": {}})]),
@@ -192,6 +196,11 @@ DOCUMENTS = [
     ("unusable_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id=f"{IDS[0]}{'0' * 200}"))),
     ("unusable_passage_id", "9-1_1", 'line 1: $.references[""]', referenced({IDS[0]: 1.0, "": 0.5})),
     ("duplicate_ptkb", "9-1_1", f"{PTKB_PATH}[1]", one24(ptkb_provenance=[1, 1])),
+    ("duplicate_ptkb", "9-1_1", f"{PTKB_25}[1]", [line25(response_changes={"ptkb_provenance": ["I.", "I."]})]),
+    ("empty_ptkb", "9-1_1", f"{PTKB_25}[0]", [line25(response_changes={"ptkb_provenance": [" "]})]),
+    ("empty_ptkb", "9-1_1", f"{PTKB_PATH}[0].text", ptkb23(text="")),
+    ("missing_ptkb_score", "9-1_1", f"{PTKB_PATH}[1].score", two_ptkb23(score=DROP)),
+    ("score_not_finite", "9-1_1", f"{PTKB_PATH}[0].score", ptkb23(score=float("nan"))),
     ("invalid_ptkb_id", "9-1_1", f"{PTKB_PATH}[0]", one24(ptkb_provenance=[0])),
     ("invalid_ptkb_id", "9-1_1", f"{PTKB_PATH}[0].id", ptkb23(id="")),
     ("no_ptkb", "9-1_1", PTKB_PATH, one24(ptkb_provenance=[])),
@@ -296,7 +305,7 @@ def test_each_fault_of_a_document_is_found_at_its_place(tmp_path, code, turn_id,
     assert sum(problem.path == path for problem in problems if problem.code != "missing_turn") == (
         code != "missing_turn"
     )
-    if code not in ("missing_turn", "duplicate_turn", "malformed_turn_id"):
+    if code not in ("missing_turn", "duplicate_turn", "malformed_turn_id", "unknown_turn"):
         others = {problem.code for problem in problems} - {code, "missing_turn"}
         allowed = {"unknown_turn", "duplicate_passage", "unknown_field", "empty_run_id", "no_turns", "no_used_passage"}
         assert others <= allowed
@@ -352,7 +361,7 @@ def test_faults_of_topics_are_in_the_table_too(tmp_path, code):
 
 
 def test_every_code_of_the_table_is_provoked_here():
-    provoked = {row[0] for row in (*DOCUMENTS, *CONTENTS, *POOLS)} | {*FOLDER, *TOGETHER, *TOPICS_FILES}
+    provoked = {row[0] for row in (*DOCUMENTS, *CONTENTS, *POOLS)} | {*FOLDER, *TOGETHER, *TOPICS_FILES, *NEEDS_HASHES}
     assert provoked == set(CODES)
     assert all(severity in ("error", "warning") and meaning for severity, meaning in CODES.values())
 
@@ -363,7 +372,7 @@ def test_a_faultless_run_has_no_problems_and_loses_nothing(tmp_path):
     assert problems == ()
     assert validated.run == read_run(path).run
     assert validated.exclusions == ()
-    assert validated.unchecked == ()
+    assert validated.unchecked == NEEDS_HASHES
 
 
 def test_errors_take_out_what_they_concern_and_warnings_nothing(tmp_path):
@@ -433,8 +442,8 @@ def test_turns_that_a_run_lacks_are_listed_as_not_judged(tmp_path):
 def test_without_topics_it_is_said_what_was_not_checked(tmp_path):
     problems, validated = check(written(tmp_path, dump(run24(turn("8-1_99")))), None)
     assert problems == ()
-    assert validated.unchecked == NEEDS_TOPICS
-    assert set(NEEDS_TOPICS) <= set(CODES)
+    assert validated.unchecked == tuple(sorted(NEEDS_HASHES + NEEDS_TOPICS))
+    assert set(NEEDS_HASHES + NEEDS_TOPICS) <= set(CODES)
 
 
 def test_a_run_that_is_not_for_assessment_needs_no_texts(tmp_path):
@@ -556,3 +565,129 @@ def test_the_row_of_a_response_with_an_absurd_rank_has_no_rank(tmp_path):
     responses = [response(), response(rank=10**30), response(rank=0)]
     _, validated = check(written(tmp_path, dump(run24(turn(responses=responses)))), None)
     assert [(row.reason, row.rank) for row in validated.exclusions] == [("bad_rank", None), ("bad_rank", 0)]
+
+
+def test_topics_of_another_year_are_told_once_and_nothing_else_is_checked_against_them(tmp_path):
+    document = run24(*(turn(f"{k}_1", [response(ptkb_provenance=[99])]) for k in range(200)))
+    problems, validated = check(written(tmp_path, dump(document)))
+    assert names(problems) == [("wrong_topics", None, "$.turns")]
+    assert "200 turns" in problems[0].message
+    assert "'0_1', '1_1', '2_1' …" in problems[0].message
+    assert "'9-1_1', '9-1_2' …" in problems[0].message
+    assert validated.run is None
+    assert [(one.turn_id, one.reason) for one in validated.exclusions] == [("*", "wrong_topics")]
+    assert set(NEEDS_TOPICS) <= set(validated.unchecked)
+
+
+def test_one_turn_of_a_known_topic_is_enough_for_the_topics_to_be_the_right_ones(tmp_path):
+    document = run24(turn("9-1_7"), turn("0_1"), turn("nonsense"))
+    problems, _ = check(written(tmp_path, dump(document)))
+    assert [problem.code for problem in problems if problem.code != "missing_turn"] == [
+        "turn_number_too_high", "unknown_turn", "malformed_turn_id",
+    ]  # fmt: skip
+
+
+MD5S = {IDS[0]: b"a", IDS[1]: b"b", IDS[3]: b"c"}
+
+
+def in_collection(document, tmp_path, md5s=MD5S, with_texts=True):
+    """The problems of a run against a collection whose MD5s are the first letters of texts, and what was asked."""
+    asked = []
+
+    def hashes(ids):
+        asked.append(list(ids))
+        return [md5s.get(one) for one in ids]
+
+    def text_md5(text):
+        return text[:1].encode()
+
+    read = read_run(written(tmp_path, dump(document)))
+    validated = validate_run(
+        read.run, None, count_words, limit=LIMIT, rule="bare", found=read.problems, places=read.places,
+        hashes=hashes, text_md5=text_md5 if with_texts else None,
+    )  # fmt: skip
+    assert all(problem.severity == CODES[problem.code][0] for problem in validated.problems)
+    return names(validated.problems), asked, validated
+
+
+def test_a_passage_that_the_collection_has_not_is_told_of(tmp_path):
+    document = run24(turn(responses=[response(passage_provenance=[passage(k) for k in range(4)])]), turn("9-1_2"))
+    found, asked, validated = in_collection(document, tmp_path)
+    assert found == [("unknown_passage", "9-1_1", f"{PP}[2].id")]
+    # One question a run, of different ids.
+    assert asked == [IDS[:4]]
+    assert validated.unchecked == NEEDS_TOPICS
+    assert [len(turn.responses) for turn in validated.run.turns] == [1, 1]
+
+
+def test_references_and_citations_are_looked_up_under_their_own_paths(tmp_path):
+    line = line25(response_changes={"citations": {IDS[0]: 0.9, IDS[4]: 0.1}}, references={IDS[0]: 0.9, IDS[2]: 0.5})
+    found, _, _ = in_collection([line], tmp_path)
+    assert sorted(found) == [
+        ("citation_not_in_references", "9-1_1", f'line 1: $.responses[0].citations["{IDS[4]}"]'),
+        ("unknown_passage", "9-1_1", f'line 1: $.references["{IDS[2]}"]'),
+        ("unknown_passage", "9-1_1", f'line 1: $.responses[0].citations["{IDS[4]}"]'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a text of the collection", []), ("planted", ["passage_text_differs"]), ("", []), (DROP, []),
+     ("\ud800", ["passage_text_differs", "unusable_text"])],
+)  # fmt: skip
+def test_a_text_that_is_not_the_collection_s_is_told_of(tmp_path, text, expected):
+    found, _, _ = in_collection(passages24(passage(0, text=text), passage(1, text="b")), tmp_path)
+    assert found == [(code, "9-1_1", f"{PP}[0].text") for code in expected]
+
+
+def test_without_a_way_to_hash_texts_only_ids_are_checked(tmp_path):
+    found, _, validated = in_collection(passages24(passage(0, text="planted")), tmp_path, with_texts=False)
+    assert found == []
+    assert validated.unchecked == tuple(sorted((*NEEDS_TOPICS, "passage_text_differs")))
+
+
+def test_an_id_that_cannot_be_one_is_told_of_once_and_an_unusable_one_is_not_looked_up(tmp_path):
+    document = passages24(passage(0), passage(1, id="clueweb22-:"), passage(2, id=""), passage(3, id="x" * 201))
+    found, asked, _ = in_collection(document, tmp_path)
+    assert asked == [[IDS[0], "clueweb22-:"]]
+    assert found == [
+        ("malformed_passage_id", "9-1_1", f"{PP}[1].id"),
+        ("unusable_passage_id", "9-1_1", f"{PP}[2].id"),
+        ("unusable_passage_id", "9-1_1", f"{PP}[3].id"),
+    ]
+
+
+def test_many_unknown_passages_of_one_list_are_counted(tmp_path):
+    found, _, _ = in_collection(passages24(*(passage(0, id=f"{IDS[0]}9{k}", score=-k) for k in range(25))), tmp_path)
+    assert len(found) == 10 + 1
+    assert ("unknown_passage", "9-1_1", f"{PP}[*]") in found
+
+
+def test_a_format_without_passages_has_nothing_to_look_up(tmp_path):
+    written(tmp_path, BANK, "b.json")
+    _, validated = check(written(tmp_path, b"9-1_1 Q0 R0 1 0 t\n", "p.pool"), None)
+    assert validated.unchecked == NEEDS_TOPICS
+
+
+def test_generation_only_runs_may_have_references_all_the_same(tmp_path):
+    """The guidelines want them empty, the official validator wants every citation in them; both are accepted."""
+    line = line25(metadata={"run_type": "generation-only"})
+    assert check(written(tmp_path, dump([line])), None)[0] == ()
+
+
+def test_citations_and_statements_that_are_missing_are_as_if_empty(tmp_path):
+    line = line25(response_changes={"citations": DROP, "ptkb_provenance": DROP})
+    assert names(check(written(tmp_path, dump([line])), None)[0]) == [
+        ("no_used_passage", "9-1_1", "line 1: $.responses[0].citations"),
+        ("no_ptkb", "9-1_1", PTKB_25),
+    ]
+
+
+def test_a_topic_may_name_its_statements_as_it_likes(tmp_path):
+    topics = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), (PtkbStatement("a", "I am vegan."),))}
+    assert check(written(tmp_path, dump(ptkb23(id="a"))), topics)[0] == ()
+
+
+def test_statements_of_a_topic_without_any_are_unknown(tmp_path):
+    topics = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), ())}
+    assert [one.code for one in check(written(tmp_path, dump(one24())), topics)[0]] == ["unknown_ptkb_id"]

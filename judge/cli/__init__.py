@@ -13,7 +13,11 @@ from judge.text import printable
 
 COMMANDS = {
     "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
+    "pool": "pool the runs of a folder without judging anything",
     "validate": "list everything that is wrong with the runs of a folder",
+    "tokens": "how the token limit falls under each way of counting",
+    "convert": "runs of one format to another, or to TREC runs of passages",
+    "passages": "index a collection or its hash list; extract the passages of a pool",
     "gold": "check, import, split and plan gold grades",
     "calibrate": "find out which judge may be believed, and how far",
     "crowd": "from workers' labels to a grade an item; or check and remake CAsT-ReGIn",

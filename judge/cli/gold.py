@@ -12,7 +12,7 @@ import msgspec
 
 from judge.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.cli.options import amount_or_zero, pair, positive
-from judge.cli.validate import SHOWN, _lines
+from judge.cli.tables import SHOWN, problem_lines
 from judge.criteria import DEFAULT_VARIANTS, find_criterion
 from judge.errors import InputError, UsageError
 from judge.files import make_folder, read_stored, unpack, write_atomic
@@ -89,7 +89,7 @@ def _check(args: argparse.Namespace) -> int:
     if args.json:
         print(msgspec.json.format(msgspec.json.encode(checked.problems), indent=2).decode())
     else:
-        for line in _lines(checked.problems, None if args.all else SHOWN):
+        for line in problem_lines(checked.problems, None if args.all else SHOWN):
             print(printable(line))
     errors = sum(problem.severity == "error" for problem in checked.problems)
     _say(

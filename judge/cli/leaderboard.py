@@ -1,5 +1,7 @@
 """The leaderboard of a folder that `judge run` wrote; with --gold, the same corrected by grades that people gave.
 
+With --over-limit exclude or --token-sensitivity: as it would be without the responses over the token limit.
+
 Gold of a random part of the responses is enough: the judge's grades carry it to the others. How that part was drawn
 has to be known: `judge gold plan` says it, `judge gold import --inclusion P` declares it. Sealed grades are opened with
 --test, which puts the look at them on record.
@@ -16,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
 from judge.corrected import Change, cautions, change, corrected
 from judge.criteria import find_criterion
@@ -27,6 +30,7 @@ from judge.gold import match, open_sealed, read_gold, read_seal, sealed_beside
 from judge.labels import is_jury, read_failures, read_judgments
 from judge.leaderboard import leaderboard
 from judge.manifest import read_manifest
+from judge.mixed import as_asked, mixed_banner
 from judge.outputs import UNCALIBRATED, read_previous_pool
 from judge.records import Criterion, Failure, GoldRow, Judgment, Pool
 from judge.report.cells import fold
@@ -40,6 +44,7 @@ from judge.report.corrected import (
     reading,
 )
 from judge.runs import rules_of
+from judge.selection import WHOLE_TURN
 from judge.text import printable
 from judge.topics import read_topics
 
@@ -103,17 +108,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="PATH",
-        help="write the corrected leaderboard: a folder for all of it, or a file named .tsv or .md",
+        help="write the corrected leaderboard: a folder for all of it, or a file named .tsv or .md; or, to a file, "
+        "that under a token rule",
     )
     parser.add_argument(
         "--json", action="store_true", help="print the rows, with --gold also what to know of them, as JSON"
     )
+    add_token_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Read, correct if there is gold, write, print."""
     with_gold = args.gold is not None or args.test is not None
-    if not with_gold and (args.out or args.fallback or args.target != "pool"):
+    about_tokens = asks_for_tokens(args, with_gold=with_gold)
+    if not with_gold and ((args.out and not about_tokens) or args.fallback or args.target != "pool"):
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
     if args.seal and not args.test:
         raise UsageError("--seal is that of the sealed grades in --test")
@@ -122,9 +130,14 @@ def main(args: argparse.Namespace) -> int:
     if args.seed < 0:
         raise UsageError(f"--seed {args.seed}: expected a number of 0 or more")
     pool, results = _read(args.folder)
-    criteria = _criteria(results, args.criterion, args.folder)
     manifest = read_manifest(args.folder) or {}
+    criteria = _criteria(_current(results, manifest), args.criterion, args.folder)
+    if _mixed(manifest):
+        results = tuple(as_asked(results, criteria))
     folder = _Folder(args.folder, pool, results, _expected(manifest, pool, args.topics), manifest)
+    if about_tokens:
+        show(args, pool, results, criteria, folder.expected, manifest, _banner(manifest))
+        return 0
     if not with_gold:
         rows = leaderboard(pool, results, criteria, expected=folder.expected)
         if args.json:
@@ -174,6 +187,20 @@ def _read(folder: Path) -> tuple[Pool, _Results]:
     return pool, (*results, *(read_failures(read_stored(failures), str(failures)) if failures.exists() else ()))
 
 
+def _mixed(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """How judgments were made that the folder carries over from another configuration."""
+    origins: list[dict[str, Any]] = manifest.get("configuration", {}).get("mixed", [])
+    return origins
+
+
+def _current(results: _Results, manifest: Mapping[str, Any]) -> _Results:
+    """The results under the folder's own prompts, without those carried over."""
+    if not _mixed(manifest):
+        return results
+    prompts = {one["prompt"] for one in manifest["configuration"]["criteria"].values()}
+    return tuple(one for one in results if f"{one.criterion}/{one.variant}" in prompts)
+
+
 def _criteria(results: _Results, wanted: str | None, folder: Path) -> tuple[Criterion, ...]:
     """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
     digests: dict[str, set[str]] = {}
@@ -203,6 +230,7 @@ def _expected(manifest: Mapping[str, Any], pool: Pool, topics: Path | None) -> d
     """The turns that each run had to answer, as in `judge run`; a response bank's, its own."""
     every = {turn.turn_id for topic in read_topics(topics) for turn in topic.turns} if topics else set()
     every = every or {response.turn_id for response in pool.responses}
+    every -= {row.turn_id for row in pool.exclusions if row.reason in WHOLE_TURN}
     runs = manifest.get("runs")
     known = [one for one in runs if isinstance(one, dict)] if isinstance(runs, list) else []
     found: dict[str, Collection[str]] = {entry.run_id: every for one in pool.responses for entry in one.runs}
@@ -212,6 +240,8 @@ def _expected(manifest: Mapping[str, Any], pool: Pool, topics: Path | None) -> d
 
 def _banner(manifest: Mapping[str, Any]) -> str:
     """What `judge run` said of its judge."""
+    if origins := _mixed(manifest):
+        return f"{mixed_banner(origins)} {UNCALIBRATED}"
     said = manifest.get("certificate")
     return str(said["banner"]) if isinstance(said, dict) and "banner" in said else UNCALIBRATED
 

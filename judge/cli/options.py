@@ -55,9 +55,9 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     )
     reading.add_argument(
         "--token-rule",
-        choices=("bare", "english"),
+        choices=("bare", "english", "whitespace"),
         default="bare",
-        help="spaCy tokenizer behind the limit: bare Tokenizer (default) or English rules",
+        help="what the limit goes by: spaCy's bare Tokenizer (default), its English rules, white space after NFKC",
     )
     reading.add_argument(
         "--token-limit",

@@ -13,9 +13,10 @@ from pathlib import Path
 from judge.assess import Forecast
 from judge.certificate import Statement
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
-from judge.cli.options import add_input_arguments, positive
+from judge.cli.options import positive
+from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.progress import FetchReporter, Reporter
-from judge.cli.tables import print_leaderboard, print_problems, print_table
+from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_table
 from judge.criteria import DEFAULT_VARIANTS
 from judge.crowd.jury import JURIES
 from judge.harness import (
@@ -29,6 +30,7 @@ from judge.harness import (
     forecast,
     prepare,
 )
+from judge.mixed import mixed_banner
 from judge.models import Model
 from judge.text import printable
 
@@ -42,30 +44,7 @@ _TYPICAL_REPLY = 150
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_input_arguments(parser)
-    pooling = parser.add_argument_group("pooling")
-    pooling.add_argument(
-        "--passages",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="the collection's passages (JSONL, .gz too); if given, only their texts count as evidence",
-    )
-    pooling.add_argument(
-        "--depth", type=positive, default=1, metavar="K", help="responses per turn and run (default 1)"
-    )
-    pooling.add_argument(
-        "--over-limit",
-        choices=("flag", "truncate", "exclude"),
-        default="flag",
-        help="what to do with a response over the token limit (default flag)",
-    )
-    pooling.add_argument(
-        "--extend",
-        type=Path,
-        metavar="OUT",
-        help="add to the pool of an earlier output folder, keeping its ids",
-    )
+    add_pooling_arguments(parser)
     asking = parser.add_argument_group("asking")
     asking.add_argument(
         "--criteria",
@@ -113,16 +92,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="certificate.json of `judge calibrate`; every output says whether this run is what it certifies",
     )
+    output.add_argument(
+        "--allow-mixed",
+        action="store_true",
+        help="with --extend: keep judgments there that were made by another judge, prompt or parser, marked everywhere",
+    )
     output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
 
 
 def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     """Run the whole line."""
     plan = Plan(
-        runs=args.runs,
+        **pooling_options(args),
         out=args.out,
-        topics=args.topics,
-        passages=args.passages,
         criteria=args.criteria,
         prompts=args.prompt,
         model=args.model[-1] if args.model else None,
@@ -132,24 +114,18 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         families=args.families,
         options=model_options(args),
         settings=loop_settings(args),
-        format=args.format,
-        depth=args.depth,
-        token_rule=args.token_rule,
-        token_limit=args.token_limit,
-        over_limit=args.over_limit,
-        extend=args.extend,
+        allow_mixed=args.allow_mixed,
         limit=args.limit,
         replace=args.replace,
         certificate=args.certificate,
         argv=tuple(sys.argv[1:] if argv is None else argv),
     )
     prepared = prepare(plan)
-    submitted, pool = prepared.submitted, prepared.pool
-    print_problems(submitted.problems, checked_topics=args.topics is not None)
-    _say(
-        f"pooled {len(pool.responses)} distinct responses of {len(submitted.runs)} runs; "
-        f"{len(pool.exclusions)} excluded"
-    )
+    print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
+    with contextlib.suppress(BrokenPipeError):
+        print_pooled(prepared.pooled)
+    if prepared.carried.lines:
+        _say(f"{mixed_banner(prepared.carried.origins)} They are kept and not asked again")
     if prepared.expectation is not None:
         _print_matches(prepared.expectation)
     for warning in prepared.jury.warnings if prepared.jury else ():

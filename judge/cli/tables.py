@@ -2,12 +2,15 @@
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from judge.leaderboard import HEADER, leaderboard_cells
+from judge.pooling import Pooled
 from judge.records import Criterion, LeaderboardRow, Problem
 from judge.text import printable
 
+SHOWN = 5
+"""Problems of one code listed for one file, unless all are asked for."""
 _SHOWN = 12
 
 
@@ -48,3 +51,38 @@ def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None
         print("`judge validate` lists every problem; those with errors are not judged", file=sys.stderr)
     if not checked_topics:
         print("without --topics, turn ids and PTKB statements could not be checked", file=sys.stderr)
+
+
+def print_pooled(pooled: Pooled) -> None:
+    """Say on stderr what was pooled, what was left out and why, and what the screen found."""
+    pool = pooled.pool
+    runs = sum(run.selected for run in pooled.submitted.runs)
+    print(
+        f"pooled {len(pool.responses)} distinct responses of {runs} runs; {len(pool.exclusions)} excluded",
+        file=sys.stderr,
+    )
+    reasons = Counter(row.reason for row in pool.exclusions)
+    for reason, count in sorted(reasons.items()):
+        print(f"  excluded: {reason} × {count}", file=sys.stderr)
+    flags = Counter(row.code for row in pooled.screened or ())
+    for code, count in sorted(flags.items()):
+        print(f"  screen: {code} × {count}", file=sys.stderr)
+    lacking = sum(any(key not in pool.passages for key in response.passages) for response in pool.responses)
+    if lacking:
+        print(f"  {lacking} responses use passages without a text, see missing_passages.tsv", file=sys.stderr)
+
+
+def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[str]:
+    """One line a problem; beyond `shown` of a code in a file, one line that counts the rest."""
+    totals = Counter((problem.file, problem.code) for problem in problems)
+    listed: Counter[tuple[str, str]] = Counter()
+    for problem in problems:
+        kind = (problem.file, problem.code)
+        listed[kind] += 1
+        if shown is None or listed[kind] <= shown:
+            where = " ".join(part for part in (problem.turn_id, problem.path) if part)
+            head = f"{problem.file}: {problem.severity} {problem.code}"
+            yield f"{head}{' ' if where else ''}{where}: {problem.message}"
+        elif listed[kind] == shown + 1:
+            more = totals[kind] - shown
+            yield f"{problem.file}: {problem.severity} {problem.code}: {more} more (--all lists them)"

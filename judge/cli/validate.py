@@ -1,91 +1,224 @@
 """List everything that is wrong with the runs of a folder (or with one run file), all at once.
 
 An error means that a response, a turn or a run cannot be judged; a warning, that it is judged although a guideline is
-broken. One line a problem: file, severity, code, turn, place, what was found. Exit code 1 if there is an error.
+broken. Problems are grouped by file and code, with counts and the first examples. Exit code 0 if there is no error, 1
+if there is one, 2 if a file cannot be read as a run at all (everything else is still listed).
 """
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypedDict
 
 import msgspec
 
 from judge.cli.options import add_input_arguments
-from judge.records import Problem, Run
+from judge.errors import UsageError
+from judge.files import make_folder, write_atomic
+from judge.fix import FixFolder, Outcome, repaired
+from judge.ids import natural_key
+from judge.records import Problem, Run, Turn
+from judge.report.cells import count
+from judge.report.problems import (
+    EXAMPLES,
+    PAGE_EXAMPLES,
+    Checked,
+    checked,
+    index_page,
+    page_names,
+    remaining,
+    run_page,
+    text_lines,
+    token_summary,
+    total,
+    with_problems,
+)
 from judge.runs import find_runs, read_run
+from judge.runs.document import file_name
 from judge.text import printable
 from judge.tokens import TokenCounter
 from judge.topics import read_topics
-from judge.validate import NEEDS_TOPICS, validate_run, validate_together
+from judge.validate import NEEDS_HASHES, NEEDS_TOPICS, validate_run, validate_together
 
-SHOWN = 5
-"""Problems of one code listed for one file unless --all."""
+SCHEMA = 1
+"""Version of what --json prints."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_input_arguments(parser)
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--json", action="store_true", help="print all problems as one JSON list, with nothing left out"
+    parser.add_argument(
+        "--passage-hashes",
+        type=Path,
+        metavar="FILE",
+        help="the collection's list of `doc_id passage_number MD5`, or its index, to check passage ids and texts",
     )
-    output.add_argument("--all", action="store_true", help=f"list more than {SHOWN} problems of one code and file")
+    parser.add_argument("--strict", action="store_true", help="count warnings as errors")
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print everything as one JSON object, nothing left out")
+    output.add_argument(
+        "--all", action="store_true", help=f"list all problems, not {EXAMPLES} of a code and file ({PAGE_EXAMPLES})"
+    )
+    output.add_argument(
+        "--report-dir", type=Path, metavar="DIR", help="write one Markdown page per run, to send to its team"
+    )
+    fixing = parser.add_argument_group("repaired copies")
+    fixing.add_argument(
+        "--fix", action="store_true", help="write repaired copies of the runs to the folder of -o, and a log of edits"
+    )
+    fixing.add_argument("-o", "--output", type=Path, metavar="DIR", help="where --fix writes; not the runs' folder")
 
 
-def main(args: argparse.Namespace) -> int:
-    """Check the runs one after the other and list the problems."""
-    turns = None
-    if args.topics:
-        turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
-    paths, folder_problems = find_runs(args.runs)
-    count_tokens = TokenCounter(rule=args.token_rule, limit=args.token_limit)
-    problems = list(folder_problems)
-    heads: list[Run] = []
-    for path in paths:
+class _Passages(TypedDict, total=False):
+    hashes: Callable[[Sequence[str]], Sequence[bytes | None]]
+    text_md5: Callable[[str], bytes]
+
+
+class _Checker:
+    """Checks one file after the other, of which one run at a time is in memory."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.turns: dict[str, Turn] | None = None
+        if args.topics:
+            self.turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
+        self.count_tokens = TokenCounter(rule=args.token_rule, limit=args.token_limit)
+        self.format: str | None = args.format
+        self._args = args
+        self._passages = _Passages()
+        if args.passage_hashes:
+            from judge.passages.hashes import open_hashes, text_md5
+
+            self._passages = {"hashes": open_hashes(args.passage_hashes).find, "text_md5": text_md5}
+
+    def check(self, path: Path, *, summarize: bool = False) -> tuple[Checked, Run | None]:
+        """What is wrong with one file, and its run without the turns; `summarize` counts the tokens too."""
+        args = self._args
         read = read_run(path, args.format)
         if read.run is None:
-            problems.extend(read.problems)
-            continue
-        checked = validate_run(
+            return checked(file_name(path), None, read.problems), None
+        found = validate_run(
             read.run,
-            turns,
-            count_tokens,
+            self.turns,
+            self.count_tokens,
             limit=args.token_limit,
             rule=args.token_rule,
             found=read.problems,
             places=read.places,
+            **self._passages,
         )
-        problems.extend(checked.problems)
+        tokens = token_summary(read.run, self.count_tokens, args.token_limit) if summarize else ()
+        file = checked(read.run.file, read.run, found.problems, found.exclusions, found.unchecked, tokens)
         # Without its turns a run is small enough to be kept until all are read.
-        heads.append(msgspec.structs.replace(read.run, turns=()))
-    problems.extend(validate_together(heads))
+        return file, msgspec.structs.replace(read.run, turns=())
+
+
+class _Fixed(msgspec.Struct, frozen=True):
+    """What --fix did."""
+
+    folder: str
+    edits: int
+    files: tuple[Checked, ...]
+    """The copies, with what is still wrong with them."""
+
+
+def main(args: argparse.Namespace) -> int:
+    """Check the runs one after the other and list the problems."""
+    if args.fix != (args.output is not None):
+        raise UsageError("--fix and -o DIR go together: the repaired copies are written to a folder of their own")
+    checker = _Checker(args)
+    paths, folder_problems = find_runs(args.runs)
+    fixing = FixFolder(args.output, args.runs, paths) if args.fix else None
+    found = [checker.check(path, summarize=args.report_dir is not None) for path in paths]
+    unreadable = any(run is None for _, run in found)
+    unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
+    files = [checked(problem.file, None, [problem]) for problem in folder_problems] + [file for file, _ in found]
+    files = _together(files, [run for _, run in found if run is not None], strict=args.strict)
+    if args.report_dir is not None:
+        _write_pages(args, files, paths)
+    fixed = _fix(fixing, checker, list(zip(paths, found, strict=True)), strict=args.strict) if fixing else None
+    _print(args, files, fixed)
+    unchecked = {code for file in files for code in file.unchecked}
+    for option, needing in (("--topics", NEEDS_TOPICS), ("--passage-hashes", NEEDS_HASHES)):
+        if codes := sorted(unchecked & set(needing)):
+            print(f"not checked without {option}: {', '.join(codes)}", file=sys.stderr)
+    if unreadable:
+        return 2
+    return 1 if any(file.errors for file in (fixed.files if fixed else files)) else 0
+
+
+def _together(files: Sequence[Checked], runs: Sequence[Run], *, strict: bool) -> list[Checked]:
+    """The files in natural order, with what is wrong between runs."""
+    between: dict[str, list[Problem]] = {}
+    for problem in validate_together(runs):
+        between.setdefault(problem.file, []).append(problem)
+    return [
+        with_problems(file, between.get(file.file, ()), strict=strict)
+        for file in sorted(files, key=lambda file: natural_key(file.file))
+    ]
+
+
+def _fix(
+    folder: FixFolder, checker: _Checker, found: Sequence[tuple[Path, tuple[Checked, Run | None]]], *, strict: bool
+) -> _Fixed:
+    """Write the repaired copies and check them; says what became of every file."""
+    edits = 0
+    copies: list[tuple[Checked, Run | None]] = []
+    with folder:
+        for path, (_, run) in found:
+            if run is None:
+                outcome = Outcome(None, refused="not repaired: it cannot be read as a run")
+            else:
+                outcome = repaired(path, run, checker.count_tokens, checker.format)
+            copy = folder.write(path, outcome)
+            if copy is None:
+                print(printable(f"{file_name(path)}: {outcome.refused}; no copy was written"), file=sys.stderr)
+                continue
+            edits += len(outcome.edits)
+            copies.append(checker.check(copy))
+    files = _together([file for file, _ in copies], [run for _, run in copies if run is not None], strict=strict)
+    return _Fixed(file_name(folder.folder), edits, tuple(files))
+
+
+def _write_pages(args: argparse.Namespace, files: Sequence[Checked], paths: Sequence[Path]) -> None:
+    """One page per run, or per file that should be one, and the index."""
+    names = page_names([file for file in files if file.format or file.errors])
+    examples = None if args.all else PAGE_EXAMPLES
+    pages = {
+        names[file.file]: run_page(file, args.token_limit, args.token_rule, strict=args.strict, examples=examples)
+        for file in files
+        if file.file in names
+    }
+    pages["index.md"] = index_page(files, names)
+    inputs = {path.resolve() for path in (*paths, args.topics, args.passage_hashes) if path}
+    for name in pages:
+        if (args.report_dir / name).resolve() in inputs:
+            raise UsageError(f"{args.report_dir / name}: the page of this name would replace an input file")
+    make_folder(args.report_dir)
+    for name, page in pages.items():
+        write_atomic(args.report_dir / name, page.encode("utf-8", "backslashreplace"))
+
+
+def _print(args: argparse.Namespace, files: Sequence[Checked], fixed: _Fixed | None) -> None:
     if args.json:
-        print(msgspec.json.format(msgspec.json.encode(problems), indent=2).decode())
-    else:
-        for line in _lines(problems, None if args.all else SHOWN):
-            print(printable(line))
-    errors = sum(problem.severity == "error" for problem in problems)
-    print(
-        f"{len(paths)} files, {len(heads)} readable as runs: {errors} errors, {len(problems) - errors} warnings",
-        file=sys.stderr,
-    )
-    if turns is None:
-        print(f"not checked without --topics: {', '.join(NEEDS_TOPICS)}", file=sys.stderr)
-    return 1 if errors else 0
-
-
-def _lines(problems: Sequence[Problem], shown: int | None) -> Iterator[str]:
-    """One line a problem; beyond `shown` of a code in a file, one line that counts the rest."""
-    totals = Counter((problem.file, problem.code) for problem in problems)
-    listed: Counter[tuple[str, str]] = Counter()
-    for problem in problems:
-        kind = (problem.file, problem.code)
-        listed[kind] += 1
-        if shown is None or listed[kind] <= shown:
-            where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-            head = f"{problem.file}: {problem.severity} {problem.code}"
-            yield f"{head}{' ' if where else ''}{where}: {problem.message}"
-        elif listed[kind] == shown + 1:
-            more = totals[kind] - shown
-            yield f"{problem.file}: {problem.severity} {problem.code}: {more} more (--all lists them)"
+        report = {
+            "schema": SCHEMA,
+            "errors": sum(file.errors for file in files),
+            "warnings": sum(file.warnings for file in files),
+            "files": files,
+            "fixed": fixed,
+        }
+        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        return
+    for line in text_lines(files, None if args.all else EXAMPLES):
+        print(line)
+    if fixed is not None:
+        print()
+        print(
+            printable(
+                f"repaired copies in {fixed.folder}: {count(fixed.edits, 'edit')}, listed in edits.tsv; what remains:"
+            )
+        )
+        for file in fixed.files:
+            print(f"  {remaining(file)}")
+        print(f"  {total(fixed.files)}")

@@ -140,7 +140,7 @@ def _earlier(out: Path) -> set[str]:
         return set()
     try:
         files = msgspec.json.decode(read_stored(path), type=_Manifest).files
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not a manifest that judge wrote ({error}); choose another --out") from error
     inside = {name for name in files if (out / name).resolve().is_relative_to(out.resolve())}
     return {name for name in inside if (out / name).is_file() and sha256(read_stored(out / name)) == files[name]}

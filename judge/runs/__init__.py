@@ -2,6 +2,7 @@
 
 import importlib
 import stat
+from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -11,6 +12,7 @@ from judge.records import Problem, Severity
 from judge.runs.cast_regin import is_bank, is_pool
 from judge.runs.document import Document, file_name, open_document, read_head
 from judge.runs.shape import ReadRun, Rules
+from judge.runs.typed import decode_typed
 from judge.text import shown
 
 __all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
@@ -61,9 +63,10 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
     Raises:
         UsageError: `format` is not one of `FORMATS`.
     """
+    quick = partial(decode_typed, format=format)
     if format is not None:
-        return _module(format).read(open_document(path, as_lines=format == "ikat2025"))
-    document = open_document(path)
+        return _module(format).read(open_document(path, as_lines=format == "ikat2025", quick=quick))
+    document = open_document(path, quick=quick)
     for name in FORMATS:
         module = _module(name)
         if module.sniff(document):

@@ -24,7 +24,8 @@ RULES = Rules(
     run_type="$.run_type",
     run_types=("automatic", "manual"),
     passages="provenance",
-    passage_id=re.compile(r"(MARCO|KILT|WAPO)_[A-Za-z0-9_]+-[0-9]+"),
+    # Older WAPO documents have a UUID, so hyphens, in their name.
+    passage_id=re.compile(r"(?:MARCO_[0-9]+_[0-9]+|KILT_[0-9]+|WAPO_[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)-[0-9]+"),
 )
 _TURN_ID = re.compile(r"[0-9]+_[0-9]+-[0-9]+")
 

@@ -8,6 +8,7 @@ import codecs
 import json
 import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,13 @@ def read_head(path: Path) -> bytes:
     return head.removeprefix(codecs.BOM_UTF8)
 
 
-def open_document(path: Path, *, as_lines: bool = False) -> Document:
-    """Read, unpack and decode one file; never raises for what is in it. `as_lines` forces JSON Lines."""
+def open_document(
+    path: Path, *, as_lines: bool = False, quick: Callable[[bytes], Any | None] | None = None
+) -> Document:
+    """Read, unpack and decode one file; never raises for what is in it.
+
+    `as_lines` forces JSON Lines; otherwise `quick` is tried before all else and gives the value, or None if it cannot.
+    """
     file = file_name(path)
     problems: list[Problem] = []
 
@@ -98,11 +104,13 @@ def open_document(path: Path, *, as_lines: bool = False) -> Document:
         content = content.removeprefix(codecs.BOM_UTF8)
         message = "the file begins with a byte order mark, which JSON does not allow; it is skipped"
         problems.append(Problem("byte_order_mark", "warning", file, None, "", message))
-    if not content.strip():
+    if not content or content.isspace():
         problems.append(problem("empty_file", "the file is empty"))
         return document()
     if as_lines:
         return document(content, None, _decode_lines(content, file, problems))
+    if quick is not None and (value := quick(content)) is not None:
+        return document(content, value)
     value, fault = decode(content, file)
     if fault is None:
         return document(content, value)

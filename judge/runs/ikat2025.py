@@ -92,11 +92,10 @@ def _compare(findings: Findings, path: str, first: dict[str, str], found: dict[s
 def _turn(findings: Findings, fields: Fields, run_type: str) -> tuple[RunTurn, TurnPlace]:
     references = fields.object("references", optional=True)
     base = f"{fields.path}.references"
-    scores = Fields(partial(findings.add_entry, base), base, references, references)
-    retrieved = [
-        (passage_id, score if type(score) is float else scores.number(passage_id))
-        for passage_id, score in references.items()
-    ]
+    retrieved: dict[str, float | None] = references
+    if not {float}.issuperset(map(type, references.values())):
+        scores = Fields(partial(findings.add_entry, base), base, references, references)
+        retrieved = {passage_id: scores.number(passage_id) for passage_id in references}
     findings.close_lists()
     # Guidelines forbid such runs references of their own, so their citations can be in none.
     free = run_type == "generation-only" and not references
@@ -109,13 +108,15 @@ def _response(
     value: Any,
     needs_text: bool,
     *,
-    retrieved: list[tuple[str, float | None]],
+    retrieved: dict[str, float | None],
     references: dict[str, Any],
     free: bool,
 ) -> tuple[Response, ResponsePlace]:
     fields = Fields(findings.add, path, value, ("rank", "text", "citations", "ptkb_provenance"))
     citations = fields.object("citations", optional=True)
-    provenance = [Provenance(passage_id, score, passage_id in citations, None) for passage_id, score in retrieved]
+    provenance = [
+        Provenance(passage_id, score, passage_id in citations, None) for passage_id, score in retrieved.items()
+    ]
     base = f"{path}.citations"
     scores = Fields(partial(findings.add_entry, base), base, citations, citations)
     for passage_id in citations:

@@ -75,10 +75,12 @@ IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}-[0-9]{2}-[0-9]{5}:[0-9]+")
 
 
 def read_passages(findings: Findings, entries: list[Any], path: str, *, flagged: bool) -> tuple[Provenance, ...]:
-    """The passages of a response in their order; `flagged` says whether the format has `used`.
+    """The passages of a response in their order, from JSON or already records; `flagged`: the format has `used`.
 
     An entry without a readable id is kept with the id "", so that positions stay those of the file.
     """
+    if entries and type(entries[0]) is Provenance:
+        return tuple(entries)
     provenance: list[Provenance] = []
     keep = provenance.append
     used_type = bool if flagged else type(None)

@@ -1,0 +1,801 @@
+"""Damaged files for every reader: each ends in a result or in one of our errors, never in a traceback.
+
+    python bench/fuzz.py [--inputs 100000] [--seed 1] [--only runs,gold] [--save DIR]
+
+Every input is a valid file (of `examples/`, `prompts/` or written below) that was damaged a few times: values of JSON
+replaced, moved, doubled and dropped, cells and lines of tables likewise, bytes flipped, cut and inserted, the text in
+another encoding, the whole compressed and damaged once more. Inputs depend on the seed, the reader and their number
+alone, so `--only READER` repeats those of a longer run with the same `--inputs`.
+
+An input that a reader does not survive is saved (to a new temporary folder, or to --save) and the traceback is printed;
+then the exit code is 1. The slowest input of each reader is timed, for a reader may also be made to work for ever.
+"""
+
+import argparse
+import bz2
+import copy
+import gzip
+import importlib
+import io
+import json
+import lzma
+import random
+import re
+import sqlite3
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.bank import passages_jsonl, pool_jsonl, read_pool
+from judge.certificate import Certificate, Certified, read_certificate
+from judge.convert import TARGETS, convert_run
+from judge.criteria import load_criterion
+from judge.crowd.known_file import read_known
+from judge.crowd.regin import read_turns as read_subset
+from judge.crowd.tables import read_tables
+from judge.crowd.wide import read_questions
+from judge.errors import InputError, JudgeError
+from judge.families import read_families
+from judge.files import unpack
+from judge.fix import repaired
+from judge.gold import import_gold, parse_gold, read_gold
+from judge.gold.draft import Options, read_bank
+from judge.gold.plan import read_plan
+from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
+from judge.journal import read_journal
+from judge.labels import parse_columns, read_labels
+from judge.manifest import MANIFEST, read_manifest
+from judge.passages import read_passages
+from judge.passages.hashes import index_hashes, open_hashes
+from judge.passages.index import index_collection, read_indexed
+from judge.records import (
+    Estimate,
+    Failure,
+    Judgment,
+    Passage,
+    Pool,
+    PooledResponse,
+    RunEntry,
+    TokenCount,
+    Turn,
+)
+from judge.runs import FORMATS, ReadRun, find_runs, read_run
+from judge.runs.document import open_document
+from judge.selection import Selection, candidates
+from judge.selection_files import read_relevance, read_run_ids, read_teams, read_turns
+from judge.text import digest
+from judge.tokens import TokenCounter
+from judge.topics import read_topics
+from judge.trec import parse_qrels
+from judge.validate import validate_run, validate_together
+
+ROOT = Path(__file__).resolve().parents[1]
+GRADES = (0, 1, 2, 3)
+
+# What damages a file.
+
+_NEST = 100_000
+_RAW = {
+    "nan": "NaN",
+    "infinity": "-Infinity",
+    "overflow": "1e400",
+    "digits": "9" * 5000,
+    "fraction": "0." + "3" * 5000,
+    "deep": "[" * _NEST,
+    "deep_object": '{"a":' * 2000 + "1" + "}" * 2000,
+    "deep_list": "[" * 500 + "]" * 500,
+    "python": "True",
+    "octal": "010",
+    "minus_zero": "-0",
+    "big": "123456789012345678901234567890",
+}
+"""JSON (and what is none) that no Python value is written as; stands in a document as a marked string."""
+_MARK, _AGAIN = "\ue000raw:", "\ue000again"
+_RAW_MARK = re.compile(r'"(?:\\ue000|\ue000)raw:([a-z_]+)"')
+_AGAIN_MARK = re.compile(r'(?:\\ue000|\ue000)again"')
+_TEXTS = (
+    "", " ", "\0", "a\0b", "\ud800", "\udfff\ud800", "\ufeff", "\u202ea", "\u2028", "\x85", "\r", "\r\n", "\n", "\t",
+    "\x1b[2J", "e\u0301", "x" * 300, "ab " * 3000, "\U0001f600" * 100, "1", "-1", "1.5", "nan", "inf", "1e999", "1_000",
+    "\u00b2", "\u0661", "\uff11", "9" * 30, "9" * 5000, "0x1", "true", "None", "null", "../../etc/passwd", "/", "%",
+    "%41", "a/b", "9-1_1", "9-1_" + "9" * 4400, "_1", "1_", "R00000", "__proto__", "\\u0041", '"', "'", "{",
+    "<DOC>", "+++", "clueweb22-en0000-00-00000:0", "MARCO_1-1", "=1+1", "0,1", "[0, 1]",
+)  # fmt: skip
+_VALUES: tuple[Any, ...] = (
+    None, True, False, 0, 1, -1, 2**31, 2**53 + 1, 2**64, -(10**30), 0.0, -0.0, 1.5, 1e308, 5e-324, [], {}, [[]],
+    [None], {"": ""}, {"a": {"b": [1]}}, [1, "1", None], *(_MARK + name for name in _RAW), *_TEXTS,
+)  # fmt: skip
+_BYTES = (
+    b"\0", b"\xff", b"\xfe\xff", b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80",
+    b"\r", b"\r\n", b"\n", b"\n\n", b"\t", b"\t\t", b",", b'"', b"\\", b"{", b"}", b"[", b"]", b"\xe2\x80\xa8",
+    b"\x1f\x8b", b"BZh9", b"\x28\xb5\x2f\xfd", b"PAR1", b"<DOC>", b"</DOC>", b"<TEXT>", b"+++\n", b"\x1a",
+    b" " * 5000, b"A" * 5000,
+)  # fmt: skip
+
+Rng = random.Random
+
+
+def damaged_json(rng: Rng, content: bytes) -> bytes | None:
+    """One value of the JSON, or of one line of JSON Lines, is changed; None if there is no JSON."""
+    try:
+        return _dumped(rng, _damaged_value(rng, json.loads(content))).encode("utf-8", "surrogatepass")
+    except (ValueError, RecursionError):
+        pass
+    lines = content.split(b"\n")
+    k = rng.randrange(len(lines))
+    try:
+        value = _damaged_value(rng, json.loads(lines[k]))
+    except (ValueError, RecursionError):
+        return None
+    lines[k] = _dumped(rng, value).encode("utf-8", "surrogatepass")
+    return b"\n".join(lines)
+
+
+def _dumped(rng: Rng, value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=rng.random() < 0.8)
+    return _AGAIN_MARK.sub('"', _RAW_MARK.sub(lambda match: _RAW[match[1]], text))
+
+
+def _damaged_value(rng: Rng, value: Any) -> Any:
+    places = list(_places(value))
+    if not places or rng.random() < 0.02:
+        return rng.choice(_VALUES)
+    holder, key = rng.choice(places)
+    kind = rng.randrange(10)
+    if kind < 5:
+        holder[key] = copy.deepcopy(rng.choice(_VALUES))
+    elif kind == 5:
+        del holder[key]
+    elif kind == 6:
+        other, name = rng.choice(places)
+        holder[key] = copy.deepcopy(other[name])
+    elif kind == 7 and isinstance(holder, dict):
+        holder[f"{key}{_AGAIN}"] = copy.deepcopy(rng.choice((holder[key], *_VALUES)))
+    elif kind == 8 and isinstance(holder, dict):
+        holder[rng.choice(_TEXTS)] = holder.pop(key) if rng.random() < 0.5 else 1
+    elif isinstance(holder, list):
+        holder[key:key] = copy.deepcopy(holder[key : key + 1]) * rng.choice((1, 1, 12, 300))
+    else:
+        holder[key] = [holder[key]]
+    return value
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every member of every object and list."""
+    stack = [value]
+    while stack:
+        holder = stack.pop()
+        if isinstance(holder, dict | list):
+            for key in holder if isinstance(holder, dict) else range(len(holder)):
+                yield holder, key
+                stack.append(holder[key])
+
+
+def damaged_table(rng: Rng, content: bytes) -> bytes:
+    """A cell or a line is replaced, dropped, doubled or moved."""
+    lines = content.split(b"\n")
+    k = rng.randrange(len(lines))
+    kind = rng.randrange(8)
+    if kind == 0:
+        del lines[k]
+    elif kind == 1:
+        lines[k:k] = [lines[k]] * rng.choice((1, 1, 30))
+    elif kind == 2:
+        lines.insert(rng.randrange(len(lines)), lines.pop(k))
+    elif kind == 3:
+        lines[k] += rng.choice((b"\r", b"\t", b",", b" ", b"\x0b", b"\0"))
+    else:
+        separators = [one for one in (b"\t", b",", b" = ", b" ") if one in lines[k]]
+        separator = rng.choice(separators) if separators else b"\t"
+        cells = lines[k].split(separator)
+        text = rng.choice(_TEXTS).encode("utf-8", "surrogatepass")
+        c = rng.randrange(len(cells))
+        cells[c : c + rng.choice((0, 1, 1, 1, 2))] = [text] * rng.choice((0, 1, 1, 1, 1, 2))
+        lines[k] = separator.join(cells)
+    return b"\n".join(lines)
+
+
+def damaged_bytes(rng: Rng, content: bytes) -> bytes:
+    """Bytes flipped, dropped, doubled, inserted, or the end cut off."""
+    data = bytearray(content)
+    a = rng.randrange(len(data) + 1)
+    b = min(len(data), a + rng.choice((1, 1, 2, 8, 64, 4096)))
+    kind = rng.randrange(6)
+    if kind == 0:
+        for place in range(a, b):
+            data[place] ^= 1 << rng.randrange(8)
+    elif kind == 1:
+        del data[a:b]
+    elif kind == 2:
+        data[a:a] = data[a:b]
+    elif kind == 3:
+        del data[a:]
+    else:
+        data[a : b if kind == 4 else a] = rng.choice(_BYTES)
+    return bytes(data)
+
+
+def recoded(rng: Rng, content: bytes) -> bytes:
+    """The same text in another encoding, or with other line breaks."""
+    kind = rng.randrange(8)
+    if kind == 0:
+        return b"\xef\xbb\xbf" * rng.choice((1, 1, 2)) + content
+    if kind < 3:
+        return content.replace(b"\n", (b"\r\n", b"\r")[kind - 1])
+    text = content.decode("utf-8", "replace")
+    encoding = ("utf-16", "utf-16-be", "utf-32", "latin-1", "utf-7")[kind - 3]
+    return text.encode(encoding, "replace")
+
+
+def packed(rng: Rng, content: bytes) -> bytes:
+    """The content compressed, in one piece or two."""
+    pack = rng.choice((_gzip, _gzip, bz2.compress, _zstd, lzma.compress))
+    if rng.random() < 0.3:
+        a = rng.randrange(len(content) + 1)
+        return pack(content[:a]) + pack(content[a:])
+    return pack(content)
+
+
+def _gzip(content: bytes) -> bytes:
+    # Without the time of day, so that the seed alone makes the input.
+    return gzip.compress(content, mtime=0)
+
+
+def _zstd(content: bytes) -> bytes:
+    import zstandard
+
+    return zstandard.compress(content)
+
+
+def damaged(rng: Rng, seeds: Sequence[bytes]) -> bytes:
+    """One input: a valid file, damaged once to three times, at times compressed and then perhaps damaged again."""
+    content = rng.choice(seeds)
+    if rng.random() < 0.02:
+        return content[: rng.randrange(len(content) + 1)] + rng.choice(seeds)
+    for _ in range(rng.choice((0, 1, 1, 1, 1, 2, 2, 3))):
+        kind = rng.randrange(10)
+        if kind < 5:
+            changed = damaged_json(rng, content)
+            content = damaged_table(rng, content) if changed is None else changed
+        elif kind < 7:
+            content = damaged_table(rng, content)
+        elif kind < 9:
+            content = damaged_bytes(rng, content)
+        else:
+            content = recoded(rng, content)
+    if rng.random() < 0.12:
+        content = packed(rng, content)
+        if rng.random() < 0.5:
+            content = damaged_bytes(rng, content)
+    return content
+
+
+# What is read, and how.
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One kind of file."""
+
+    seeds: Callable[[], Sequence[bytes]]
+    read: Callable[[Path, bytes], object]
+    """Takes an empty folder and the content to read."""
+
+
+@cache
+def _counter() -> TokenCounter:
+    return TokenCounter()
+
+
+@cache
+def _turns() -> dict[str, Turn]:
+    return {turn.turn_id: turn for topic in read_topics(ROOT / "examples" / "topics.json") for turn in topic.turns}
+
+
+def _file(folder: Path, content: bytes, name: str) -> Path:
+    path = folder / name
+    # A file of its own each time: the last one may still be mapped into memory.
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
+    """All that is done with a run before it is pooled, and repairing and converting it."""
+    path = _file(folder, content, "run.json")
+    find_runs(folder)
+    read = read_run(path, format)
+    if read.run is None:
+        return
+    _check_slow_path(path, read, format)
+    turns = _turns() if len(content) % 2 else None
+    checked = validate_run(read.run, turns, _counter(), limit=250, rule="bare", found=read.problems, places=read.places)
+    validate_together((read.run, msgspec.structs.replace(read.run, run_id=read.run.run_id.swapcase())))
+    if checked.run is not None:
+        candidates(checked.run, Selection(depth=2))
+    repaired(path, read.run, _counter(), format)
+    for target in TARGETS:
+        try:
+            convert_run(read, target, turns=turns, team="t")
+        except InputError:
+            continue
+
+
+def _check_slow_path(path: Path, read: ReadRun, format: str | None) -> None:
+    """Reading without the typed decoder of well-formed runs must find the same."""
+    assert read.run is not None
+    document = open_document(path, as_lines=format == "ikat2025")
+    slow = importlib.import_module(FORMATS[read.run.format]).read(document)
+    # By their text: NaN is unequal to itself.
+    if repr(slow) != repr(read):
+        raise AssertionError("the typed decoder reads this run otherwise than the general one")
+
+
+def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
+    """A pool with its bank, of which one is damaged."""
+    examples = ROOT / "examples" / "regin"
+    for path in examples.iterdir():
+        _file(folder, path.read_bytes(), path.name)
+    name = "response_pool_depth_1.pool" if pool else "response_bank.json"
+    path = _file(folder, content, name)
+    find_runs(folder)
+    read = read_run(path)
+    if read.run is not None:
+        validate_run(read.run, None, _counter(), limit=250, rule="bare", found=read.problems, places=read.places)
+
+
+def _passages(folder: Path, content: bytes, *, name: str) -> None:
+    read_passages([_file(folder, content, name)], _PASSAGE_IDS)
+
+
+def _hashes(folder: Path, content: bytes) -> None:
+    """A hash list in memory and as an index, which must say the same."""
+    listed = open_hashes(_file(folder, content, "hashes.tsv")).find(_HASHED)
+    index_hashes(folder / "hashes.tsv", folder / "hashes.index")
+    if open_hashes(folder / "hashes.index").find(_HASHED) != listed:
+        raise AssertionError("the index of this hash list says otherwise than the list")
+
+
+def _hash_index(folder: Path, content: bytes) -> None:
+    open_hashes(_file(folder, content, "hashes.index")).find(_HASHED)
+
+
+def _collection(folder: Path, content: bytes) -> None:
+    index_collection([_file(folder, content, "passages.jsonl")], folder / "passages.index")
+    read_indexed(folder / "passages.index", _PASSAGE_IDS)
+
+
+def _collection_index(folder: Path, content: bytes) -> None:
+    _file(folder, _PASSAGES[0], "passages.jsonl")
+    read_indexed(_file(folder, content, "passages.index"), _PASSAGE_IDS)
+
+
+def _topics(folder: Path, content: bytes) -> None:
+    read_topics(_file(folder, content, "topics.json"))
+
+
+def _qrels(folder: Path, content: bytes) -> None:
+    read_labels(_file(folder, content, "x.qrel"), GRADES)
+    try:
+        parse_columns(content, "x.qrel")
+    finally:
+        parse_qrels(content.decode("utf-8", "replace"), "x.qrel")
+
+
+def _judgments(folder: Path, content: bytes) -> None:
+    read_labels(_file(folder, content, "judgments.jsonl"))
+
+
+def _failures(folder: Path, content: bytes) -> None:
+    _file(folder, content, "failures.jsonl")
+    read_labels(_file(folder, b"", "judgments.jsonl"))
+
+
+def _gold(folder: Path, content: bytes) -> None:
+    read_gold(_file(folder, content, "gold.jsonl"))
+
+
+def _import(folder: Path, content: bytes, *, source: str) -> None:
+    constants = {"criterion": "relevance", "assessor": "a"}
+    import_gold(source, [_file(folder, content, "x.csv")], Options(constants=constants))
+
+
+def _sealed(folder: Path, content: bytes, *, name: str) -> None:
+    for other, seed in _SEALED.items():
+        _file(folder, content if other == name else seed, other)
+    try:
+        read_ledger(folder / SEAL)
+    finally:
+        read_salt(folder / "test.salt")
+
+
+def _crowd(folder: Path, content: bytes, *, name: str, criterion: str = "relevance") -> None:
+    table = _file(folder, content, name)
+    read_tables([table], columns={}, scales=GRADES, criteria=(criterion,), warnings=[])
+
+
+def _survey(folder: Path, content: bytes) -> None:
+    pattern = r"(?P<turn_id>[^.]+)\.(?P<response_id>[^.]+)\.(?P<criterion>.+)"
+    read_tables([_file(folder, content, "x.csv")], columns={}, scales=GRADES, wide=pattern)
+
+
+def _known(folder: Path, content: bytes) -> None:
+    found = read_known(_file(folder, content, "known.csv"))
+    assert isinstance(found.items, frozenset)
+    found.known({"relevance": GRADES})
+
+
+def _pool(folder: Path, content: bytes, *, part: int) -> None:
+    parts = [pool_jsonl(_POOL), passages_jsonl(_POOL), _EXCLUDED]
+    parts[part] = content
+    read_pool(parts[0], parts[1], "out", parts[2])
+
+
+def _manifest(folder: Path, content: bytes) -> None:
+    _file(folder, content, MANIFEST)
+    read_manifest(folder)
+
+
+def _selected_runs(folder: Path, content: bytes) -> None:
+    read_run_ids(_file(folder, content, "runs.txt"), {"run-a", "run-b"})
+
+
+def _of_path(folder: Path, content: bytes, *, name: str, read: Callable[[Path], object]) -> None:
+    found = read(_file(folder, content, name))
+    if isinstance(found, Iterator):
+        list(found)
+
+
+def _of_bytes(folder: Path, content: bytes, *, read: Callable[[bytes, str], object]) -> None:
+    read(unpack(content, "x"), "x")
+
+
+# Valid files.
+
+
+def _json(*values: Any) -> bytes:
+    return b"\n".join(json.dumps(value).encode() for value in values) + b"\n"
+
+
+_ENTRY = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True}
+_ANSWER = {"rank": 1, "text": "By train, in May.", "ptkb_provenance": [1], "passage_provenance": [_ENTRY]}
+_SECOND = {
+    "rank": 2,
+    "text": "No.",
+    "ptkb_provenance": [],
+    "passage_provenance": [_ENTRY | {"score": 0.1, "text": "t"}],
+}
+_IKAT2024 = {
+    "run_name": "r", "run_type": "manual", "eval_response": True,
+    "turns": [{"turn_id": "1-1_1", "responses": [_ANSWER, _SECOND]}, {"turn_id": "1-1_2", "responses": [_ANSWER]}],
+}  # fmt: skip
+_IKAT2023 = {
+    "run_name": "r", "run_type": "automatic",
+    "turns": [{
+        "turn_id": "1-1_1",
+        "responses": [_ANSWER | {"ptkb_provenance": [{"id": "1", "text": "I play the cello.", "score": 0.5}]}],
+    }],
+}  # fmt: skip
+_CAST2022 = {
+    "run_name": "r", "run_type": "automatic",
+    "turns": [{
+        "turn_id": "132_1-1",
+        "responses": [{"rank": 1, "text": "Yes.", "provenance": [{"id": "MARCO_1-1", "score": 2.0, "text": "Tea."}]}],
+    }],
+}  # fmt: skip
+_IKAT2025 = {
+    "metadata": {"team_id": "t", "run_id": "r", "run_type": "automatic"}, "turn_id": "1-1_1",
+    "references": {"clueweb22-en0000-00-00000:0": 2.0, "clueweb22-en0000-00-00001:0": 1.0},
+    "responses": [{
+        "rank": 1, "text": "Yes.", "citations": {"clueweb22-en0000-00-00000:0": 2.0}, "ptkb_provenance": ["I sing."],
+    }],
+}  # fmt: skip
+_RUNS = (
+    _json(_IKAT2023), _json(_IKAT2024), _json(_CAST2022), _json(_IKAT2025),
+    _json(_IKAT2025, _IKAT2025 | {"turn_id": "1-1_2"}),
+)  # fmt: skip
+_TOPICS = (
+    _json([{"number": 0, "title": "t", "ptkb": {"1": "I sing.", "2": "I swim."}, "turns": [
+        {"turn_id": 1, "utterance": "Hi", "resolved_utterance": "Hi", "response": "Yes.", "ptkb_provenance": [1],
+         "response_provenance": ["clueweb22-en0000-00-00000:0"]}]}]),
+    _json([{"number": "1-1", "title": "t", "ptkb": ["I sing.", "I swim."], "responses": [
+        {"turn_id": 1, "user_utterance": "Hi", "response": "Yes.", "relevant_ptkbs": ["I sing."], "citations": ["p"]},
+        {"turn_id": 2, "user_utterance": "And?", "response": "No.", "relevant_ptkbs": [], "citations": []}]}]),
+    _json([{"number": 132, "title": "t", "turn": [
+        {"number": "1-1", "participant": "User", "manual_rewritten_utterance": "Hi", "utterance": "Hi"},
+        {"number": "1-2", "parent": "1-1", "participant": "System", "response": "Yes.", "provenance": ["p"]},
+        {"number": "1-3", "parent": "1-2", "participant": "User", "utterance": "And?"}]}]),
+)  # fmt: skip
+_PASSAGES = (_json({"id": "A-1", "contents": "Tea."}, {"id": "p", "contents": "Hot \u2014 tea."}),)
+_PASSAGE_IDS = {"clueweb22-en9999-01-00017:0", "A-1", "p"}
+_HASH_LISTS = (
+    b"clueweb22-en0000-00-00000\t0\t" + b"a" * 32 + b"\nclueweb22-en0000-00-00000\t1\t" + b"0" * 32 + b"\n",
+    b"MARCO_1-1," + b"a" * 32 + b"\nKILT_2-3," + b"F" * 32 + b"\n",
+)
+_HASHED = ("clueweb22-en0000-00-00000:0", "clueweb22-en0000-00-00000:7", "MARCO_1-1", "", "\0")
+_TRECWEB = (b"<DOC>\n<DOCNO>A-1</DOCNO>\n<DOCHDR>\n</DOCHDR>\n<TEXT>\nTea.\n</TEXT>\n</DOC>\n" * 2,)
+_PSG_TEXT = (_json({"doc_id": "clueweb22-en9999-01-00017", "passage_id": "0", "passage_text": "\nTea."}),)
+_QRELS = (b"9-1_1 0 R00000 2\n9-1_1 0 R00001 0\n9-1_2 0 R00002 3\n", b"9-1_1\t0\tR00000\t2\r\n")
+_GOLD = (
+    _json(
+        {"turn_id": "1-1_1", "topic_id": "1-1", "criterion": "groundedness", "grade": 3, "assessor": "ann",
+         "text_sha256": "a" * 64, "run_id": "r", "made": "postedit", "inclusion_probability": 0.25, "split": "dev",
+         "distribution": {"2": 0.25, "3": 0.75}},
+        {"turn_id": "1-1_1", "topic_id": "1-1", "criterion": "naturalness", "grade": 0, "assessor": "ann",
+         "response_id": "R00001"},
+    ),
+)  # fmt: skip
+_COUNT = TokenCount(3, 3, 2, None)
+_POOL = Pool(
+    (
+        PooledResponse(
+            "R00000", "1-1_1", "1-1", "By train.", ("p#" + digest("Tea.")[:12], "q"), _COUNT, False,
+            (RunEntry("r", 1, "used", digest("By train.")),),
+        ),
+    ),
+    {"p#" + digest("Tea.")[:12]: Passage("p", "Tea.", "run"), "q": Passage("q", "Milk.", "collection")},
+    (),
+)  # fmt: skip
+_EXCLUDED = b"run_id\tturn_id\trank\treason\tdetail\nr\t1-1_1\t2\tbelow_depth\tnumber 2 by rank, pool depth 1\n"
+_SAID = Judgment(
+    "R00000", "1-1_1", "1-1", "groundedness", "graded", 2, False, 1.5, {"2": 0.5, "1": 0.5}, "why", (), "server/m", "m",
+    "c" * 64, "d" * 64, "json", False, 0,
+)  # fmt: skip
+_FAILED = Failure(
+    "R00001", "1-1_1", "1-1", "groundedness", "graded", "refused", "no", "raw", "server/m", "c" * 64, "d" * 64, 0
+)
+_SIDE = {"rows": 1, "topics": ["1-1"], "items": [{"turn_id": "1-1_1", "response": "R00000", "run_id": None}]}
+_SEALED = {
+    SEAL: _json(
+        {"schema": "judge-seal/1", "source": "a" * 64, "seed": 1, "share": 0.3, "dev": _SIDE, "test": _SIDE,
+         "commitment": "b" * 64}
+    ),
+    LEDGER: _json({"number": 1, "time": "2026-01-01", "question": "q", "previous": "b" * 64}),
+    "test.salt": b"e" * 64 + b"\n",
+}  # fmt: skip
+_TASKS = (b"worker\ttask\tlabel\nann\t1_1/R1\t2\nben\t1_1/R1\t3\n",)
+_LONG = (
+    b"worker,turn_id,response_id,relevance,seconds\nann,1_1,R1,2,10\nben,1_1,R1,3,11.5\nann,1_2,R2,0,\n",
+    *_TASKS,
+    _json({"worker": "ann", "turn_id": "1_1", "response_id": "R1", "criterion": "relevance", "label": 2}),
+)
+_MTURK = (
+    b'"HITId","AssignmentId","WorkerId","WorkTimeInSeconds","AssignmentStatus","Input.turn_id","Input.response_id",'
+    b'"Answer.relevance"\n"h","a","ann","10","Approved","1_1","R1","2"\n"h","b","ben","12","Rejected","1_1","R1","3"\n',
+)
+_SURVEY = (b"worker,1_1.R1.relevance,1_2.R2.relevance\nann,2,3\nben,0,\n",)
+_KNOWN = (
+    b'turn_id,response_id,criterion,acceptable\n1_1,K,relevance,"0,1"\n',
+    _json({"turn_id": "1_1", "response_id": "K", "criterion": "relevance", "acceptable": [0, 1]}),
+)
+_QUESTIONS = (b"column,turn_id,response_id,criterion\nq1,1_1,R1,relevance\nq2,1_1,R2,relevance\n",)
+_CSV = (b'turn_id,response_id,grade,criterion,assessor\n1_1,R1,2,relevance,ann\n1_2,R2,"3",relevance,ben\n',)
+_BEGIN = (b"model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\nm\tcmu\tk\tm\tr\tFully attributable\n",)
+_PLAN = (
+    _json(
+        {"turn_id": "1_1", "topic_id": "1", "response_id": "R1", "text_sha256": "a" * 64, "runs": ["r"],
+         "criteria": ["relevance"], "inclusion_probability": 0.5, "stratum": "drawn"}
+    ),
+)  # fmt: skip
+_MANIFEST = (_json({"schema": 1, "judge_version": "0", "configuration": {"runs": {"r": "a"}}, "complete": True}),)
+_FAMILIES = (b"server/gpt-4o\tgpt\nrun-a\tgpt\nrun-b\tllama\n",)
+_RUN_LIST = (b"run-a\nrun-b\n",)
+_TURN_LIST = (b"132_1-1\n132_1-3\n\n133_1-1\n",)
+
+
+def _examples(pattern: str) -> tuple[bytes, ...]:
+    return tuple(unpack(path.read_bytes(), path.name) for path in sorted(ROOT.glob(pattern)))
+
+
+def _certificates() -> tuple[bytes, ...]:
+    one = Certified(
+        criterion="groundedness", judge="server/m", prompt="groundedness/graded", prompt_digest="a" * 64, parser=1,
+        renderer=1, parameters={"temperature": 0.0}, models_returned=("m",), gold="b" * 64, seal=None,
+        split="all", n=10, topics=3, tried=1, openings=None,
+        resampling={"seed": 1, "replicates": 200, "permutations": 200}, binary=False, statistic="alpha",
+        estimate=Estimate(0.7, 0.6, 0.8, 10, 3), requirements=("alpha >= 0.5",), verdict="TRUSTED",
+    )  # fmt: skip
+    return (msgspec.json.encode(Certificate(1, "2026-01-01", "0", "3.12", {"numpy": "2"}, (one,))),)
+
+
+def _parquet() -> tuple[bytes, ...]:
+    import polars
+
+    frame = polars.DataFrame({"worker": ["ann", "ben"], "turn_id": ["1_1"] * 2, "response_id": ["R1"] * 2})
+    content = io.BytesIO()
+    frame.with_columns(relevance=polars.Series([2, 3])).write_parquet(content)
+    return (content.getvalue(),)
+
+
+def _hash_indexes() -> tuple[bytes, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        index = Path(folder, "hashes.index")
+        contents = []
+        for content in _HASH_LISTS:
+            index_hashes(_file(Path(folder), content, "hashes.tsv"), index)
+            contents.append(index.read_bytes())
+        return tuple(contents)
+
+
+def _collection_indexes() -> tuple[bytes, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        index = Path(folder, "passages.index")
+        index_collection([_file(Path(folder), _PASSAGES[0], "passages.jsonl")], index)
+        return (index.read_bytes(),)
+
+
+def _journals() -> tuple[bytes, ...]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(
+            "CREATE TABLE completion (digest TEXT PRIMARY KEY, judge, parameters, messages, sample, form, completion)"
+        )
+        messages = '[{"role": "user", "content": "?"}]'
+        completion = '{"text": "2", "finish_reason": "stop", "model": "m"}'
+        row = ("a" * 64, "server/m", '{"temperature": 0}', messages, 0, "json", completion)
+        connection.execute("INSERT INTO completion VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        connection.commit()
+        return (bytes(connection.serialize()),)
+
+
+def _runs() -> tuple[bytes, ...]:
+    return (*_RUNS, *_RUNS, *_examples("examples/runs/*"))
+
+
+READERS: dict[str, Reader] = {
+    "runs": Reader(_runs, _run),
+    **{f"runs-as-{name}": Reader(_runs, partial(_run, format=name)) for name in FORMATS},
+    "regin-pool": Reader(lambda: _examples("examples/regin/*.pool"), partial(_regin, pool=True)),
+    "regin-bank": Reader(lambda: _examples("examples/regin/*.json"), partial(_regin, pool=False)),
+    "topics": Reader(lambda: (*_TOPICS, *_TOPICS, *_examples("examples/topics.json")), _topics),
+    "passages": Reader(lambda: (*_PASSAGES, *_PSG_TEXT), partial(_passages, name="passages.jsonl")),
+    "passages-gz": Reader(lambda: _PASSAGES, partial(_passages, name="passages.jsonl.gz")),
+    "passages-trecweb": Reader(lambda: _TRECWEB, partial(_passages, name="passages.trecweb")),
+    "hashes": Reader(lambda: _HASH_LISTS, _hashes),
+    "hash-index": Reader(_hash_indexes, _hash_index),
+    "collection": Reader(lambda: (*_PASSAGES, *_PSG_TEXT), _collection),
+    "collection-index": Reader(_collection_indexes, _collection_index),
+    "qrels": Reader(lambda: _QRELS, _qrels),
+    "judgments": Reader(lambda: (_json(msgspec.to_builtins(_SAID)) * 2,), _judgments),
+    "failures": Reader(lambda: (_json(msgspec.to_builtins(_FAILED)) * 2,), _failures),
+    "gold": Reader(lambda: _GOLD, _gold),
+    "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), partial(_of_bytes, read=parse_gold)),
+    "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
+    "gold-begin": Reader(lambda: _BEGIN, partial(_import, source="begin")),
+    "gold-crowd": Reader(lambda: _TASKS, partial(_import, source="crowd")),
+    "gold-qrels": Reader(lambda: _QRELS, partial(_import, source="qrels")),
+    "gold-plan": Reader(lambda: _PLAN, partial(_of_bytes, read=read_plan)),
+    "bank": Reader(lambda: _examples("examples/regin/*.json"), partial(_of_path, name="bank.json", read=read_bank)),
+    "seal": Reader(lambda: (_SEALED[SEAL],), partial(_sealed, name=SEAL)),
+    "ledger": Reader(lambda: (_SEALED[LEDGER],), partial(_sealed, name=LEDGER)),
+    "salt": Reader(lambda: (_SEALED["test.salt"],), partial(_sealed, name="test.salt")),
+    "crowd": Reader(lambda: _LONG, partial(_crowd, name="labels.csv")),
+    "crowd-mturk": Reader(lambda: _MTURK, partial(_crowd, name="batch.csv")),
+    "crowd-parquet": Reader(_parquet, partial(_crowd, name="labels.parquet")),
+    "crowd-survey": Reader(lambda: _SURVEY, _survey),
+    "crowd-known": Reader(lambda: _KNOWN, _known),
+    "crowd-questions": Reader(lambda: _QUESTIONS, partial(_of_path, name="map.csv", read=read_questions)),
+    "turn-list": Reader(lambda: _TURN_LIST, partial(_of_path, name="turns.txt", read=read_subset)),
+    "prompts": Reader(lambda: _examples("prompts/*/*.md"), partial(_of_path, name="p.md", read=load_criterion)),
+    "certificate": Reader(_certificates, partial(_of_path, name="certificate.json", read=read_certificate)),
+    "manifest": Reader(lambda: _MANIFEST, _manifest),
+    "pool": Reader(lambda: (pool_jsonl(_POOL),), partial(_pool, part=0)),
+    "pool-passages": Reader(lambda: (passages_jsonl(_POOL),), partial(_pool, part=1)),
+    "pool-excluded": Reader(lambda: (_EXCLUDED,), partial(_pool, part=2)),
+    "passage-qrels": Reader(lambda: _QRELS, partial(_of_path, name="p.qrels", read=read_relevance)),
+    "selected-turns": Reader(lambda: _TURN_LIST, partial(_of_path, name="turns.txt", read=read_turns)),
+    "selected-runs": Reader(
+        lambda: (b"run-a\nrun-b\n",),
+        partial(_of_path, name="runs.txt", read=partial(read_run_ids, known={"run-a", "run-b"})),
+    ),
+    "teams": Reader(lambda: (b"run_id\tteam\nrun-a\tx\nrun-b\ty\n",), partial(_of_path, name="t.tsv", read=read_teams)),
+    "families": Reader(lambda: _FAMILIES, partial(_of_path, name="families.tsv", read=read_families)),
+    "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
+}
+"""Name to what is read."""
+
+
+@dataclass(frozen=True)
+class Crash:
+    """An input that a reader did not survive."""
+
+    reader: str
+    number: int
+    content: bytes
+    trace: str
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What crashes of one cause have in common: the reader, the last place in the code, and the error."""
+        lines = self.trace.splitlines()
+        places = [line for line in lines if line.startswith("  File ")]
+        return (
+            self.reader,
+            places[-1] if places else "",
+            next((one for one in reversed(lines) if one), "").split(":")[0],
+        )
+
+
+@dataclass
+class Tally:
+    """What became of a reader's inputs."""
+
+    results: int = 0
+    errors: int = 0
+    slowest: float = 0.0
+    """Seconds."""
+    slowest_number: int = 0
+
+
+def fuzz(name: str, inputs: int, seed: int, folder: Path, tally: Tally) -> Iterator[Crash]:
+    """Let one reader read; gives the crashes."""
+    reader = READERS[name]
+    seeds = reader.seeds()
+    # A seed that its own reader refuses would be damage to nothing.
+    for number in range(-len(seeds), inputs):
+        content = seeds[number] if number < 0 else damaged(Rng(f"{seed} {name} {number}"), seeds)
+        begin = time.perf_counter()
+        try:
+            reader.read(folder, content)
+            tally.results += 1
+        except JudgeError:
+            tally.errors += 1
+        # A panic of compiled code is no Exception.
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            yield Crash(name, number, content, traceback.format_exc())
+        took = time.perf_counter() - begin
+        if took > tally.slowest and number >= 0:
+            tally.slowest, tally.slowest_number = took, number
+
+
+def main() -> int:
+    """Run the readers one after the other; 1 if one of them crashed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inputs", type=int, default=100_000, help="of all readers together (default 100000)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="names of readers between commas")
+    parser.add_argument("--save", type=Path, help="folder for the inputs that crash a reader")
+    args = parser.parse_args()
+    chosen = [name for name in READERS if not args.only or name in args.only.split(",")]
+    each = -(-args.inputs // len(READERS))
+    warnings.simplefilter("error")
+    save: Path | None = args.save
+    kinds: set[tuple[str, ...]] = set()
+    crashes = 0
+    print(f"{'reader':<20} {'inputs':>7} {'results':>8} {'errors':>7} {'crashes':>8} {'seconds':>8} {'slowest ms':>11}")
+    for name in chosen:
+        tally, found, begin = Tally(), 0, time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            for crash in fuzz(name, each, args.seed, Path(folder), tally):
+                found += 1
+                if crash.kind in kinds:
+                    continue
+                kinds.add(crash.kind)
+                save = save or Path(tempfile.mkdtemp(prefix="fuzz-"))
+                save.mkdir(parents=True, exist_ok=True)
+                path = save / f"{name}-{crash.number}"
+                path.write_bytes(crash.content)
+                print(f"\n{path}\n{crash.trace}", file=sys.stderr, flush=True)
+        crashes += found
+        seconds = time.perf_counter() - begin
+        total = tally.results + tally.errors + found
+        slow = f"{tally.slowest * 1e3:>8.0f} #{tally.slowest_number}"
+        print(
+            f"{name:<20} {total:>7} {tally.results:>8} {tally.errors:>7} {found:>8} {seconds:>8.1f} {slow}", flush=True
+        )
+    print(f"{crashes} crashes, {len(kinds)} kinds")
+    return 1 if crashes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

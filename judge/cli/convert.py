@@ -1,0 +1,49 @@
+"""Write the runs of a folder in another format, with a log of everything that the other format cannot say.
+
+The log, conversion.tsv, has one line for each thing dropped or put another way. Runs with errors are not converted:
+`judge validate` lists them, `judge validate --fix` mends what can be mended. What counts in a pool (turns, texts and
+used passages) stays the same. PTKB numbers become statements, and statements numbers, by the topics.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+from judge.convert import LOG, TARGETS, convert_runs, tally
+from judge.runs import FORMATS
+from judge.text import printable
+from judge.topics import read_topics
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--runs", type=Path, required=True, metavar="DIR", help="folder of run files, or one run file")
+    parser.add_argument("--to", required=True, choices=sorted(TARGETS), help="the format to write")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the new files")
+    parser.add_argument(
+        "--topics", type=Path, metavar="FILE", help="topics file, to name PTKB statements as the format does"
+    )
+    parser.add_argument("--team", metavar="ID", help="team id, which ikat2025 needs and other formats lack")
+    parser.add_argument(
+        "--format", choices=sorted(FORMATS), help="read every file as this format instead of detecting it"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Convert the runs and say what changed."""
+    turns = None
+    if args.topics:
+        turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
+    done = convert_runs(args.runs, args.to, args.output, turns=turns, team=args.team, format=args.format)
+    for file in done.files:
+        print(printable(str(file)))
+    for problem in done.problems:
+        print(printable(f"{problem.file}: {problem.code}: {problem.message}"), file=sys.stderr)
+    print(f"{len(done.files)} runs written as {args.to}; {len(done.changes)} changes in {LOG}", file=sys.stderr)
+    for what, dropped, count in tally(done.changes):
+        print(f"  {'dropped' if dropped else 'altered'}: {what} × {count}", file=sys.stderr)
+    lost = Counter(change.what for change in done.changes)["PTKB statements"]
+    if lost and turns is None:
+        print(f"PTKB STATEMENTS LOST in {lost} responses: give the topics with --topics to keep them", file=sys.stderr)
+    return 0

@@ -1,0 +1,38 @@
+"""Pool the runs of a folder without judging anything: what human assessors, a crowd or `judge run` would be given.
+
+Writes the pool (TREC pool, records, response bank, passages), each run over the pooled responses, and why everything
+else is left out. `judge run` with the same options and --out goes on from there.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from judge.cli.pooling import add_pooling_arguments, pooling_options
+from judge.cli.tables import print_pooled, print_problems
+from judge.harness import DEFAULT_OUT
+from judge.pooling import Pooling, check_complete, pool_runs, write_unjudged
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_pooling_arguments(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
+    )
+    output.add_argument("--replace", action="store_true", help="write over another pool, or its results, in --out")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Pool, write, and say what was left out."""
+    pooling = Pooling(**pooling_options(args))
+    pooled = pool_runs(pooling)
+    print_problems(pooled.submitted.problems, checked_topics=args.topics is not None)
+    if pooling.missing_passages == "fail":
+        check_complete(pooled.pool)
+    out = args.out or args.extend or DEFAULT_OUT
+    write_unjudged(out, pooled, sys.argv[1:], replace=args.replace)
+    print_pooled(pooled)
+    print(f"the pool is in {out}", file=sys.stderr)
+    return 0 if pooled.pool.responses else 1

@@ -1,0 +1,65 @@
+"""Options of the screen, for every command that pools."""
+
+import argparse
+import math
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.screen import DEFAULTS, Thresholds
+
+_NAMES = Thresholds.__struct_fields__
+
+
+def add_screen_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    screening = parser.add_argument_group("screen")
+    screening.add_argument(
+        "--screen",
+        choices=("off", "flag", "exclude"),
+        default="flag",
+        help="empty, repeated, copied, off-passage or non-English responses: list them (default) or leave them out",
+    )
+    screening.add_argument(
+        "--screen-threshold",
+        type=_threshold,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"where a response is flagged ({', '.join(f'{name} {getattr(DEFAULTS, name):g}' for name in _NAMES)})",
+    )
+    screening.add_argument(
+        "--encoder",
+        metavar="NAME|PATH",
+        help="measure off_passage by sentence embeddings of this sentence-transformers model (judge[encoder])",
+    )
+
+
+def thresholds_of(args: argparse.Namespace) -> Thresholds:
+    """The thresholds that the options ask for.
+
+    Raises:
+        UsageError: One is given twice, or options of the screen are given with the screen off.
+    """
+    given: list[tuple[str, float]] = args.screen_threshold
+    if args.screen == "off" and (given or args.encoder):
+        raise UsageError("--screen-threshold and --encoder need the screen: --screen flag or exclude")
+    if twice := {name for name, _ in given if sum(other == name for other, _ in given) > 1}:
+        raise UsageError(f"--screen-threshold {min(twice)}: given more than once")
+    if args.encoder is None and any(name == "similarity" for name, _ in given):
+        raise UsageError("--screen-threshold similarity needs --encoder")
+    return msgspec.structs.replace(DEFAULTS, **dict(given))
+
+
+def _threshold(text: str) -> tuple[str, float]:
+    """`NAME=VALUE` with a name of `Thresholds` and a finite number, for argparse."""
+    name, _, number = text.partition("=")
+    if name not in _NAMES:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE with one of {', '.join(_NAMES)}")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r}: {number!r} is not a number")
+    return name, value

@@ -1,0 +1,175 @@
+"""Wanted passages out of JSON Lines, by the speed of memory: only the lines that may hold one are parsed.
+
+Nearly every line of a collection begins with `{"id": "`. Line ends and ids are found for a whole block at once, and a
+line is looked at by itself only if the first 40 bytes of its id have the hash of a wanted id's, if there is a backslash
+in them, or if it begins in another way.
+"""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from judge.passages.streams import MAX_LINE, Bad, Hit
+
+_HEAD = b'{"id": "'
+_TIGHT = b'{"id":"'
+
+_BLOCK = 1 << 20
+_WORDS = 5
+"""How many 8-byte words of an id are hashed; the ids of ClueWeb22 passages have 27 bytes and more."""
+_PAD = len(_HEAD) + 8 * _WORDS
+
+_Words = npt.NDArray[np.uint64]
+_Places = npt.NDArray[np.int64]
+
+
+class Line(msgspec.Struct):
+    """A line of the iKAT collection has the first two, one of its lists of canonical passages the others."""
+
+    id: str | None = None
+    contents: str | None = None
+    doc_id: str | None = None
+    passage_id: str | None = None
+    passage_text: str | None = None
+
+
+def json_lines(content: io.BufferedReader, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:
+    """The wanted passages in JSON Lines; a line that begins with another passage's id is not parsed.
+
+    Raises:
+        OSError: The stream cannot be read to the end.
+    """
+    decode = msgspec.json.Decoder(Line).decode
+    heads = frozenset(passage_id.encode(errors="replace") for passage_id in wanted)
+    for number, line in _candidates(content, _Filter(heads), bad):
+        head = _head(line)
+        if head is None:
+            if line.isspace():
+                continue
+        elif head not in heads and b"\\" not in head:
+            continue
+        try:
+            found = decode(line)
+            passage = passage_of(found)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            bad(number, f"cannot be read as a passage: {error}")
+            continue
+        if passage is None:
+            bad(number, "expected `id` and `contents`, or `doc_id`, `passage_id` and `passage_text`")
+        elif passage[0] in wanted:
+            yield number, *passage
+
+
+def passage_of(line: Line) -> tuple[str, str] | None:
+    """Id and text of a decoded line, None if it has not all the members."""
+    if line.id is not None and line.contents is not None:
+        return line.id, line.contents
+    if line.doc_id is not None and line.passage_id is not None and line.passage_text is not None:
+        return f"{line.doc_id}:{line.passage_id}", line.passage_text
+    return None
+
+
+def _head(line: bytes) -> bytes | None:
+    """The id as written, None if the line does not begin with it; with an escape in it, it is not yet the id."""
+    for opening in (_HEAD, _TIGHT):
+        if line.startswith(opening):
+            end = line.find(b'"', len(opening))
+            return line[len(opening) : end] if end >= 0 else line[len(opening) :].removesuffix(b"\n")
+    return None
+
+
+def _candidates(content: io.BufferedReader, may_match: "_Filter", bad: Bad) -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of every line that may be, or is, of interest."""
+    size = _BLOCK
+    buffer = bytearray(size + _PAD)
+    before = kept = 0
+    while got := content.readinto(memoryview(buffer)[kept:size]):
+        filled = kept + got
+        ends = _line_ends(buffer, filled)
+        if len(ends):
+            starts = np.concatenate(([0], ends[:-1] + 1))
+            for place in may_match(buffer, starts).tolist():
+                yield before + place + 1, bytes(memoryview(buffer)[starts[place] : ends[place] + 1])
+            before += len(ends)
+            kept = filled - int(ends[-1]) - 1
+            buffer[:kept] = buffer[filled - kept : filled]
+        elif filled == MAX_LINE:
+            bad(before + 1, f"a line of more than {MAX_LINE >> 20} MiB")
+            return
+        else:
+            kept = filled
+            if kept == size:
+                size = min(2 * size, MAX_LINE)
+                buffer = buffer[:kept] + bytes(size + _PAD - kept)
+    if kept:
+        yield before + 1, bytes(memoryview(buffer)[:kept])
+
+
+def _line_ends(buffer: bytearray, filled: int) -> _Places:
+    """Places of the line feeds. Most groups of 8 bytes have none and are passed over together."""
+    groups = np.zeros(-(-filled // 8) * 8, np.bool_)
+    np.equal(np.frombuffer(buffer, np.uint8, filled), ord("\n"), out=groups[:filled])
+    some = np.flatnonzero(groups.view(np.uint64) != 0)
+    row, column = np.nonzero(groups.reshape(-1, 8)[some])
+    places: _Places = some[row] * 8 + column
+    return places
+
+
+def _windows(buffer: bytearray, width: int) -> npt.NDArray[np.uint8]:
+    """The `width` bytes from each place on, as a view."""
+    return np.ndarray((len(buffer) - width + 1, width), np.uint8, buffer, strides=(1, 1))
+
+
+def _every(byte: bytes) -> np.uint64:
+    return np.uint64(int.from_bytes(byte * 8, "little"))
+
+
+_ONES, _HIGH, _QUOTES, _LINE_FEEDS, _BACKSLASHES = (_every(byte) for byte in (b"\x01", b"\x80", b'"', b"\n", b"\\"))
+_SEVEN, _ONE = np.uint64(7), np.uint64(1)
+
+
+def _zero_bytes(words: _Words) -> _Words:
+    """The high bit of zero bytes; the lowest one set is right, those above it may be wrong (Mycroft's test)."""
+    return (words - _ONES) & ~words & _HIGH
+
+
+class _Filter:
+    """Which lines may begin with a wanted id: exact hashes of up to 40 bytes in a table of bits, one-sided."""
+
+    _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93,
+                         0xFF51AFD7ED558CCD], np.uint64)[:, None]  # fmt: skip
+
+    def __init__(self, heads: frozenset[bytes]) -> None:
+        # 1 false hit in 128 lines or fewer, in 16 MiB at most.
+        self._shift = np.uint64(64 - min(max((128 * len(heads)).bit_length(), 12), 24))
+        self._table = np.zeros(1 << (64 - int(self._shift)), np.bool_)
+        if heads:
+            padded = b"".join(head[: 8 * _WORDS].ljust(8 * _WORDS, b"\x00") for head in heads)
+            self._table[self._hash(np.frombuffer(padded, "<u8").reshape(-1, _WORDS).T)] = True
+
+    def _hash(self, words: _Words) -> Any:
+        mixed = (words * self._FACTORS).sum(axis=0, dtype=np.uint64)
+        mixed ^= mixed >> np.uint64(29)
+        return (mixed * self._FACTORS[0]) >> self._shift
+
+    def __call__(self, buffer: bytearray, starts: _Places) -> _Places:
+        """The places, in `starts`, of the lines to look at."""
+        first = _windows(buffer, 8)[starts].view("<u8")[:, 0]
+        wide = first == np.frombuffer(_HEAD, "<u8")[0]
+        tight = (first << np.uint64(8)) == np.frombuffer(b"\x00" + _TIGHT, "<u8")[0]
+        rows = _windows(buffer, 8 * _WORDS)[starts + np.where(wide, len(_HEAD), len(_TIGHT))].view("<u8")
+        # One row a word from here: sums and tests along short rows cost three times as much.
+        words = np.ascontiguousarray(rows.T)
+        stops = _zero_bytes(words ^ _QUOTES) | _zero_bytes(words ^ _LINE_FEEDS)
+        # All bits below the first quote or line feed of a word, all 64 where there is none; then none in later words.
+        inside = ((stops & (~stops + _ONE)) >> _SEVEN) - _ONE
+        going = np.logical_and.accumulate(stops == 0, axis=0)
+        inside[1:] *= going[:-1]
+        escaped = (_zero_bytes(words ^ _BACKSLASHES) & inside).any(axis=0)
+        hit = self._table[self._hash(words & inside)]
+        found: _Places = np.flatnonzero(hit | escaped | ~(wide | tight))
+        return found

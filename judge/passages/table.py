@@ -1,0 +1,280 @@
+"""A sorted table on disk: 64-bit keys, and 16 bytes behind each; built in bounded memory, looked up through a map.
+
+The file is the magic, the length of the header, the SHA-256 of the header, the header in JSON, padding to 64 bytes, all
+keys in rising order (little-endian), then the 16 bytes of each key in the same order.
+"""
+
+import contextlib
+import errno
+import hashlib
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, Final, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.errors import InputError, OperationalError
+from judge.passages.keys import Bytes, Keys
+from judge.passages.magic import MAGIC
+
+Kind = Literal["hashes", "offsets"]
+Batch = tuple[Keys, Bytes]
+"""Keys, and as many rows of 16 bytes."""
+
+WIDTH: Final = 16
+CHUNK_ROWS = 2_000_000
+"""Rows that are sorted in memory at once, about 300 MB with all copies."""
+_ROW = 8 + WIDTH
+_SAMPLES = 256
+"""Keys of each sorted chunk that are remembered, to find a place in it again without reading it all."""
+_PREFIX = len(MAGIC) + 8 + 32
+_ALIGN = 64
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_HEADER_LIMIT = 1 << 28
+
+
+class TableHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an index file says of itself."""
+
+    kind: Kind
+    count: int
+    source: dict[str, Any]
+    """What it was built from; each kind knows its own form."""
+
+
+class Table:
+    """A sorted table in memory or mapped from its file."""
+
+    def __init__(self, header: TableHeader, keys: Keys, payload: Bytes) -> None:
+        self.header = header
+        self.keys = keys
+        self.payload = payload
+
+    def find(self, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the rows of each key begin and end; an empty range where there is none."""
+        order = np.argsort(keys)
+        # Searched in rising order, neighbors share the pages that have to be read.
+        first = np.empty(len(keys), np.int64)
+        past = np.empty(len(keys), np.int64)
+        first[order] = np.searchsorted(self.keys, keys[order], "left")
+        past[order] = np.searchsorted(self.keys, keys[order], "right")
+        return first, past
+
+
+def open_table(path: Path, kind: Kind) -> Table:
+    """Map an index file of one kind.
+
+    Raises:
+        InputError: It is no index, one of another kind, or it is cut short or damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            header, start = _read_header(file, path)
+            size = os.fstat(file.fileno()).st_size
+            expected = start + header.count * _ROW
+            if size != expected:
+                raise InputError(
+                    f"{path}: the index is damaged: expected {expected:,} bytes, found {size:,}; build it again"
+                )
+            if header.kind != kind:
+                names = {"hashes": "a hash list", "offsets": "a collection"}
+                raise InputError(f"{path}: this is an index of {names[header.kind]}; expected one of {names[kind]}")
+            if not header.count:
+                return Table(header, np.empty(0, np.uint64), np.empty((0, WIDTH), np.uint8))
+            # A plain array on the map: slices of a memmap cost ten times as much.
+            content = np.asarray(np.memmap(file, np.uint8, "r"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    middle = start + header.count * 8
+    return Table(header, content[start:middle].view("<u8"), content[middle:].reshape(-1, WIDTH))
+
+
+def _read_header(file: IO[bytes], path: Path) -> tuple[TableHeader, int]:
+    prefix = file.read(_PREFIX)
+    if not prefix.startswith(MAGIC):
+        raise InputError(f"{path}: not an index that `judge passages index` wrote")
+    length = int.from_bytes(prefix[len(MAGIC) : len(MAGIC) + 8], "little")
+    written = file.read(length) if length <= _HEADER_LIMIT else b""
+    if len(prefix) != _PREFIX or hashlib.sha256(written).digest() != prefix[-32:]:
+        raise InputError(f"{path}: the header of the index is damaged; build it again")
+    try:
+        header = msgspec.json.decode(written, type=TableHeader)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the header of the index cannot be read: {error}; build it again") from error
+    return header, _aligned(_PREFIX + length)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGN) * _ALIGN
+
+
+def sorted_rows(batches: Iterable[Batch]) -> Batch:
+    """All rows of the batches in memory, sorted by key, rows of one key in the order in which they came."""
+    held = list(batches)
+    keys = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in held)])
+    payload = np.concatenate([np.empty((0, WIDTH), np.uint8), *(rows for _, rows in held)])
+    held.clear()
+    order = np.argsort(keys, kind="stable")
+    # take, because indexing rows with [] is six times slower.
+    return keys.take(order), payload.take(order, axis=0)
+
+
+def clashes(keys: Keys, payload: Bytes) -> Keys:
+    """The keys of sorted rows that stand before two different payloads."""
+    same = np.flatnonzero(keys[1:] == keys[:-1])
+    return np.unique(keys[same[(payload[same] != payload[same + 1]).any(axis=1)]])
+
+
+def build_table(
+    path: Path,
+    kind: Kind,
+    batches: Iterable[Batch],
+    source: Callable[[], dict[str, Any]],
+    check: Callable[[Keys, Bytes], None] | None = None,
+    *,
+    chunk_rows: int = CHUNK_ROWS,
+) -> int:
+    """Write the table of all rows that `batches` yields, and give their number.
+
+    Sorted chunks go to a nameless temporary file beside the table, then the table is merged from them a range of keys
+    at a time. So memory holds a few chunks, whatever the number of rows, and the disk the rows twice (48 bytes a row).
+    A table of the same name is replaced in one step at the end.
+
+    Args:
+        path: The file to write.
+        kind: What the table is.
+        batches: The rows in any order.
+        source: Called when all batches were read: what the header is to say of what they were read from.
+        check: Called with each range of sorted rows; may raise.
+        chunk_rows: How many rows are sorted at once.
+
+    Raises:
+        OperationalError: The disk is full or the folder cannot be written. Nothing is left behind.
+    """
+    written = 0
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent) as store:
+            chunks: list[_Chunk] = []
+            for keys, payload in map(sorted_rows, _gathered(batches, chunk_rows)):
+                chunks.append(_Chunk(store, written * _ROW, keys, payload, max(1, chunk_rows // _SAMPLES)))
+                written += len(keys)
+            header = msgspec.json.encode(TableHeader(kind, written, source()), order="sorted")
+            with _replacing(path) as out:
+                _write_table(out, header, written, chunks, check)
+    except OSError as error:
+        needed = f"; building needs 48 bytes of disk a row ({written:,} rows were read)" if error.errno in _FULL else ""
+        raise OperationalError(f"{path}: the index cannot be written: {error.strerror}{needed}") from error
+    return written
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    # One fixed name, so that what a kill leaves behind is written over by the next build and not left for ever.
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _gathered(batches: Iterable[Batch], rows: int) -> Iterator[list[Batch]]:
+    held: list[Batch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += len(batch[0])
+        if count >= rows:
+            yield held
+            held, count = [], 0
+    if count:
+        yield held
+
+
+class _Chunk:
+    """Sorted rows in the temporary file, read on from where the last range ended."""
+
+    def __init__(self, store: io.BufferedRandom, start: int, keys: Keys, payload: Bytes, step: int) -> None:
+        self._store = store
+        self._step = step
+        self._start = start
+        self._count = len(keys)
+        self._read = 0
+        self.samples = keys[::step].copy()
+        store.seek(start)
+        store.write(keys.astype("<u8", copy=False).data)
+        store.write(payload.data)
+
+    def below(self, key: int | None) -> Batch:
+        """The rows not yet read whose keys are below this one; all that are left for None."""
+        end = self._count if key is None else self._place(key)
+        rows = end - self._read
+        keys = self._bytes(self._start + self._read * 8, rows * 8).view("<u8")
+        payload = self._bytes(self._start + self._count * 8 + self._read * WIDTH, rows * WIDTH)
+        self._read = end
+        return keys, payload.reshape(-1, WIDTH)
+
+    def _place(self, key: int) -> int:
+        sample = int(np.searchsorted(self.samples, np.uint64(key), "left"))
+        if sample == 0:
+            return 0
+        begin = (sample - 1) * self._step
+        keys = self._bytes(self._start + begin * 8, min(self._step, self._count - begin) * 8).view("<u8")
+        return begin + int(np.searchsorted(keys, np.uint64(key), "left"))
+
+    def _bytes(self, start: int, size: int) -> Bytes:
+        content = np.empty(size, np.uint8)
+        self._store.seek(start)
+        view = content.data
+        read = 0
+        while read < size:
+            got = self._store.readinto(view[read:])
+            if not got:
+                raise OSError(errno.EIO, "the temporary file is shorter than what was written")
+            read += got
+        return content
+
+
+def _write_table(
+    out: IO[bytes],
+    header: bytes,
+    count: int,
+    chunks: Sequence[_Chunk],
+    check: Callable[[Keys, Bytes], None] | None,
+) -> None:
+    prefix = MAGIC + len(header).to_bytes(8, "little") + hashlib.sha256(header).digest() + header
+    start = _aligned(len(prefix))
+    if hasattr(os, "posix_fallocate"):
+        # A disk that is too small is found now and not when most of the table is written.
+        try:
+            os.posix_fallocate(out.fileno(), 0, start + count * _ROW)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
+    out.write(prefix.ljust(start, b"\0"))
+    done = 0
+    for limit in (*_limits(chunks), None):
+        keys, payload = sorted_rows(chunk.below(limit) for chunk in chunks)
+        if check is not None:
+            check(keys, payload)
+        out.seek(start + done * 8)
+        out.write(keys.astype("<u8", copy=False).data)
+        out.seek(start + count * 8 + done * WIDTH)
+        out.write(payload.data)
+        done += len(keys)
+
+
+def _limits(chunks: Sequence[_Chunk]) -> list[int]:
+    """Keys that divide all rows into ranges of about one chunk's size, more where many rows share one key."""
+    samples = np.sort(np.concatenate([np.empty(0, np.uint64), *(chunk.samples for chunk in chunks)]))
+    return [int(key) for key in np.unique(samples[_SAMPLES::_SAMPLES])]

@@ -1,0 +1,157 @@
+"""`judge passages`: what it writes and says, and its exit codes."""
+
+import hashlib
+import json
+
+import pytest
+
+import judge.cli
+from judge.cli import main
+
+IDS = [f"clueweb22-en0000-00-00000:{number}" for number in range(12)]
+
+
+@pytest.fixture(autouse=True)
+def _command(monkeypatch):
+    monkeypatch.setitem(judge.cli.COMMANDS, "passages", "indexes, and the texts that a pool needs")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    lines = [json.dumps({"id": name, "contents": f"Text of {name}."}) for name in reversed(IDS)]
+    (tmp_path / "collection.jsonl").write_text("\n".join(lines) + "\n")
+    rows = [row(name, f"Text of {name}.") for name in IDS]
+    (tmp_path / "hashes.tsv").write_text("".join(rows))
+    (tmp_path / "runs").mkdir()
+    return tmp_path
+
+
+def row(name, text):
+    document, _, number = name.partition(":")
+    return f"{document}\t{number}\t{hashlib.md5(text.encode()).hexdigest()}\n"
+
+
+def put_run(folder, *used, name="r"):
+    passages = [{"id": one, "score": 1 - place / 1000, "used": True} for place, one in enumerate(used)]
+    passages.append({"id": IDS[11], "score": 0.1, "used": False})
+    response = {"rank": 1, "text": "Text.", "ptkb_provenance": [], "passage_provenance": passages}
+    turns = [{"turn_id": "9-1_1", "responses": [response]}]
+    run = {"run_name": name, "run_type": "manual", "eval_response": True, "turns": turns}
+    (folder / "runs" / f"{name}.json").write_text(json.dumps(run))
+
+
+def extract(folder, *more):
+    out = folder / "out.jsonl"
+    code = main(["passages", "extract", "--runs", str(folder / "runs"), *more, "-o", str(out)])
+    return code, [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else None
+
+
+def test_the_used_passages_are_extracted_in_natural_order(folder, capsys):
+    put_run(folder, IDS[10], IDS[2])
+    put_run(folder, IDS[2], IDS[9], name="s")
+    expected = [{"id": IDS[n], "contents": f"Text of {IDS[n]}."} for n in (2, 9, 10)]
+    assert extract(folder, "--passages", str(folder / "collection.jsonl")) == (0, expected)
+    assert capsys.readouterr() == ("", f"{folder / 'out.jsonl'}: 3 of 3 passages\n")
+
+
+def test_an_index_of_the_collection_gives_the_same_bytes(folder, capsys):
+    put_run(folder, IDS[10], IDS[2])
+    collection, index = folder / "collection.jsonl", folder / "collection.idx"
+    extract(folder, "--passages", str(collection))
+    before = (folder / "out.jsonl").read_bytes()
+    capsys.readouterr()
+    assert main(["passages", "index", "--collection", str(collection), "-o", str(index)]) == 0
+    assert capsys.readouterr().err == f"{index}: 12 passages indexed\n"
+    extract(folder, "--passages", str(index))
+    assert (folder / "out.jsonl").read_bytes() == before
+
+
+def test_missing_passages_are_counted_named_and_exit_1(folder, capsys):
+    absent = [f"clueweb22-en0000-00-00001:{number}" for number in range(12)]
+    put_run(folder, IDS[0], *absent)
+    code, lines = extract(folder, "--passages", str(folder / "collection.jsonl"))
+    assert (code, [line["id"] for line in lines]) == (1, [IDS[0]])
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].endswith("out.jsonl: 1 of 13 passages")
+    assert said[1] == "12 not found:"
+    assert said[2:] == [*(f"  {name}" for name in absent[:10]), "  … and 2 more"]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_texts_that_are_not_the_collections_are_left_out(folder, capsys, indexed):
+    put_run(folder, *IDS[:3])
+    hashes = folder / "hashes.tsv"
+    hashes.write_text(row(IDS[0], f"Text of {IDS[0]}.") + row(IDS[1], "Another text."))
+    if indexed:
+        assert main(["passages", "index", "--hashes", str(hashes), "-o", str(folder / "hashes.idx")]) == 0
+        assert capsys.readouterr().err == f"{folder / 'hashes.idx'}: 2 passages indexed\n"
+        hashes = folder / "hashes.idx"
+    code, lines = extract(folder, "--passages", str(folder / "collection.jsonl"), "--passage-hashes", str(hashes))
+    assert (code, [line["id"] for line in lines]) == (1, [IDS[0]])
+    said = capsys.readouterr().err.splitlines()
+    assert said[1:] == [
+        "2 left out, the text is not the one of the hash list:",
+        f"  {IDS[1]}",
+        f"  {IDS[2]}",
+    ]
+
+
+def test_the_passages_of_a_pool_are_extracted_whoever_gave_the_text(folder, capsys):
+    pool = folder / "pool"
+    pool.mkdir()
+    text = "The run's own."
+    key = f"{IDS[5]}#{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    response = {
+        "response_id": "R00001",
+        "turn_id": "9-1_1",
+        "topic_id": "9-1",
+        "text": "Text.",
+        "passages": [IDS[4], key],
+        "tokens": {"bare": 2, "english": 2, "whitespace": 1, "cut": None},
+        "truncated": False,
+        "runs": [],
+    }
+    line = {"id": IDS[5], "contents": text, "key": key, "source": "run"}
+    (pool / "passages.jsonl").write_text(json.dumps(line) + "\n")
+    (pool / "pool.jsonl").write_text(json.dumps(response) + "\n")
+    (pool / "excluded.tsv").write_text("run_id\tturn_id\trank\treason\tdetail\n")
+    out = folder / "out.jsonl"
+    code = main(
+        ["passages", "extract", "--pool", str(pool), "--passages", str(folder / "collection.jsonl"), "-o", str(out)]
+    )
+    assert code == 0, capsys.readouterr().err
+    assert [json.loads(line)["contents"] for line in out.read_text().splitlines()] == [
+        f"Text of {IDS[4]}.",
+        f"Text of {IDS[5]}.",
+    ]
+
+
+def test_errors_in_runs_are_mentioned(folder, capsys):
+    put_run(folder, IDS[0])
+    (folder / "runs" / "bad.json").write_text("{")
+    assert extract(folder, "--passages", str(folder / "collection.jsonl"))[0] == 0
+    assert "1 errors in the runs; `judge validate` lists them" in capsys.readouterr().err
+
+
+def test_bad_lists_exit_2_and_write_nothing(folder, capsys):
+    (folder / "hashes.tsv").write_text("wrong\n")
+    assert main(["passages", "index", "--hashes", str(folder / "hashes.tsv"), "-o", str(folder / "x.idx")]) == 2
+    assert "hash_list_wrong at line 1: $: expected document, number and MD5" in capsys.readouterr().err
+    assert not (folder / "x.idx").exists()
+
+
+def test_inputs_are_never_overwritten(folder, capsys):
+    for source, name in (("--hashes", "hashes.tsv"), ("--collection", "collection.jsonl")):
+        before = (folder / name).read_bytes()
+        assert main(["passages", "index", source, str(folder / name), "-o", str(folder / name)]) == 2
+        assert "the output would replace the input" in capsys.readouterr().err
+        assert (folder / name).read_bytes() == before
+    assert main(["passages", "index", "--hashes", str(folder / "hashes.tsv"), "-o", str(folder)]) == 2
+    assert "this is a folder" in capsys.readouterr().err
+
+
+def test_hashes_and_collection_exclude_each_other(folder, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["passages", "index", "--hashes", "a", "--collection", "b", "-o", "c"])
+    assert stopped.value.code == 2
+    capsys.readouterr()

@@ -1,0 +1,101 @@
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.cli import tokens
+from judge.errors import InputError
+
+LONG = "it's " * 3 + "end"
+"""Bare 4 tokens, English 7, white space 4."""
+
+
+def write(folder: Path, name: str, texts: dict[str, list[str]], **head: object) -> None:
+    turns = [
+        {
+            "turn_id": turn_id,
+            "responses": [
+                {"rank": rank, "text": text, "ptkb_provenance": [], "passage_provenance": []}
+                for rank, text in enumerate(responses, 1)
+            ],
+        }
+        for turn_id, responses in texts.items()
+    ]
+    run = {"run_name": name, "run_type": "automatic", "eval_response": True, **head, "turns": turns}
+    (folder / f"{name}.json").write_text(json.dumps(run), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    write(runs, "a", {"1_1": [LONG, "one"], "1_2": ["one two three four five"], "1_3": ["one two three four"]})
+    write(runs, "b\x1b", {"1_1": ["one"], "1_2": [" "]}, eval_response=False)
+    return runs
+
+
+def run(*arguments: object) -> int:
+    parser = argparse.ArgumentParser()
+    tokens.add_arguments(parser)
+    return tokens.main(parser.parse_args([str(one) for one in arguments]))
+
+
+def test_what_each_policy_would_change_under_each_rule(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "b\x1b.json").unlink()
+    assert run("--runs", folder, "--token-limit", 4, "--tsv") == 0
+    header, *rows = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert header == list(tokens.COLUMNS)
+    found = {row[3]: [int(cell) for cell in row[4:]] for row in rows}
+    # limit, turns, responses: over, at limit, longest, tokens lost, emptied, unanswered
+    assert found == {
+        "bare": [4, 3, 3, 1, 2, 5, 1, 0, 1],
+        "english": [4, 3, 3, 2, 1, 7, 3 + 1, 0, 2],
+        "whitespace": [4, 3, 3, 1, 2, 5, 1, 0, 1],
+    }
+
+
+def test_deeper_ranks_leave_no_turn_unanswered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, "a", {"1_1": ["one", "one two three"]})
+    assert run("--runs", folder / "a.json", "--token-limit", 2, "--json", "--depth", 2) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["responses"] == 2
+    assert found["rules"][0] == {
+        "rule": "bare", "over": 1, "at_limit": 0, "longest": 3, "tokens_lost": 1, "emptied": 0, "unanswered": 0,
+    }  # fmt: skip
+    assert run("--runs", folder / "a.json", "--token-limit", 2, "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert [rule["over"] for rule in found["rules"]] == [0, 0, 0]
+
+
+def test_the_table_is_safe_to_print(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, "c", {"1_1": ["one"]}, eval_response=False)
+    assert run("--runs", folder, "--token-limit", 4) in (0, 1)
+    shown, said = capsys.readouterr()
+    assert "\x1b" not in shown + said
+    assert shown.splitlines()[0].split()[:3] == ["run", "rule", "responses"]
+    assert "limit 4. over:" in said
+    assert "not judged at all (eval_response: false): " in said
+
+
+def test_a_file_that_cannot_be_judged_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "broken.json").write_text("{", encoding="utf-8")
+    assert run("--runs", folder, "--tsv") == 1
+    shown, said = capsys.readouterr()
+    assert "broken.json: holds nothing that can be judged; `judge validate` says why" in said
+    assert "/a.json\t" in shown
+
+
+def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        run("--runs", tmp_path / "none")
+
+
+def test_the_real_run_of_2025(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--runs", shared / "ikat/2025/runs", "--tsv") == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert {row[3]: row[6:] for row in rows} == {
+        "bare": ["188", "1", "0", "251", "1", "0", "1"],
+        "english": ["188", "32", "0", "343", "1371", "0", "32"],
+        "whitespace": ["188", "0", "0", "249", "0", "0", "0"],
+    }

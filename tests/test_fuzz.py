@@ -1,0 +1,82 @@
+"""A fast part of `bench/fuzz.py`: damaged files end in a result or in one of our errors."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.errors import InputError
+
+SCRIPT = Path(__file__).parent.parent / "bench" / "fuzz.py"
+INPUTS = 32
+"""Of each reader."""
+
+spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
+assert spec is not None and spec.loader is not None
+fuzz: Any = importlib.util.module_from_spec(spec)
+# Its dataclasses look their module up.
+sys.modules["fuzz"] = fuzz
+spec.loader.exec_module(fuzz)
+
+
+@pytest.mark.parametrize("name", fuzz.READERS)
+def test_no_input_ends_in_a_traceback(name: str, tmp_path: Path) -> None:
+    crashes = list(fuzz.fuzz(name, INPUTS, 5, tmp_path, fuzz.Tally()))
+    assert not crashes, crashes[0].trace
+
+
+@pytest.mark.parametrize("name", fuzz.READERS)
+def test_what_is_damaged_was_sound(name: str, tmp_path: Path) -> None:
+    tally = fuzz.Tally()
+    seeds = fuzz.READERS[name].seeds()
+    assert not list(fuzz.fuzz(name, 0, 5, tmp_path, tally))
+    assert (tally.results, tally.errors) == (len(seeds), 0)
+
+
+def test_a_number_means_one_input() -> None:
+    seeds = fuzz.READERS["runs"].seeds()
+    inputs = [[fuzz.damaged(fuzz.Rng(f"{seed} runs {k}"), seeds) for k in range(60)] for seed in (1, 1, 2)]
+    assert inputs[0] == inputs[1]
+    # Some inputs are not damaged at all.
+    assert sum(a != b for a, b in zip(inputs[0], inputs[2], strict=True)) > 40
+
+
+def test_an_exception_of_any_other_kind_is_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(folder: Path, content: bytes) -> None:
+        if content == b"seed":
+            return
+        if content.startswith(b"seed"):
+            raise InputError("ours")
+        raise IndexError("not ours")
+
+    monkeypatch.setitem(fuzz.READERS, "broken", fuzz.Reader(lambda: (b"seed",), read))
+    tally = fuzz.Tally()
+    crashes = list(fuzz.fuzz("broken", 50, 1, tmp_path, tally))
+    assert crashes and tally.errors and tally.results > 1
+    assert {crash.kind[2] for crash in crashes} == {"IndexError"}
+    assert len(crashes) + tally.errors + tally.results == 51
+
+
+def test_raw_tokens_and_repeated_keys_stand_in_the_text() -> None:
+    text = fuzz._dumped(fuzz.Rng(1), {"a": fuzz._MARK + "nan", f"b{fuzz._AGAIN}": 1, "b": 2})
+    assert text == '{"a": NaN, "b": 1, "b": 2}'
+    assert json.loads(text, object_pairs_hook=list)[1:] == [("b", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param("gold", b'{"\\ud800": 1}\n', id="a field's name that is no text"),
+        pytest.param("manifest", b'{"schema": "\xed\xa0\x80"}', id="a manifest that is not UTF-8"),
+        pytest.param("manifest", b"[" * 100_000, id="a manifest nested too deeply"),
+        pytest.param(
+            "passages", b'{"id": "p", "contents": "a", "x": ' + b"[" * 100_000 + b"\n", id="a passage likewise"
+        ),
+    ],
+)
+def test_what_ended_in_a_traceback_once(name: str, content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        fuzz.READERS[name].read(tmp_path, content)

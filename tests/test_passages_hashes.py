@@ -1,0 +1,244 @@
+"""Hash lists and their indexes: every row is found, in whatever order and packing, and wrong lists are refused."""
+
+import bz2
+import contextlib
+import gzip
+import hashlib
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import InputError, UsageError
+from judge.passages import hashes
+from judge.passages.hashes import index_hashes, open_hashes, same_text, text_md5
+
+DOCUMENT = "clueweb22-en0012-34-56789"
+MD5 = {letter: hashlib.md5(letter.encode()).hexdigest() for letter in "abcdefghijklmnop"}
+
+
+def line(document=DOCUMENT, number=0, letter="a"):
+    return f"{document}\t{number}\t{MD5[letter]}\n"
+
+
+def listed(folder, *lines, name="list.tsv"):
+    path = folder / name
+    path.write_bytes("".join(lines).encode())
+    return path
+
+
+def problems(path):
+    with pytest.raises(InputError) as caught:
+        open_hashes(path)
+    return [(problem.code, problem.path, problem.message) for problem in caught.value.problems]
+
+
+def both(path, folder):
+    """The list read into memory, and its index."""
+    index_hashes(path, folder / "list.idx")
+    return open_hashes(path), open_hashes(folder / "list.idx")
+
+
+def test_the_real_sample_is_found_row_for_row(shared, tmp_path):
+    path = shared / "ikat" / "2023" / "sample_hashes.tsv"
+    content = path.read_bytes()
+    rows = [row.split("\t") for row in content.decode().splitlines()]
+    ids = [f"{document}:{number}" for document, number, _ in rows]
+    expected = [bytes.fromhex(md5) for *_, md5 in rows]
+    for found in both(path, tmp_path):
+        assert found.count == len(rows) == 10_000
+        assert found.digest == hashlib.sha256(content).hexdigest()
+        assert found.find(ids) == expected
+        strangers = [f"{document}:{int(number) + 1000}" for document, number, _ in rows[:50]]
+        assert found.find([*strangers, ids[7]]) == [None] * 50 + [expected[7]]
+
+
+def test_order_and_line_ends_do_not_matter_and_packing_does_not(shared, tmp_path):
+    content = (shared / "ikat" / "2023" / "sample_hashes.tsv").read_bytes()
+    lines = content.splitlines()
+    random.Random(5).shuffle(lines)
+    (tmp_path / "shuffled").write_bytes(b"\r\n".join(lines))
+    (tmp_path / "packed").write_bytes(gzip.compress(content, 1))
+    (tmp_path / "packed2").write_bytes(bz2.compress(content))
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + content)
+    ids = ["{}:{}".format(*one.decode().split("\t")[:2]) for one in lines]
+    expected = [bytes.fromhex(one.decode().split("\t")[2]) for one in lines]
+    for name in ("shuffled", "packed", "packed2", "marked"):
+        assert open_hashes(tmp_path / name).find(ids) == expected, name
+    assert open_hashes(tmp_path / "packed").digest == hashlib.sha256(content).hexdigest()
+
+
+def test_the_sample_run_cites_passages_of_the_sample(shared):
+    found = open_hashes(shared / "ikat" / "2023" / "sample_hashes.tsv")
+    run = json.loads((shared / "ikat" / "2023" / "sample_run.json").read_text())
+    ids = [p["id"] for t in run["turns"] for r in t["responses"] for p in r["passage_provenance"]]
+    assert ids
+    assert None not in found.find(ids)
+
+
+document = st.builds(
+    "clueweb22-en{:04}-{:02}-{:05}".format, st.integers(0, 46), st.integers(0, 99), st.integers(0, 99999)
+) | st.from_regex(r"\A(MARCO_D|KILT_|WAPO_|clueweb22-)[0-9a-f]{1,12}\Z")
+number = st.integers(0, 30) | st.integers(0, 10**10)
+
+
+@given(st.dictionaries(st.tuples(document, number), st.binary(min_size=16, max_size=16), min_size=1), st.randoms())
+def test_a_list_is_a_dict(tmp_path_factory, pairs, random):
+    folder = tmp_path_factory.mktemp("list")
+    lines = [f"{name}\t{count}\t{md5.hex()}\n" for (name, count), md5 in pairs.items()]
+    random.shuffle(lines)
+    expected = {f"{name}:{count}": md5 for (name, count), md5 in pairs.items()}
+    for found in both(listed(folder, *lines), folder):
+        assert found.find([*expected, "absent", DOCUMENT + ":31"]) == [*expected.values(), None, None]
+
+
+def test_lists_of_cast_have_the_id_whole(tmp_path):
+    path = listed(tmp_path, f"KILT_20988739-1,{MD5['a']}\r\n", f"MARCO_D1-2,{MD5['b'].upper()}\r\n")
+    for found in both(path, tmp_path):
+        assert found.find(["KILT_20988739-1", "MARCO_D1-2", "MARCO_D1-3"]) == [
+            bytes.fromhex(MD5["a"]),
+            bytes.fromhex(MD5["b"]),
+            None,
+        ]
+
+
+def test_blank_lines_and_a_missing_last_line_break_are_nothing(tmp_path):
+    found = open_hashes(listed(tmp_path, "\n", line(), "\r\n", line(number=1, letter="b").rstrip()))
+    assert found.find([DOCUMENT + ":0", DOCUMENT + ":1"]) == [bytes.fromhex(MD5["a"]), bytes.fromhex(MD5["b"])]
+    assert found.count == 2
+
+
+def test_every_problem_is_listed_up_to_ten(tmp_path):
+    path = listed(
+        tmp_path,
+        line(),
+        f"{DOCUMENT} 1 {MD5['a']}\n",
+        f"{DOCUMENT}\t1\n",
+        f"{DOCUMENT}\t1\t{MD5['a']}\textra\n",
+        f"{DOCUMENT}\t1\t{MD5['a'][:-1]}\n",
+        f"{DOCUMENT}\t1\t{MD5['a'][:-1]}g\n",
+        f"{DOCUMENT}\tone\t{MD5['a']}\n",
+        f"\t1\t{MD5['a']}\n",
+        f"{DOCUMENT}\t1\t0{MD5['a']}\n",
+        line(number=2),
+    )
+    wanted = "expected document, number and MD5, with tabs between them, found"
+    assert problems(path) == [
+        ("hash_list_wrong", "line 2: $", f"{wanted} 1 columns"),
+        ("hash_list_wrong", "line 3: $", f"{wanted} 2 columns"),
+        ("hash_list_wrong", "line 4: $", f"{wanted} 4 columns"),
+        ("hash_list_wrong", "line 5: $", f"expected an MD5 of 32 hexadecimal digits, found '{MD5['a'][:-1]}'"),
+        ("hash_list_wrong", "line 6: $", f"expected an MD5 of 32 hexadecimal digits, found '{MD5['a'][:-1]}g'"),
+        ("hash_list_wrong", "line 7: $", "expected the number of a passage, found 'one'"),
+        ("hash_list_wrong", "line 8: $", "the id is empty"),
+        ("hash_list_wrong", "line 9: $", f"expected an MD5 of 32 hexadecimal digits, found '0{MD5['a']}'"),
+    ]
+    many = problems(listed(tmp_path, line(), *["wrong\n"] * 100))
+    assert [place for _, place, _ in many] == [f"line {number}: $" for number in range(2, 12)]
+
+
+def test_a_wrong_line_far_down_has_its_number(tmp_path):
+    lines = [line(number=number) for number in range(40_000)]
+    lines[39_000] = "wrong\n"
+    assert [place for _, place, _ in problems(listed(tmp_path, *lines))] == ["line 39001: $"]
+
+
+def test_two_md5s_for_one_passage_are_refused_with_both_lines(tmp_path):
+    lines = [line(number=number) for number in range(40_000)]
+    lines[39_000] = line(number=3, letter="b")
+    lines[20] = "\n"
+    lines.append(f"KILT_1\t1\t{MD5['a']}\n")
+    lines.append(f"KILT_1\t1\t{MD5['c']}\n")
+    path = listed(tmp_path, *lines)
+    expected = [
+        ("hash_list_wrong", "line 39001: $", f"passage {DOCUMENT}:3 has another MD5 here than on line 4"),
+        ("hash_list_wrong", "line 40002: $", "passage KILT_1:1 has another MD5 here than on line 40001"),
+    ]
+    assert problems(path) == expected
+    with pytest.raises(InputError) as caught:
+        index_hashes(path, tmp_path / "list.idx")
+    assert [(one.code, one.path, one.message) for one in caught.value.problems] == expected
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_row_twice_is_no_problem(tmp_path):
+    for found in both(listed(tmp_path, line(), line(number=1), line()), tmp_path):
+        assert found.find([DOCUMENT + ":0"]) == [bytes.fromhex(MD5["a"])]
+
+
+def test_two_ids_with_one_key_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(hashes, "key_of", lambda _: 1 << 63)
+    assert problems(listed(tmp_path, f"KILT_1,{MD5['a']}\n", f"KILT_2,{MD5['b']}\n")) == [
+        ("hash_list_wrong", "line 2: $", "passage KILT_2 has the key of the one on line 1")
+    ]
+
+
+def test_an_index_of_a_wrong_list_is_not_written(tmp_path):
+    path = listed(tmp_path, line(), "wrong\n")
+    with pytest.raises(InputError, match="the hash list cannot be used as it is"):
+        index_hashes(path, tmp_path / "new" / "list.idx")
+    assert [one.name for one in tmp_path.rglob("*") if one.is_file()] == ["list.tsv"]
+
+
+def test_a_list_without_end_or_rows_is_refused(tmp_path):
+    assert problems(listed(tmp_path, "")) == [("hash_list_wrong", "line 1: $", "the list is empty")]
+    assert problems(listed(tmp_path, line(), "x" * 3_000_000))[0][1:] == (
+        "line 2: $",
+        "the line is longer than 65,536 bytes",
+    )
+    with pytest.raises(InputError):
+        open_hashes(tmp_path / "absent")
+    with pytest.raises(InputError):
+        open_hashes(tmp_path)
+
+
+def test_a_list_too_long_for_memory_asks_for_an_index(tmp_path, monkeypatch):
+    monkeypatch.setattr(hashes, "MAX_IN_MEMORY", 2)
+    path = listed(tmp_path, *(line(number=number) for number in range(3)))
+    with pytest.raises(UsageError, match=r"more than 2 rows.*judge passages index --hashes"):
+        open_hashes(path)
+    index_hashes(path, tmp_path / "list.idx")
+    assert open_hashes(tmp_path / "list.idx").count == 3
+
+
+def test_damaged_packing_is_an_input_error(tmp_path):
+    packed = gzip.compress(line().encode() * 1000)
+    for content in (packed[:-9], packed[:60] + b"\0\0\0\0" + packed[64:]):
+        (tmp_path / "list.gz").write_bytes(content)
+        with pytest.raises(InputError):
+            open_hashes(tmp_path / "list.gz")
+
+
+def test_the_md5_is_that_of_the_text_in_the_collection():
+    text = " two  words é "
+    md5 = hashlib.md5(b" two  words \xc3\xa9 ").digest()
+    assert text_md5(text) == text_md5(f"\n{text}\n\n") == md5
+    assert same_text(text, md5)
+    assert same_text(f"\n{text}\n\n", md5)
+    assert same_text(f"\n{text}\n\n", hashlib.md5(text.strip().encode()).digest())
+    assert same_text(f"\n{text}\n\n", hashlib.md5(f"\n{text}\n\n".encode()).digest())
+    assert not same_text(" two  words e ", md5)
+    assert not same_text(" two words é ", md5)
+    assert len(text_md5("\ud800")) == 16
+
+
+@given(st.binary(max_size=300))
+def test_no_list_makes_a_traceback(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("hostile") / "list"
+    path.write_bytes(content)
+    with contextlib.suppress(InputError):
+        open_hashes(path)
+
+
+@given(
+    st.lists(st.sampled_from([line(), line(number=1), "\n", "\t", ",", MD5["a"], DOCUMENT, "\r", "7", "é"]), max_size=9)
+)
+def test_no_list_of_broken_rows_makes_a_traceback(tmp_path_factory, parts):
+    path = tmp_path_factory.mktemp("hostile") / "list"
+    path.write_bytes("".join(parts).encode())
+    try:
+        open_hashes(path)
+    except InputError as error:
+        assert error.problems

@@ -1,0 +1,243 @@
+"""What `judge pool` and `judge run` pool of the bundled example under each option, as a user types it."""
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from judge.cli import main
+from tests.conftest import PROJECT
+
+RUNS = PROJECT / "examples" / "runs"
+TOPICS = PROJECT / "examples" / "topics.json"
+PASSAGES = PROJECT / "examples" / "passages.jsonl"
+BASELINE = ["--criteria", "groundedness", "--model", "baseline/overlap"]
+KESTREL = "clueweb22-en9999-01-00017:0"
+MALFORMED = "clueweb22-en9999-02-00093"
+"""What the run `thistle-faulty` cites once: no passage has such an id."""
+
+
+def pool(out: Path, *more: object, runs: Path = RUNS, passages: Path | None = PASSAGES) -> int:
+    evidence = [] if passages is None else ["--passages", passages]
+    arguments = ["pool", "--runs", runs, "--topics", TOPICS, *evidence, "--out", out, *more]
+    return main([str(one) for one in arguments])
+
+
+def run(out: Path, *more: object, runs: Path = RUNS, passages: Path | None = PASSAGES) -> int:
+    evidence = [] if passages is None else ["--passages", passages]
+    arguments = ["run", "--runs", runs, "--topics", TOPICS, *evidence, *BASELINE, "--out", out, *more]
+    return main([str(one) for one in arguments])
+
+
+def lines(path: Path) -> list[list[str]]:
+    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def reasons(out: Path) -> Counter[str]:
+    return Counter(row[3] for row in lines(out / "excluded.tsv")[1:])
+
+
+def records(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def some_passages(folder: Path, keep) -> Path:
+    path = folder / "some.jsonl"
+    kept = [line for line in PASSAGES.read_text(encoding="utf-8").splitlines() if keep(json.loads(line)["id"])]
+    path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    return path
+
+
+def hash_list(folder: Path, change: str = "") -> Path:
+    """The example's passages as a collection lists them; the text of `change` is another one."""
+    path = folder / "hashes.tsv"
+    rows = []
+    for passage in records(PASSAGES):
+        document, _, number = passage["id"].partition(":")
+        text = passage["contents"] + ("!" if passage["id"] == change else "")
+        rows.append(f"{document}\t{number}\t{hashlib.md5(text.encode()).hexdigest()}\n")
+    path.write_text("".join(rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(RUNS, tmp_path / "runs"))
+
+
+def test_a_pool_is_what_a_run_would_judge_and_a_run_goes_on_from_it(tmp_path, capsys):
+    assert pool(tmp_path / "out") == 0
+    assert "pooled 77 distinct responses of 7 runs" in capsys.readouterr().err
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"pool.txt", "pool.jsonl", "bank.json", "excluded.tsv", "screen.tsv", "missing_passages.tsv"} <= names
+    assert not names & {"judgments.jsonl", "leaderboard.tsv", "journal.sqlite"}
+    before = (tmp_path / "out" / "pool.jsonl").read_bytes()
+    assert run(tmp_path / "out") == 0
+    assert (tmp_path / "out" / "pool.jsonl").read_bytes() == before
+    assert pool(tmp_path / "out") == 2, "a pool would take the judgments' place"
+
+
+def test_a_run_refuses_a_pool_that_was_made_otherwise(tmp_path, capsys):
+    assert pool(tmp_path / "out", "--depth", "2") == 0
+    capsys.readouterr()
+    assert run(tmp_path / "out") == 2
+    assert "pooling" in capsys.readouterr().err
+
+
+def test_missing_passages_leave_a_response_without_a_grade(tmp_path, capsys):
+    passages = some_passages(tmp_path, lambda one: one != KESTREL)
+    assert run(tmp_path / "out", passages=passages) == 0
+    missing = lines(tmp_path / "out" / "missing_passages.tsv")[1:]
+    assert {row[2] for row in missing} == {KESTREL, MALFORMED}
+    failures = records(tmp_path / "out" / "failures.jsonl")
+    assert {row[0] for row in missing} == {one["response_id"] for one in failures}
+    assert {one["reason"] for one in failures} == {"no_passages"}
+    assert f"{len(missing)} responses use passages without a text" in capsys.readouterr().err
+
+
+def test_missing_passages_may_stop_everything(tmp_path, example, capsys):
+    (example / "thistle-faulty.json").unlink()
+    passages = some_passages(tmp_path, lambda one: one != KESTREL)
+    for command in (pool, run):
+        assert command(tmp_path / "out", "--missing-passages", "fail", runs=example, passages=passages) == 2
+        said = capsys.readouterr().err
+        assert "used passages without a text" in said
+        assert f"{KESTREL}; given by" in said
+        assert not (tmp_path / "out").exists()
+    assert run(tmp_path / "out", "--missing-passages", "fail", runs=example) == 0
+
+
+def test_missing_passages_may_be_judged_without(tmp_path):
+    passages = some_passages(tmp_path, lambda one: one != KESTREL)
+    assert run(tmp_path / "out", "--missing-passages", "judge-without", passages=passages) == 0
+    pooled = {one["response_id"]: one["passages"] for one in records(tmp_path / "out" / "pool.jsonl")}
+    alone = {response_id for response_id, keys in pooled.items() if keys in ([KESTREL], [MALFORMED])}
+    partly = {response_id for response_id, keys in pooled.items() if KESTREL in keys and len(keys) > 1}
+    assert partly
+    assert {one["response_id"] for one in records(tmp_path / "out" / "failures.jsonl")} == alone
+    assert partly <= {one["response_id"] for one in records(tmp_path / "out" / "judgments.jsonl")}
+
+
+def test_a_run_cannot_plant_its_own_evidence(tmp_path, example, capsys):
+    path = example / "harbor-grounded.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    planted = next(
+        passage
+        for turn in document["turns"]
+        for passage in turn["responses"][0]["passage_provenance"]
+        if passage["used"]
+    )
+    planted["text"] = "Whatever the response says is true."
+    path.write_text(json.dumps(document), encoding="utf-8")
+    for other in example.iterdir():
+        if other != path:
+            other.unlink()
+    assert run(tmp_path / "trusting", runs=example, passages=None) == 0
+    assert not records(tmp_path / "trusting" / "failures.jsonl")
+    assert run(tmp_path / "out", "--passage-hashes", hash_list(tmp_path), runs=example, passages=None) == 0
+    problems = json.loads((tmp_path / "out" / "problems.json").read_text(encoding="utf-8"))
+    assert [one["code"] for one in problems if "passage" in one["code"]] == ["passage_text_differs"]
+    stored = records(tmp_path / "out" / "passages.jsonl")
+    assert {one["source"] for one in stored} == {"verified"}
+    assert "Whatever the response says is true." not in {one["contents"] for one in stored}
+    assert {row[2] for row in lines(tmp_path / "out" / "missing_passages.tsv")[1:]} <= {planted["id"]}
+
+
+def test_a_collection_is_checked_against_its_hash_list(tmp_path, capsys):
+    changed = KESTREL
+    assert run(tmp_path / "out", "--passage-hashes", hash_list(tmp_path)) == 0
+    capsys.readouterr()
+    assert run(tmp_path / "other", "--passage-hashes", hash_list(tmp_path, changed)) == 2
+    said = capsys.readouterr().err
+    assert "passage_text_differs" in said and changed in said
+    assert not (tmp_path / "other").exists()
+
+
+def test_only_some_turns(tmp_path):
+    turns = tmp_path / "turns.txt"
+    turns.write_text("1-1_1\n2-1_2\n", encoding="utf-8")
+    assert run(tmp_path / "out", "--turns", turns) == 0
+    assert {one["turn_id"] for one in records(tmp_path / "out" / "pool.jsonl")} == {"1-1_1", "2-1_2"}
+    table = lines(tmp_path / "out" / "leaderboard.tsv")
+    assert {row[table[0].index("turns")] for row in table[1:]} == {"2"}
+    assert reasons(tmp_path / "out")["not_selected_turn"] > 0
+
+
+def qrels(folder: Path) -> Path:
+    """Passage 0 of the documents of topic 1-1 is relevant to its first three turns, nothing else is."""
+    path = folder / "passages.qrel"
+    ids = [one["id"] for one in records(PASSAGES)]
+    rows = [f"1-1_{turn} 0 {one} {2 if one.endswith(':0') else 0}\n" for turn in (1, 2, 3) for one in ids]
+    path.write_text("".join(rows), encoding="utf-8")
+    return path
+
+
+def test_only_responses_with_a_relevant_used_passage(tmp_path):
+    assert run(tmp_path / "out", "--passage-qrels", qrels(tmp_path), "--min-relevance", "2") == 0
+    pooled = records(tmp_path / "out" / "pool.jsonl")
+    assert pooled
+    for one in pooled:
+        assert one["turn_id"] in {"1-1_1", "1-1_2", "1-1_3"}
+        assert any(key.endswith(":0") for key in one["passages"])
+    counts = reasons(tmp_path / "out")
+    assert counts["no_relevant_passage"] > 0 and counts["turn_not_judged"] > 0
+    table = lines(tmp_path / "out" / "leaderboard.tsv")
+    assert {row[table[0].index("turns")] for row in table[1:]} == {"3"}
+
+
+def test_a_file_of_runs(tmp_path, capsys):
+    chosen = tmp_path / "chosen.txt"
+    chosen.write_text("harbor-grounded\nquarry-copied\n", encoding="utf-8")
+    assert run(tmp_path / "out", "--select-runs", chosen) == 0
+    pooled = records(tmp_path / "out" / "pool.jsonl")
+    assert {entry["run_id"] for one in pooled for entry in one["runs"]} == {"harbor-grounded", "quarry-copied"}
+    assert {row[0] for row in lines(tmp_path / "out" / "leaderboard.tsv")[1:]} == {"harbor-grounded", "quarry-copied"}
+    assert {path.stem for path in (tmp_path / "out" / "response_runs").iterdir()} == {
+        "harbor-grounded", "quarry-copied",
+    }  # fmt: skip
+    assert {row[0] for row in lines(tmp_path / "out" / "excluded.tsv")[1:] if row[3] == "not_selected_run"} == {
+        "bramble-broken", "lantern-half-right", "mill-fluent-invented", "orchard-manual", "thistle-faulty",
+    }  # fmt: skip
+    chosen.write_text("nobody\n", encoding="utf-8")
+    assert run(tmp_path / "other", "--select-runs", chosen) == 2
+    assert "nobody" in capsys.readouterr().err
+
+
+def test_a_rule_for_runs(tmp_path, capsys):
+    rule = ["--select-runs", "best-automatic-per-team", "--measure", "nDCG@3"]
+    assert run(tmp_path / "out", *rule) == 2
+    assert "--passage-qrels" in capsys.readouterr().err
+    assert run(tmp_path / "out", *rule, "--passage-qrels", qrels(tmp_path)) == 2
+    assert "no team is known" in capsys.readouterr().err
+    teams = tmp_path / "teams.tsv"
+    ids = [row[0] for row in _leaderboard(tmp_path)]
+    teams.write_text("".join(f"{run_id}\tteam-{number % 3}\n" for number, run_id in enumerate(ids)), encoding="utf-8")
+    rule[1] = "best-per-team"
+    assert run(tmp_path / "out", *rule, "--passage-qrels", qrels(tmp_path), "--teams", teams) == 0
+    choice = lines(tmp_path / "out" / "run_choice.tsv")
+    chosen = {row[0] for row in choice[1:] if row[choice[0].index("chosen")] == "yes"}
+    assert len(chosen) == 3
+    assert {row[0] for row in lines(tmp_path / "out" / "leaderboard.tsv")[1:]} == chosen
+
+
+def _leaderboard(folder: Path) -> list[list[str]]:
+    run(folder / "all")
+    return sorted(lines(folder / "all" / "leaderboard.tsv")[1:])
+
+
+def test_the_screen_lists_or_leaves_out(tmp_path):
+    assert run(tmp_path / "flagged") == 0
+    flagged = lines(tmp_path / "flagged" / "screen.tsv")[1:]
+    assert flagged
+    assert run(tmp_path / "left", "--screen", "exclude") == 0
+    kept = {one["response_id"]: one["text"] for one in records(tmp_path / "left" / "pool.jsonl")}
+    every = {one["response_id"]: one["text"] for one in records(tmp_path / "flagged" / "pool.jsonl")}
+    assert kept.items() < every.items(), "the ids stay what they are without a screen"
+    assert every.keys() - kept.keys() == {row[0] for row in flagged}
+    counts = reasons(tmp_path / "left")
+    assert {reason for reason in counts if reason.startswith("screen_")} <= {f"screen_{row[2]}" for row in flagged}
+    assert run(tmp_path / "off", "--screen", "off") == 0
+    assert not (tmp_path / "off" / "screen.tsv").exists()
