@@ -35,7 +35,7 @@ class Sheet:
         self.findings.problems.extend(found)
         self.md5s: Mapping[str, bytes | None] = {}
         self.unknown: frozenset[str] = frozenset()
-        self.text_md5: Callable[[str], bytes] | None = None
+        self.same_text: Callable[[str, bytes], bool] | None = None
         self.whole: tuple[str, str] | None = None
         self.out: dict[Owner, tuple[str, str]] = {}
         self.lost: list[Problem] = []
@@ -204,7 +204,7 @@ def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Pro
 
 def _check_collection(sheet: Sheet, base: str, passages: Sequence[Provenance]) -> None:
     """Check that the collection has each passage, and that a text that the run gives for it is the collection's."""
-    rules, text_md5 = sheet.rules, sheet.text_md5
+    rules, same_text = sheet.rules, sheet.same_text
     # Loops over lists without fault run in C, for a run may have 300,000 entries.
     if sheet.unknown.isdisjoint(map(_ID, passages)) and not any(map(_TEXT, passages)):
         return
@@ -216,7 +216,7 @@ def _check_collection(sheet: Sheet, base: str, passages: Sequence[Provenance]) -
             if passage_id in sheet.unknown and (rules.passage_id is None or rules.passage_id.fullmatch(passage_id)):
                 message = f"the collection has no passage {shown(passage_id)}"
                 sheet.findings.add_entry(base, "warning", "unknown_passage", path, message)
-        elif text and text_md5 is not None and (not storable(text) or text_md5(text) != md5):
+        elif text and same_text is not None and (not storable(text) or not same_text(text, md5)):
             message = f"not the collection's text of {shown(passage_id)}, so it is not shown to a judge as evidence"
             sheet.findings.add_entry(base, "warning", "passage_text_differs", f"{base}[{k}].text", message)
 

@@ -7,7 +7,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.passages import check_texts, read_passages
-from judge.passages.hashes import Hashes, same_text, text_md5
+from judge.passages.hashes import Hashes, same_text
 from judge.pool import Candidate, build_pool, exclusion_order
 from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs import find_runs, read_run
@@ -102,7 +102,7 @@ def read_runs(
             found=read.problems,
             places=read.places,
             hashes=hashes.find if hashes else None,
-            text_md5=text_md5 if hashes else None,
+            same_text=same_text if hashes else None,
         )
         found.extend(checked.problems)
         exclusions.extend(checked.exclusions)

@@ -185,9 +185,7 @@ def leaderboard_tsv(rows: Iterable[LeaderboardRow], mixed: Collection[str] = ())
                 decimals(row.expected_mean, 4),
                 str(row.positive),
                 decimals(row.share_positive, 4),
-                "; ".join(
-                    [*(["mixed judgments"] if row.criterion in mixed else ()), *filter(None, [row.mean.reason])]
-                ),
+                "; ".join([*(["mixed judgments"] if row.criterion in mixed else ()), *filter(None, [row.mean.reason])]),
             )
         )
     return "".join("\t".join(line) + "\n" for line in lines)

@@ -58,13 +58,14 @@ def validate_run(
     found: Sequence[Problem] = (),
     places: Sequence[TurnPlace] = (),
     hashes: Callable[[Sequence[str]], Sequence[bytes | None]] | None = None,
-    text_md5: Callable[[str], bytes] | None = None,
+    same_text: Callable[[str, bytes], bool] | None = None,
 ) -> Validated:
     """Check one run against the rules of its format and, if given, the turns of the topics.
 
     `found` and `places` are a reader's `problems` and `places`; without places the run is taken to be in one JSON
     document (or one turn a line) from which nothing is missing. `hashes` gives the MD5 that the collection has for
-    each of some passage ids, None for an id that it has not, and is called once; `text_md5` gives that of a text.
+    each of some passage ids, None for an id that it has not, and is called once; `same_text` tells whether a text has
+    an MD5.
     """
     sheet = Sheet(run, found, places)
     _check_head(sheet)
@@ -73,7 +74,7 @@ def validate_run(
         turns = None
     unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
     if sheet.rules.passages is not None:
-        unchecked += _open_collection(sheet, hashes, text_md5)
+        unchecked += _open_collection(sheet, hashes, same_text)
     highest = _highest(turns) if turns is not None else {}
     first: dict[str, str] = {}
     for i, turn in enumerate(run.turns):
@@ -121,7 +122,7 @@ def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
 def _open_collection(
     sheet: Sheet,
     hashes: Callable[[Sequence[str]], Sequence[bytes | None]] | None,
-    text_md5: Callable[[str], bytes] | None,
+    same_text: Callable[[str, bytes], bool] | None,
 ) -> tuple[str, ...]:
     """Look up every passage of the run whose id can be one; gives the codes that cannot be checked."""
     if hashes is None:
@@ -131,8 +132,8 @@ def _open_collection(
     ids = [passage_id for passage_id in distinct if 0 < len(passage_id) <= MAX_ID and passage_id.isprintable()]
     sheet.md5s = dict(zip(ids, hashes(ids), strict=True)) if ids else {}
     sheet.unknown = frozenset(passage_id for passage_id, md5 in sheet.md5s.items() if md5 is None)
-    sheet.text_md5 = text_md5
-    return () if text_md5 is not None else ("passage_text_differs",)
+    sheet.same_text = same_text
+    return () if same_text is not None else ("passage_text_differs",)
 
 
 def _check_head(sheet: Sheet) -> None:

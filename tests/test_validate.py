@@ -598,13 +598,13 @@ def in_collection(document, tmp_path, md5s=MD5S, with_texts=True):
         asked.append(list(ids))
         return [md5s.get(one) for one in ids]
 
-    def text_md5(text):
-        return text[:1].encode()
+    def same_text(text, md5):
+        return text[:1].encode() == md5
 
     read = read_run(written(tmp_path, dump(document)))
     validated = validate_run(
         read.run, None, count_words, limit=LIMIT, rule="bare", found=read.problems, places=read.places,
-        hashes=hashes, text_md5=text_md5 if with_texts else None,
+        hashes=hashes, same_text=same_text if with_texts else None,
     )  # fmt: skip
     assert all(problem.severity == CODES[problem.code][0] for problem in validated.problems)
     return names(validated.problems), asked, validated

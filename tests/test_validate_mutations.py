@@ -712,7 +712,10 @@ def test_a_passage_that_is_not_the_collection_s_is_found(bases, scratch, code, f
         ]  # fmt: skip
         # The placeholders of the 2023 sample give every passage one text, so the last of an id is as good as any.
         md5s = {one["id"]: md5(one.get("text", "")) for one in passages}
-        collection = {"hashes": lambda ids, md5s=md5s: [md5s.get(one) for one in ids], "text_md5": md5}
+        collection = {
+            "hashes": lambda ids, md5s=md5s: [md5s.get(one) for one in ids],
+            "same_text": lambda text, wanted: md5(text) == wanted,
+        }
         assert problems_of(scratch, bytes_of(base.document), base.turns, **collection) == base.found
         spot = Spot(base, picker(numbers))
         if fault(spot) is SKIP:

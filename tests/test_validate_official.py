@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from judge.passages.hashes import open_hashes, text_md5
+from judge.passages.hashes import open_hashes, same_text
 from judge.records import RunTurn, TokenCount
 from judge.runs import read_run, rules_of
 from judge.topics import read_topics
@@ -101,7 +101,7 @@ def test_the_sample_of_2023_against_the_collection_s_own_hashes(shared):
 
     def found(run):
         validated = validate_run(
-            run, None, count_words, limit=250, rule="bare", places=read.places, hashes=hashes.find, text_md5=text_md5
+            run, None, count_words, limit=250, rule="bare", places=read.places, hashes=hashes.find, same_text=same_text
         )
         return Counter(one.code for one in validated.problems), validated.unchecked
 

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 class _Passages(TypedDict, total=False):
     hashes: Callable[[Sequence[str]], Sequence[bytes | None]]
-    text_md5: Callable[[str], bytes]
+    same_text: Callable[[str, bytes], bool]
 
 
 class _Checker:
@@ -87,9 +87,9 @@ class _Checker:
         self._args = args
         self._passages = _Passages()
         if args.passage_hashes:
-            from judge.passages.hashes import open_hashes, text_md5
+            from judge.passages.hashes import open_hashes, same_text
 
-            self._passages = {"hashes": open_hashes(args.passage_hashes).find, "text_md5": text_md5}
+            self._passages = {"hashes": open_hashes(args.passage_hashes).find, "same_text": same_text}
 
     def check(self, path: Path, *, summarize: bool = False) -> tuple[Checked, Run | None]:
         """What is wrong with one file, and its run without the turns; `summarize` counts the tokens too."""

@@ -38,18 +38,13 @@ _NO_KEY = OTHER - 1
 """Above every packed key and below every hashed one."""
 
 
-def text_md5(text: str) -> bytes:
-    """The MD5 that the hash list has for a text, 16 bytes.
-
-    Line breaks around the text do not count: iKAT's segmenter writes none, and the lists of canonical passages
-    (`*_psg_text.jsonl`) and TREC-web add some.
-    """
-    return _md5(text.strip("\r\n"))
-
-
 def same_text(text: str, md5: bytes) -> bool:
-    """Whether a text is the one of the hash list, as it is or without what is white around it."""
-    return md5 in (text_md5(text), _md5(text), _md5(text.strip()))
+    """Whether a text has an MD5 of the hash list, as it is or without what is white around it.
+
+    iKAT's segmenter writes no line breaks around a text; its lists of canonical passages (`*_psg_text.jsonl`) and
+    TREC-web add some.
+    """
+    return md5 in (_md5(text), _md5(text.strip("\r\n")), _md5(text.strip()))
 
 
 def _md5(text: str) -> bytes:

@@ -17,6 +17,8 @@ from judge.text import shown
 
 __all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
 
+_LOGS = frozenset({"edits.tsv", "conversion.tsv"})
+"""What `judge validate --fix` and `judge convert` leave beside the runs that they write."""
 _RUN_NAMES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
@@ -45,6 +47,8 @@ def find_runs(folder: Path) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     heads: dict[Path, bytes] = {}
     problems: list[Problem] = []
     for path in entries:
+        if path.name in _LOGS:
+            continue
         found = _look(path)
         if isinstance(found, Problem):
             problems.append(found)
