@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import zstandard
 
 from judge.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.certificate import Certificate, Certified, read_certificate
@@ -325,7 +326,7 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
     repaired(path, read.run, _counter(), format)
     for target in TARGETS:
         try:
-            convert_run(read, target, turns=turns, team="t")
+            convert_run(read, target, turns=turns, team="t" if TARGETS[target].needs_team else None)
         except InputError:
             continue
 
@@ -353,30 +354,36 @@ def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
         validate_run(read.run, None, _counter(), limit=250, rule="bare", found=read.problems, places=read.places)
 
 
-def _passages(folder: Path, content: bytes, *, name: str) -> None:
-    read_passages([_file(folder, content, name)], _PASSAGE_IDS)
+def _passages(folder: Path, content: bytes, *, name: str) -> dict[str, Passage]:
+    return read_passages([_file(folder, content, name)], _PASSAGE_IDS)
 
 
-def _hashes(folder: Path, content: bytes) -> None:
-    """A hash list in memory and as an index, which must say the same."""
+def _hashes(folder: Path, content: bytes) -> bool:
+    """A hash list in memory and as an index, which must say the same; whether it has one of the passages."""
     listed = open_hashes(_file(folder, content, "hashes.tsv")).find(_HASHED)
     index_hashes(folder / "hashes.tsv", folder / "hashes.index")
     if open_hashes(folder / "hashes.index").find(_HASHED) != listed:
         raise AssertionError("the index of this hash list says otherwise than the list")
+    return any(listed)
 
 
-def _hash_index(folder: Path, content: bytes) -> None:
-    open_hashes(_file(folder, content, "hashes.index")).find(_HASHED)
+def _hash_index(folder: Path, content: bytes) -> bool:
+    return any(open_hashes(_file(folder, content, "hashes.index")).find(_HASHED))
 
 
-def _collection(folder: Path, content: bytes) -> None:
-    index_collection([_file(folder, content, "passages.jsonl")], folder / "passages.index")
-    read_indexed(folder / "passages.index", _PASSAGE_IDS)
+def _collection(folder: Path, content: bytes) -> dict[str, Passage]:
+    """Passages through an index of a file, which must be those of the file."""
+    path = _file(folder, content, "passages.jsonl")
+    index_collection([path], folder / "passages.index")
+    found = read_indexed(folder / "passages.index", _PASSAGE_IDS)
+    if found != read_passages([path], _PASSAGE_IDS):
+        raise AssertionError("the index of this file gives other passages than the file")
+    return found
 
 
-def _collection_index(folder: Path, content: bytes) -> None:
+def _collection_index(folder: Path, content: bytes) -> dict[str, Passage]:
     _file(folder, _PASSAGES[0], "passages.jsonl")
-    read_indexed(_file(folder, content, "passages.index"), _PASSAGE_IDS)
+    return read_indexed(_file(folder, content, "passages.index"), _PASSAGE_IDS)
 
 
 def _topics(folder: Path, content: bytes) -> None:
@@ -515,14 +522,20 @@ _TOPICS = (
         {"number": "1-2", "parent": "1-1", "participant": "System", "response": "Yes.", "provenance": ["p"]},
         {"number": "1-3", "parent": "1-2", "participant": "User", "utterance": "And?"}]}]),
 )  # fmt: skip
-_PASSAGES = (_json({"id": "A-1", "contents": "Tea."}, {"id": "p", "contents": "Hot \u2014 tea."}),)
-_PASSAGE_IDS = {"clueweb22-en9999-01-00017:0", "A-1", "p"}
+_PASSAGES = (
+    _json({"id": "A-1", "contents": "Tea."}, {"id": "p", "contents": "Hot \u2014 tea."}),
+    _json({"id": "clueweb22-en9999-01-00017:0", "contents": "Tea."}, {"id": "p", "contents": "Tea."}) * 2,
+)
+_PASSAGE_IDS = {"clueweb22-en9999-01-00017:0", "A-1", "A-1-0", "A-1:1", "p"}
 _HASH_LISTS = (
     b"clueweb22-en0000-00-00000\t0\t" + b"a" * 32 + b"\nclueweb22-en0000-00-00000\t1\t" + b"0" * 32 + b"\n",
     b"MARCO_1-1," + b"a" * 32 + b"\nKILT_2-3," + b"F" * 32 + b"\n",
 )
 _HASHED = ("clueweb22-en0000-00-00000:0", "clueweb22-en0000-00-00000:7", "MARCO_1-1", "", "\0")
-_TRECWEB = (b"<DOC>\n<DOCNO>A-1</DOCNO>\n<DOCHDR>\n</DOCHDR>\n<TEXT>\nTea.\n</TEXT>\n</DOC>\n" * 2,)
+_TRECWEB = (
+    b"<DOC>\n<DOCNO>A-1</DOCNO>\n<DOCHDR>\n</DOCHDR>\n<BODY>\n<PASSAGE id=0>\nHot\ntea.\n</PASSAGE>\n"
+    b"<PASSAGE id=1>\nTea.\n</PASSAGE></BODY>\n</DOC>\n" * 2,
+)
 _PSG_TEXT = (_json({"doc_id": "clueweb22-en9999-01-00017", "passage_id": "0", "passage_text": "\nTea."}),)
 _QRELS = (b"9-1_1 0 R00000 2\n9-1_1 0 R00001 0\n9-1_2 0 R00002 3\n", b"9-1_1\t0\tR00000\t2\r\n")
 _GOLD = (
@@ -616,6 +629,15 @@ def _parquet() -> tuple[bytes, ...]:
     return (content.getvalue(),)
 
 
+def _packed() -> tuple[bytes, ...]:
+    return (
+        gzip.compress(_PASSAGES[0], mtime=0),
+        # Two streams, as parallel packers write them.
+        b"".join(map(bz2.compress, _PASSAGES[1].splitlines(keepends=True))),
+        zstandard.compress(_PASSAGES[0]),
+    )
+
+
 def _hash_indexes() -> tuple[bytes, ...]:
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder, "hashes.index")
@@ -657,7 +679,7 @@ READERS: dict[str, Reader] = {
     "regin-bank": Reader(lambda: _examples("examples/regin/*.json"), partial(_regin, pool=False)),
     "topics": Reader(lambda: (*_TOPICS, *_TOPICS, *_examples("examples/topics.json")), _topics),
     "passages": Reader(lambda: (*_PASSAGES, *_PSG_TEXT), partial(_passages, name="passages.jsonl")),
-    "passages-gz": Reader(lambda: _PASSAGES, partial(_passages, name="passages.jsonl.gz")),
+    "passages-packed": Reader(_packed, partial(_passages, name="passages.jsonl")),
     "passages-trecweb": Reader(lambda: _TRECWEB, partial(_passages, name="passages.trecweb")),
     "hashes": Reader(lambda: _HASH_LISTS, _hashes),
     "hash-index": Reader(_hash_indexes, _hash_index),

@@ -12,7 +12,7 @@ from judge.errors import InputError
 from judge.files import decode_lines
 from judge.ids import natural_key
 from judge.pool import Distinct, distinct_key, exclusion_order, run_key
-from judge.records import Exclusion, Passage, Pool, PooledResponse, Problem
+from judge.records import Exclusion, Passage, Pool, PooledResponse, PooledRun, Problem
 from judge.text import escape, unescape
 from judge.trec import column
 
@@ -51,6 +51,11 @@ def passages_jsonl(pool: Pool) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
+def runs_jsonl(pool: Pool) -> bytes:
+    """`runs.jsonl`: the runs of the pool and the turns that each had to answer, a line each."""
+    return b"".join(msgspec.json.encode(run) + b"\n" for run in pool.runs)
+
+
 def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:
     r"""`excluded.tsv`: what is not judged and why; what would break a line is escaped (`\t`, `\n`, `\x00`)."""
     rows = [_EXCLUDED_HEADER]
@@ -60,8 +65,8 @@ def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:
     return ("\n".join(rows) + "\n").encode()
 
 
-def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"") -> Pool:
-    """The pool behind `pool.jsonl`, `passages.jsonl` and `excluded.tsv` of the folder `name`.
+def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"", runs: bytes = b"") -> Pool:
+    """The pool behind `pool.jsonl`, `passages.jsonl`, `excluded.tsv` and `runs.jsonl` of the folder `name`.
 
     Raises:
         InputError: Lines are damaged; every one is listed.
@@ -87,9 +92,10 @@ def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"
             bad("$", f"{found} has the turn, the text and the passages of {same}")
         by_id[found] = response
     exclusions = tuple(_read_excluded(excluded, f"{name}/excluded.tsv", problems))
+    known = tuple(run for run, _ in _rows(runs, PooledRun, f"{name}/runs.jsonl", problems))
     if problems:
         raise InputError(f"{name}: the files of the pool are damaged", problems)
-    return Pool(tuple(by_id.values()), by_key, exclusions)
+    return Pool(tuple(by_id.values()), by_key, exclusions, known)
 
 
 def _rows(

@@ -12,12 +12,12 @@ from judge.records import Problem, Provenance, Response, Run, RunTurn, Severity,
 from judge.runs import rules_of
 from judge.runs.fields import Findings, ancestors, member, usable_turn_id
 from judge.runs.shape import ResponsePlace, Rules, Statement, TurnPlace
-from judge.text import shown, storable
+from judge.text import has_content, shown, storable
 from judge.tokens import MAX_CHARS
 
 MAX_RANK = 1_000_000
-_ID, _USED, _TEXT = attrgetter("passage_id"), attrgetter("used"), attrgetter("text")
-_PTKB_ID = re.compile(r"[1-9][0-9]{0,8}")
+_ID, _TEXT = attrgetter("passage_id"), attrgetter("text")
+PTKB_ID = re.compile(r"[1-9][0-9]{0,8}")
 
 Owner = tuple[int, int | None]
 """Index of a turn, and of a response in it or None for the whole turn."""
@@ -74,25 +74,29 @@ def check_turn(sheet: Sheet, i: int, turn: RunTurn, first: dict[str, str]) -> No
         message = f"{shown(turn.turn_id)} is not a turn id such as 9-1_3, 0_3 or 132_1-3"
         sheet.error(owner, "malformed_turn_id", path, message)
     elif turn.turn_id in first:
-        message = f"{turn.turn_id} was already at {first[turn.turn_id]}; that one is judged"
+        message = f"{turn.turn_id} was already at {first[turn.turn_id]}; only the first counts"
         sheet.error(owner, "duplicate_turn", path, message)
     first.setdefault(turn.turn_id, place.path)
     if not turn.responses:
         sheet.error(owner, "no_response", _below(place.path, ".responses"), "the turn has no response")
-    ranks: list[int] = []
+    ranks: set[int] = set()
+    last = 0
+    known = True
     for j, response in enumerate(turn.responses):
         path = _below(place.responses[j].path, ".rank")
         rank = response.rank
         if not 1 <= rank <= MAX_RANK:
-            sheet.error((i, j), "bad_rank", path, f"rank {shown(rank)}, expected 1 or more")
+            sheet.error((i, j), "bad_rank", path, f"rank {shown(rank)}, expected 1 to {MAX_RANK:,}")
+            known = False
             continue
         if rank in ranks:
-            message = f"rank {rank} was already given in this turn; the first response with it is judged"
+            message = f"rank {rank} was already given in this turn; only the first response with it counts"
             sheet.error((i, j), "duplicate_rank", path, message)
-        elif ranks and rank < ranks[-1]:
-            sheet.warn("ranks_not_increasing", path, f"rank {rank} after rank {ranks[-1]}")
-        ranks.append(rank)
-    if ranks and 1 not in ranks and len(ranks) == len(turn.responses):
+        elif rank < last:
+            sheet.warn("ranks_not_increasing", path, f"rank {rank} after rank {last}")
+        ranks.add(rank)
+        last = rank
+    if ranks and 1 not in ranks and known:
         sheet.warn("no_rank_one", _below(place.path, ".responses"), f"the best rank is {min(ranks)}")
 
 
@@ -120,7 +124,7 @@ def check_topics(sheet: Sheet, turns: Mapping[str, Turn]) -> bool:
     there = ", ".join(map(shown, sorted(turns, key=natural_key)[:3]))
     message = (
         f"none of the run's {len(named)} turns is of a topic of the topics file (the run has {here} …, the topics "
-        f"{there} …), so the topics are of another year or the run is"
+        f"{there} …), so the topics are of another year or the run is; nothing else was compared with them"
     )
     sheet.error(None, "wrong_topics", sheet.rules.turns or _below(sheet.places[0].path, ".turn_id"), message)
     return False
@@ -131,15 +135,18 @@ def check_text(
     i: int,
     j: int,
     response: Response,
-    count_tokens: Callable[[str], TokenCount],
+    count_tokens: Callable[[str], TokenCount | None],
     limit: int,
     rule: str,
 ) -> None:
-    """Check that a response has a text that can be judged, and its length."""
+    """Check that a response has a text that can be judged, and its length.
+
+    `count_tokens` may give None for a text within the limit.
+    """
     path = _below(sheet.places[i].responses[j].path, ".text")
     text = response.text
-    if not text.strip():
-        found = "empty" if not text else "only white space"
+    if not has_content(text):
+        found = "empty" if not text else "only characters that cannot be seen" if text.strip() else "only white space"
         sheet.error((i, j), "empty_text", path, f"the text is {found}")
     elif len(text) > MAX_CHARS:
         message = f"{len(text):,} characters, which is over {MAX_CHARS:,}"
@@ -149,7 +156,7 @@ def check_text(
         sheet.error((i, j), "unusable_text", path, message)
     else:
         tokens = count_tokens(text)
-        if tokens.cut is not None:
+        if tokens is not None and tokens.cut is not None:
             counts = f"bare {tokens.bare}, english {tokens.english}, whitespace {tokens.whitespace}"
             message = f"{getattr(tokens, rule)} tokens by the {rule} rule, limit {limit} ({counts})"
             sheet.warn("over_token_limit", path, message)
@@ -166,8 +173,10 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
     if not passages:
         sheet.warn("no_provenance", base, "no passage, so groundedness cannot be judged")
         return
+    # One loop that does next to nothing for most entries, for a run may have 300,000 of them.
+    marked = [passage for passage in passages if passage.used is not False or passage.text is not None]
     if rules.flags_used:
-        _check_used(sheet, base, own, passages)
+        _check_used(sheet, base, own, passages, marked)
     shared = len(passages) - place.extra
     if not rules.keyed:
         _check_entries(sheet, (i, j), base, passages)
@@ -176,17 +185,20 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
         _check_entries(sheet, (i, None), base, passages[:shared])
     if place.extra:
         _check_entries(sheet, (i, j), own, passages[shared:])
-    _check_passage_texts(sheet, (i, j), base, response)
+    if any(passage.text for passage in marked):
+        _check_passage_texts(sheet, (i, j), base, response)
 
 
-def _check_used(sheet: Sheet, base: str, own: str, passages: Sequence[Provenance]) -> None:
-    flags = list(map(_USED, passages))
-    if True not in flags:
+def _check_used(
+    sheet: Sheet, base: str, own: str, passages: Sequence[Provenance], marked: Sequence[Provenance]
+) -> None:
+    """Check the marks of a list; `marked` has at least the passages that are not marked as unused."""
+    if not any(passage.used for passage in marked):
         which = "with the highest scores" if has_scores(passages) else "first of the list, where scores are missing,"
         message = f"no passage is marked as used, so the {TOP_PASSAGES} {which} count as used"
         sheet.warn("no_used_passage", own, message)
-    elif None in flags:
-        for k in (k for k, flag in enumerate(flags) if flag is None):
+    elif any(passage.used is None for passage in marked):
+        for k in (k for k, passage in enumerate(passages) if passage.used is None):
             message = "not said whether it was used, while others of the list are marked; it counts as not used"
             sheet.findings.add_entry(base, "warning", "missing_used", f"{base}[{k}].used", message)
 
@@ -278,7 +290,7 @@ def _check_ptkb_ids(
 
     for k, (ptkb_id, (text, score)) in enumerate(zip(ptkb_ids, statements, strict=True)):
         at = f"{base}[{k}]"
-        if ptkb_id not in known and not _PTKB_ID.fullmatch(ptkb_id):
+        if ptkb_id not in known and not PTKB_ID.fullmatch(ptkb_id):
             warn("invalid_ptkb_id", at + id_field, f"{shown(ptkb_id)} is not a statement's number, from 1")
         elif ptkb_id in seen:
             warn("duplicate_ptkb", at + id_field, f"statement {ptkb_id} is already in this list")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from judge.pool import lacking_texts
 from judge.prompt import repair
 from judge.records import (
     Completion,
@@ -136,7 +137,7 @@ def evidence_gap(task: Task, pool: Pool) -> str | None:
     keys = task.response.passages
     if not keys:
         return "the response names no passage"
-    missing = [key for key in keys if key not in pool.passages]
+    missing = lacking_texts(task.response, pool)
     if not missing:
         return None
     return f"{len(missing)} of {len(keys)} used passages have no text: {', '.join(missing[:5])}"

@@ -6,7 +6,7 @@ from subprocess import CalledProcessError
 from typing import Any
 
 from judge.errors import UsageError
-from judge.provenance_run import MAX_PASSAGES
+from judge.provenance import MAX_PASSAGES
 from judge.text import shown
 
 DEFAULT_MEASURE = "nDCG@5"

@@ -9,13 +9,11 @@ from math import isfinite
 from operator import gt
 from typing import cast
 
-from judge.provenance import has_scores
+from judge.provenance import MAX_PASSAGES, has_scores
 from judge.records import Provenance, Severity
 from judge.runs.fields import LISTED, member
 from judge.runs.shape import Rules
 from judge.text import MAX_ID, shown
-
-MAX_PASSAGES = 1000
 
 Report = Callable[[Severity, str, str, str], None]
 """Called with severity, code, path, message; path and message are of no account once `LISTED` of a code are listed."""

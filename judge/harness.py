@@ -1,7 +1,8 @@
 """The whole line in one call: what `judge run` does, for use from Python."""
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from judge.families import read_families
 from judge.files import write_atomic
 from judge.ids import natural_key
 from judge.journal import Journal
+from judge.labels import CARRIED
 from judge.leaderboard import leaderboard
 from judge.manifest import (
     GROWING,
@@ -27,13 +29,13 @@ from judge.manifest import (
     write_manifest,
 )
 from judge.members import Jury, ask, forecasts, make_jury, open_models
-from judge.mixed import CARRIED, MIXING, Carried, as_asked, carried_jsonl, carry, mixed_banner
+from judge.mixed import MIXING, Carried, as_asked, carried_jsonl, carry, mixed_banner
 from judge.models import Model, ModelOptions
 from judge.outputs import UNCALIBRATED, clear_results, write_results
+from judge.pool import lacking_texts
 from judge.pooling import Pooled, Pooling, check_complete, pool_runs, write_pooled
 from judge.prompt import needs_turn
 from judge.records import Criterion, Failure, Judgment, LeaderboardRow, Pool
-from judge.runs import rules_of
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """Those that need no conversation."""
@@ -201,11 +203,19 @@ def prepare(plan: Plan) -> Prepared:
 
 
 def forecast(prepared: Prepared) -> tuple[tuple[Model, Forecast], ...]:
-    """What carrying out a plan would send to each model, given what its journal holds; nothing is written."""
-    path, settings = prepared.out / JOURNAL, prepared.plan.settings
+    """What carrying out a plan would send to each model, given what its journals hold; nothing is written.
+
+    Raises:
+        InputError: The output folder is there and would be refused.
+    """
+    if prepared.out.exists():
+        _check_folder(prepared)
+    plan, settings = prepared.plan, prepared.plan.settings
+    folders = [prepared.out, *([Path(plan.extend)] if plan.extend is not None else ())]
     with Journal(None) as journal:
-        if path.exists():
-            journal.adopt(path)
+        for path in dict.fromkeys(folder.resolve() / JOURNAL for folder in folders):
+            if path.exists():
+                journal.adopt(path)
         pooled = prepared.pooled
         return forecasts(prepared.models, prepared.asked, journal, pooled.pool, pooled.turns, settings)
 
@@ -231,13 +241,7 @@ def carry_out(
     submitted, pool = pooled.submitted, pooled.pool
     extended = Path(plan.extend) if plan.extend is not None else None
     in_place = extended is not None and _same(extended, out)
-    changed = check_folder(
-        out,
-        configured,
-        trial=plan.limit is not None,
-        replace=plan.replace,
-        may_differ=GROWING | (MIXING if plan.allow_mixed else frozenset()) if in_place else (),
-    )
+    changed = _check_folder(prepared)
     with Journal(out / JOURNAL) as journal:
         if extended is not None and not in_place and (extended / JOURNAL).exists():
             journal.adopt(extended / JOURNAL)
@@ -261,14 +265,28 @@ def carry_out(
         )
         made, notes = jury.decide(answers) if jury is not None else (answers, None)
         results = [*carried.judgments, *made]
-        rows = leaderboard(pool, as_asked(results, criteria), criteria, expected=_expected(pooled))
+        rows = leaderboard(pool, as_asked(results, criteria), criteria)
         said = _statement(prepared, made)
         outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said, notes, carried)
-        write_results(out, results, criteria, rows, outcome.banner, notes, carried)
+        partial = _on_partial_evidence(pool, results, criteria)
+        write_results(out, results, criteria, rows, outcome.banner, notes, carried, partial)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
         write_manifest(out, plan.argv, configured, status, submitted, pool, results, asked, said, notes)
     return outcome
+
+
+def _check_folder(prepared: Prepared) -> bool:
+    """Whether the output folder holds another configuration, which it may."""
+    plan, out = prepared.plan, prepared.out
+    growing = plan.extend is not None and _same(Path(plan.extend), out)
+    return check_folder(
+        out,
+        prepared.configured,
+        trial=plan.limit is not None,
+        replace=plan.replace,
+        may_differ=GROWING | (MIXING if plan.allow_mixed else frozenset()) if growing else (),
+    )
 
 
 def run(plan: Plan, report: Callable[[Progress], None] | None = None) -> Outcome:
@@ -320,20 +338,26 @@ def _presentable(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "base_url": without_credentials(url) if url else None}
 
 
-def _expected(pooled: Pooled) -> dict[str, Collection[str]]:
-    """The turns that each pooled run had to answer; a bank's, its own."""
-    return {
-        run.run_id: pooled.expected if rules_of(run.format).all_turns else ()
-        for run in pooled.submitted.runs
-        if run.selected
-    }
-
-
 def _check_mixing(plan: Plan) -> None:
     if plan.allow_mixed and plan.extend is None:
         raise UsageError("only a folder that is extended has judgments to be mixed with (--extend OUT --allow-mixed)")
+    if plan.allow_mixed and plan.replace:
+        raise UsageError("--replace makes everything anew, so there is nothing to be mixed with (--allow-mixed)")
     if plan.allow_mixed and plan.certificate is not None:
         raise UsageError("judgments made in several ways are not what a certificate certifies: leave --certificate out")
+
+
+def _on_partial_evidence(
+    pool: Pool, results: Sequence[Judgment | Failure], criteria: Sequence[Criterion]
+) -> dict[str, int]:
+    """By criterion that is shown passages, how many grades rest on some of the used ones only."""
+    shown = {one.name for one in criteria if "passages" in one.inputs}
+    partly = {one.response_id for one in pool.responses if lacking_texts(one, pool)}
+    return Counter(
+        one.criterion
+        for one in results
+        if isinstance(one, Judgment) and one.criterion in shown and one.response_id in partly
+    )
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from judge.errors import InputError
 from judge.passages import check_texts, read_passages
 from judge.passages.hashes import Hashes, same_text
-from judge.pool import Candidate, build_pool, exclusion_order
+from judge.pool import Candidate, Screen, build_pool, exclusion_order
 from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs import find_runs, read_run
 from judge.selection import Selection, candidates
@@ -39,12 +39,16 @@ class Submitted(msgspec.Struct, frozen=True):
     exclusions: tuple[Exclusion, ...]
     problems: tuple[Problem, ...]
     count_tokens: TokenCounter
+    names: dict[str, str]
+    """Run id of each file that could be read, whatever is wrong with the run."""
+    left_out: frozenset[str] = frozenset()
+    """Files of runs that are not selected."""
 
     @property
     def unusable(self) -> tuple[Problem, ...]:
         """The errors that take a whole run out, so that a leaderboard without it would be a lie."""
-        usable = {run.file for run in self.runs}
-        return tuple(problem for problem in self.problems if problem.severity == "error" and problem.file not in usable)
+        fine = {run.file for run in self.runs} | self.left_out
+        return tuple(problem for problem in self.problems if problem.severity == "error" and problem.file not in fine)
 
 
 def turns_by_id(topics: Sequence[Topic]) -> dict[str, Turn]:
@@ -121,7 +125,7 @@ def read_runs(
                 turns=len(checked.run.turns),
             )
         )
-        if measured is not None:
+        if measured is not None and checked.run.eval_response:
             measured(checked.run)
         kept, dropped = candidates(checked.run, selection)
         pooled.extend(kept)
@@ -135,24 +139,34 @@ def read_runs(
         exclusions=tuple(exclusions),
         problems=tuple(found),
         count_tokens=count_tokens,
+        names={head.file: head.run_id for head in headers},
     )
 
 
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:
-    """What was submitted with only the chosen runs selected; of the others every turn is an exclusion with its reason.
+    """What was submitted with only the chosen runs selected; of any other, each turn is one exclusion with the reason.
 
     Args:
         submitted: All of it.
         chosen: Ids of the runs to be pooled.
         reasons: Why a run is not, by run id.
     """
-    dropped = {(one.run_id, one.turn_id) for one in submitted.candidates if one.run_id not in chosen}
-    rows = [Exclusion(run_id, turn_id, None, "not_selected_run", reasons[run_id]) for run_id, turn_id in dropped]
+    others = {run_id for run_id in submitted.names.values() if run_id not in chosen}
+    turns = {(one.run_id, one.turn_id) for one in submitted.candidates}
+    turns |= {(one.run_id, one.turn_id) for one in submitted.exclusions}
+    rows = [
+        Exclusion(run_id, turn_id, None, "not_selected_run", reasons[run_id])
+        for run_id, turn_id in turns
+        if run_id in others
+    ]
+    kept = (one for one in submitted.exclusions if one.run_id not in others)
     return msgspec.structs.replace(
         submitted,
         runs=tuple(msgspec.structs.replace(run, selected=run.run_id in chosen) for run in submitted.runs),
         candidates=tuple(one for one in submitted.candidates if one.run_id in chosen),
-        exclusions=(*submitted.exclusions, *sorted(rows, key=exclusion_order)),
+        exclusions=tuple(sorted((*kept, *rows), key=exclusion_order)),
+        names={file: run_id for file, run_id in submitted.names.items() if run_id in chosen},
+        left_out=frozenset(file for file, run_id in submitted.names.items() if run_id not in chosen),
     )
 
 
@@ -163,11 +177,12 @@ def make_pool(
     over_limit: OverLimit = "flag",
     previous: Pool | None = None,
     hashes: Hashes | None = None,
+    screen: Screen | None = None,
 ) -> Pool:
     """Pool what was submitted; with `passages` only the collection's texts count as evidence.
 
-    With `hashes` alone, those texts of the runs count that the collection has; with both, the collection's texts are
-    checked.
+    With `hashes` alone, those texts of the runs count that the collection has; with both, those passages that are in
+    the list, and one with another text is an error. What `screen` has a reason against is not pooled.
 
     Raises:
         InputError: A run cannot be used, or a passage file is bad.
@@ -193,6 +208,7 @@ def make_pool(
         limit=submitted.count_tokens.limit,
         rule=submitted.count_tokens.rule,
         verified=hashes is not None,
+        screen=screen,
         previous=previous,
         excluded=submitted.exclusions,
     )

@@ -45,11 +45,11 @@ def leaderboard(
     were all excluded has a row too, but none that asked not to be judged (`eval_response: false`) or was not selected.
 
     Args:
-        pool: What could be judged, and what was excluded.
+        pool: What could be judged, what was excluded, and what each run had to answer.
         results: A judgment or a failure of each response that was asked about.
         criteria: The prompts, one a criterion.
-        expected: Ids of the turns that a run had to answer, by run id. A run not named had to answer every turn
-            that is here or in the pool; a turn it answered counts in any case.
+        expected: Ids of the turns that a run had to answer, by run id; by default what the pool says. A run not named
+            had to answer every turn that is here or in the pool; a turn it answered counts in any case.
 
     Raises:
         ValueError: A response has two judgments under one criterion, or two criteria share a name.
@@ -85,13 +85,19 @@ def answers(
         pool: As for `leaderboard`.
         expected: As for `leaderboard`.
     """
-    expected = expected or {}
+    expected = had_to_answer(pool) if expected is None else expected
     every = {response.turn_id for response in pool.responses}.union(*expected.values())
     responses = first_ranked(pool)
-    declined = {row.run_id for row in pool.exclusions if row.reason in ("eval_response_false", "not_selected_run")}
+    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
+    declined.update(run.run_id for run in pool.runs if not run.selected)
     run_ids = {*responses, *expected, *(row.run_id for row in pool.exclusions)} - declined
     turns = {run_id: {*expected.get(run_id, every), *responses.get(run_id, {})} for run_id in run_ids}
     return {run_id: (len(had), tuple(responses.get(run_id, {}).values())) for run_id, had in turns.items() if had}
+
+
+def had_to_answer(pool: Pool) -> dict[str, Collection[str]]:
+    """By run that the pool was made from, the ids of the turns that it had to answer beside those that it did."""
+    return {run.run_id: run.turns or () for run in pool.runs if run.selected}
 
 
 def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
@@ -110,8 +116,8 @@ def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
         if row.reason == "no_relevant_passage":
             continue
         key = row.run_id, row.turn_id
-        # A rank below 1 is none; of two responses with one rank the pooled one came first.
-        if key in best and row.rank is not None and 1 <= row.rank < best[key][0]:
+        # Also rank 0, the best of a team that counts from 0. Of two with one rank the pooled one came first.
+        if key in best and row.rank is not None and row.rank < best[key][0]:
             best[key] = row.rank, None
     runs: dict[str, dict[str, PooledResponse]] = {}
     for (run_id, turn_id), (_, first) in best.items():

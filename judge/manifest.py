@@ -18,7 +18,7 @@ from judge.errors import InputError
 from judge.files import json_bytes, make_folder, read_stored, sha256, write_atomic
 from judge.intake import Submitted
 from judge.prompt import RENDERER_VERSION
-from judge.records import Criterion, Failure, Judgment, Pool
+from judge.records import Criterion, Failure, Judgment, Pool, Problem
 from judge.verdict import PARSER_VERSION
 
 SCHEMA = 1
@@ -31,6 +31,7 @@ GROWING = frozenset({"runs", "pool", "passages"})
 POOLED = "pooled"
 """Status of a folder with a pool and no judgments."""
 
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -191,7 +192,7 @@ def write_manifest(
         "runs": submitted.runs,
         "counts": {
             "runs": len(configured["runs"]),
-            "problems": Counter(problem.severity for problem in submitted.problems),
+            "problems": _by_severity(submitted.problems),
             "pooled": len(pool.responses),
             "excluded": Counter(one.reason for one in pool.exclusions),
             "results": Counter(map(_kind, results)),
@@ -203,6 +204,13 @@ def write_manifest(
         manifest["jury"] = {name: notes.about(name) for name in notes.verdicts}
         manifest["counts"]["members"] = Counter(_kind(one) for one in notes.said)
     write_atomic(out / MANIFEST, json_bytes(manifest))
+
+
+def _by_severity(problems: Sequence[Problem]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for problem in problems:
+        counts[problem.severity] += problem.count
+    return counts
 
 
 def _kind(one: Judgment | Failure) -> str:
@@ -229,4 +237,5 @@ def _differences(key: str, there: Any, now: Any) -> list[tuple[str, Any, Any]]:
 
 def _brief(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
+    text = _DIGEST.sub(r"\1…", text)
     return text if len(text) <= 100 else f"{text[:97]}…"

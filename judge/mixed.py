@@ -10,11 +10,10 @@ import msgspec
 from judge.errors import InputError
 from judge.files import decode_lines, read_stored
 from judge.ids import natural_key
-from judge.labels import read_judgments
+from judge.labels import CARRIED, read_judgments
 from judge.manifest import MANIFEST, read_manifest
 from judge.records import Criterion, Failure, Judgment, Problem
 
-CARRIED = "carried.jsonl"
 MIXING = frozenset({"criteria", "judge", "jury", "mixed", "options", "parser", "renderer"})
 """What of a configuration changes when judgments made otherwise are kept."""
 _MADE = ("judge", "jury", "options", "parser", "renderer")
@@ -83,6 +82,9 @@ def carry(
         return Carried()
     earlier = manifest["configuration"]
     names = {criterion.name for criterion in criteria}
+    lost = sorted(earlier.get("criteria", {}).keys() - names)
+    if allowed and in_place and lost:
+        raise InputError(f"{folder}: its judgments of {', '.join(lost)} would be lost: name these criteria too")
     everything = _read_carried(folder / CARRIED)
     held = {(line.judgment.criterion, line.judgment.response_id) for line in everything}
     before = [line for line in everything if _is_foreign(line.origin, wanted)]

@@ -1,17 +1,18 @@
 """The output folder: one file per thing a track publishes, each replaced whole, the same bytes on a rerun."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from judge.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
+from judge.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool, runs_jsonl
 from judge.crowd.notes import JuryNotes
 from judge.files import json_bytes, read_stored, write_atomic
 from judge.intake import Submitted
+from judge.labels import CARRIED
 from judge.leaderboard import leaderboard_markdown, leaderboard_tsv
-from judge.mixed import CARRIED, Carried, as_asked
+from judge.mixed import Carried, as_asked
 from judge.qrels import qrel_name, qrels_text, sidecar
 from judge.records import Criterion, Failure, Judgment, LeaderboardRow, Pool
 from judge.trec import response_run, safe_names
@@ -37,6 +38,7 @@ def read_previous_pool(folder: Path) -> Pool:
         read_stored(folder / "passages.jsonl"),
         str(folder),
         read_stored(folder / "excluded.tsv"),
+        read_stored(folder / "runs.jsonl") if (folder / "runs.jsonl").exists() else b"",
     )
 
 
@@ -47,8 +49,9 @@ def write_pool(out: Path, submitted: Submitted, pool: Pool) -> None:
     write_atomic(out / "bank.json", bank_json(pool))
     write_atomic(out / "passages.jsonl", passages_jsonl(pool))
     write_atomic(out / "excluded.tsv", excluded_tsv(pool.exclusions))
+    write_atomic(out / "runs.jsonl", runs_jsonl(pool))
     write_atomic(out / "problems.json", json_bytes(submitted.problems))
-    lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in submitted.runs if run.selected}
+    lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in pool.runs if run.selected}
     for response in pool.responses:
         for entry in response.runs:
             lines.setdefault(entry.run_id, []).append((response.turn_id, response.response_id, entry.rank))
@@ -65,11 +68,14 @@ def write_results(
     banner: str = UNCALIBRATED,
     notes: JuryNotes | None = None,
     carried: Carried | None = None,
+    partial: Mapping[str, int] | None = None,
 ) -> None:
     """Write what the judge said, everywhere under the banner that says how far to believe it.
 
     Where judgments are `carried` over from another configuration, every file says so: the qrels by their names.
+    `partial` are the numbers of grades, by criterion, that rest on some of the used passages only.
     """
+    partial = partial or {}
     mixed = {one["criterion"] for one in carried.origins} if carried else set()
     asked = as_asked(results, criteria)
     if notes is not None:
@@ -88,12 +94,20 @@ def write_results(
         about["file"] = name
         if carried is not None and criterion.name in mixed:
             about["mixed"] = [one for one in carried.origins if one["criterion"] == criterion.name]
+        if criterion.name in partial:
+            about["partial_evidence"] = partial[criterion.name]
         if notes is not None:
             about["jury"] = notes.about(criterion.name)
         write_atomic(out / "qrels" / f"{name}.json", json_bytes(about))
     write_atomic(out / "leaderboard.tsv", leaderboard_tsv(rows, mixed).encode())
-    write_atomic(
-        out / "leaderboard.md", leaderboard_markdown(rows, banner, criteria, notes.lines if notes else ()).encode()
+    said = [*(notes.lines if notes else ()), *(_partly(*one) for one in sorted(partial.items()))]
+    write_atomic(out / "leaderboard.md", leaderboard_markdown(rows, banner, criteria, said).encode())
+
+
+def _partly(criterion: str, count: int) -> str:
+    return (
+        f"{count} grades of {criterion} rest on some of the used passages only, since the others have no text "
+        "(missing_passages.tsv)."
     )
 
 

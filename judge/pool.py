@@ -40,12 +40,15 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class _Member(msgspec.Struct, frozen=True):
-    """One candidate of a group, with its text as it will be judged."""
+    """One candidate of a group."""
 
-    text: str
-    tokens: TokenCount
     truncated: bool
     entry: RunEntry
+
+
+Screen = Callable[[str, Sequence[str], bool], tuple[str, str] | None]
+"""Takes a response, the texts of its used passages and whether these are all of them; gives reason and detail why it is
+not to be pooled, None if it is."""
 
 
 Distinct = tuple[str, str, tuple[str, ...]]
@@ -70,6 +73,7 @@ def build_pool(
     limit: int,
     rule: TokenRule,
     verified: bool = False,
+    screen: Screen | None = None,
     previous: Pool | None = None,
     excluded: Iterable[Exclusion] = (),
 ) -> Pool:
@@ -77,7 +81,8 @@ def build_pool(
 
     With a `collection` only its texts are evidence; without one, the texts that the runs gave, which if `verified`
     are known to be the collection's too. A passage without text keeps its key in the response and has no entry in the
-    pool's passages. `excluded` are the rows found before this stage; they join the pool's own.
+    pool's passages. What `screen` has a reason against gets no id. `excluded` are the rows found before this stage;
+    they join the pool's own.
 
     `previous` is the pool to extend: its responses keep id, text and passages, even those that no run holds
     any more, so that an id never changes its meaning. A run of `previous` that is here again is replaced whole.
@@ -92,11 +97,11 @@ def build_pool(
     groups: dict[Distinct, list[_Member]] = {}
     for candidate in candidates:
         current.add(candidate.run_id)
-        judged = _within_limit(candidate.text, count_tokens, over_limit)
-        if judged is None:
-            exclusions.append(_over_limit(candidate, count_tokens(candidate.text), limit, rule))
+        whole = normalize(candidate.text)
+        text = _within_limit(whole, count_tokens, over_limit)
+        if text is None:
+            exclusions.append(_over_limit(candidate, count_tokens(whole), limit, rule))
             continue
-        text, tokens = judged
         keys: set[str] = set()
         for provenance in candidate.used:
             key, passage = _evidence(provenance, collection, verified)
@@ -105,7 +110,7 @@ def build_pool(
                 changed.add(key)
         entry = RunEntry(candidate.run_id, candidate.rank, candidate.provenance_rule, digest(candidate.text))
         distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=natural_key)))
-        groups.setdefault(distinct, []).append(_Member(text, tokens, text != candidate.text, entry))
+        groups.setdefault(distinct, []).append(_Member(text != whole, entry))
     if changed:
         raise InputError(
             "passages have other texts than in the pool that is to be extended; pool into a new folder",
@@ -115,8 +120,15 @@ def build_pool(
     kept = {distinct_key(response): response for response in previous.responses} if previous else {}
     responses = [_merge(response, groups.get(key, ()), current) for key, response in kept.items()]
     first = max((int(response.response_id[1:]) + 1 for response in kept.values()), default=0)
-    for number, distinct in enumerate(sorted(groups.keys() - kept.keys(), key=_canonical), first):
-        responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct]))
+    for distinct in sorted(groups.keys() - kept.keys(), key=_canonical):
+        reason = _screened(distinct, passages, screen)
+        if reason is not None:
+            exclusions += [
+                Exclusion(one.entry.run_id, distinct[0], one.entry.rank, *reason) for one in groups[distinct]
+            ]
+            continue
+        number = first + len(responses) - len(kept)
+        responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct], count_tokens))
     if previous:
         exclusions.extend(row for row in previous.exclusions if row.run_id not in current)
     return Pool(
@@ -126,17 +138,23 @@ def build_pool(
     )
 
 
-def _within_limit(
-    text: str, count_tokens: Callable[[str], TokenCount], over_limit: OverLimit
-) -> tuple[str, TokenCount] | None:
-    """The text as it will be judged with its lengths, None if it is not to be judged."""
-    tokens = count_tokens(text)
-    if tokens.cut is None or over_limit == "flag":
-        return text, tokens
+def _screened(distinct: Distinct, passages: Mapping[str, Passage], screen: Screen | None) -> tuple[str, str] | None:
+    """Why a response is not to be pooled, None if it is."""
+    if screen is None:
+        return None
+    _, text, keys = distinct
+    texts = [passages[key].text for key in keys if key in passages]
+    return screen(text, texts, len(texts) == len(keys))
+
+
+def _within_limit(text: str, count_tokens: Callable[[str], TokenCount], over_limit: OverLimit) -> str | None:
+    """The text as it will be judged, None if it is not to be judged."""
+    if over_limit == "flag" or count_tokens(text).cut is None:
+        return text
     if over_limit == "exclude":
         return None
-    text, tokens = truncated(text, count_tokens)
-    return (text, tokens) if text.strip() else None
+    text, _ = truncated(text, count_tokens)
+    return text if text.strip() else None
 
 
 def _canonical(key: Distinct) -> tuple[object, ...]:
@@ -188,16 +206,21 @@ def _changed(key: str) -> Problem:
     return Problem("passage_changed", "error", "passages.jsonl", None, "$", message)
 
 
+def lacking_texts(response: PooledResponse, pool: Pool) -> list[str]:
+    """The keys of the used passages that have no text."""
+    return [key for key in response.passages if key not in pool.passages]
+
+
 def distinct_key(response: PooledResponse) -> Distinct:
     """What tells a pooled response from all others."""
     return response.turn_id, normalize(response.text), response.passages
 
 
-def _pooled(response_id: str, key: Distinct, members: Sequence[_Member]) -> PooledResponse:
-    turn_id, _, passages = key
-    # The least of the texts that differ in outer white space or NFC: a choice that no file order can change.
-    shown = min(members, key=lambda member: member.text)
-    bare = PooledResponse(response_id, turn_id, topic_of(turn_id), shown.text, passages, shown.tokens, False, ())
+def _pooled(
+    response_id: str, key: Distinct, members: Sequence[_Member], count_tokens: Callable[[str], TokenCount]
+) -> PooledResponse:
+    turn_id, text, passages = key
+    bare = PooledResponse(response_id, turn_id, topic_of(turn_id), text, passages, count_tokens(text), False, ())
     return _merge(bare, members, frozenset())
 
 

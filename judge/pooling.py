@@ -1,26 +1,28 @@
 """From a folder of runs to a pool with everything a track may ask of it: selection, integrity, screening."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from judge.effectiveness import DEFAULT_MEASURE, Effectiveness
-from judge.encoder import open_encoder
+from judge.encoder import Similarity, open_encoder
 from judge.errors import InputError, UsageError
 from judge.files import read_stored, sha256, write_atomic
 from judge.ids import natural_key
 from judge.intake import Submitted, leave_out, make_pool, read_runs, turns_by_id
-from judge.manifest import POOLED, check_folder, earlier_runs, pool_configuration, write_manifest
-from judge.outputs import read_previous_pool, write_pool
-from judge.passages.hashes import open_hashes
-from judge.pool import exclusion_order
+from judge.manifest import GROWING, POOLED, check_folder, earlier_runs, pool_configuration, write_manifest
+from judge.outputs import clear_results, read_previous_pool, write_pool
+from judge.passages.hashes import Hashes, open_hashes
+from judge.pool import lacking_texts
 from judge.provenance_run import ranking
-from judge.records import Exclusion, MissingPassages, OverLimit, Pool, PooledResponse, Problem, Run, TokenRule, Turn
+from judge.records import MissingPassages, OverLimit, Pool, PooledRun, Problem, Run, TokenRule, Turn
 from judge.runs import rules_of
-from judge.screen import ScreenRow, Thresholds, screen_pool, screen_tsv
-from judge.selection import RUN_RULES, RunRule, RunScore, Selection, choice_tsv, choose_runs
+from judge.runs.fields import usable_turn_id
+from judge.screen import ScreenRow, Thresholds, screen, screen_pool, screen_tsv
+from judge.selection import DEFAULT_MINIMUM, RUN_RULES, RunRule, RunScore, Selection, choice_tsv, choose_runs
 from judge.selection_files import read_relevance, read_run_ids, read_teams, read_turns, teams_of
 from judge.topics import read_topics
 from judge.trec import column
@@ -49,13 +51,14 @@ class Pooling(msgspec.Struct, frozen=True, kw_only=True):
     """A file of turn ids: no other turn is pooled."""
     passage_qrels: Path | str | None = None
     """Grades of passages: only a response with a relevant used passage is pooled."""
-    min_relevance: int = 1
+    min_relevance: int | None = None
+    """The lowest relevant grade; by default 1."""
     max_rank: int | None = None
-    """How far down such a response is looked for; by default 3 in CAsT 2022, else `depth`."""
+    """How far down such a response is looked for; by default 3 in CAsT 2022 and at least `depth`, else `depth`."""
     select_runs: str | None = None
     """A file of run ids, or a key of RUN_RULES."""
-    measure: str = DEFAULT_MEASURE
-    """What the rules compare runs by, as ir-measures names it."""
+    measure: str | None = None
+    """What the rules compare runs by, as ir-measures names it; by default nDCG@5."""
     teams: Path | str | None = None
     """Run, a tab and its team, where the runs do not say it themselves."""
     screen: Screening = "flag"
@@ -73,10 +76,8 @@ class Pooled(msgspec.Struct, frozen=True):
     pool: Pool
     turns: dict[str, Turn] | None
     """Those of the topics."""
-    expected: frozenset[str]
-    """Ids of the turns that a run had to answer: those selected of the topics', else of the pool's."""
     screened: tuple[ScreenRow, ...] | None
-    """None if nothing was looked for."""
+    """Flags of what is pooled; None if nothing was looked for."""
     choice: str | None
     """Which runs a rule chose and why, as a table."""
     configured: dict[str, Any]
@@ -90,11 +91,14 @@ def pool_runs(pooling: Pooling) -> Pooled:
         UsageError: What is asked for cannot be done.
         InputError: An input is bad; every problem is listed.
     """
+    _check_options(pooling)
     topics = read_topics(Path(pooling.topics)) if pooling.topics is not None else None
     turns = turns_by_id(topics) if topics is not None else None
     selection = _selection(pooling, turns)
     hashes = open_hashes(Path(pooling.passage_hashes)) if pooling.passage_hashes is not None else None
     encoder = open_encoder(pooling.encoder) if pooling.encoder is not None and pooling.screen != "off" else None
+    earlier = Path(pooling.extend) if pooling.extend is not None else None
+    previous = read_previous_pool(earlier) if earlier is not None else None
     rule = _RunChoice(pooling, selection) if pooling.select_runs in RUN_RULES else None
     submitted = read_runs(
         pooling.runs,
@@ -109,48 +113,98 @@ def pool_runs(pooling: Pooling) -> Pooled:
     if rule is not None:
         submitted = rule.applied(submitted)
     elif pooling.select_runs is not None:
-        file = Path(pooling.select_runs)
-        chosen = read_run_ids(file, [run.run_id for run in submitted.runs])
-        reason = f"not in {file.name}"
-        submitted = leave_out(submitted, chosen, {run.run_id: reason for run in submitted.runs})
-    earlier = Path(pooling.extend) if pooling.extend is not None else None
+        submitted = _listed_runs(Path(pooling.select_runs), submitted, previous)
+    similar = Similarity(encoder) if encoder else None
     pool = make_pool(
         submitted,
         pooling.passages,
         over_limit=pooling.over_limit,
-        previous=read_previous_pool(earlier) if earlier is not None else None,
+        previous=previous,
         hashes=hashes,
+        screen=partial(_reason_against, pooling.thresholds, similar) if pooling.screen == "exclude" else None,
     )
-    screened = None
-    if pooling.screen != "off":
-        screened = screen_pool(pool, pooling.thresholds, encoder)
-        if pooling.screen == "exclude":
-            pool = without(pool, screened)
+    pool = msgspec.structs.replace(pool, runs=_pooled_runs(submitted, pool, turns, selection, previous))
     return Pooled(
         submitted=submitted,
         pool=pool,
         turns=turns,
-        expected=selection.wanted_turns(turns or {response.turn_id for response in pool.responses}),
-        screened=screened,
+        screened=screen_pool(pool, pooling.thresholds, encoder) if pooling.screen != "off" else None,
         choice=rule.table if rule else None,
         configured=pool_configuration(
             submitted,
             pool,
-            _settings(pooling),
+            _settings(pooling, hashes),
             Path(pooling.topics) if pooling.topics is not None else None,
             earlier_runs(earlier) if earlier is not None else {},
         ),
     )
 
 
+def _check_options(pooling: Pooling) -> None:
+    """Refuse what would be ignored.
+
+    Raises:
+        UsageError: An option stands without the one that it is about.
+    """
+    if pooling.passage_qrels is None and (pooling.max_rank, pooling.min_relevance) != (None, None):
+        raise UsageError("--min-relevance and --max-rank are about graded passages (--passage-qrels)")
+    ruled = pooling.select_runs in RUN_RULES
+    if not ruled and (pooling.measure, pooling.teams) != (None, None):
+        raise UsageError(f"--measure and --teams are about the rules for runs (--select-runs {'|'.join(RUN_RULES)})")
+    if ruled and pooling.passage_qrels is None:
+        raise UsageError(f"the rule {pooling.select_runs} compares runs by passage qrels (--passage-qrels)")
+    if ruled and pooling.extend is not None:
+        raise UsageError(
+            f"the rule {pooling.select_runs} compares all runs at once: pool them anew, or name runs in a file"
+        )
+
+
+def _listed_runs(file: Path, submitted: Submitted, previous: Pool | None) -> Submitted:
+    """What was submitted, less the runs that the file does not name; it may name runs that are pooled already."""
+    names = set(submitted.names.values())
+    chosen = read_run_ids(file, names | {run.run_id for run in previous.runs} if previous else names)
+    return leave_out(submitted, chosen, dict.fromkeys(names, f"not in {file.name}"))
+
+
+def _pooled_runs(
+    submitted: Submitted, pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, previous: Pool | None
+) -> tuple[PooledRun, ...]:
+    """The runs of the pool, earlier ones as they were, and the turns that each had to answer."""
+    known = turns.keys() if turns is not None else {one.turn_id for one in pool.responses}
+    if turns is None:
+        # Turns of which everything was left out were there to be answered all the same.
+        known |= {row.turn_id for row in pool.exclusions if usable_turn_id(row.turn_id)}
+    expected = tuple(sorted(selection.wanted_turns(known), key=natural_key))
+    runs = {run.run_id: run for run in previous.runs} if previous else {}
+    for run in submitted.runs:
+        runs[run.run_id] = PooledRun(
+            run_id=run.run_id,
+            run_type=run.run_type,
+            team=run.team,
+            format=run.format,
+            digest=run.digest,
+            selected=run.selected and run.eval_response,
+            turns=expected if rules_of(run.format).all_turns else None,
+        )
+    return tuple(runs[run_id] for run_id in sorted(runs, key=natural_key))
+
+
+def _reason_against(
+    thresholds: Thresholds, similar: Similarity | None, text: str, passages: Sequence[str], complete: bool
+) -> tuple[str, str] | None:
+    """Reason and detail of an exclusion by the screen."""
+    similarity = similar(text, passages) if similar and passages and complete else None
+    flags = screen(text, passages, thresholds, similarity, complete=complete)
+    return (f"screen_{flags[0].code}", "; ".join(flag.detail for flag in flags)) if flags else None
+
+
 class _RunChoice:
     """A rule that chooses runs by a measure of their passages."""
 
     def __init__(self, pooling: Pooling, selection: Selection) -> None:
-        if selection.relevance is None:
-            raise UsageError(f"the rule {pooling.select_runs} compares runs by passage qrels (--passage-qrels)")
+        grades = selection.relevance.grades if selection.relevance else {}
         self._rule: RunRule = next(rule for rule in RUN_RULES if rule == pooling.select_runs)
-        self._measure = Effectiveness(pooling.measure, selection.relevance.grades)
+        self._measure = Effectiveness(pooling.measure or DEFAULT_MEASURE, grades)
         self._teams = read_teams(Path(pooling.teams)) if pooling.teams is not None else {}
         self._scores: dict[str, RunScore] = {}
         self.table: str | None = None
@@ -166,22 +220,20 @@ class _RunChoice:
         """What was submitted, less the runs that the rule does not choose."""
         chosen, reasons = choose_runs(self._rule, self._scores)
         self.table = choice_tsv(self._measure.name, self._scores, chosen, reasons)
-        return leave_out(submitted, chosen, reasons)
+        others = dict.fromkeys(submitted.names.values(), "the rule did not consider it")
+        return leave_out(submitted, chosen, others | reasons)
 
 
 def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
     relevance = None
     if pooling.passage_qrels is not None:
-        relevance = read_relevance(
-            Path(pooling.passage_qrels), minimum=pooling.min_relevance, max_rank=pooling.max_rank, known=turns
-        )
-    elif pooling.max_rank is not None:
-        raise UsageError("responses are looked for down to a rank only where passages decide (--passage-qrels)")
+        minimum = DEFAULT_MINIMUM if pooling.min_relevance is None else pooling.min_relevance
+        relevance = read_relevance(Path(pooling.passage_qrels), minimum=minimum, max_rank=pooling.max_rank, known=turns)
     only = read_turns(Path(pooling.only_turns), turns) if pooling.only_turns is not None else None
     return Selection(depth=pooling.depth, turns=only, relevance=relevance)
 
 
-def _settings(pooling: Pooling) -> dict[str, Any]:
+def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
     """How the pool is made beside the runs, as JSON values: files by their digests."""
 
     def file(path: Path | str | None) -> str | None:
@@ -192,36 +244,19 @@ def _settings(pooling: Pooling) -> dict[str, Any]:
         "depth": pooling.depth,
         "over_limit": pooling.over_limit,
         "missing_passages": pooling.missing_passages,
-        "passage_hashes": None if pooling.passage_hashes is None else open_hashes(Path(pooling.passage_hashes)).digest,
+        "passage_hashes": hashes.digest if hashes else None,
         "only_turns": file(pooling.only_turns),
         "passage_qrels": file(pooling.passage_qrels),
-        "min_relevance": pooling.min_relevance if pooling.passage_qrels is not None else None,
+        "min_relevance": pooling.min_relevance,
         "max_rank": pooling.max_rank,
-        "select_runs": pooling.select_runs if ruled else file(pooling.select_runs),
-        "measure": pooling.measure if ruled else None,
+        # Of a list, which grows with the pool, the runs say enough.
+        "select_runs": pooling.select_runs if ruled or pooling.select_runs is None else "listed",
+        "measure": pooling.measure,
         "teams": file(pooling.teams),
         "screen": pooling.screen,
         "thresholds": None if pooling.screen == "off" else msgspec.to_builtins(pooling.thresholds),
         "encoder": pooling.encoder,
     }
-
-
-def without(pool: Pool, flagged: Sequence[ScreenRow]) -> Pool:
-    """The pool without the flagged responses, each an exclusion for every run that gave it."""
-    reasons: dict[str, ScreenRow] = {}
-    for row in flagged:
-        reasons.setdefault(row.response_id, row)
-    rows = [
-        Exclusion(entry.run_id, one.turn_id, entry.rank, f"screen_{reason.code}", reason.detail)
-        for one in pool.responses
-        if (reason := reasons.get(one.response_id))
-        for entry in one.runs
-    ]
-    return msgspec.structs.replace(
-        pool,
-        responses=tuple(one for one in pool.responses if one.response_id not in reasons),
-        exclusions=tuple(sorted((*pool.exclusions, *rows), key=exclusion_order)),
-    )
 
 
 def check_complete(pool: Pool) -> None:
@@ -241,14 +276,10 @@ def check_complete(pool: Pool) -> None:
             f"given by {', '.join(sorted({entry.run_id for entry in response.runs}, key=natural_key)[:5])}",
         )
         for response in pool.responses
-        if (lacking := _lacking(response, pool.passages))
+        if (lacking := lacking_texts(response, pool))
     ]
     if problems:
         raise InputError(f"{len(problems)} responses have used passages without a text", problems)
-
-
-def _lacking(response: PooledResponse, texts: Collection[str]) -> list[str]:
-    return [key for key in response.passages if key not in texts]
 
 
 def missing_tsv(pool: Pool) -> bytes:
@@ -257,7 +288,7 @@ def missing_tsv(pool: Pool) -> bytes:
     for response in pool.responses:
         lines += [
             f"{response.response_id}\t{column(response.turn_id)}\t{column(key)}\n"
-            for key in _lacking(response, pool.passages)
+            for key in lacking_texts(response, pool)
         ]
     return "".join(lines).encode()
 
@@ -272,12 +303,22 @@ def write_pooled(out: Path, pooled: Pooled) -> None:
         write_atomic(out / "run_choice.tsv", pooled.choice.encode())
 
 
-def write_unjudged(out: Path, pooled: Pooled, argv: Sequence[str], *, replace: bool = False) -> None:
-    """Write a pool into a folder of its own, which `judge run` with the same options can go on from.
+def write_unjudged(
+    out: Path, pooled: Pooled, argv: Sequence[str], *, replace: bool = False, growing: bool = False
+) -> None:
+    """Write a pool into a folder, which `judge run` with the same options can go on from.
+
+    Args:
+        out: The folder.
+        pooled: The pool.
+        argv: The command line, for the manifest.
+        replace: Write over another pool, and remove what was judged of it.
+        growing: The folder's own pool was extended.
 
     Raises:
         InputError: The folder cannot be used or holds something else.
     """
-    check_folder(out, pooled.configured, trial=False, replace=replace)
+    if check_folder(out, pooled.configured, trial=False, replace=replace, may_differ=GROWING if growing else ()):
+        clear_results(out)
     write_pooled(out, pooled)
     write_manifest(out, argv, pooled.configured, POOLED, pooled.submitted, pooled.pool)

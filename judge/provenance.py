@@ -5,6 +5,8 @@ from math import isfinite
 
 from judge.records import Provenance, ProvenanceRule, Response
 
+MAX_PASSAGES = 1000
+"""How many passages of a turn count (TREC iKAT guidelines)."""
 TOP_PASSAGES = 5
 """How many passages count as used when a response flags none (TREC iKAT guidelines)."""
 

@@ -4,11 +4,9 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from judge.ids import natural_key
+from judge.provenance import MAX_PASSAGES
 from judge.records import Provenance, Response, Run, RunTurn
 from judge.trec import column
-
-MAX_PASSAGES = 1000
-"""How many passages of a turn count (TREC iKAT guidelines)."""
 
 
 def ranking(run: Run) -> dict[str, list[tuple[str, float]]]:

@@ -26,7 +26,7 @@ MissingPassages = Literal["fail", "skip-response", "judge-without"]
 """What becomes of a response of whose used passages some have no text, where a criterion shows the passages."""
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """One defect of an input file."""
 
     code: str
@@ -36,6 +36,8 @@ class Problem(msgspec.Struct, frozen=True):
     path: str
     """JSON path from the root (`$.turns[3].responses[0].rank`), after `line N: ` in a JSONL file."""
     message: str
+    count: int = 1
+    """How many like it this one stands for."""
 
 
 class PtkbStatement(msgspec.Struct, frozen=True):
@@ -78,13 +80,16 @@ class Topic(msgspec.Struct, frozen=True):
     turns: tuple[Turn, ...]
 
 
-class Provenance(msgspec.Struct, frozen=True, gc=False):
-    """One passage that a response names; `used` and `text` are None where the format or the run has none."""
+class Provenance(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, rename={"passage_id": "id"}):
+    """One passage that a response names; `used` and `text` are None where the format or the run has none.
+
+    In JSON it is an entry of a run's list of passages, so that a run's 300,000 are decoded without a detour.
+    """
 
     passage_id: str
-    score: float | None
-    used: bool | None
-    text: str | None
+    score: float | None = None
+    used: bool | None = None
+    text: str | None = None
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -169,6 +174,20 @@ class Exclusion(msgspec.Struct, frozen=True):
     detail: str
 
 
+class PooledRun(msgspec.Struct, frozen=True):
+    """A run that a pool was made from, and what it had to answer."""
+
+    run_id: str
+    run_type: str | None
+    team: str | None
+    format: str
+    digest: str
+    selected: bool
+    """Whether its responses were to be pooled: not if it was left out, or asked not to be judged."""
+    turns: tuple[str, ...] | None
+    """Ids of the turns that it had to answer; None where only those count that it answered (a response bank)."""
+
+
 class Pool(msgspec.Struct, frozen=True):
     """All that is to be judged, and all that is not."""
 
@@ -176,6 +195,7 @@ class Pool(msgspec.Struct, frozen=True):
     passages: dict[str, Passage]
     """Key to passage: its id, then `#` and 12 hex digits of the text's SHA-256 if a run gave the text."""
     exclusions: tuple[Exclusion, ...]
+    runs: tuple[PooledRun, ...] = ()
 
 
 class Level(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from judge.ids import natural_key
 from judge.pool import Candidate
 from judge.provenance import used_provenance
 from judge.records import Exclusion, Provenance, Response, Run
-from judge.text import escape, printable
+from judge.text import escape, has_content, printable
 
 CAST_MAX_RANK = 3
 """How far down the responses of a CAsT 2022 run are looked at (CAsT-ReGIn judged nothing below rank 3)."""
@@ -28,8 +28,8 @@ _Why = tuple[str, str]
 """Reason and detail of an exclusion."""
 
 
-WHOLE_TURN = frozenset({"not_selected_turn", "turn_not_judged"})
-"""Reasons for which no run had to answer a turn."""
+DEFAULT_MINIMUM = 1
+"""The lowest relevant grade, as trec_eval has it."""
 
 
 class PassageRelevance(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class PassageRelevance(msgspec.Struct, frozen=True):
 
     grades: Mapping[str, Mapping[str, int]]
     """Grades of passages by turn id and passage id; a turn that is not here was not judged."""
-    minimum: int = 1
+    minimum: int = DEFAULT_MINIMUM
     """The lowest grade that counts as relevant."""
     max_rank: int | None = None
     """How many responses a turn are looked at, best rank first; None: 3 of a CAsT 2022 run, else the pool depth."""
@@ -128,7 +128,7 @@ def _choose(
             yield response, ("no_relevant_passage", detail)
             continue
         taken += 1
-        if response.text.strip():
+        if has_content(response.text):
             yield response, Candidate(run.run_id, turn_id, response.rank, response.text, used, rule)
         else:
             yield response, ("empty_text", "the response has no text")

@@ -6,6 +6,7 @@ bidirectional overrides, unusual spaces and lone surrogates become Python's esca
 
 import hashlib
 import re
+import unicodedata
 
 SHOWN = 60
 """Characters of a value that a message shows."""
@@ -70,6 +71,15 @@ def shown(value: object) -> str:
 def printable_id(text: str) -> str:
     """An id as a record and a message may carry it, whatever a file gave."""
     return text if text.isprintable() and len(text) <= MAX_ID else shown(text)
+
+
+def has_content(text: str) -> bool:
+    r"""Whether there is anything to read: a letter, mark, number, punctuation or symbol.
+
+    >>> [has_content(text) for text in ("a", "…", " \n", "\u200b\u2060")]
+    [True, True, False, False]
+    """
+    return any(map(str.isalnum, text)) or any(unicodedata.category(c)[0] in "LMNPS" for c in text)
 
 
 def storable(text: str) -> bool:

@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
@@ -28,6 +29,12 @@ MAX_CHARS = 1_000_000
 MAX_RUN = 1_000
 _CHUNK = re.compile(r"\S+")
 _LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}(?=\S)")
+
+# spaCy's tokenizer without rules: white space splits, one space after a word belongs to the word, and what is left of
+# the white space is a token too.
+_BARE_SPACE = r"\A\s+|(?<=\S)(?: \s+|[^\S ]\s*)"
+_SPACE_TOKEN = re.compile(_BARE_SPACE)
+_BARE_TOKEN = re.compile(rf"\S+|{_BARE_SPACE}")
 
 _MEMO_SIZE = 1 << 16
 
@@ -52,9 +59,10 @@ class RuleEffect(msgspec.Struct, frozen=True):
 class TokenCounter:
     """Counts one text under every rule; the same text again costs a dictionary look-up.
 
-    `bare` is `spacy.tokenizer.Tokenizer(vocab)`, the measure that the TREC iKAT guidelines name. `english` is
-    the tokenizer of `spacy.blank("en")`, exact for texts in which no run of more than MAX_RUN characters goes
-    without white space. `whitespace` is what the iKAT 2025 validator counts: `split()` after NFKC.
+    `bare` is `spacy.tokenizer.Tokenizer(vocab)`, the measure that the TREC iKAT guidelines name; it has no rules, so
+    it is counted here without spaCy, which takes longer to load than a run to check. `english` is the tokenizer of
+    `spacy.blank("en")`, exact for texts in which no run of more than MAX_RUN characters goes without white space.
+    `whitespace` is what the iKAT 2025 validator counts: `split()` after NFKC.
     """
 
     def __init__(self, rule: TokenRule = "bare", limit: int = 250) -> None:
@@ -62,7 +70,7 @@ class TokenCounter:
             raise UsageError(f"the token limit must be 1 or more, not {limit}")
         self.rule: TokenRule = rule
         self.limit = limit
-        self._tokenizers: tuple[_Tokenize, _Tokenize] | None = None
+        self._english: _Tokenize | None = None
         self._memo: dict[bytes, TokenCount] = {}
 
     @property
@@ -76,10 +84,7 @@ class TokenCounter:
         Raises:
             InputError: The text is longer than MAX_CHARS or cannot be stored; validation refuses both.
         """
-        if len(text) > MAX_CHARS:
-            raise InputError(f"a text of {len(text):,} characters is too long to tokenize (limit {MAX_CHARS:,})")
-        if not storable(text):
-            raise InputError("a text holds a NUL or a lone surrogate")
+        _refuse(text)
         # Keyed by digest, so that the memo's size does not depend on how long the texts are.
         key = hashlib.blake2b(text.encode(), digest_size=16).digest()
         found = self._memo.get(key)
@@ -90,18 +95,45 @@ class TokenCounter:
             self._memo[key] = found
         return found
 
+    def over(self, text: str) -> TokenCount | None:
+        """The lengths of a text that is over the limit under the rule, None for any other.
+
+        Under `bare` and `whitespace` a text within the limit does not need spaCy; under `english` only one that has
+        no more characters than it may have tokens.
+
+        Raises:
+            InputError: As for a call.
+        """
+        _refuse(text)
+        if self.rule == "bare":
+            within = _count_bare(text) <= self.limit
+        elif self.rule == "whitespace":
+            within = _count_whitespace(text) <= self.limit
+        else:
+            within = len(text) <= self.limit
+        if within:
+            return None
+        tokens = self(text)
+        return None if tokens.cut is None else tokens
+
     def _count(self, text: str) -> TokenCount:
-        if self._tokenizers is None:
-            self._tokenizers = _load_tokenizers()
-        bare, english = self._tokenizers
-        docs = {"bare": [bare(text)], "english": [english(piece) for piece in _pieces(text)]}
-        cut = _cut_whitespace(text, self.limit) if self.rule == "whitespace" else _cut(docs[self.rule], self.limit)
+        if self._english is None:
+            self._english = _load_english()
+        docs = [self._english(piece) for piece in _pieces(text)]
+        if self.rule == "bare":
+            cut = _cut_bare(text, self.limit)
+        elif self.rule == "whitespace":
+            cut = _cut_whitespace(text, self.limit)
+        else:
+            cut = _cut(docs, self.limit)
         return TokenCount(
-            bare=len(docs["bare"][0]),
-            english=sum(map(len, docs["english"])),
-            whitespace=_count_whitespace(text),
-            cut=cut,
+            bare=_count_bare(text), english=sum(map(len, docs)), whitespace=_count_whitespace(text), cut=cut
         )
+
+
+def countable(text: str) -> bool:
+    """Whether a text has tokens and a counter takes it; validation reports the others."""
+    return bool(text.strip()) and len(text) <= MAX_CHARS and storable(text)
 
 
 def truncated(text: str, count_tokens: Callable[[str], TokenCount]) -> tuple[str, TokenCount]:
@@ -153,13 +185,18 @@ def rule_effect(
     )
 
 
-@functools.cache
-def _load_tokenizers() -> "tuple[_Tokenize, _Tokenize]":
-    import spacy
-    from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]  # compiled, ships no stub
+def _refuse(text: str) -> None:
+    if len(text) > MAX_CHARS:
+        raise InputError(f"a text of {len(text):,} characters is too long to tokenize (limit {MAX_CHARS:,})")
+    if not storable(text):
+        raise InputError("a text holds a NUL or a lone surrogate")
 
-    nlp = spacy.blank("en")
-    return Tokenizer(nlp.vocab), nlp.tokenizer
+
+@functools.cache
+def _load_english() -> "_Tokenize":
+    import spacy
+
+    return spacy.blank("en").tokenizer
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -183,6 +220,18 @@ def _cut(docs: "Sequence[Doc]", limit: int) -> int | None:
         limit -= len(doc)
         offset += len(doc.text)
     raise AssertionError("the docs hold more than `limit` tokens")
+
+
+def _count_bare(text: str) -> int:
+    words = text.split()
+    # With single spaces between the words, as in nearly every text, no white space counts.
+    return len(words) if " ".join(words) == text else len(words) + len(_SPACE_TOKEN.findall(text))
+
+
+def _cut_bare(text: str, limit: int) -> int | None:
+    """Offset of the end of token number `limit`; None if there are no more."""
+    ends = [token.end() for token in islice(_BARE_TOKEN.finditer(text), limit + 1)]
+    return ends[limit - 1] if len(ends) > limit else None
 
 
 def _count_whitespace(text: str) -> int:

@@ -6,6 +6,7 @@ with its reason; a warning takes nothing out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from unicodedata import normalize
 
 import msgspec
 
@@ -45,13 +46,13 @@ class Validated(msgspec.Struct, frozen=True):
     exclusions: tuple[Exclusion, ...]
     """`turn_id` is `*` where the whole run is out and `?` where a turn has no readable id."""
     unchecked: tuple[str, ...] = ()
-    """Codes of the checks that could not be made."""
+    """Codes of the checks that were not made for want of topics or hashes."""
 
 
 def validate_run(
     run: Run,
     turns: Mapping[str, Turn] | None,
-    count_tokens: Callable[[str], TokenCount],
+    count_tokens: Callable[[str], TokenCount | None],
     *,
     limit: int,
     rule: TokenRule,
@@ -62,6 +63,7 @@ def validate_run(
 ) -> Validated:
     """Check one run against the rules of its format and, if given, the turns of the topics.
 
+    `count_tokens` may give None for a text within the limit: `TokenCounter.over` needs spaCy only for the others.
     `found` and `places` are a reader's `problems` and `places`; without places the run is taken to be in one JSON
     document (or one turn a line) from which nothing is missing. `hashes` gives the MD5 that the collection has for
     each of some passage ids, None for an id that it has not, and is called once; `same_text` tells whether a text has
@@ -69,10 +71,10 @@ def validate_run(
     """
     sheet = Sheet(run, found, places)
     _check_head(sheet)
+    unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
     if turns is not None and not check_topics(sheet, turns):
         # Every turn would be unknown and every turn of the topics missing, which says no more.
         turns = None
-    unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
     if sheet.rules.passages is not None:
         unchecked += _open_collection(sheet, hashes, same_text)
     highest = _highest(turns) if turns is not None else {}
@@ -100,9 +102,10 @@ def validate_run(
 
 
 def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
-    """What is wrong between runs: one id for two of them, or ids that differ only in case."""
+    """What is wrong between runs: one id for two of them, or ids that look alike."""
     problems = []
     named = [run for run in runs if run.run_id]
+    looks = {run.run_id: _look(run.run_id) for run in named}
     for run in named:
         where = rules_of(run.format).run_id
         others = [other for other in named if other is not run]
@@ -110,13 +113,18 @@ def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
         if same:
             message = f"the run id {shown(run.run_id)} is also that of {', '.join(same)}"
             problems.append(Problem("duplicate_run_id", "error", run.file, None, where, message))
-        folded = run.run_id.casefold()
-        like = [one for one in others if one.run_id != run.run_id and one.run_id.casefold() == folded]
+        look = looks[run.run_id]
+        like = [one for one in others if one.run_id != run.run_id and looks[one.run_id] == look]
         if like:
             names = ", ".join(f"{shown(one.run_id)} of {one.file}" for one in like)
-            message = f"the run id {shown(run.run_id)} differs only in case from {names}"
+            message = f"the run id {shown(run.run_id)} cannot be told apart by eye from {names}"
             problems.append(Problem("similar_run_ids", "error", run.file, None, where, message))
     return tuple(problems)
+
+
+def _look(run_id: str) -> str:
+    """What of a run id can be seen: not its case, its outer white space or how its characters are composed."""
+    return normalize("NFKC", normalize("NFKC", run_id).strip().casefold())
 
 
 def _open_collection(
@@ -202,7 +210,9 @@ CODES: dict[str, tuple[Severity, str]] = {
     "damaged_gzip": ("error", "the gzip file is damaged or cut short"),
     "empty_file": ("error", "there is nothing in the file"),
     "not_json": ("error", "the text is not JSON"),
+    "packed_otherwise": ("error", "packed or archived, but not as gzip"),
     "python_literal": ("error", "True, False or None where JSON has true, false, null"),
+    "too_many_values": ("error", "more JSON values than any run has, so not read"),
     "truncated_json": ("error", "the file or line ends in the middle of the JSON"),
     "unknown_format": ("error", "JSON, but not a run in a known format"),
     "wrong_encoding": ("error", "the text is not UTF-8"),
@@ -211,6 +221,8 @@ CODES: dict[str, tuple[Severity, str]] = {
     "inconsistent_metadata": ("warning", "lines of one run give different metadata"),
     "missing_field": ("error", "a mandatory field is not there"),
     "several_runs": ("error", "a line belongs to another run than the first"),
+    "too_many_responses": ("error", "more responses than a turn or a run may have, so not read"),
+    "too_many_turns": ("error", "more turns than a run may have, so not read"),
     "unknown_field": ("warning", "the format has no such field"),
     "unusable_text": ("error", "NUL or a lone surrogate in a text or name"),
     "wrong_type": ("error", "a value of another type than the format's"),
@@ -224,12 +236,13 @@ CODES: dict[str, tuple[Severity, str]] = {
     "duplicate_run_id": ("error", "two runs have the same id"),
     "empty_run_id": ("error", "the run has no name"),
     "empty_run_type": ("warning", "the run has no type"),
+    "empty_team": ("warning", "the run has no team"),
     "no_turns": ("error", "the run has no turns"),
-    "similar_run_ids": ("error", "run ids that differ only in case, so that nobody can tell them apart"),
+    "similar_run_ids": ("error", "run ids that only case, outer white space or Unicode form tells apart"),
     "unknown_run_type": ("warning", "the format has no such run type"),
     "unusable_run_id": ("error", "a run id with unprintable characters or of excessive length"),
     # turns
-    "duplicate_turn": ("error", "a turn id was already given; the first is judged"),
+    "duplicate_turn": ("error", "a turn id was already given; only the first counts"),
     "malformed_turn_id": ("error", "not of the form topic_turn"),
     "missing_turn": ("error", "a turn of the topics is not in the run"),
     "no_response": ("error", "a turn without a response"),
@@ -237,8 +250,8 @@ CODES: dict[str, tuple[Severity, str]] = {
     "unknown_turn": ("error", "the topics have no such turn"),
     "wrong_topics": ("error", "no turn of the run is of a topic of the topics file"),
     # responses
-    "bad_rank": ("error", "a rank below 1"),
-    "duplicate_rank": ("error", "a rank was already given in the turn; the first is judged"),
+    "bad_rank": ("error", "a rank that is not between 1 and 1,000,000"),
+    "duplicate_rank": ("error", "a rank was already given in the turn; only the first counts"),
     "empty_text": ("error", "no text, or only white space"),
     "no_rank_one": ("warning", "no response of the turn has rank 1"),
     "over_token_limit": ("warning", "more tokens than allowed"),

@@ -31,23 +31,27 @@ def test_a_pool_comes_back_from_its_files(found: list[Candidate], excluded: list
     assert files(again) == files(pool)
 
 
+OWN = ' "é"\t'
+"""A text as its run gave it."""
+
+
 @pytest.fixture
 def small() -> Pool:
-    return pool_of(cand("a", "9-1_2", ' "é"\t', psg("p", text="P\u2028")), cand("b", "9-1_10", "y", psg("q")))
+    return pool_of(cand("a", "9-1_2", OWN, psg("p", text="P\u2028")), cand("b", "9-1_10", "y", psg("q")))
 
 
 def test_the_files_byte_for_byte(small: Pool) -> None:
     digest = sha("P\u2028")
     key = f"p#{digest[:12]}"
     assert pool_lines(small) == "9-1_2 Q0 R00000 1 0.0 judge\n9-1_10 Q0 R00001 1 0.0 judge\n"
-    assert bank_json(small).decode() == '{\n    "R00000": " \\"é\\"\\t",\n    "R00001": "y"\n}\n'
+    assert bank_json(small).decode() == '{\n    "R00000": "\\"é\\"",\n    "R00001": "y"\n}\n'
     assert passages_jsonl(small).decode() == f'{{"id":"p","contents":"P\u2028","key":"{key}","source":"run"}}\n'
     assert pool_jsonl(small).decode().split("\n")[0] == (
-        '{"response_id":"R00000","turn_id":"9-1_2","topic_id":"9-1","text":" \\"é\\"\\t",'
+        '{"response_id":"R00000","turn_id":"9-1_2","topic_id":"9-1","text":"\\"é\\"",'
         f'"passages":["{key}"],"tokens":{{"bare":1,"english":2,"whitespace":1,"cut":null}},"truncated":false,'
-        f'"runs":[{{"run_id":"a","rank":1,"provenance_rule":"used","text_sha256":"{sha(small.responses[0].text)}"}}]}}'
+        f'"runs":[{{"run_id":"a","rank":1,"provenance_rule":"used","text_sha256":"{sha(OWN)}"}}]}}'
     )
-    assert json.loads(bank_json(small)) == {"R00000": ' "é"\t', "R00001": "y"}
+    assert json.loads(bank_json(small)) == {"R00000": '"é"', "R00001": "y"}
 
 
 def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:

@@ -38,7 +38,7 @@ def test_files_on_stdout_and_counts_on_stderr(folder, capsys):
     assert out == f"{folder / 'out' / 'r.jsonl'}\n"
     assert err.splitlines() == [
         f"{folder / 'runs' / 'notes.txt'}: not_a_run_file: neither JSON nor a pool, so not read as a run",
-        "1 runs written as ikat2025; 1 changes in conversion.tsv",
+        "1 run written as ikat2025; 1 change in conversion.tsv",
         "  dropped: passage texts × 1",
     ]
     line = json.loads((folder / "out" / "r.jsonl").read_text(encoding="utf-8"))
@@ -47,7 +47,7 @@ def test_files_on_stdout_and_counts_on_stderr(folder, capsys):
 
 def test_lost_statements_are_said_loudly(folder, capsys):
     assert run(folder, "--to", "ikat2025", "--team", "t") == 0
-    assert "PTKB STATEMENTS LOST in 1 responses: give the topics with --topics" in capsys.readouterr().err
+    assert "PTKB STATEMENTS LOST in 1 response: give the topics with --topics" in capsys.readouterr().err
 
 
 def test_a_missing_team_is_an_input_error(folder):

@@ -146,14 +146,6 @@ def test_json_has_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert [row["turns"] for row in json.loads(capsys.readouterr().out)] == [24, 24, 24]
 
 
-def test_topics_say_which_turns_had_to_be_answered(folder: Path, shared: Path, capsys) -> None:
-    topics = next(shared.rglob("*2023*topics*.json"), None)
-    if topics is None:
-        pytest.skip("no topics file beside this checkout")
-    assert run(folder, "--json", "--topics", topics) == 0
-    assert min(row["turns"] for row in json.loads(capsys.readouterr().out)) > 24
-
-
 def test_gold_without_probabilities_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = folder.parent / "gold.jsonl"
     gold.write_bytes(gold.read_bytes().replace(b',"inclusion_probability":0.5', b""))

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -90,13 +92,14 @@ def test_texts_that_are_not_the_collections_are_left_out(folder, capsys, indexed
     assert (code, [line["id"] for line in lines]) == (1, [IDS[0]])
     said = capsys.readouterr().err.splitlines()
     assert said[1:] == [
-        "2 left out, the text is not the one of the hash list:",
-        f"  {IDS[1]}",
+        "1 left out, not on the hash list:",
         f"  {IDS[2]}",
+        "1 left out, the text is not the one of the hash list:",
+        f"  {IDS[1]}",
     ]
 
 
-def test_the_passages_of_a_pool_are_extracted_whoever_gave_the_text(folder, capsys):
+def put_pool(folder):
     pool = folder / "pool"
     pool.mkdir()
     text = "The run's own."
@@ -115,6 +118,11 @@ def test_the_passages_of_a_pool_are_extracted_whoever_gave_the_text(folder, caps
     (pool / "passages.jsonl").write_text(json.dumps(line) + "\n")
     (pool / "pool.jsonl").write_text(json.dumps(response) + "\n")
     (pool / "excluded.tsv").write_text("run_id\tturn_id\trank\treason\tdetail\n")
+    return pool
+
+
+def test_the_passages_of_a_pool_are_extracted_whoever_gave_the_text(folder, capsys):
+    pool = put_pool(folder)
     out = folder / "out.jsonl"
     code = main(
         ["passages", "extract", "--pool", str(pool), "--passages", str(folder / "collection.jsonl"), "-o", str(out)]
@@ -129,8 +137,17 @@ def test_the_passages_of_a_pool_are_extracted_whoever_gave_the_text(folder, caps
 def test_errors_in_runs_are_mentioned(folder, capsys):
     put_run(folder, IDS[0])
     (folder / "runs" / "bad.json").write_text("{")
-    assert extract(folder, "--passages", str(folder / "collection.jsonl"))[0] == 0
+    code, lines = extract(folder, "--passages", str(folder / "collection.jsonl"))
+    assert (code, len(lines)) == (1, 1)
     assert "1 errors in the runs; `judge validate` lists them" in capsys.readouterr().err
+
+
+def test_without_a_response_nothing_is_written(folder, capsys):
+    (folder / "runs" / "bad.json").write_text("{")
+    assert extract(folder, "--passages", str(folder / "collection.jsonl")) == (2, None)
+    said = capsys.readouterr().err
+    assert "runs: no response to take passages of" in said
+    assert "bad.json" in said
 
 
 def test_bad_lists_exit_2_and_write_nothing(folder, capsys):
@@ -148,6 +165,59 @@ def test_inputs_are_never_overwritten(folder, capsys):
         assert (folder / name).read_bytes() == before
     assert main(["passages", "index", "--hashes", str(folder / "hashes.tsv"), "-o", str(folder)]) == 2
     assert "this is a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("link", [None, "link_to", "symlink_to"])
+@pytest.mark.parametrize(
+    "name", ["hashes.tsv", "runs/r.json", "shards/1.jsonl", "collection.jsonl", "collection.idx", "pool/passages.jsonl"]
+)
+def test_what_extract_reads_is_never_overwritten(folder, capsys, name, link):
+    put_run(folder, IDS[0])
+    put_pool(folder)
+    collection, index = folder / "collection.jsonl", folder / "collection.idx"
+    (folder / "shards").mkdir()
+    (folder / "shards" / "1.jsonl").write_bytes(collection.read_bytes())
+    assert main(["passages", "index", "--collection", str(collection), "-o", str(index)]) == 0
+    source, before = folder / name, (folder / name).read_bytes()
+    out = source
+    if link:
+        out = folder / "another.name"
+        out.hardlink_to(source) if link == "link_to" else out.symlink_to(source)
+    users = ["--pool", str(folder / "pool")] if name.startswith("pool") else ["--runs", str(folder / "runs")]
+    passages = ["--passages", str(folder / "shards"), str(index), "--passage-hashes", str(folder / "hashes.tsv")]
+    capsys.readouterr()
+    assert main(["passages", "extract", *users, *passages, "-o", str(out)]) == 2
+    assert "the output would replace the input" in capsys.readouterr().err
+    assert source.read_bytes() == before
+
+
+def test_what_an_index_is_built_from_is_never_overwritten(folder, capsys):
+    shards = folder / "shards"
+    shards.mkdir()
+    (shards / "1.jsonl").write_bytes((folder / "collection.jsonl").read_bytes())
+    (folder / "linked").hardlink_to(folder / "hashes.tsv")
+    for options in (
+        ["--collection", str(shards), "-o", str(shards / "1.jsonl")],
+        ["--hashes", str(folder / "hashes.tsv"), "-o", str(folder / "linked")],
+    ):
+        before = Path(options[-1]).read_bytes()
+        assert main(["passages", "index", *options]) == 2
+        assert "the output would replace the input" in capsys.readouterr().err
+        assert Path(options[-1]).read_bytes() == before
+
+
+def test_an_output_that_is_no_regular_file_is_refused(folder, capsys):
+    put_run(folder, IDS[0])
+    os.mkfifo(folder / "pipe")
+    out = ["-o", str(folder / "pipe")]
+    passages = ["--passages", str(folder / "collection.jsonl")]
+    for action in (
+        ["index", "--hashes", str(folder / "hashes.tsv")],
+        ["extract", "--runs", str(folder / "runs"), *passages],
+    ):
+        assert main(["passages", *action, *out]) == 2
+        assert "this is no regular file; name the file to write" in capsys.readouterr().err
+    assert (folder / "pipe").is_fifo()
 
 
 def test_hashes_and_collection_exclude_each_other(folder, capsys):

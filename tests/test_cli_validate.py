@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_read_exits_2_after_everything_is_listed(folder, c
     assert "2 files, 1 readable as runs: 2 errors, 0 warnings" in out
 
 
-def test_a_file_that_is_no_run_by_its_look_is_a_warning_even_if_strict(folder, capsys):
+def test_a_file_that_is_no_run_by_its_look_is_a_warning_and_an_error_if_strict(folder, capsys):
     put(folder, "a.json", run("9-1_1"))
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     assert validate(folder) == 0
@@ -129,6 +129,18 @@ def test_json_lists_every_file_and_problem_with_all_its_fields(folder, capsys):
     assert list(rest.values()) == ["r", None, "manual", "ikat2024", 9, 9, 9]
 
 
+def test_json_has_the_lengths_under_every_way_of_counting(folder, capsys):
+    put(folder, "a.json", run("9-1_1", text="It's one."))
+    assert validate(folder, "--json", "--token-limit", "3") == 0
+    [file] = json.loads(capsys.readouterr().out)["files"]
+    # It's one. | It 's one . | It's one.
+    assert file["tokens"] == [
+        {"rule": "bare", "median": 2, "longest": 2, "over": 0},
+        {"rule": "english", "median": 4, "longest": 4, "over": 1},
+        {"rule": "whitespace", "median": 2, "longest": 2, "over": 0},
+    ]
+
+
 def test_a_single_file_a_format_and_a_limit_may_be_given(folder, capsys):
     path = put(folder, "a.json", run("9-1_1", text="one two three"))
     put(folder, "b.json", {"no": "run"})
@@ -172,12 +184,12 @@ def test_pages_are_written_for_every_run_and_nothing_else_is_touched(folder, tmp
     (folder / "notes.txt").write_bytes(b"")
     pages = tmp_path / "pages"
     pages.mkdir()
-    (pages / "mine.md").write_bytes(b"mine")
+    (pages / "mine.txt").write_bytes(b"mine")
     assert validate(folder, "--report-dir", pages) == 2
     first = {path.name: path.read_bytes() for path in pages.iterdir()}
     strange = next(name for name in first if name.startswith("b_-") or name.startswith("b-"))
-    assert first.keys() == {"mine.md", "one.md", strange, "c.json.md", "index.md"}
-    assert first["mine.md"] == b"mine"
+    assert first.keys() == {"mine.txt", "one.md", strange, "c.json.md", "index.md"}
+    assert first["mine.txt"] == b"mine"
     assert b"| bare (the rule) | 251 | 251 | 1 |" in first["one.md"]
     assert b"&lt;b&gt;" in first[strange]
     assert validate(folder, "--report-dir", pages) == 2
@@ -185,13 +197,75 @@ def test_pages_are_written_for_every_run_and_nothing_else_is_touched(folder, tmp
 
 
 def test_pages_are_not_written_over_an_input_or_without_one(folder, tmp_path, capsys):
-    path = put(folder, "one.md", run("9-1_1", name="one"))
-    before = path.read_bytes()
-    assert validate(folder, "--report-dir", folder) == 2
-    assert path.read_bytes() == before
+    put(folder, "a.json", run("9-1_1", name="one"))
+    topics = put(folder.parent, "index.md", TOPICS)
+    before = topics.read_bytes()
+    assert validate(folder, "--topics", topics, "--report-dir", folder.parent) == 2
+    assert topics.read_bytes() == before
     assert "would replace an input file" in capsys.readouterr().err
+    topics.unlink()
     assert validate(folder, "--report-dir", tmp_path / "pages", "--topics", tmp_path / "none.json") == 2
     assert not (tmp_path / "pages").exists()
+
+
+def test_pages_are_not_written_among_the_runs_or_their_copies(folder, tmp_path, capsys):
+    path = put(folder, "a.json", run("9-1_1"))
+    (tmp_path / "link").symlink_to(folder)
+    for runs in (folder, path):
+        for pages in (folder, tmp_path / "link", tmp_path / "link" / ".." / "runs"):
+            assert validate(runs, "--report-dir", pages) == 2
+            assert "give a folder of its own" in capsys.readouterr().err
+    assert validate(folder, "--fix", "-o", tmp_path / "out", "--report-dir", tmp_path / "runs" / ".." / "out") == 2
+    assert "need different folders" in capsys.readouterr().err
+    assert [one.name for one in folder.iterdir()] == ["a.json"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_stale_page_stays_among_the_new(folder, tmp_path, capsys):
+    put(folder, "a.json", run("9-1_1", name="one"))
+    pages = tmp_path / "pages"
+    assert validate(folder, "--report-dir", pages) == 0
+    before = (pages / "index.md").read_bytes()
+    put(folder, "a.json", run("9-1_1", name="two"))
+    capsys.readouterr()
+    assert validate(folder, "--report-dir", pages) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "holds pages that this call does not write: 'one.md'; remove them or choose another folder" in err
+    assert sorted(one.name for one in pages.iterdir()) == ["index.md", "one.md"]
+    assert (pages / "index.md").read_bytes() == before
+    (pages / "one.md").unlink()
+    assert validate(folder, "--report-dir", pages) == 0
+
+
+def test_a_run_that_asks_not_to_be_judged_is_said_to(folder, tmp_path, capsys):
+    put(folder, "a.json", run("9-1_1") | {"eval_response": False})
+    pages = tmp_path / "pages"
+    assert validate(folder, "--report-dir", pages) == 0
+    assert "run 'r', ikat2024, 'manual', 1 turn, asks not to be judged: 0 errors" in capsys.readouterr().out
+    page = (pages / "r.md").read_text(encoding="utf-8")
+    assert "The run asks not to be judged (`eval_response: false`), so its responses are pooled for nothing." in page
+    assert "Nothing is left out" not in page
+    assert "| the run, as it asks (eval_response: false) |" in (pages / "index.md").read_text(encoding="utf-8")
+
+
+def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
+    entries = [PASSAGE | {"id": f"clueweb22-en0000-00-00000:{n}"} for n in range(31)]
+    put(folder, "a.json", run("9-1_1", passage_provenance=entries))
+    assert validate(folder) == 0
+    out, _ = capsys.readouterr()
+    # 31 equal scores make 30 problems, of which ten are listed.
+    assert "1 turn: 0 errors, 30 warnings" in out
+    assert "  warning equal_scores (30): " in out
+    assert "    … and 27 more (--all lists 7 of them)" in out
+    assert out.endswith("1 file, 1 readable as runs: 0 errors, 30 warnings\n")
+    assert validate(folder, "--json", "--strict", "--report-dir", tmp_path / "pages") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["errors"], report["files"][0]["errors"]) == (30, 30)
+    assert sum(problem.get("count", 1) for problem in report["files"][0]["problems"]) == 30
+    page = (tmp_path / "pages" / "r.md").read_text(encoding="utf-8")
+    assert "| found | 30 errors, 0 warnings |" in page
+    assert "## error: equal_scores (30)" in page
 
 
 def test_fixing_writes_repaired_copies_and_says_what_remains(folder, tmp_path, capsys):
@@ -202,11 +276,13 @@ def test_fixing_writes_repaired_copies_and_says_what_remains(folder, tmp_path, c
     out = tmp_path / "out"
     assert validate(folder, "--fix", "-o", out) == 2
     said, err = capsys.readouterr()
-    assert said.splitlines()[-4:] == [
+    assert said.splitlines()[-6:] == [
         f"repaired copies in {out}: 2 edits, listed in edits.tsv; what remains:",
         f"  {out}/a.json: 0 errors, 0 warnings",
         f"  {out}/b.json: 1 error, 0 warnings: empty_text (1)",
-        "  2 files, 2 readable as runs: 1 error, 0 warnings",
+        "without a copy:",
+        f"  {folder}/c.json: 1 error, 0 warnings: truncated_json (1)",
+        "3 files, 2 readable as runs: 2 errors, 0 warnings",
     ]
     assert f"{folder}/c.json: not repaired: it cannot be read as a run; no copy was written" in err
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
@@ -231,6 +307,54 @@ def test_the_exit_code_of_a_fix_is_that_of_what_remains(folder, tmp_path, capsys
     assert report["errors"] == 1
     assert report["fixed"]["edits"] == 1
     assert [file["errors"] for file in report["fixed"]["files"]] == [0]
+
+
+TWICE = '{"run_name": "%s", "run_type": "manual", "turns": [{"turn_id": "9-1_1", "responses": [%s]}]}'
+MENDABLE = '{"rank": "1", "text": "T", "text": "%s", "ptkb_provenance": [1], "passage_provenance": [%s]}'
+
+
+def test_errors_of_a_file_without_a_copy_count_as_remaining(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    put(folder, "a.json", run("9-1_1", name="s"))
+    # A name twice in an object is not seen by a reader, but such a file is not written anew.
+    refused = TWICE % ("r", MENDABLE % ("T", json.dumps(PASSAGE)))
+    (folder / "b.json").write_text(refused, encoding="utf-8")
+    assert validate(folder, "--fix", "-o", out) == 0
+    assert validate(folder, "--fix", "-o", out, "--strict") == 1
+    (folder / "b.json").write_text(TWICE % ("r", MENDABLE % ("", json.dumps(PASSAGE))), encoding="utf-8")
+    capsys.readouterr()
+    assert validate(folder, "--fix", "-o", out, "--json") == 1
+    fixed = json.loads(capsys.readouterr().out)["fixed"]
+    assert [(file["file"], file["errors"]) for file in fixed["files"]] == [(str(out / "a.json"), 0)]
+    assert [(file["file"], file["errors"]) for file in fixed["without_copy"]] == [(str(folder / "b.json"), 1)]
+
+
+def test_an_id_shared_with_a_file_without_a_copy_remains_shared(folder, tmp_path, capsys):
+    put(folder, "a.json", run("9-1_1"))
+    (folder / "b.json").write_text(TWICE % ("r", MENDABLE % ("T", json.dumps(PASSAGE))), encoding="utf-8")
+    assert validate(folder, "--fix", "-o", tmp_path / "out") == 1
+    out, _ = capsys.readouterr()
+    assert f"  {tmp_path}/out/a.json: 1 error, 0 warnings: duplicate_run_id (1)" in out
+    assert f"  {folder}/b.json: 1 error, 1 warning: duplicate_run_id (1), coerced_value (1)" in out
+
+
+def test_what_is_wrong_with_the_folder_remains_when_its_runs_are_fixed(folder, tmp_path, capsys):
+    put(folder, "a.json", run("9-1_1"))
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    assert validate(folder, "--fix", "-o", tmp_path / "out") == 0
+    assert validate(folder, "--fix", "-o", tmp_path / "out", "--strict") == 1
+    assert f"without a copy:\n  {folder}/notes.txt: 1 error" in capsys.readouterr().out
+
+
+def test_a_copy_of_json_lines_has_the_order_and_the_numbers_of_the_original(folder, tmp_path):
+    head = {"metadata": {"run_id": "r", "run_type": "manual", "team_id": "t"}, "turn_id": "9-1_1"}
+    answer = {"text": "T", "rank": "1", "citations": {"c": 1}, "ptkb_provenance": []}
+    lines = [{"responses": [answer | {"rank": rank}], "references": {"c": 1}} | head for rank in ("1", 2)]
+    path = folder / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    validate(folder, "--fix", "-o", tmp_path / "out")
+    copy = (tmp_path / "out" / "a.jsonl").read_text(encoding="utf-8")
+    assert copy == path.read_text(encoding="utf-8").replace('"rank": "1"', '"rank": 1')
 
 
 @pytest.mark.parametrize("options", [["--fix"], ["-o", "{out}"], ["--fix", "-o", "{runs}"]])

@@ -42,18 +42,23 @@ def read(folder, document, name="run.json"):
     return read_run(path)
 
 
-def convert(folder, document, to, team="t", **options):
-    content, changes = convert_run(read(folder, document), to, team=team, **options)
+def convert(folder, document, to, **options):
+    team = {"team": "t"} if to == "ikat2025" else {}
+    content, changes = convert_run(read(folder, document), to, **team, **options)
     lines = [json.loads(line) for line in content.splitlines()] if to == "ikat2025" else json.loads(content)
     return lines, [(change.what, change.before, change.after) for change in changes]
 
 
-def errors_of(read):
+def problems_of(read):
     checked = validate_run(
         read.run, None, lambda _: TokenCount(1, 1, 1, None), limit=250, rule="bare",
         found=read.problems, places=read.places,
     )  # fmt: skip
-    return [problem for problem in checked.problems if problem.severity == "error"]
+    return checked.problems
+
+
+def errors_of(read):
+    return [problem for problem in problems_of(read) if problem.severity == "error"]
 
 
 def judged(run):
@@ -107,6 +112,7 @@ def test_2025_to_2024_flags_what_is_cited(tmp_path):
         ("team", "t", ""),
         ("PTKB statements", "'I like tea.'", "dropped: not in the topic's PTKB"),
         ("run type", "generation-only", "only_response"),
+        ("citations", "1 citation", "with the references' scores and in their order"),
     ]
 
 
@@ -115,10 +121,10 @@ def test_2025_to_2024_flags_what_is_cited(tmp_path):
     [
         pytest.param(
             [[passage(1, 2.0), passage(2, 1.0)], [passage(3, 9.0), passage(2, 1.0)]],
-            {1: 2.0, 2: 1.0, 3: 9.0},
+            {3: 9.0, 1: 2.0, 2: 1.0},
             [[1, 2], [3, 2]],
-            ["passage list", "passage list"],
-            id="the references are those of all responses in order",
+            ["passage list", "passage list", "order of the references"],
+            id="the references are those of all responses by falling score",
         ),
         pytest.param(
             [[passage(1, 2.0), passage(1, 1.0), passage(2, 0.5)]],
@@ -143,9 +149,9 @@ def test_2025_to_2024_flags_what_is_cited(tmp_path):
         ),
         pytest.param(
             [[passage(k, float(k), False) for k in range(1, 8)]],
-            {k: float(k) for k in range(1, 8)},
+            {k: float(k) for k in range(7, 0, -1)},
             [[7, 6, 5, 4, 3]],
-            ["citations"],
+            ["citations", "order of the references"],
             id="the five with the highest scores",
         ),
         pytest.param(
@@ -205,7 +211,7 @@ def test_cast_2022_keeps_texts_and_stays_unflagged_in_2024(tmp_path):
     turns = [{"turn_id": "132_1-1", "responses": [{"rank": 1, "text": "Tea.", "provenance": entries}]}]
     document = {"run_name": "r", "run_type": "manual", "turns": turns}
     after, changes = convert(tmp_path, document, "ikat2024")
-    assert after["turns"][0]["responses"][0]["passage_provenance"] == [entry | {"used": False} for entry in entries]
+    assert after["turns"][0]["responses"][0]["passage_provenance"] == entries
     assert changes == []
     before, after = read(tmp_path, document), read(tmp_path, after, "after.json")
     assert after.run.format == "ikat2024"
@@ -232,6 +238,59 @@ def test_a_score_that_is_no_number_is_dropped(tmp_path):
     document, changes = convert(tmp_path, ikat2024(response([passage(1, float("nan"))])), "ikat2024")
     assert document["turns"][0]["responses"][0]["passage_provenance"] == [{"id": passage_id(1), "used": True}]
     assert [what for what, _, _ in changes] == ["passage scores"]
+
+
+@pytest.mark.parametrize("flags", [[None, None], [True, None], [False, True], [None, False]])
+def test_a_flag_that_is_not_there_stays_absent(tmp_path, flags):
+    entries = [
+        {"id": passage_id(k), "score": 5.0 - k} | ({} if used is None else {"used": used})
+        for k, used in enumerate(flags)
+    ]
+    document = ikat2024(response(entries))
+    after, changes = convert(tmp_path, document, "ikat2024")
+    assert (after, changes) == (document, [])
+
+
+def test_what_no_record_has_room_for_is_logged_once_for_the_run(tmp_path):
+    document = ikat2024(response([passage(k, "1.5", note=1) for k in range(12)]), own={"x": 1})
+    expected = [
+        ("unknown fields", "13 fields, the first at $.own", ""),
+        ("numbers in another form", "12 values, the first at $.turns[0].responses[0].passage_provenance[0].score",
+         "numbers"),
+    ]  # fmt: skip
+    for to in ("ikat2024", "ikat2025", "trec-run"):
+        content, changes = convert_run(read(tmp_path, document), to, team="t" if to == "ikat2025" else None)
+        assert b"note" not in content
+        rows = [(one.what, one.before, one.after) for one in changes if (one.turn_id, one.rank) == (None, None)]
+        assert [row for row in expected if row in rows] == (expected[:1] if to == "trec-run" else expected)
+
+
+def test_a_whole_kind_is_one_row_for_the_run(tmp_path):
+    document = ikat2024(*(response([passage(k, 2.0, text="Tea."), passage(9, 1.0)], k) for k in range(1, 4)))
+    _, changes = convert_run(read(tmp_path, document), "ikat2025", team="t")
+    assert [(one.turn_id, one.before) for one in changes if one.what == "passage texts"] == [(None, "3 texts")]
+
+
+FALLING = st.lists(st.integers(-50, 50), min_size=1, max_size=6, unique=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(scores=FALLING, other=FALLING, used=st.integers(0, 5))
+def test_in_2025_validation_says_nothing_that_it_did_not_say_before(tmp_path_factory, scores, other, used):
+    folder = tmp_path_factory.mktemp("codes")
+    lists = [
+        [passage(100 * j + k, score + j / 2, k == used % len(one)) for k, score in enumerate(one)]
+        for j, one in enumerate((scores, other))
+    ]
+    document = ikat2024(*(response(entries, rank, ptkb=[1]) for rank, entries in enumerate(lists, 1)))
+    before = read(folder, document)
+    content, changes = convert_run(before, "ikat2025", turns=TURNS, team="t")
+    (folder / "after.jsonl").write_bytes(content)
+    codes = [{one.code for one in problems_of(one)} for one in (before, read_run(folder / "after.jsonl"))]
+    assert codes[1] <= codes[0]
+    merged = [entry["score"] for entries in lists for entry in entries]
+    rows = [(one.turn_id, one.before, one.after) for one in changes if one.what == "order of the references"]
+    assert rows == [(None, "1 turn", "by falling score")] * (merged != sorted(merged, reverse=True))
 
 
 @pytest.mark.parametrize(
@@ -267,16 +326,44 @@ def test_a_trec_run_ranks_the_passages_and_says_which_responses_have_none(tmp_pa
         ("1-1_1", "Q0", passage_id(1), "2", "r"),
     ]
     assert float(lines[0][4]) > float(lines[1][4])
-    assert [(change.rank, change.what) for change in changes] == [(2, "response")]
+    assert [(change.turn_id, change.rank, change.what, change.before) for change in changes] == [
+        (None, None, "run type", "automatic"),
+        (None, None, "eval_response", "false"),
+        ("1-1_1", 2, "response", "no passages to rank"),
+        (None, None, "several responses", "1 turn"),
+        (None, None, "response texts", "2 responses"),
+        (None, None, "used flags", "2 passages"),
+        (None, None, "passage scores", "2 passages"),
+    ]
+
+
+def test_a_trec_run_loses_all_but_ids_and_order(tmp_path):
+    line = {
+        "metadata": {"team_id": "t", "run_id": "a b", "run_type": "manual"},
+        "turn_id": "1-1_1",
+        "references": {"a b": 2.0, passage_id(2): 1.0},
+        "responses": [{"rank": 1, "text": "T", "citations": {"a b": 1.0}, "ptkb_provenance": ["I like tea."]}],
+    }
+    content, changes = convert_run(read(tmp_path, [line]), "trec-run")
+    assert content.decode() == f"1-1_1 Q0 a%20b 1 2 a%20b\n1-1_1 Q0 {passage_id(2)} 2 1 a%20b\n"
+    assert [(one.what, one.before, one.after, one.dropped) for one in changes] == [
+        ("team", "t", "", True),
+        ("run type", "manual", "", True),
+        ("run id", "a b", "a%20b", False),
+        ("response texts", "1 response", "", True),
+        ("PTKB provenance", "1 statement", "", True),
+        ("citations", "1 passage", "", True),
+        ("passage scores", "2 passages", "from the number of the turn's passages down to 1", False),
+        ("passage ids", "1 id", "with percent signs", False),
+    ]
 
 
 def test_a_trec_run_says_how_many_passages_it_leaves_out(tmp_path):
     document = ikat2024(response([passage(k, 2000.0 - k) for k in range(1003)]))
     content, changes = convert_run(read(tmp_path, document), "trec-run")
     assert content.count(b"\n") == 1000
-    assert [(change.turn_id, change.rank, change.what, change.before) for change in changes] == [
-        ("1-1_1", None, "passages", "3 passages beyond the first 1000"),
-    ]
+    found = [(change.turn_id, change.rank, change.what, change.before) for change in changes]
+    assert ("1-1_1", None, "passages", "3 passages beyond the first 1000") in found
 
 
 def test_an_unknown_target_is_a_usage_error(tmp_path):
@@ -289,11 +376,17 @@ def test_the_log_is_one_line_a_change(tmp_path):
     _, changes = convert_run(read_, "ikat2025", team="t")
     assert conversion_tsv(changes).decode().split("\n") == [
         "file\tturn_id\trank\twhat\tfrom\tto",
-        "a\\tb.json\t1-1_1\t1\tpassage texts\t1 text\t",
         "a\\tb.json\t1-1_1\t1\tPTKB statements\t'7'\tdropped: no topics given",
+        "a\\tb.json\t*\t\tpassage texts\t1 text\t",
         "",
     ]
     assert tally(changes) == (("PTKB statements", True, 1), ("passage texts", True, 1))
+
+
+def by_score(passages):
+    """By falling score where all have one."""
+    scored = all(passage.score is not None for passage in passages)
+    return sorted(passages, key=lambda passage: -passage.score) if scored else passages
 
 
 NUMBERS = st.lists(st.integers(1, 12), min_size=1, max_size=8, unique=True)
@@ -335,7 +428,7 @@ def test_there_and_back_keeps_what_is_judged(tmp_path_factory, document):
     for old, new in zip(before.run.turns, back.run.turns, strict=True):
         assert [one.ptkb_provenance for one in new.responses] == [one.ptkb_provenance for one in old.responses]
         if len(old.responses) == 1:
-            ids = [[one.passage_id for one in turn.responses[0].provenance] for turn in (old, new)]
+            ids = [[one.passage_id for one in by_score(turn.responses[0].provenance)] for turn in (old, new)]
             assert ids[0] == ids[1]
     assert back.run.run_type == before.run.run_type
 
@@ -376,10 +469,9 @@ def test_one_bad_run_and_nothing_is_written(tmp_path):
 def test_an_output_folder_with_something_else_is_refused(tmp_path):
     runs = tmp_path / "runs"
     write(runs, "r.json", ikat2024(response([passage(1, 1.0)])))
-    with pytest.raises(UsageError, match="where the runs are"):
-        convert_runs(runs, "ikat2024", runs)
-    with pytest.raises(UsageError, match="where the runs are"):
-        convert_runs(runs / "r.json", "ikat2024", runs)
+    for given_ in (runs, runs / "r.json"):
+        with pytest.raises(UsageError, match="give a folder of its own"):
+            convert_runs(given_, "ikat2024", runs)
     for name in ("notes.txt", "r.json"):
         out = tmp_path / name.replace(".", "_")
         write(out, name, {})
@@ -389,6 +481,34 @@ def test_an_output_folder_with_something_else_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be used as an output folder"):
         convert_runs(runs, "ikat2024", tmp_path / "file")
+
+
+@pytest.mark.parametrize("left", [".conversion.tsv.tmp", "conversion.tsv", "conversion.tsv .r.json.tmp"])
+def test_a_conversion_that_was_killed_can_be_done_again(tmp_path, left):
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    write(runs, "r.json", ikat2024(response([passage(1, 1.0)])))
+    for name in left.split():
+        write(out, name, {})
+    convert_runs(runs, "ikat2024", out)
+    assert {path.name for path in out.iterdir()} == {"conversion.tsv", "r.json"}
+
+
+def test_every_run_is_read_once(tmp_path, monkeypatch):
+    runs = tmp_path / "runs"
+    for name in "abc":
+        write(runs, f"{name}.json", ikat2024(response([passage(1, 1.0)]), run_name=name))
+    seen = []
+    monkeypatch.setattr("judge.convert.read_run", lambda path, format: seen.append(path.name) or read_run(path, format))
+    convert_runs(runs, "trec-run", tmp_path / "out")
+    assert seen == ["a.json", "b.json", "c.json"]
+    assert b" a\n" in (tmp_path / "out" / "a.provenance.run").read_bytes()
+
+
+@pytest.mark.parametrize("to", ["ikat2024", "trec-run"])
+def test_a_team_is_refused_where_the_target_has_none(tmp_path, to):
+    write(tmp_path / "runs", "r.json", ikat2024(response([passage(1, 1.0)])))
+    with pytest.raises(UsageError, match=f"{to} has no team id: leave --team out"):
+        convert_runs(tmp_path / "runs", to, tmp_path / "out", team="t")
 
 
 @pytest.mark.parametrize("team", ["", " ", "a\nb", "\udcff", "x" * 201])
@@ -411,7 +531,7 @@ def test_an_unusable_team_is_refused(tmp_path, team):
 def test_real_runs_keep_what_is_judged(shared, tmp_path, run, topics, to):
     turns = {turn.turn_id: turn for topic in read_topics(shared / topics) for turn in topic.turns} if topics else None
     before = read_run(shared / run)
-    content, _ = convert_run(before, to, turns=turns, team="t")
+    content, _ = convert_run(before, to, turns=turns, team="t" if to == "ikat2025" else None)
     path = tmp_path / "after"
     path.write_bytes(content)
     after = read_run(path)

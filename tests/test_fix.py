@@ -4,6 +4,9 @@ import copy
 import gzip
 import json
 import re
+import signal
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -395,7 +398,7 @@ def test_the_folder_may_be_used_again_for_the_same_runs_only(tmp_path):
         assert folder.write(path, Outcome(None, refused="why")) is None
     assert [one.name for one in (tmp_path / "out").iterdir()] == ["edits.tsv"]
     (tmp_path / "out" / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"holds notes\.txt, which is no earlier repaired copy"):
+    with pytest.raises(UsageError, match=r"holds 'notes\.txt', which this command did not write"):
         FixFolder(tmp_path / "out", tmp_path / "runs", [path])
 
 
@@ -410,16 +413,55 @@ def test_what_breaks_off_can_be_done_again(tmp_path):
     assert (tmp_path / "out" / "edits.tsv").read_text(encoding="utf-8").count("\n") == 2
 
 
+KILLED = """
+import os, pathlib, signal, sys
+from judge.fix import FixFolder, Outcome
+runs, out = map(pathlib.Path, sys.argv[1:])
+paths = sorted(runs.iterdir())
+with FixFolder(out, runs, paths) as folder:
+    folder.write(paths[0], Outcome(b"{}"))
+    os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+    folder.write(paths[1], Outcome(b"half"))
+"""
+
+
+def test_what_was_killed_can_be_done_again(tmp_path):
+    paths = [put(tmp_path / "runs", name, rank="1") for name in ("a.json", "b.json")]
+    out = tmp_path / "out"
+    killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "runs", out], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert sorted(one.name for one in out.iterdir()) == [".b.json.tmp", ".edits.tsv.tmp", "a.json"]
+    for outcome in (Outcome(None, refused="why"), Outcome(b"whole")):
+        with FixFolder(out, tmp_path / "runs", paths) as folder:
+            folder.write(paths[0], Outcome(b"{}"))
+            folder.write(paths[1], outcome)
+        names = sorted(one.name for one in out.iterdir())
+        assert names == ["a.json", *(["b.json"] if outcome.stored else []), "edits.tsv"]
+    (out / ".c.json.tmp").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"holds '\.c\.json\.tmp'"):
+        FixFolder(out, tmp_path / "runs", paths)
+
+
+def test_a_run_that_is_a_link_is_not_written_over_where_it_lies(tmp_path):
+    path = put(tmp_path / "out", rank="1")
+    (tmp_path / "out" / "edits.tsv").write_bytes(b"")
+    (tmp_path / "runs").mkdir()
+    link = tmp_path / "runs" / "a.json"
+    link.symlink_to(path)
+    with pytest.raises(UsageError, match="give a folder of its own"):
+        FixFolder(tmp_path / "out", tmp_path / "runs", [link])
+
+
 def test_the_input_is_never_touched(tmp_path):
     path = put(tmp_path / "runs", rank="1")
     (tmp_path / "link").symlink_to(tmp_path / "runs")
     for folder in (tmp_path / "runs", tmp_path / "link", tmp_path / "runs" / ".." / "runs"):
         for runs in (tmp_path / "runs", path):
-            with pytest.raises(UsageError, match="folder of their own"):
+            with pytest.raises(UsageError, match="give a folder of its own"):
                 FixFolder(folder, runs, [path])
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a.json").hardlink_to(path)
-    with pytest.raises(UsageError, match=r"holds a\.json, which is no earlier repaired copy"):
+    with pytest.raises(UsageError, match=r"holds 'a\.json', which this command did not write"):
         FixFolder(tmp_path / "out", tmp_path / "runs", [path])
     with pytest.raises(UsageError, match="name of the log"):
         FixFolder(tmp_path / "new", tmp_path / "runs", [tmp_path / "runs" / "edits.tsv"])

@@ -36,6 +36,12 @@ def test_what_is_damaged_was_sound(name: str, tmp_path: Path) -> None:
     assert (tally.results, tally.errors) == (len(seeds), 0)
 
 
+@pytest.mark.parametrize("name", [name for name in fuzz.READERS if name.startswith(("passages", "hash", "collection"))])
+def test_every_sound_input_has_passages_that_are_looked_for(name: str, tmp_path: Path) -> None:
+    """Else what is damaged would be no part of what is read."""
+    assert all(fuzz.READERS[name].read(tmp_path, seed) for seed in fuzz.READERS[name].seeds())
+
+
 def test_a_number_means_one_input() -> None:
     seeds = fuzz.READERS["runs"].seeds()
     inputs = [[fuzz.damaged(fuzz.Rng(f"{seed} runs {k}"), seeds) for k in range(60)] for seed in (1, 1, 2)]

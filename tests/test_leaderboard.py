@@ -174,7 +174,8 @@ def test_no_lower_response_takes_the_place_of_the_first_ranked_one() -> None:
     second = pooled("R0", "1_1", ("x", 2), ("y", 1))
     here = pool(second, excluded=(excluded("x", "1_1"), excluded("y", "1_1", "bad_rank", 0)))
     rows = leaderboard(here, [judgment(second, 3)], [criterion()])
-    assert [(one.run_id, one.n, one.unanswered) for one in rows] == [("y", 1, 0), ("x", 0, 1)]
+    # y counts its ranks from 0, so that 1 is its second choice.
+    assert [(one.run_id, one.n, one.unanswered) for one in rows] == [("x", 0, 1), ("y", 0, 1)]
 
 
 def test_a_run_that_ranks_from_two_is_represented_by_its_best() -> None:

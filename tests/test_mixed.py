@@ -26,8 +26,7 @@ def before(tmp_path: Path) -> Path:
 
 def another_prompt(folder: Path) -> Path:
     path = folder / "mine.md"
-    text = PROMPT.read_text(encoding="utf-8").replace("variant: graded", "variant: mine")
-    path.write_text(text + "\nOne line more.\n", encoding="utf-8")
+    path.write_text(PROMPT.read_text(encoding="utf-8") + "\nOne line more.\n", encoding="utf-8")
     return path
 
 
@@ -106,6 +105,38 @@ def test_grades_of_another_scale_are_never_mixed(before, tmp_path, capsys):
     more = ["--extend", before, "--allow-mixed", "--prompt", "groundedness/yes_no"]
     assert run(before, *more, runs=tmp_path / "later") == 2
     assert "another scale" in capsys.readouterr().err
+
+
+def test_a_folder_in_which_everything_is_carried_over_has_a_leaderboard(before, tmp_path, capsys):
+    more = ["--extend", before, "--allow-mixed", "--prompt", another_prompt(tmp_path)]
+    assert run(tmp_path / "new", *more, runs=tmp_path / "runs") == 0
+    shown = capsys.readouterr()
+    assert main(["leaderboard", str(tmp_path / "new"), "--criterion", str(another_prompt(tmp_path))]) == 0
+    assert capsys.readouterr().out == shown.out
+
+
+def test_mixed_judgments_are_no_judge_to_calibrate_or_to_correct(before, tmp_path, capsys):
+    out = tmp_path / "new"
+    more = ["--extend", before, "--allow-mixed", "--prompt", another_prompt(tmp_path)]
+    assert run(out, *more, runs=tmp_path / "later") == 0
+    gold = PROJECT / "gold" / "example.gold.jsonl"
+    capsys.readouterr()
+    arguments = ["calibrate", "--gold", gold, "--judgments", out / "judgments.jsonl", "--out", tmp_path / "cal"]
+    assert main([str(one) for one in arguments]) == 2
+    assert "several ways" in capsys.readouterr().err
+    mine = ["--criterion", str(another_prompt(tmp_path))]
+    assert main(["leaderboard", str(out), "--gold", str(gold), *mine]) == 2
+    assert "MIXED" in capsys.readouterr().err
+
+
+def test_no_criterion_is_lost_by_mixing(before, tmp_path, capsys):
+    manifest = json.loads((before / "manifest.json").read_text(encoding="utf-8"))
+    criteria = manifest["configuration"]["criteria"]
+    criteria["naturalness"] = criteria["groundedness"]
+    (before / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    capsys.readouterr()
+    assert run(before, "--extend", before, "--allow-mixed", runs=tmp_path / "later") == 2
+    assert "naturalness would be lost" in capsys.readouterr().err
 
 
 def test_mixing_needs_a_folder_to_mix_with_and_no_certificate(before, tmp_path, capsys):

@@ -1,9 +1,10 @@
 import bz2
 import gzip
+import io
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.passages import MAX_PROBLEMS, check_texts, jsonl, read_passages, streams, trecweb
+from judge.passages import (
+    MAX_PROBLEMS,
+    check_texts,
+    differing,
+    files_of,
+    jsonl,
+    listed,
+    read_passages,
+    streams,
+    trecweb,
+)
 from judge.passages.hashes import same_text
-from judge.passages.streams import open_stream
+from judge.passages.index import index_collection
+from judge.passages.streams import open_stream, whole_lines
 from judge.records import Passage
 
 COLLECTION = (
@@ -161,6 +173,16 @@ def test_two_texts_for_one_id_are_a_problem(tmp_path: Path) -> None:
     ]
 
 
+def broken(packed: bytes, place: int) -> bytes:
+    return packed[:place] + bytes([packed[place] ^ 0xFF]) + packed[place + 1 :]
+
+
+def zstd_long(content: bytes) -> bytes:
+    wide = zstandard.ZstdCompressionParameters(window_log=28)
+    packer = zstandard.ZstdCompressor(compression_params=wide).compressobj()
+    return packer.compress(content) + packer.flush()
+
+
 @pytest.mark.parametrize(
     ("content", "where", "says"),
     [
@@ -171,17 +193,24 @@ def test_two_texts_for_one_id_are_a_problem(tmp_path: Path) -> None:
         (b'{"x": 1}\n{"id": "a", "contents": "\xff"}', "line 2: $", "invalid start byte"),
         ('{"x": 1}\n[1]', "line 2: $", "Expected `object`"),
         ('[{"id": "a", "contents": "x"}]', "line 1: $", "expected JSON Lines"),
-        (b"\xff\xfe{\x00", "line 1: $", "expected JSON Lines"),
+        (b"\xff\xfe{\x00", "$", "the file is UTF-16; convert it to UTF-8"),
+        (b"\xfd7zXZ\x00\x00", "$", "the file is packed by xz; unpack it, or pack it by gzip, bzip2 or Zstandard"),
+        (b"PK\x03\x04", "$", "the file is a zip archive; unpack it"),
         ("<DOC>\n<DOCNO>d</DOCNO>\n<PASSAGE id=4>\ncut", "line 3: $", "ends inside passage 4 of document d"),
         (b"<DOC>\n<DOCNO>a</DOCNO>\n<PASSAGE id=0>\n\xff\n</PASSAGE>", "line 3: $", "invalid start byte"),
         (gzip.compress(b"{}" * 99)[:-9], "$", "cannot be read to the end"),
         (b"\x1f\x8b\x08\x00" + b"\xff" * 50, "$", "cannot be read to the end"),
-        (bz2.compress(b"{}" * 99)[:-9], "$", "cannot be read to the end"),
+        (bz2.compress(b"{}" * 99)[:-9], "$", "ends inside a bzip2 stream"),
+        (bz2.compress(b"{}" * 99) + b"garbage", "$", "cannot be read to the end: Invalid data stream"),
+        (bz2.compress(b"{}" * 99) + bz2.compress(b"{}")[:-9], "$", "ends inside a bzip2 stream"),
+        (bz2.compress(b"{}\n") * 2 + b"\0" * 9_000 + b"x", "$", "cannot be read to the end: Invalid data stream"),
+        (broken(bz2.compress(b"{}" * 99) * 3, 60), "$", "cannot be read to the end: Invalid data stream"),
+        (zstd_long(b"{}"), "$", "packed by `zstd --long` beyond 128 MiB; pack it again without --long"),
         (zstd(b"{}" * 99)[:-2], "$", "ends inside a Zstandard frame"),
         (zstd(b"{}" * 99) + b"\x28", "$", "ends inside a Zstandard frame"),
         (zstd(b"{}" * 99) + b"garbage", "$", "cannot be read to the end"),
         (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "$", "cannot be read to the end"),
-        (gzip.compress(b"{}" * 99) + b"garbage", "$", "cannot be read to the end"),
+        (gzip.compress(b"{}" * 99) + b"garbage", "$", "end too soon, or something else follows them"),
         (bytes(range(256)), "line 1: $", "expected JSON Lines"),
         (b'{"x": ' + b"[" * 100_000, "line 1: $", "cannot be read as a passage"),
         (b'{"id":"a"\n', "line 1: $", "truncated"),
@@ -348,6 +377,19 @@ def test_a_stream_reads_as_a_plain_file_does(tmp_path: Path, pack: Callable[[byt
         assert stream.read() == b""
 
 
+@pytest.mark.parametrize("fill", [b"", b"\0" * 20_000])
+def test_bzip2_streams_in_a_row_are_one_content(tmp_path: Path, fill: bytes) -> None:
+    parts = [os.urandom(300) * 9_000, b"", b"x\n", b"y" * 70_000]
+    with open_stream(written(tmp_path, b"".join(bz2.compress(part) + fill for part in parts))) as stream:
+        assert stream.read() == b"".join(parts)
+
+
+def test_a_bzip2_file_is_unpacked_in_pieces(tmp_path: Path) -> None:
+    """One packed block of 46 bytes may hold 45 MB."""
+    stream = streams._Bzip2(io.BufferedReader(io.BytesIO(bz2.compress(b"\0" * (64 << 20)))))
+    assert stream.read(100) == b"\0" * 100
+
+
 def test_a_zstandard_file_is_unpacked_in_pieces(tmp_path: Path) -> None:
     bomb = zstd(b"\0" * (64 << 20))
     assert len(bomb) < streams._ZSTD_PIECE * 2
@@ -359,9 +401,44 @@ def test_texts_are_checked_against_the_hash_list() -> None:
     # printf 'one' | md5sum; printf 'two' | md5sum
     one, two = (bytes.fromhex(md5) for md5 in ("f97c5d29941bfb1b2fdab0874906ab82", "b8a9f715dbb64fd5c56e7783c6820a61"))
     given = {key: Passage(key, "one", "collection") for key in ("d:10", "d:9", "d:1", "e:0")}
-    listed = {"d:10": two, "d:9": two, "d:1": one, "e:0": None}
-    found = check_texts(given, lambda ids: [listed[key] for key in ids], same_text, "c.jsonl")
+    md5s = {"d:10": two, "d:9": two, "d:1": one, "e:0": None}
+
+    def find(ids: Sequence[str]) -> list[bytes | None]:
+        return [md5s[key] for key in ids]
+
+    assert listed(given, find) == {key: one for key, one in given.items() if key != "e:0"}
+    assert differing(given, find, same_text) == ["d:9", "d:10"]
+    found = check_texts(given, find, same_text, "c.jsonl")
     assert [(one.code, one.file, one.path) for one in found] == [
         ("passage_text_differs", "c.jsonl", "passage d:9: $"),
         ("passage_text_differs", "c.jsonl", "passage d:10: $"),
     ]
+
+
+def test_the_files_of_a_collection_are_all_that_is_read(tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / "lucene").mkdir()
+    shard = written(tmp_path / "c", COLLECTION, "1.jsonl")
+    packed = written(tmp_path / "c", gzip.compress(COLLECTION.encode()), "2.jsonl.gz")
+    segments = written(tmp_path / "lucene", "", "segments_1")
+    index = tmp_path / "i.idx"
+    index_collection([shard], index)
+    assert files_of([tmp_path / "c"]) == [shard, packed]
+    assert [one.resolve() for one in files_of([index])] == [index, shard]
+    assert segments in files_of([tmp_path / "lucene"])
+    with pytest.raises(InputError):
+        files_of([tmp_path / "absent"])
+
+
+@given(st.lists(st.text("ab\n", max_size=9).map(str.encode)), st.integers(1, 12))
+def test_blocks_are_cut_behind_line_breaks(blocks: list[bytes], longest: int) -> None:
+    content = b"".join(blocks)
+    cut = list(whole_lines([one for one in blocks if one], longest))
+    if None in cut:
+        assert cut.index(None) == len(cut) - 1
+        rest = content[sum(len(one) for one in cut if one) :]
+        # An end beyond the limit may still be found in the block in which the limit is passed.
+        assert len(rest.partition(b"\n")[0]) > longest or b"\n" in rest
+    else:
+        assert b"".join(one for one in cut if one) == content + (b"\n" if content and content[-1:] != b"\n" else b"")
+        assert all(one and one.endswith(b"\n") for one in cut)

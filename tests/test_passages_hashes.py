@@ -5,15 +5,20 @@ import contextlib
 import gzip
 import hashlib
 import json
+import lzma
+import os
 import random
+import threading
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
-from judge.passages import hashes
+from judge.passages import hash_rows, hashes
 from judge.passages.hashes import index_hashes, open_hashes, same_text
+from judge.passages.streams import open_stream
 
 DOCUMENT = "clueweb22-en0012-34-56789"
 MD5 = {letter: hashlib.md5(letter.encode()).hexdigest() for letter in "abcdefghijklmnop"}
@@ -48,7 +53,7 @@ def test_the_real_sample_is_found_row_for_row(shared, tmp_path):
     ids = [f"{document}:{number}" for document, number, _ in rows]
     expected = [bytes.fromhex(md5) for *_, md5 in rows]
     for found in both(path, tmp_path):
-        assert found.count == len(rows) == 10_000
+        assert len(rows) == 10_000
         assert found.digest == hashlib.sha256(content).hexdigest()
         assert found.find(ids) == expected
         strangers = [f"{document}:{int(number) + 1000}" for document, number, _ in rows[:50]]
@@ -107,7 +112,6 @@ def test_lists_of_cast_have_the_id_whole(tmp_path):
 def test_blank_lines_and_a_missing_last_line_break_are_nothing(tmp_path):
     found = open_hashes(listed(tmp_path, "\n", line(), "\r\n", line(number=1, letter="b").rstrip()))
     assert found.find([DOCUMENT + ":0", DOCUMENT + ":1"]) == [bytes.fromhex(MD5["a"]), bytes.fromhex(MD5["b"])]
-    assert found.count == 2
 
 
 def test_every_problem_is_listed_up_to_ten(tmp_path):
@@ -163,13 +167,81 @@ def test_two_md5s_for_one_passage_are_refused_with_both_lines(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def piped(path, content):
+    """A pipe through which the content comes once."""
+    os.mkfifo(path)
+    threading.Thread(target=path.write_bytes, args=[content.encode()], daemon=True).start()
+    return path
+
+
+def test_a_list_from_a_pipe_is_read_once(tmp_path):
+    content = line() + line(number=1, letter="b")
+    assert open_hashes(piped(tmp_path / "p", content)).find([DOCUMENT + ":1"]) == [bytes.fromhex(MD5["b"])]
+    assert index_hashes(piped(tmp_path / "q", content), tmp_path / "list.idx") == 2
+
+
+def test_clashes_in_a_list_from_a_pipe_are_named_by_their_passages(tmp_path, monkeypatch):
+    streams = iter([open_stream])
+    # A second time nothing comes through the pipe, and opening it never ends.
+    monkeypatch.setattr(hashes, "open_stream", lambda path: next(streams)(path))
+    content = line() + line(letter="b") + f"KILT_1,{MD5['a']}\nKILT_1,{MD5['b']}\n"
+    assert problems(piped(tmp_path / "p", content)) == [
+        ("hash_list_wrong", "$", f"passage {DOCUMENT}:0 has two MD5s"),
+        ("hash_list_wrong", "$", "a passage of another form has two MD5s"),
+    ]
+
+
+def test_what_is_no_list_gets_one_line(tmp_path):
+    index_hashes(listed(tmp_path, line()), tmp_path / "list.idx")
+    for content, message in (
+        ((tmp_path / "list.idx").read_bytes(), "an index that `judge passages index` wrote; expected what such"),
+        (lzma.compress(line().encode()), "packed by xz; unpack it"),
+        (line().encode("utf-16"), "UTF-16; convert it to UTF-8"),
+        (bytes(range(256)) * 9, "binary; expected the lines of a hash list"),
+    ):
+        (tmp_path / "wrong").write_bytes(content)
+        with pytest.raises(InputError, match=message) as caught:
+            index_hashes(tmp_path / "wrong", tmp_path / "new.idx")
+        assert not caught.value.problems
+        assert not (tmp_path / "new.idx").exists()
+
+
+def test_many_blank_lines_are_passed_over_together(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(hash_rows, "_fault", asked.append)
+    found = open_hashes(listed(tmp_path, "\n\r\n" * 200_000, line()))
+    assert found.find([DOCUMENT + ":0"]) == [bytes.fromhex(MD5["a"])]
+    assert asked == []
+
+
+def test_a_list_of_one_row_many_times_is_one_row(tmp_path):
+    path = listed(tmp_path, line() * 5_000, line(number=1))
+    assert index_hashes(path, tmp_path / "list.idx") == 2
+    assert open_hashes(tmp_path / "list.idx").find([DOCUMENT + ":1"]) == [bytes.fromhex(MD5["a"])]
+
+
+def test_rows_of_both_forms_stand_in_one_block(tmp_path):
+    path = listed(
+        tmp_path,
+        f"MARCO_D1-2,{MD5['a']}\n",
+        f"{DOCUMENT}:7,{MD5['b']}\n",
+        f" padded,{MD5['c']}\r\n",
+        f"KILT_1\t3\t{MD5['d']}\n",
+        f"{DOCUMENT}\t12345678\t{MD5['e']}\n",
+        line(),
+    )
+    ids = ["MARCO_D1-2", f"{DOCUMENT}:7", " padded", "KILT_1:3", f"{DOCUMENT}:12345678", f"{DOCUMENT}:0"]
+    for found in both(path, tmp_path):
+        assert found.find(ids) == [bytes.fromhex(MD5[letter]) for letter in "abcdea"]
+
+
 def test_a_row_twice_is_no_problem(tmp_path):
     for found in both(listed(tmp_path, line(), line(number=1), line()), tmp_path):
         assert found.find([DOCUMENT + ":0"]) == [bytes.fromhex(MD5["a"])]
 
 
 def test_two_ids_with_one_key_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(hashes, "key_of", lambda _: 1 << 63)
+    monkeypatch.setattr(hash_rows, "keys_of_names", lambda names: np.full(len(names), 1 << 63, np.uint64))
     assert problems(listed(tmp_path, f"KILT_1,{MD5['a']}\n", f"KILT_2,{MD5['b']}\n")) == [
         ("hash_list_wrong", "line 2: $", "passage KILT_2 has the key of the one on line 1")
     ]
@@ -179,7 +251,7 @@ def test_an_index_of_a_wrong_list_is_not_written(tmp_path):
     path = listed(tmp_path, line(), "wrong\n")
     with pytest.raises(InputError, match="the hash list cannot be used as it is"):
         index_hashes(path, tmp_path / "new" / "list.idx")
-    assert [one.name for one in tmp_path.rglob("*") if one.is_file()] == ["list.tsv"]
+    assert list(tmp_path.rglob("*")) == [path]
 
 
 def test_a_list_without_end_or_rows_is_refused(tmp_path):
@@ -199,8 +271,8 @@ def test_a_list_too_long_for_memory_asks_for_an_index(tmp_path, monkeypatch):
     path = listed(tmp_path, *(line(number=number) for number in range(3)))
     with pytest.raises(UsageError, match=r"more than 2 rows.*judge passages index --hashes"):
         open_hashes(path)
-    index_hashes(path, tmp_path / "list.idx")
-    assert open_hashes(tmp_path / "list.idx").count == 3
+    assert index_hashes(path, tmp_path / "list.idx") == 3
+    assert None not in open_hashes(tmp_path / "list.idx").find([f"{DOCUMENT}:2"])
 
 
 def test_damaged_packing_is_an_input_error(tmp_path):

@@ -2,16 +2,19 @@
 
 import gzip
 import json
+import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.passages import index, keys
-from judge.passages.index import index_collection, is_index, read_indexed
+from judge.passages import index, index_rows, table
+from judge.passages.index import index_collection, read_indexed
+from judge.passages.magic import is_index
 from judge.records import Passage
 
 ID = "clueweb22-en0012-34-567{:02}:{}"
@@ -69,6 +72,78 @@ def test_a_folder_stands_for_its_shards_and_the_index_moves_with_it(tmp_path):
     }
 
 
+def test_an_index_is_read_through_a_link_to_it(tmp_path):
+    put(tmp_path, "c/a.jsonl", row("x", "here"))
+    index_collection([tmp_path / "c"], tmp_path / "c" / "out.idx")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link").symlink_to(tmp_path / "c" / "out.idx")
+    assert texts(tmp_path / "elsewhere" / "link", "x") == {"x": "here"}
+    assert index.indexed_files(tmp_path / "elsewhere" / "link") == [tmp_path / "c" / "a.jsonl"]
+
+
+def test_a_file_that_grows_meanwhile_is_refused(tmp_path, monkeypatch):
+    path = put(tmp_path, "a.jsonl", row("a"), row("b"))
+
+    def growing(*args):
+        with path.open("ab") as file:
+            file.write(row("c").encode())
+        return index_rows.parsed(*args)
+
+    monkeypatch.setattr(index, "parsed", growing)
+    # All was read in one block before it grew, or what came later is read too: neither is the file that was opened.
+    assert problems(path, out=tmp_path / "out.idx") == [("a.jsonl", "$", "the file changed while it was read")]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_one_id_on_a_thousand_lines_is_the_most(tmp_path, monkeypatch):
+    monkeypatch.setattr(index, "MAX_OF_ONE_ID", 3)
+    path = put(tmp_path, "a.jsonl", row("y"), *[row("x", "a")] * 3)
+    index_collection([path], tmp_path / "out.idx")
+    assert texts(tmp_path / "out.idx", "x") == {"x": "a"}
+    put(tmp_path, "a.jsonl", row("y"), *[row("x", "a")] * 4)
+    # Before the table is merged, for which all of them would be held at once.
+    monkeypatch.setattr(table, "_write_table", None)
+    [(name, place, message)] = problems(path, out=tmp_path / "new.idx")
+    assert (name, place) == ("a.jsonl", "$")
+    assert message == f"the id at byte {len(row('y'))} stands on more than 3 lines"
+
+
+def test_many_blank_lines_are_passed_over_together(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(index_rows, "_name", lambda line, _: asked.append(line))
+    path = put(tmp_path, "a.jsonl", "\n\r\n" * 1_000, row(ID.format(1, 0), "here"))
+    assert index_collection([path], tmp_path / "out.idx") == 1
+    assert texts(tmp_path / "out.idx", ID.format(1, 0)) == {ID.format(1, 0): "here"}
+    assert asked == []
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
+def test_a_collection_without_passages_is_refused(tmp_path, content):
+    empty, other = put(tmp_path, "a.jsonl", content), put(tmp_path, "b.jsonl", row("a"))
+    found = problems(empty, out=tmp_path / "out.idx")
+    assert found == [("a.jsonl", "$", "no passage in it, nor in another of the files")]
+    assert index_collection([empty, other], tmp_path / "out.idx") == 1
+
+
+def test_what_is_no_plain_file_of_passages_is_named_before_anything_is_read(tmp_path):
+    put(tmp_path, "c/1.jsonl", row("a"))
+    put(tmp_path, "c/3.trecweb", "<DOC>\n")
+    for name, content in (("2.jsonl.gz", gzip.compress(b"")), ("4.jsonl", "{".encode("utf-16"))):
+        (tmp_path / "c" / name).write_bytes(content)
+    index_collection([tmp_path / "c" / "1.jsonl"], tmp_path / "old.idx")
+    os.mkfifo(tmp_path / "pipe")
+    found = problems(tmp_path / "c", tmp_path / "old.idx", tmp_path / "pipe", out=tmp_path / "out.idx")
+    packed = "the file is packed (gzip); an index needs plain JSONL: unpack it, or name only the plain files"
+    other = "the file is an index that `judge passages index` wrote; expected what such an index is built from"
+    assert found == [
+        ("2.jsonl.gz", "$", packed),
+        ("3.trecweb", "$", "expected JSON Lines, which begin with '{'"),
+        ("4.jsonl", "$", "the file is UTF-16; convert it to UTF-8"),
+        ("old.idx", "$", other),
+        ("pipe", "$", "an index needs plain files, not a pipe"),
+    ]
+
+
 def test_lines_of_any_form_are_found(tmp_path):
     path = put(
         tmp_path,
@@ -96,7 +171,7 @@ def test_lines_of_any_form_are_found(tmp_path):
 name = st.builds(ID.format, st.integers(0, 99), st.integers(0, 10**8)) | st.text(min_size=1, max_size=20)
 
 
-@given(st.dictionaries(name, st.text(max_size=50)), st.booleans())
+@given(st.dictionaries(name, st.text(max_size=50), min_size=1), st.booleans())
 def test_an_index_is_a_dict(tmp_path_factory, passages, ascii_only):
     folder = tmp_path_factory.mktemp("index")
     lines = [
@@ -128,8 +203,8 @@ def test_one_text_twice_is_found_and_two_texts_are_refused(tmp_path):
 
 
 def test_two_ids_with_one_key_are_told_apart(tmp_path, monkeypatch):
-    for module in (index, keys):
-        monkeypatch.setattr(module, "key_of", lambda _: 1 << 63)
+    for module, name in ((index, "keys_of"), (index_rows, "keys_of_names")):
+        monkeypatch.setattr(module, name, lambda names: np.full(len(names), 1 << 63, np.uint64))
     path = put(tmp_path, "a.jsonl", row("x", "a"), row("y", "b"))
     index_collection([path], tmp_path / "out.idx")
     assert texts(tmp_path / "out.idx", "x") == {"x": "a"}
@@ -178,24 +253,24 @@ def test_a_passage_without_text_is_refused(tmp_path):
 def test_packed_files_have_to_be_unpacked_first(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(gzip.compress(row("a").encode()))
     found = problems(tmp_path / "a.jsonl", out=tmp_path / "out.idx")
-    assert found == [("a.jsonl", "$", "the file is packed (gzip); an index needs plain JSONL: unpack it first")]
+    assert [place for _, place, _ in found] == ["$"]
 
 
 def test_every_problem_is_listed_up_to_ten_and_nothing_is_written(tmp_path):
     one = put(tmp_path, "a.jsonl", row("a"), "{\n", '{"contents": "x"}\n', '{"id": "x\n', row("b"), '{"id": 5}\n')
-    two = put(tmp_path, "b.jsonl", "<DOC>\n")
+    two = put(tmp_path, "b.jsonl", "{}\n")
     (tmp_path / "empty").mkdir()
     found = problems(one, two, tmp_path / "absent", tmp_path / "empty", out=tmp_path / "out.idx")
+    assert [(file, place) for file, place, _ in found] == [("absent", "$"), ("empty", "$")]
+    found = problems(one, two, out=tmp_path / "out.idx")
     assert [(file, place) for file, place, _ in found] == [
-        ("absent", "$"),
-        ("empty", "$"),
         ("a.jsonl", "line 2: $"),
         ("a.jsonl", "line 3: $"),
         ("a.jsonl", "line 4: $"),
         ("a.jsonl", "line 6: $"),
         ("b.jsonl", "line 1: $"),
     ]
-    assert found[3][2] == "expected `id`, or `doc_id` and `passage_id`"
+    assert found[1][2] == "expected `id` and `contents`, or `doc_id`, `passage_id` and `passage_text`"
     many = problems(put(tmp_path, "c.jsonl", *[row("a")] * 9_000, *["{\n"] * 99), out=tmp_path / "out.idx")
     assert [place for _, place, _ in many] == [f"line {number}: $" for number in range(9_001, 9_011)]
     assert not (tmp_path / "out.idx").exists()

@@ -1,5 +1,6 @@
 """The sorted table: it equals a dict for ids of every form, in any order, and a failed build leaves nothing."""
 
+import errno
 import os
 import resource
 import signal
@@ -13,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError, OperationalError
+from judge.passages import claim
 from judge.passages.keys import NUMBER_DIGITS, OTHER, WINDOW, id_of, key_of, keys_of, packed_keys
 from judge.passages.magic import MAGIC, is_index
-from judge.passages.table import WIDTH, build_table, clashes, open_table, sorted_rows
+from judge.passages.table import WIDTH, build_table, clashes, distinct, open_table, sorted_rows
 
 digits = st.text("0123456789", min_size=1, max_size=9)
 clueweb = st.builds(
@@ -245,14 +247,121 @@ def batches():
     os.kill(os.getpid(), signal.SIGKILL)
 build_table(Path(sys.argv[1]), "hashes", batches(), dict, chunk_rows=2000)
 """
+KILLED_IN_MERGE = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from judge.passages.table import build_table
+def batches():
+    for number in range(100):
+        yield np.arange(1000, dtype=np.uint64) + np.uint64(1000 * number), np.zeros((1000, 16), np.uint8)
+def check(keys, payload):
+    if keys[-1] > 50000:
+        os.kill(os.getpid(), signal.SIGKILL)
+build_table(Path(sys.argv[1]), "hashes", batches(), dict, check, chunk_rows=2000)
+"""
 
 
-def test_a_kill_while_reading_leaves_nothing(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path / "t")], cwd=Path(__file__).parent.parent, env=os.environ
+def run(script, path):
+    return subprocess.Popen(
+        [sys.executable, "-c", script, str(path)],
+        cwd=Path(__file__).parent.parent,
+        env=os.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-    assert done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("script", [KILLED, KILLED_IN_MERGE])
+def test_after_a_kill_the_old_table_is_there_and_the_next_build_takes_over_what_is_left(tmp_path, script):
+    path = tmp_path / "t"
+    built(path, [rows((7, 7))])
+    before = path.read_bytes()
+    with run(script, path) as build:
+        pass
+    assert build.returncode == -signal.SIGKILL
+    assert path.read_bytes() == before
+    assert {one.name for one in tmp_path.iterdir()} == {"t", ".t.tmp"}
+    assert built(path, [rows((1, 2))]).keys.tolist() == [1]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+WAITING = """
+import sys
+from pathlib import Path
+import numpy as np
+from judge.passages.table import build_table
+def batches():
+    print("reading", flush=True)
+    sys.stdin.read()
+    yield np.arange(1000, dtype=np.uint64), np.zeros((1000, 16), np.uint8)
+build_table(Path(sys.argv[1]), "hashes", batches(), dict)
+"""
+
+
+def test_two_builds_of_one_file_do_not_mix(tmp_path):
+    path = tmp_path / "t"
+    with run(WAITING, path) as build:
+        assert build.stdout.readline() == b"reading\n"
+        with pytest.raises(OperationalError, match=r"t: another build is writing this file"):
+            built(path, [rows((1, 2))])
+        build.stdin.close()
+        assert build.wait() == 0
+    assert open_table(path, "hashes").keys.tolist() == list(range(1000))
+    assert built(path, [rows((1, 2))]).keys.tolist() == [1]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_build_that_ends_between_opening_and_locking_loses_nothing(tmp_path, monkeypatch):
+    """What was opened under the temporary name is the finished table by then, and must not be written over."""
+    path = tmp_path / "t"
+    lock = claim.fcntl.flock
+
+    def late(*args):
+        monkeypatch.setattr(claim.fcntl, "flock", lock)
+        (tmp_path / ".t.tmp").rename(tmp_path / "finished")
+        (tmp_path / "finished").write_bytes(b"whole")
+        lock(*args)
+
+    monkeypatch.setattr(claim.fcntl, "flock", late)
+    assert built(path, [rows((1, 2))]).keys.tolist() == [1]
+    assert (tmp_path / "finished").read_bytes() == b"whole"
+
+
+def test_a_file_system_without_locks_gets_a_name_of_its_own(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(claim.fcntl, "flock", refuse)
+    assert built(tmp_path / "t", [rows((1, 2))]).keys.tolist() == [1]
+    assert (tmp_path / "t").exists()
+    assert not [one.name for one in tmp_path.iterdir() if len(one.name) > len(".t.tmp")]
+
+
+def test_a_failed_build_leaves_no_folders(tmp_path):
+    def wrong():
+        raise InputError("no")
+        yield
+
+    with pytest.raises(InputError):
+        built(tmp_path / "a" / "b" / "t", wrong())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_repeat_are_dropped_and_two_of_one_key_are_kept():
+    pairs = [(1, 1), (1, 1), (2, 1), (2, 1), (2, 2), (2, 3), (2, 1), (3, 1), (4, 1), (4, 2), (4, 1)]
+    keys, payload = distinct(*rows(*pairs))
+    expected = [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (4, 2)]
+    assert list(zip(keys.tolist(), payload[:, 0].tolist(), strict=True)) == expected
+    assert clashes(keys, payload).tolist() == [2, 4]
+
+
+def test_one_key_on_every_row_is_held_a_few_times_only(tmp_path):
+    held = []
+    batches = (rows(*[(5, 1)] * 100) for _ in range(50))
+    build_table(tmp_path / "t", "hashes", batches, dict, lambda keys, _: held.append(len(keys)), thin=distinct,
+                chunk_rows=500)  # fmt: skip
+    assert held == [10]
 
 
 def test_a_folder_that_cannot_be_written_is_an_operational_error(tmp_path):

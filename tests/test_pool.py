@@ -120,7 +120,7 @@ def test_ids_follow_natural_turn_order_then_text_then_passages() -> None:
         cand("c", "9-1_2", "x", psg("p")),
     )
     assert ids(pool) == [
-        ("R00000", "9-1_2", " x"),
+        ("R00000", "9-1_2", "x"),
         ("R00001", "9-1_2", "x"),
         ("R00002", "9-1_2", "y"),
         ("R00003", "9-1_10", "x"),
@@ -135,11 +135,11 @@ def test_ids_that_are_equal_in_natural_order_are_ordered_as_text() -> None:
     assert [turn for _, turn, _ in ids(pool_of(*found))] == ["09_1", "9_01", "9_1"]
 
 
-def test_the_pooled_text_is_an_exact_submitted_one_and_each_run_keeps_its_digest() -> None:
+def test_the_pooled_text_has_no_outer_white_space_and_each_run_keeps_the_digest_of_its_own() -> None:
     pool = pool_of(cand("b", "1_1", "text"), cand("a10", "1_1", "text "), cand("a9", "1_1", " text", rank=3))
     (response,) = pool.responses
-    assert response.text == " text"  # the least of the three
-    assert response.tokens == counter(250)(" text")
+    assert response.text == "text"
+    assert response.tokens == counter(250)("text")
     assert response.runs == (
         RunEntry("a9", 3, "used", sha(" text")),
         RunEntry("a10", 1, "used", sha("text ")),
@@ -187,9 +187,9 @@ def test_truncation_goes_on_until_the_rest_is_within_the_limit_on_its_own() -> N
 
 def test_a_text_of_which_the_limit_leaves_nothing_is_excluded() -> None:
     def count(text: str) -> TokenCount:
-        return TokenCount(2, 2, 1, 1 if len(text) > 1 else None)
+        return TokenCount(2, 2, 1, 0 if text else None)
 
-    pool = build_pool([cand("r", "1_1", " a")], None, count, over_limit="truncate", limit=1, rule="bare")
+    pool = build_pool([cand("r", "1_1", "a")], None, count, over_limit="truncate", limit=1, rule="bare")
     assert (pool.responses, [row.reason for row in pool.exclusions]) == ((), ["over_limit"])
 
 

@@ -119,6 +119,10 @@ def test_missing_passages_may_be_judged_without(tmp_path):
     assert partly
     assert {one["response_id"] for one in records(tmp_path / "out" / "failures.jsonl")} == alone
     assert partly <= {one["response_id"] for one in records(tmp_path / "out" / "judgments.jsonl")}
+    about = json.loads((tmp_path / "out" / "qrels" / "response_groundedness.llm.qrel.json").read_text(encoding="utf-8"))
+    assert about["partial_evidence"] == len(partly)
+    board = (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
+    assert f"{len(partly)} grades of groundedness rest on some of the used passages only" in board
 
 
 def test_a_run_cannot_plant_its_own_evidence(tmp_path, example, capsys):
@@ -223,6 +227,169 @@ def test_a_rule_for_runs(tmp_path, capsys):
     assert {row[0] for row in lines(tmp_path / "out" / "leaderboard.tsv")[1:]} == chosen
 
 
+def boards(out: Path, capsys) -> tuple[list[list[str]], list[dict]]:
+    """The leaderboard that `judge run` wrote, and the one that `judge leaderboard` makes of the folder."""
+    capsys.readouterr()
+    assert main(["leaderboard", str(out), "--json"]) == 0
+    return lines(out / "leaderboard.tsv"), json.loads(capsys.readouterr().out)
+
+
+def same_boards(out: Path, capsys) -> dict[str, tuple[int, int, int]]:
+    """Turns, graded and unanswered by run, after checking that both leaderboards agree."""
+    (header, *table), rows = boards(out, capsys)
+    written = [dict(zip(header, row, strict=True)) for row in table]
+    counted = ("turns", "n", "unable", "missing", "not_asked", "unanswered")
+    assert [(one["run_id"], *(int(one[name]) for name in counted)) for one in written] == [
+        (one["run_id"], *(one[name] for name in counted)) for one in rows
+    ]
+    return {one["run_id"]: (one["turns"], one["n"], one["unanswered"]) for one in rows}
+
+
+def only(example: Path, *names: str) -> Path:
+    """The example with no runs but these."""
+    for path in example.iterdir():
+        if path.name.partition(".")[0] not in names:
+            path.unlink()
+    return example
+
+
+def test_a_later_leaderboard_knows_what_each_run_had_to_answer(tmp_path, example, capsys):
+    turns = tmp_path / "turns.txt"
+    turns.write_text("1-1_1\n1-1_2\n3-1_4\n", encoding="utf-8")
+    thistle = only(example, "thistle-faulty")
+    assert run(tmp_path / "some", "--turns", turns, runs=thistle) == 0
+    # thistle-faulty has no 3-1_4.
+    assert same_boards(tmp_path / "some", capsys) == {"thistle-faulty": (3, 2, 1)}
+    assert run(tmp_path / "relevant", "--passage-qrels", qrels(tmp_path), runs=thistle) == 0
+    assert same_boards(tmp_path / "relevant", capsys)["thistle-faulty"][0] == 3
+    harbor = Path(shutil.copytree(RUNS, tmp_path / "more"))
+    assert run(tmp_path / "both", "--extend", tmp_path / "some", runs=only(harbor, "harbor-grounded")) == 0
+    assert same_boards(tmp_path / "both", capsys) == {"harbor-grounded": (16, 16, 0), "thistle-faulty": (3, 2, 1)}
+
+
+def test_without_topics_a_turn_of_which_all_is_left_out_was_there_to_be_answered(tmp_path, example, capsys):
+    mill = only(example, "mill-fluent-invented")
+    arguments = ["run", "--runs", mill, "--passages", PASSAGES, *BASELINE, "--screen", "exclude", "--out"]
+    assert main([*map(str, arguments), str(tmp_path / "out")]) == 0
+    turns, graded, unanswered = same_boards(tmp_path / "out", capsys)["mill-fluent-invented"]
+    assert (turns, graded + unanswered) == (16, 16) and unanswered
+
+
+def test_a_bank_that_is_extended_still_answers_only_its_own(tmp_path, example, capsys):
+    assert run(tmp_path / "out", "--depth", "10", runs=PROJECT / "examples" / "regin") == 1
+    before = same_boards(tmp_path / "out", capsys)
+    harbor = only(example, "harbor-grounded")
+    assert run(tmp_path / "both", "--depth", "10", "--extend", tmp_path / "out", runs=harbor) == 0
+    after = same_boards(tmp_path / "both", capsys)
+    assert after.items() > before.items() and after["harbor-grounded"] == (16, 16, 0)
+
+
+def test_a_run_that_is_not_selected_is_on_no_leaderboard_even_if_nothing_of_it_could_be(tmp_path, example, capsys):
+    chosen = tmp_path / "chosen.txt"
+    chosen.write_text("harbor-grounded\n", encoding="utf-8")
+    turns = tmp_path / "turns.txt"
+    turns.write_text("3-1_4\n", encoding="utf-8")
+    both = only(example, "harbor-grounded", "thistle-faulty")
+    assert run(tmp_path / "out", "--select-runs", chosen, "--turns", turns, runs=both) == 0
+    assert same_boards(tmp_path / "out", capsys).keys() == {"harbor-grounded"}
+    rows = [row for row in lines(tmp_path / "out" / "excluded.tsv")[1:] if row[0] == "thistle-faulty"]
+    assert rows and all(row[2:4] == ["", "not_selected_run"] for row in rows)
+    assert len({row[1] for row in rows}) == len(rows)
+
+
+def test_a_broken_run_that_is_not_selected_stops_nothing(tmp_path, example, capsys):
+    chosen = tmp_path / "chosen.txt"
+    chosen.write_text("harbor-grounded\n", encoding="utf-8")
+    both = only(example, "harbor-grounded", "mill-fluent-invented")
+    path = both / "mill-fluent-invented.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(document | {"turns": []}), encoding="utf-8")
+    assert run(tmp_path / "all", runs=both) == 2
+    assert run(tmp_path / "out", "--select-runs", chosen, runs=both) == 0
+    chosen.write_text("mill-fluent-invented\n", encoding="utf-8")
+    capsys.readouterr()
+    assert run(tmp_path / "other", "--select-runs", chosen, runs=both) == 2
+    assert "no_turns" in capsys.readouterr().err
+
+
+def test_a_run_that_asks_not_to_be_judged_does_not_compete(tmp_path, example, capsys):
+    two = only(example, "harbor-grounded", "mill-fluent-invented")
+    path = two / "mill-fluent-invented.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(document | {"eval_response": False}), encoding="utf-8")
+    teams = tmp_path / "teams.tsv"
+    teams.write_text("harbor-grounded\tone\nmill-fluent-invented\tone\n", encoding="utf-8")
+    rule = ["--select-runs", "best-per-team", "--passage-qrels", qrels(tmp_path), "--teams", teams]
+    assert run(tmp_path / "out", *rule, runs=two) == 0
+    assert same_boards(tmp_path / "out", capsys).keys() == {"harbor-grounded"}
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        (["--min-relevance", "2"], "--passage-qrels"),
+        (["--max-rank", "2"], "--passage-qrels"),
+        (["--measure", "AP"], "--select-runs"),
+        (["--teams", "absent"], "--select-runs"),
+        (["--screen", "off", "--screen-threshold", "near_empty=3"], "--screen"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(tmp_path, capsys, options, about):
+    assert pool(tmp_path / "out", *options) == 2
+    assert about in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pool_in_the_place_of_another_leaves_nothing_of_it(tmp_path, example, capsys):
+    out = tmp_path / "out"
+    assert run(out) == 0
+    harbor = only(example, "harbor-grounded")
+    assert pool(out, "--screen", "off", "--replace", runs=harbor) == 0
+    left = {path.name for path in out.iterdir()}
+    assert not left & {"judgments.jsonl", "leaderboard.tsv", "screen.tsv", "carried.jsonl"}
+    assert [path.name for path in (out / "response_runs").iterdir()] == ["harbor-grounded.run"]
+    assert main(["leaderboard", str(out)]) == 2
+
+
+def test_a_pool_grows_in_its_own_folder(tmp_path, example, capsys):
+    later = tmp_path / "later"
+    later.mkdir()
+    (example / "mill-fluent-invented.json").rename(later / "mill-fluent-invented.json")
+    out = tmp_path / "out"
+    assert pool(out, runs=example) == 0
+    before = {one["response_id"]: one["text"] for one in records(out / "pool.jsonl")}
+    arguments = ["pool", "--runs", later, "--topics", TOPICS, "--passages", PASSAGES, "--extend", out]
+    assert main([str(one) for one in arguments]) == 0
+    after = {one["response_id"]: one["text"] for one in records(out / "pool.jsonl")}
+    assert before.items() < after.items()
+    assert len(list((out / "response_runs").iterdir())) == 7
+
+
+def test_screened_responses_take_no_ids_however_often_a_pool_is_extended(tmp_path, example):
+    later = tmp_path / "later"
+    later.mkdir()
+    (example / "bramble-broken.json").rename(later / "bramble-broken.json")
+    out = tmp_path / "out"
+    assert run(out, "--screen", "exclude", runs=example) == 0
+    first = {one["response_id"]: one["text"] for one in records(out / "pool.jsonl")}
+    extended = []
+    for _ in range(2):
+        assert run(out, "--screen", "exclude", "--extend", out, runs=later) == 0
+        names = ("pool.jsonl", "screen.tsv", "excluded.tsv", "leaderboard.tsv", "runs.jsonl", "manifest.json")
+        extended.append({name: (out / name).read_bytes() for name in names})
+    assert extended[0] == extended[1]
+    assert first.items() < {one["response_id"]: one["text"] for one in records(out / "pool.jsonl")}.items()
+
+
+def test_a_dry_run_knows_what_the_extended_folder_has_paid_for(tmp_path, capsys):
+    assert run(tmp_path / "out") == 0
+    capsys.readouterr()
+    assert run(tmp_path / "new", "--extend", tmp_path / "out", "--dry-run") == 0
+    assert "calls to be made    0" in capsys.readouterr().out
+    assert not (tmp_path / "new").exists()
+    assert run(tmp_path / "out", "--over-limit", "truncate", "--dry-run") == 2
+
+
 def _leaderboard(folder: Path) -> list[list[str]]:
     run(folder / "all")
     return sorted(lines(folder / "all" / "leaderboard.tsv")[1:])
@@ -233,10 +400,12 @@ def test_the_screen_lists_or_leaves_out(tmp_path):
     flagged = lines(tmp_path / "flagged" / "screen.tsv")[1:]
     assert flagged
     assert run(tmp_path / "left", "--screen", "exclude") == 0
-    kept = {one["response_id"]: one["text"] for one in records(tmp_path / "left" / "pool.jsonl")}
-    every = {one["response_id"]: one["text"] for one in records(tmp_path / "flagged" / "pool.jsonl")}
-    assert kept.items() < every.items(), "the ids stay what they are without a screen"
-    assert every.keys() - kept.keys() == {row[0] for row in flagged}
+    left, whole = (records(tmp_path / name / "pool.jsonl") for name in ("left", "flagged"))
+    kept = {one["response_id"]: (one["text"], *one["passages"]) for one in left}
+    every = {one["response_id"]: (one["text"], *one["passages"]) for one in whole}
+    assert set(every.values()) - set(kept.values()) == {every[row[0]] for row in flagged}
+    assert len(every) - len(kept) == len({row[0] for row in flagged})
+    assert lines(tmp_path / "left" / "screen.tsv")[1:] == []
     counts = reasons(tmp_path / "left")
     assert {reason for reason in counts if reason.startswith("screen_")} <= {f"screen_{row[2]}" for row in flagged}
     assert run(tmp_path / "off", "--screen", "off") == 0

@@ -1,29 +1,30 @@
 """Grouped text and Markdown pages of what validation found."""
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
 from judge.records import Exclusion, Problem, Response, Run, RunTurn, TokenCount
 from judge.report.mending import MENDING
+from judge.report.pages import index_page, page_names, run_page
 from judge.report.problems import (
     Checked,
     Tokens,
     by_code,
     checked,
-    index_page,
-    page_names,
     remaining,
-    run_page,
     text_lines,
     token_summary,
     with_problems,
 )
-from judge.validate import CODES
+from judge.runs.document import file_name
+from judge.validate import CODES, validate_together
 
 
-def problem(code="no_ptkb", severity="warning", turn_id="9-1_1", message="m", file="runs/a.json", path="$.p"):
-    return Problem(code, severity, file, turn_id, path, message)
+def problem(code="no_ptkb", severity="warning", turn_id="9-1_1", message="m", file="runs/a.json", path="$.p", count=1):
+    return Problem(code, severity, file, turn_id, path, message, count)
 
 
 def run(run_id="r", texts=("Text.",), *, file="runs/a.json", eval_response=True):
@@ -77,6 +78,29 @@ def test_text_groups_by_file_and_code_and_ends_with_a_total():
     assert len(list(text_lines([one, two], None))) == 12 + 2 - 1
 
 
+def test_what_is_only_counted_is_in_every_total():
+    problems = [problem(message=str(n)) for n in range(10)] + [problem(message="and 21 more", count=21)]
+    file = checked("a.json", run(), [*problems, problem("empty_text", "error", count=2)])
+    # 10 + 21 warnings; the text leaves out 31 - 3, of which 10 - 3 would be listed.
+    assert (file.errors, file.warnings) == (2, 31)
+    lines = list(text_lines([file]))
+    assert lines[0].endswith(": 2 errors, 31 warnings")
+    assert lines[3] == "  warning no_ptkb (31): a response without PTKB statements"
+    assert lines[-2:] == [
+        "    … and 28 more (--all lists 7 of them)", "1 file, 1 readable as runs: 2 errors, 31 warnings",
+    ]  # fmt: skip
+    assert list(text_lines([file], 10))[-2] == "    … and 21 more (--all lists none of them)"
+    eleven = [problem() for _ in range(10)] + [problem(path="$.p[*]", message="and 1 more like these here")]
+    assert list(text_lines([checked("a.json", run(), eleven)]))[-2] == "    … and 8 more (--all lists 7 of them)"
+    assert remaining(file) == "a.json: 2 errors, 31 warnings: empty_text (2), no_ptkb (31)"
+    assert with_problems(file, [problem("duplicate_run_id", "error", None)], strict=True).errors == 34
+    page = run_page(file, 250, "bare", examples=3)
+    assert "| found | 2 errors, 31 warnings |" in page
+    assert "## warning: no_ptkb (31)" in page
+    assert "28 more are not listed here." in page
+    assert "| 2 | 31 | empty_text (2), no_ptkb (31) | 0 |" in index_page([file], {})
+
+
 def test_strict_turns_warnings_into_errors_and_what_is_between_runs_is_added():
     file = with_problems(
         checked("a.json", run(), [problem()]), [problem("duplicate_run_id", "error", None)], strict=True
@@ -113,7 +137,7 @@ def test_lengths_are_those_of_the_texts_that_can_be_counted():
         ([("r1", "d/a.json"), ("r2", "d/b.json")], ["r1.md", "r2.md"]),
         ([("r", "d/a.json"), ("r", "d/b.json")], ["a.json.md", "b.json.md"]),
         ([(None, "d/a.json"), ("a.json", "d/b.json")], ["a.json.md", "b.json.md"]),
-        ([("", "a.json"), ("r", "d\\b.json")], ["a.json.md", "r.md"]),
+        ([("", "a.json"), ("r", "d/b.json")], ["a.json.md", "r.md"]),
     ],
 )
 def test_pages_are_named_by_run_where_that_names_one_file(files, pages):
@@ -167,7 +191,7 @@ To mend it: give every run a name of its own.
 
 | turn | place | found |
 | --- | --- | --- |
-| - | \\$.p | the run id 'r' is also that of b.json |
+| - | \\$.p | the run id 'r' is also that of another submitted run |
 
 ## warning: no_ptkb (4)
 
@@ -193,7 +217,7 @@ To mend it: name the statements that the response takes into account, if there a
 ## Length of the responses
 
 | tokens | median | longest | over 8 |
-| --- | --- | --- | --- |
+| --- | ---: | ---: | ---: |
 | bare (the rule) | 5 | 9 | 1 |
 | English | 6 | 11 | 2 |
 
@@ -210,11 +234,51 @@ Not checked, for want of topics or of the collection's list of passages:
     assert "found 3" in run_page(file, 8, "bare")
 
 
+def test_a_page_names_no_other_team_s_run_or_file():
+    mine = run("secret", file="runs/mine.json")
+    others = [run("Secret", file="runs/other_team.json"), run("secret", file="runs/third_team.json")]
+    problems = [one for one in validate_together([mine, *others]) if one.file == mine.file]
+    assert [re.search("[a-z]+_team", one.message)[0] for one in problems] == ["third_team", "other_team"]
+    page = run_page(with_problems(checked(mine.file, mine, ()), problems), 250, "bare")
+    assert page.count("that of another submitted run |") == 2
+    assert not re.search("Secret|_team", page)
+    own = problem("unreadable_file", "error", None, "d/s/a.json: cannot be read", file="d/s/a.json")
+    assert "| - | \\$.p | a.json: cannot be read |" in run_page(checked("d/s/a.json", None, [own]), 250, "bare")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (Path("d") / "a\\b.json", "a\\\\\\\\b.json"),
+        (Path(os.fsdecode(b"d/\xe9t\xe9.json")), "\\\\\\\\udce9t\\\\\\\\udce9.json"),
+    ],
+)
+def test_a_file_is_named_by_the_whole_of_its_name(path, name):
+    file = checked(file_name(path), None, [problem("not_json", "error")])
+    assert run_page(file, 250, "bare").startswith(f"# Validation of {name}\n")
+    assert f"| {name} | - |" in index_page([file], {})
+
+
+def test_a_very_long_name_is_cut_in_titles_and_tables():
+    file = checked("a.json", Run("x" * 5_000, "y" * 5_000, "z" * 5_000, "ikat2024", "a.json", "d", True, ()), ())
+    for page in (run_page(file, 250, "bare"), index_page([file], page_names([file]))):
+        assert max(map(len, page.split("\n"))) < 300
+
+
+def test_a_run_that_asks_not_to_be_judged_is_pooled_for_nothing():
+    file = checked("a.json", run(eval_response=False), [])
+    assert "so its responses are pooled for nothing." in run_page(file, 250, "bare")
+    assert "Nothing is left out" not in run_page(file, 250, "bare")
+    assert "| 0 | 0 | - | the run, as it asks (eval_response: false) |" in index_page([file], {})
+    assert "1 turn, asks not to be judged: 0 errors" in next(text_lines([file]))
+
+
 def test_pages_of_what_cannot_be_judged_say_so():
     unread = run_page(checked("a.json", None, [problem("empty_file", "error", None)]), 250, "bare")
     assert "Nothing of this file, since it cannot be read as a run." in unread
     out = checked("a.json", run(), [], [Exclusion("r", "*", None, "empty_run_id", "$.run_name: the run has no name")])
     assert "Nothing of this run: empty_run_id." in run_page(out, 250, "bare")
+    assert "| 0 | 0 | - | the run |" in index_page([out], {})
     sound = run_page(checked("a.json", run(), []), 250, "bare")
     assert "Nothing is wrong with this file." in sound
     assert "Not checked" not in sound
@@ -257,10 +321,10 @@ def test_the_index_leads_to_the_pages():
 
 2 files, 1 readable as runs: 0 errors, 1 warning.
 
-| file | run | format | errors | warnings | not judged |
-| --- | --- | --- | --- | --- | --- |
-| [a\\_.json](r_1.md) | r_1 | ikat2024 | 0 | 0 | 0 |
-| b.txt | - | - | 0 | 1 | - |
+| file | run | format | errors | warnings | codes | not judged |
+| --- | --- | --- | --- | --- | --- | --- |
+| [a\\_.json](r_1.md) | r_1 | ikat2024 | 0 | 0 | - | 0 |
+| b.txt | - | - | 0 | 1 | not_a_run_file (1) | - |
 """
     )
 

@@ -46,6 +46,7 @@ def test_the_example_gives_every_promised_file(tmp_path: Path, capsys: pytest.Ca
     assert {name for name in written if not name.startswith("response_runs")} == {
         "bank.json", "excluded.tsv", "failures.jsonl", "judgments.jsonl", "leaderboard.md", "leaderboard.tsv",
         "manifest.json", "missing_passages.tsv", "passages.jsonl", "pool.jsonl", "pool.txt", "problems.json",
+        "runs.jsonl",
         "qrels/response_groundedness.llm.qrel", "qrels/response_groundedness.llm.qrel.json", "screen.tsv",
     }  # fmt: skip
     assert len([name for name in written if name.startswith("response_runs")]) == 7
@@ -93,8 +94,8 @@ def test_turns_that_no_run_answers_are_counted_where_topics_are_given(tmp_path: 
     run(example, tmp_path / "out")
     assert counts(rows(tmp_path / "out")["thistle-faulty"]) == [16, 10, 0, 1, 0, 5]
     main(["run", "--runs", str(example), "--passages", str(PASSAGES), *GROUNDEDNESS, "--out", str(tmp_path / "bare")])
-    # Without topics 1-1_9 is a turn like others, and nobody knows of the rest.
-    assert counts(rows(tmp_path / "bare")["thistle-faulty"]) == [12, 11, 0, 1, 0, 0]
+    # Without topics 1-1_9 is a turn like others, and nobody knows of 3-1_4 and 3-1_5.
+    assert counts(rows(tmp_path / "bare")["thistle-faulty"]) == [15, 11, 0, 1, 0, 3]
 
 
 def test_a_pool_with_its_bank_had_to_answer_only_its_own_turns(tmp_path: Path) -> None:

@@ -62,10 +62,13 @@ def test_ikat2024(tmp_path):
 
 
 def test_ikat2024_number_in_a_string_is_the_same_statement(tmp_path):
-    document = run("0_1", passage_provenance=PASSAGES, ptkb_provenance=["02", 1])
+    document = run("0_1", passage_provenance=PASSAGES, ptkb_provenance=["02", 1, 3.0])
     read = read_run(written(tmp_path, "a.json", document))
-    assert read.run.turns[0].responses[0].ptkb_provenance == ("2", "1")
-    assert [problem.code for problem in read.problems] == ["coerced_value"]
+    assert read.run.turns[0].responses[0].ptkb_provenance == ("2", "1", "3")
+    assert [(problem.code, problem.message) for problem in read.problems] == [
+        ("coerced_value", "'02' is read as the number 2"),
+        ("coerced_value", "3.0 is read as the number 3"),
+    ]
 
 
 def test_ikat2025_used_passages_are_the_citations(tmp_path):
@@ -80,6 +83,21 @@ def test_ikat2025_used_passages_are_the_citations(tmp_path):
         ("citation_not_in_references", f'line {number}: $.responses[0].citations["{C}"]') for number in (1, 2)
     ]
     assert read.places[0].responses[0].extra == 1
+
+
+def test_ikat2025_metadata_are_the_first_that_are_given(tmp_path):
+    heads = [
+        {"team_id": " ", "run_id": "", "run_type": ""},
+        {"team_id": "t", "run_id": "", "run_type": "manual"},
+        {"team_id": "", "run_id": "r", "run_type": "automatic"},
+    ]
+    lines = (json.dumps(line(f"1-1_{n}", metadata=head)) for n, head in enumerate(heads, 1))
+    read = read_run(written(tmp_path, "a.jsonl", "\n".join(lines).encode()))
+    assert (read.run.run_id, read.run.run_type, read.run.team) == ("r", "manual", "t")
+    assert [(one.code, one.path) for one in read.problems if one.code != "citation_not_in_references"] == [
+        ("empty_team", "line 1: $.metadata.team_id"),
+        ("inconsistent_metadata", "line 3: $.metadata.run_type"),
+    ]
 
 
 def test_ikat2025_run_of_one_turn_is_one_json_document(tmp_path):
@@ -226,7 +244,22 @@ def test_candidates_come_in_natural_order(tmp_path):
         ("a.JSON", b"", True),
         ("a.jsonl", b"turn,text", True),
         ("a.json.gz", b"\x1f\x8bdamaged", True),
-        ("a.gz", b"\x1f\x8bdamaged", False),
+        # Meant as runs, whatever their names: what is wrong is an error and not a note.
+        ("a.gz", b"\x1f\x8bdamaged", True),
+        ("a.gz", gzip.compress(b""), True),
+        ("a.gz", gzip.compress(b"turn,text"), True),
+        ("run", b"", True),
+        ("run", b" \n", True),
+        ("run.zip", b"PK\x03\x04rest", True),
+        ("run.bz2", b"BZh91AY&SY", True),
+        ("run.zst", b"\x28\xb5\x2f\xfdrest", True),
+        ("runs.tar", b"run".ljust(257, b"\0") + b"ustar", True),
+        ("run", json.dumps(RUN_2024).encode("utf-16"), True),
+        ("run", json.dumps(RUN_2024).encode("utf-32"), True),
+        ("README.md", b"", False),
+        ("notes.TXT", "Our runs".encode("utf-16"), False),
+        ("edits_of_ours.tsv", b"", False),
+        ("notes.txt", json.dumps(RUN_2024).encode(), True),
         ("README.md", b"Our runs", False),
         ("a.qrels", b"132_1-1 0 R0 1\n", False),
         ("trec.run", b"132_1-1 Q0 MARCO_1-1 1 0.5 tag\n", False),
@@ -238,6 +271,23 @@ def test_what_may_be_a_run(tmp_path, name, content, is_candidate):
     paths, problems = find_runs(tmp_path)
     assert (tmp_path / name in paths) is is_candidate
     assert [problem.code for problem in problems] == ([] if is_candidate else ["not_a_run_file"])
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"", "empty_file"),
+        (gzip.compress(b"[1]")[:-4], "damaged_gzip"),
+        (gzip.compress(b"Our runs"), "not_json"),
+        (b"PK\x03\x04rest", "packed_otherwise"),
+        ("{}".encode("utf-16"), "wrong_encoding"),
+    ],
+)
+def test_what_was_meant_as_a_run_is_an_error_under_any_name(tmp_path, content, code):
+    path = written(tmp_path, "team1", content)
+    assert find_runs(tmp_path) == ((path,), ())
+    read = read_run(path)
+    assert (read.run, [problem.code for problem in read.problems]) == (None, [code])
 
 
 def test_a_bank_beside_its_pool_is_not_another_run(tmp_path):

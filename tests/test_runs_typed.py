@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import judge.runs
+import judge.runs.document
 from judge.records import Provenance
 from judge.runs import FORMATS, read_run
-from judge.runs.typed import decode_typed
+from judge.runs.typed import decode_line, decode_typed
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "runs"
 IDS = ("clueweb22-en0000-00-00000:0", "clueweb22-en0000-00-00001:1")
@@ -23,6 +23,8 @@ def both(path, format=None):
     quick = read_run(path, format)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judge.runs, "decode_typed", lambda content, format: None)
+        patch.setattr(judge.runs.document, "decode_line", lambda content: None)
+        patch.setattr(judge.runs.document, "_begins_with_a_turn", lambda content: False)
         slow = read_run(path, format)
     return quick, slow, repr(quick), repr(slow)
 
@@ -67,9 +69,23 @@ BASES = [
         }
     ),
 ]
+TURN = {
+    "metadata": {"team_id": "t", "run_id": "r", "run_type": "automatic"},
+    "turn_id": "9-1_1",
+    "responses": [
+        {
+            "rank": 1,
+            "text": "Text.",
+            "citations": {"not a reference": 0.5, IDS[1]: 0.8, IDS[0]: 0.1},
+            "ptkb_provenance": ["I am vegan."],
+        },
+        {"rank": 2, "text": "Other.", "citations": {}, "ptkb_provenance": []},
+    ],
+    "references": {IDS[0]: 0.9, "x\0": 1, IDS[1]: 0.8, "y": 0.7},
+}
 FIELDS = (
     *("run_name", "run_type", "eval_response", "turns", "turn_id", "responses", "rank", "text", "provenance"),
-    *("passage_provenance", "ptkb_provenance", "id", "score", "used", "metadata", "references"),
+    *("passage_provenance", "ptkb_provenance", "id", "score", "used", "metadata", "references", "citations"),
 )
 VALUES = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
@@ -116,11 +132,28 @@ def test_any_fault(tmp_path, data):
     same(path, (None, data.draw(st.sampled_from(list(FORMATS)))))
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=400)
+@given(st.data())
+def test_any_fault_of_lines(tmp_path, data):
+    lines = []
+    for number in range(data.draw(st.integers(1, 3))):
+        turn = copy.deepcopy(TURN) | {"turn_id": f"9-1_{number}"}
+        for _ in range(data.draw(st.integers(0, 3))):
+            mutate(data, turn)
+        lines.append(json.dumps(turn, ensure_ascii=data.draw(st.booleans())))
+    for line in data.draw(st.lists(st.sampled_from(["", " ", "\f", "null", "{", '{"turn_id": 1}']), max_size=2)):
+        lines.insert(data.draw(st.integers(0, len(lines))), line)
+    path = tmp_path / "run.jsonl"
+    path.write_text(data.draw(st.sampled_from(["\n", "\r\n"])).join(lines), "utf-8", "surrogatepass", newline="")
+    same(path, (None, data.draw(st.sampled_from(list(FORMATS)))))
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
 @given(st.data())
 def test_any_bytes(tmp_path, data):
     """One stretch of the bytes is cut out, or replaced by something else."""
-    content = json.dumps(data.draw(st.sampled_from(BASES))).encode()
+    bases = [json.dumps(base) for base in BASES] + [f"{json.dumps(TURN)}\n" * 2]
+    content = data.draw(st.sampled_from(bases)).encode()
     start = data.draw(st.integers(0, len(content)))
     end = min(len(content), start + data.draw(st.integers(0, 3)))
     pieces = [
@@ -187,6 +220,22 @@ def test_the_quick_way_is_taken(tmp_path):
     assert decode_typed(json.dumps(faulty).encode(), None) is not None
     assert decode_typed(json.dumps(flagged(FLAGGED | {"rank": 1})).encode(), None) is None
     assert decode_typed(json.dumps({"run_name": "r"}).encode(), None) is None
+
+
+def test_the_quick_way_is_taken_for_a_line(tmp_path):
+    value = decode_line(json.dumps(TURN).encode())
+    assert value == TURN
+    assert [type(score) for score in value["references"].values()] == [float] * 4
+    assert decode_line(json.dumps(TURN | {"references": {"a": "1"}}).encode()) is None
+    assert decode_line(json.dumps(TURN | {"other": 1}).encode()) is None
+    path = tmp_path / "run.jsonl"
+    path.write_text(f"{json.dumps(TURN)}\n" * 2)
+    first, second = read_run(path).run.turns[0].responses
+    assert [(passage.passage_id, passage.score, passage.used) for passage in first.provenance] == [
+        (IDS[0], 0.9, True), ("x\0", 1.0, False), (IDS[1], 0.8, True), ("y", 0.7, False),
+        ("not a reference", 0.5, True),
+    ]  # fmt: skip
+    assert [passage.used for passage in second.provenance] == [False] * 4
 
 
 def test_examples():

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import spacy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokenizer import Tokenizer
 
 from judge.errors import InputError, UsageError
 from judge.records import TokenRule
-from judge.tokens import MAX_CHARS, MAX_RUN, TokenCounter, rule_effect, truncated
+from judge.tokens import MAX_CHARS, MAX_RUN, RULES, TokenCounter, rule_effect, truncated
 
 NLP = spacy.blank("en")
 BARE = Tokenizer(NLP.vocab)
@@ -53,6 +53,45 @@ def test_counts_are_those_of_spacy_and_of_the_2025_validator(text: str) -> None:
     assert found.bare == len(BARE(text))
     assert found.english == len(NLP.tokenizer(text))
     assert found.whitespace == len(unicodedata.normalize("NFKC", text).split())
+
+
+SPACES = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
+NEARLY_SPACES = "\x01\x08\x1b\x7f\xad\u034f\u061c\u115f\u180e\u200b\u200d\u200e\u2060\u2800\u3164\ufeff"
+
+
+def bare_end(text: str, limit: int) -> int | None:
+    doc = BARE(text)
+    return doc[limit - 1].idx + len(doc[limit - 1]) if len(doc) > limit else None
+
+
+@settings(max_examples=2_000)
+@given(
+    st.text(st.sampled_from(f"{SPACES}{NEARLY_SPACES}") | st.sampled_from("   ab.é😀\n\t"), max_size=16),
+    st.integers(1, 8),
+)
+def test_the_bare_tokens_are_those_of_spacy_whatever_the_white_space(text: str, limit: int) -> None:
+    found = LIMITED[limit](text)
+    assert (found.bare, found.cut) == (len(BARE(text)), bare_end(text, limit))
+
+
+@given(texts, st.sampled_from(RULES), st.integers(1, 8))
+def test_only_a_text_over_the_limit_is_told_of_as_over_it(text: str, rule: TokenRule, limit: int) -> None:
+    counter = TokenCounter(rule, limit)
+    found = counter(text)
+    assert counter.over(text) == (found if getattr(found, rule) > limit else None)
+
+
+@pytest.mark.parametrize("rule", ["bare", "whitespace"])
+def test_a_text_within_the_limit_needs_no_spacy(rule: TokenRule) -> None:
+    code = f"""
+import sys
+from judge.tokens import TokenCounter
+counter = TokenCounter({rule!r}, 2)
+assert counter.over("one two") is None
+assert "spacy" not in sys.modules
+assert counter.over("one two three").english == 3
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -154,8 +193,9 @@ def test_a_run_at_the_limit_is_counted_whole() -> None:
     ],
 )
 def test_what_validation_refuses_is_refused_again(text: str, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        COUNT(text)
+    for count in (COUNT, COUNT.over):
+        with pytest.raises(InputError, match=says):
+            count(text)
 
 
 def test_a_limit_below_one_is_refused() -> None:

@@ -7,9 +7,14 @@ from functools import cache
 import msgspec
 import pytest
 
+from judge.checks import MAX_RANK
+from judge.files import MAX_UNPACKED
 from judge.passages.hashes import open_hashes, same_text
-from judge.records import RunTurn, TokenCount
+from judge.records import RunTurn
 from judge.runs import read_run, rules_of
+from judge.runs.document import MAX_VALUES
+from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS
+from judge.tokens import TokenCounter
 from judge.topics import read_topics
 from judge.validate import CODES, NEEDS_TOPICS, validate_run
 from tests.conftest import PROJECT
@@ -38,21 +43,17 @@ OUTCOMES = [
     ("ikat/2023/sample_run_no_ptkb.json", "2024", 255, {"wrong_topics": 1}, {"no_ptkb": 36}),
     # Official: no warning. Strings for PTKB numbers are coerced there silently, and equal scores pass.
     ("ikat/2024/sample_run.json", "2024", 0, {}, {"coerced_value": 602, "equal_scores": 20}),
-    # Official: passes. Empty PTKB lists and equal scores are not looked at there.
-    (CFDA, "2025", 0, {}, {"equal_scores": 126, "no_ptkb": 10}),
+    # Official: passes. Empty PTKB lists, equal scores and a text of 251 bare tokens are not looked at there.
+    (CFDA, "2025", 0, {}, {"equal_scores": 131, "no_ptkb": 10, "over_token_limit": 1}),
     ("cast2022/sample_run.json", "cast", None, {}, {}),
 ]  # fmt: skip
+COUNT_TOKENS = TokenCounter()
 TURN_BY_TURN = [
     # file, errors, warnings without the rule that every turn must be there (official: as the comment says)
     ("ikat/2023/sample_run.json", {}, {}),  # 0 warnings
     ("ikat/2023/sample_run_missing_ptkb_fields.json", {"missing_field": 2}, {}),  # 255: a PTKB id is empty
     ("ikat/2023/sample_run_no_ptkb.json", {}, {"no_ptkb": 36}),  # 36 warnings
 ]
-
-
-def count_words(text):
-    words = len(text.split())
-    return TokenCount(words, words, words, len(text) if words > 250 else None)
 
 
 @cache
@@ -64,9 +65,12 @@ def codes(path, turns):
     """Errors and warnings of a file, counted by code."""
     read = read_run(path)
     found = validate_run(
-        read.run, turns, count_words, limit=250, rule="bare", found=read.problems, places=read.places
+        read.run, turns, COUNT_TOKENS, limit=250, rule="bare", found=read.problems, places=read.places
     ).problems
-    return tuple(Counter(one.code for one in found if one.severity == severity) for severity in ("error", "warning"))
+    counts = {"error": Counter(), "warning": Counter()}
+    for one in found:
+        counts[one.severity][one.code] += one.count
+    return counts["error"], counts["warning"]
 
 
 @pytest.mark.parametrize(("file", "topics", "official", "errors", "warnings"), OUTCOMES)
@@ -86,7 +90,7 @@ def test_the_outcome_turn_by_turn_is_the_official_one(shared, file, errors, warn
 def test_two_unreadable_scores_of_a_response_cost_that_response_and_not_the_run(shared):
     read = read_run(shared / "ikat/2023/sample_run_invalid_scores.json")
     validated = validate_run(
-        read.run, None, count_words, limit=250, rule="bare", found=read.problems, places=read.places
+        read.run, None, COUNT_TOKENS, limit=250, rule="bare", found=read.problems, places=read.places
     )
     assert sum(len(turn.responses) for turn in read.run.turns) == 18
     assert sum(len(turn.responses) for turn in validated.run.turns) == 17
@@ -101,7 +105,7 @@ def test_the_sample_of_2023_against_the_collection_s_own_hashes(shared):
 
     def found(run):
         validated = validate_run(
-            run, None, count_words, limit=250, rule="bare", places=read.places, hashes=hashes.find, same_text=same_text
+            run, None, COUNT_TOKENS, limit=250, rule="bare", places=read.places, hashes=hashes.find, same_text=same_text
         )
         return Counter(one.code for one in validated.problems), validated.unchecked
 
@@ -196,6 +200,16 @@ def test_every_severity_that_is_not_the_official_one_is_explained():
         stricter = severity == "error" and ("W" in official or "log" in official)
         if milder or stricter:
             assert code in explained | {"missing_field"}, code
+
+
+def test_the_document_states_the_bounds():
+    text = " ".join(section("Codes").split())
+    assert f"more than {MAX_TURNS:,} turns or lines" in text
+    assert f"more than {MAX_RESPONSES:,} responses in a turn" in text
+    assert f"{MAX_ALL_RESPONSES:,} in a run or pool" in text
+    assert f"more than {MAX_VALUES:,} values" in text
+    assert f"may unpack to {MAX_UNPACKED / 2**30:.0f} GiB" in text
+    assert f"between 1 and {MAX_RANK:,}" in CODES["bad_rank"][1]
 
 
 def test_the_document_names_no_code_that_there_is_not():

@@ -1,8 +1,9 @@
 """Write the runs of a folder in another format, with a log of everything that the other format cannot say.
 
-The log, conversion.tsv, has one line for each thing dropped or put another way. Runs with errors are not converted:
-`judge validate` lists them, `judge validate --fix` mends what can be mended. What counts in a pool (turns, texts and
-used passages) stays the same. PTKB numbers become statements, and statements numbers, by the topics.
+The log, conversion.tsv, has one line for each thing dropped or put another way, or one for all of a kind in a run.
+Runs with errors are not converted: `judge validate` lists them, `judge validate --fix` mends what can be mended. What
+counts in a pool (turns, texts and used passages) stays the same in a run format. PTKB numbers become statements, and
+statements numbers, by the topics.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from judge.convert import LOG, TARGETS, convert_runs, tally
+from judge.report.cells import count
 from judge.runs import FORMATS
 from judge.text import printable
 from judge.topics import read_topics
@@ -40,10 +42,16 @@ def main(args: argparse.Namespace) -> int:
         print(printable(str(file)))
     for problem in done.problems:
         print(printable(f"{problem.file}: {problem.code}: {problem.message}"), file=sys.stderr)
-    print(f"{len(done.files)} runs written as {args.to}; {len(done.changes)} changes in {LOG}", file=sys.stderr)
-    for what, dropped, count in tally(done.changes):
-        print(f"  {'dropped' if dropped else 'altered'}: {what} × {count}", file=sys.stderr)
+    print(
+        f"{count(len(done.files), 'run')} written as {args.to}; {count(len(done.changes), 'change')} in {LOG}",
+        file=sys.stderr,
+    )
+    for what, dropped, n in tally(done.changes):
+        print(f"  {'dropped' if dropped else 'altered'}: {what} × {n}", file=sys.stderr)
     lost = Counter(change.what for change in done.changes)["PTKB statements"]
     if lost and turns is None:
-        print(f"PTKB STATEMENTS LOST in {lost} responses: give the topics with --topics to keep them", file=sys.stderr)
+        print(
+            f"PTKB STATEMENTS LOST in {count(lost, 'response')}: give the topics with --topics to keep them",
+            file=sys.stderr,
+        )
     return 0

@@ -28,7 +28,7 @@ from judge.files import make_folder, read_stored, sha256, write_atomic
 from judge.findings import CorrectedRow
 from judge.gold import match, open_sealed, read_gold, read_seal, sealed_beside
 from judge.labels import is_jury, read_failures, read_judgments
-from judge.leaderboard import leaderboard
+from judge.leaderboard import had_to_answer, leaderboard
 from judge.manifest import read_manifest
 from judge.mixed import as_asked, mixed_banner
 from judge.outputs import UNCALIBRATED, read_previous_pool
@@ -43,10 +43,7 @@ from judge.report.corrected import (
     flag_lines,
     reading,
 )
-from judge.runs import rules_of
-from judge.selection import WHOLE_TURN
 from judge.text import printable
-from judge.topics import read_topics
 
 SEED = 2023
 SCHEMA = 1
@@ -94,7 +91,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="pool",
         help="corrected means of these responses (default), or of the runs on topics like these",
     )
-    parser.add_argument("--topics", type=Path, metavar="FILE", help="topics file: every turn that had to be answered")
     parser.add_argument(
         "--families", type=Path, metavar="TSV", help="run or judge, tab, family of models behind it: flags SELF"
     )
@@ -131,12 +127,18 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--seed {args.seed}: expected a number of 0 or more")
     pool, results = _read(args.folder)
     manifest = read_manifest(args.folder) or {}
-    criteria = _criteria(_current(results, manifest), args.criterion, args.folder)
-    if _mixed(manifest):
+    origins = _mixed(manifest)
+    criteria = _criteria(results, _current(results, manifest), args.criterion, args.folder)
+    if origins:
+        if with_gold:
+            raise UsageError(f"{args.folder}: {mixed_banner(origins)} Gold corrects the grades of one judge and prompt")
         results = tuple(as_asked(results, criteria))
-    folder = _Folder(args.folder, pool, results, _expected(manifest, pool, args.topics), manifest)
+        if args.json or args.out:
+            _say(f"Warning: {mixed_banner(origins)}")
+    folder = _Folder(args.folder, pool, results, had_to_answer(pool), manifest)
     if about_tokens:
-        show(args, pool, results, criteria, folder.expected, manifest, _banner(manifest))
+        mixed = {one["criterion"] for one in origins}
+        show(args, pool, results, criteria, folder.expected, manifest, _banner(manifest), mixed)
         return 0
     if not with_gold:
         rows = leaderboard(pool, results, criteria, expected=folder.expected)
@@ -193,20 +195,23 @@ def _mixed(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     return origins
 
 
-def _current(results: _Results, manifest: Mapping[str, Any]) -> _Results:
-    """The results under the folder's own prompts, without those carried over."""
-    if not _mixed(manifest):
-        return results
-    prompts = {one["prompt"] for one in manifest["configuration"]["criteria"].values()}
-    return tuple(one for one in results if f"{one.criterion}/{one.variant}" in prompts)
-
-
-def _criteria(results: _Results, wanted: str | None, folder: Path) -> tuple[Criterion, ...]:
-    """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
+def _current(results: _Results, manifest: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Digests by prompt: of the results, where some are carried over those that the folder was asked under."""
     digests: dict[str, set[str]] = {}
+    if _mixed(manifest):
+        for one in manifest["configuration"]["criteria"].values():
+            digests[one["prompt"]] = {one["sha256"]}
+        return digests
+    for result in results:
+        digests.setdefault(f"{result.criterion}/{result.variant}", set()).add(result.criterion_digest)
+    return digests
+
+
+def _criteria(
+    results: _Results, digests: Mapping[str, set[str]], wanted: str | None, folder: Path
+) -> tuple[Criterion, ...]:
+    """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
     juries = all(is_jury(one.judge) for one in results)
-    for one in results:
-        digests.setdefault(f"{one.criterion}/{one.variant}", set()).add(one.criterion_digest)
     names = {prompt.partition("/")[0] for prompt in digests}
     if not digests:
         raise InputError(f"{folder}: nothing was judged there")
@@ -224,18 +229,6 @@ def _criteria(results: _Results, wanted: str | None, folder: Path) -> tuple[Crit
         if digests[criterion.prompt_id] != {criterion.digest} and not juries:
             _say(f"{folder}: {criterion.file} has changed since these judgments were made")
     return criteria
-
-
-def _expected(manifest: Mapping[str, Any], pool: Pool, topics: Path | None) -> dict[str, Collection[str]]:
-    """The turns that each run had to answer, as in `judge run`; a response bank's, its own."""
-    every = {turn.turn_id for topic in read_topics(topics) for turn in topic.turns} if topics else set()
-    every = every or {response.turn_id for response in pool.responses}
-    every -= {row.turn_id for row in pool.exclusions if row.reason in WHOLE_TURN}
-    runs = manifest.get("runs")
-    known = [one for one in runs if isinstance(one, dict)] if isinstance(runs, list) else []
-    found: dict[str, Collection[str]] = {entry.run_id: every for one in pool.responses for entry in one.runs}
-    found |= {one["run_id"]: () for one in known if not rules_of(one["format"]).all_turns}
-    return found
 
 
 def _banner(manifest: Mapping[str, Any]) -> str:

@@ -2,24 +2,25 @@
 
 `index --hashes` turns the collection's list of MD5s into a file that answers at once which passages exist and what
 their texts are. `index --collection` does so for where each passage stands in plain JSONL files. `extract` writes the
-texts of the passages that the runs use, in one pass over the collection or through its index, as one small
-passages.jsonl for `judge run --passages`.
+texts of the passages that a pool or runs use, in one pass over the collection or through its index, as one small
+passages.jsonl for `judge run --passages`. Where more than --depth decides what is pooled, pool first (`judge pool`)
+and extract by --pool.
 """
 
 import argparse
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import msgspec
 
 from judge.cli.options import positive
-from judge.errors import UsageError
+from judge.errors import InputError, UsageError
 from judge.files import write_atomic
 from judge.ids import natural_key
 from judge.intake import read_runs
 from judge.outputs import read_previous_pool
-from judge.passages import read_passages
+from judge.passages import differing, files_of, listed, read_passages
 from judge.records import Passage
 from judge.selection import Selection
 from judge.text import printable
@@ -46,13 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     extract = actions.add_parser("extract", help="write the texts of the passages that runs or a pool use")
     users = extract.add_mutually_exclusive_group(required=True)
     users.add_argument("--runs", type=Path, metavar="DIR", help="folder of run files, or one run file")
-    users.add_argument("--pool", type=Path, metavar="OUT", help="output folder of `judge run`")
+    users.add_argument("--pool", type=Path, metavar="OUT", help="output folder of `judge pool` or `judge run`")
     extract.add_argument(
         "--depth",
         type=positive,
         default=1,
         metavar="N",
-        help="with --runs: the passages of the N best-ranked responses of a turn (default 1)",
+        help="with --runs: the passages of the N best-ranked responses of a turn (default 1); with --max-rank, that",
     )
     extract.add_argument(
         "--passages",
@@ -66,21 +67,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--passage-hashes",
         type=Path,
         metavar="FILE",
-        help="hash list or its index: leave out, and name, texts that are not the collection's",
+        help="hash list or its index: leave out, and name, passages that it has not, and texts that differ",
     )
     extract.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the passages.jsonl to write")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Build an index, or extract; 1 if a passage is missing."""
+    """Build an index, or extract; 1 if a passage is missing or a run cannot be used."""
     if args.action == "index":
         return _index(args)
     return _extract(args)
 
 
 def _index(args: argparse.Namespace) -> int:
-    inputs = [args.hashes] if args.hashes else args.collection
-    _refuse_overwriting(args.output, inputs)
+    _refuse_overwriting(args.output, [args.hashes] if args.hashes else files_of(args.collection))
     if args.hashes:
         from judge.passages.hashes import index_hashes
 
@@ -93,55 +93,82 @@ def _index(args: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_overwriting(output: Path, inputs: Sequence[Path]) -> None:
-    if any(output.resolve() == one.resolve() for one in inputs):
-        raise UsageError(f"{output}: the output would replace the input")
-    if output.is_dir():
-        raise UsageError(f"{output}: this is a folder; name the file to write")
+def _refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
+    try:
+        if output.is_dir():
+            raise UsageError(f"{output}: this is a folder; name the file to write")
+        if not output.exists():
+            return
+        if not output.is_file():
+            raise UsageError(f"{output}: this is no regular file; name the file to write")
+        for one in inputs:
+            # By what they are and not by name: a link may have another one. What is missing, reading will report.
+            if one.exists() and output.samefile(one):
+                raise UsageError(f"{output}: the output would replace the input {one}")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{output}: cannot be written: {error}") from error
+
+
+def _inputs(args: argparse.Namespace) -> Iterable[Path]:
+    """Every file that `extract` may read."""
+    yield from files_of(args.passages)
+    if args.passage_hashes:
+        yield args.passage_hashes
+    folder: Path = args.runs or args.pool
+    if folder.is_dir():
+        names = ("pool.jsonl", "passages.jsonl", "excluded.tsv")
+        yield from folder.iterdir() if args.runs else (folder / name for name in names)
+    else:
+        yield folder
 
 
 def _extract(args: argparse.Namespace) -> int:
-    _refuse_overwriting(args.output, args.passages)
-    wanted = _used(args)
+    _refuse_overwriting(args.output, _inputs(args))
+    wanted, unusable = _used(args)
     found = read_passages(args.passages, wanted)
-    foreign = _foreign(found, args.passage_hashes) if args.passage_hashes else set()
-    kept = sorted((one for one in found.values() if one.passage_id not in foreign), key=_order)
+    kept = found
+    foreign: Collection[str] = ()
+    if args.passage_hashes:
+        from judge.passages.hashes import open_hashes, same_text
+
+        hashes = open_hashes(args.passage_hashes)
+        kept = listed(found, hashes.find)
+        foreign = differing(kept, hashes.find, same_text)
+    texts = sorted((one for one in kept.values() if one.passage_id not in foreign), key=_order)
     write_atomic(
         args.output,
-        b"".join(msgspec.json.encode({"id": one.passage_id, "contents": one.text}) + b"\n" for one in kept),
+        b"".join(msgspec.json.encode({"id": one.passage_id, "contents": one.text}) + b"\n" for one in texts),
     )
-    print(printable(f"{args.output}: {len(kept):,} of {len(wanted):,} passages"), file=sys.stderr)
+    print(printable(f"{args.output}: {len(texts):,} of {len(wanted):,} passages"), file=sys.stderr)
     _name(wanted - found.keys(), "not found")
+    _name(found.keys() - kept.keys(), "left out, not on the hash list")
     _name(foreign, "left out, the text is not the one of the hash list")
-    return 0 if len(kept) == len(wanted) else 1
+    return 1 if unusable or len(texts) < len(wanted) else 0
 
 
 def _order(passage: Passage) -> tuple[object, ...]:
     return natural_key(passage.passage_id)
 
 
-def _used(args: argparse.Namespace) -> frozenset[str]:
-    """The ids of the passages that the responses rest on."""
+def _used(args: argparse.Namespace) -> tuple[frozenset[str], int]:
+    """The ids of the passages that the responses rest on, and how many errors there are in the runs.
+
+    Raises:
+        InputError: There is no response.
+    """
     if args.runs:
         submitted = read_runs(args.runs, selection=Selection(depth=args.depth))
+        if not submitted.candidates:
+            raise InputError(f"{args.runs}: no response to take passages of", submitted.unusable)
         if submitted.unusable:
             print(f"{len(submitted.unusable)} errors in the runs; `judge validate` lists them", file=sys.stderr)
-        return frozenset(passage.passage_id for one in submitted.candidates for passage in one.used)
+        used = frozenset(passage.passage_id for one in submitted.candidates for passage in one.used)
+        return used, len(submitted.unusable)
     pool = read_previous_pool(args.pool)
+    if not pool.responses:
+        raise InputError(f"{args.pool}: no response to take passages of")
     keys = frozenset(key for response in pool.responses for key in response.passages)
-    return frozenset(pool.passages[key].passage_id if key in pool.passages else key for key in keys)
-
-
-def _foreign(found: Mapping[str, Passage], hashes: Path) -> set[str]:
-    """The passages whose text is not the collection's."""
-    from judge.passages.hashes import open_hashes, same_text
-
-    listed = open_hashes(hashes).find(list(found))
-    return {
-        passage.passage_id
-        for passage, md5 in zip(found.values(), listed, strict=True)
-        if md5 is None or not same_text(passage.text, md5)
-    }
+    return frozenset(pool.passages[key].passage_id if key in pool.passages else key for key in keys), 0
 
 
 def _name(ids: Collection[str], what: str) -> None:

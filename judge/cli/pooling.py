@@ -52,14 +52,12 @@ def add_pooling_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="pool only responses with a relevant used passage, by these grades of passages",
     )
-    pooling.add_argument(
-        "--min-relevance", type=positive, default=1, metavar="N", help="lowest relevant grade (default 1)"
-    )
+    pooling.add_argument("--min-relevance", type=positive, metavar="N", help="lowest relevant grade (default 1)")
     pooling.add_argument(
         "--max-rank",
         type=positive,
         metavar="N",
-        help="how many responses of a turn are looked at for a relevant passage (default 3 in CAsT 2022, else --depth)",
+        help="how many responses a turn are looked at for a relevant passage (default --depth; CAsT 2022: at least 3)",
     )
     pooling.add_argument(
         "--select-runs",
@@ -68,7 +66,6 @@ def add_pooling_arguments(parser: argparse.ArgumentParser) -> None:
     )
     pooling.add_argument(
         "--measure",
-        default=DEFAULT_MEASURE,
         help=f"what the rules compare the runs' passages by, in the names of ir-measures (default {DEFAULT_MEASURE})",
     )
     pooling.add_argument(

@@ -88,6 +88,7 @@ def show(
     expected: Mapping[str, Collection[str]],
     manifest: Mapping[str, Any],
     banner: str,
+    mixed: Collection[str] = (),
 ) -> None:
     """Compute, write if asked, print."""
     stored_rule, stored_limit = _stored(manifest)
@@ -118,7 +119,7 @@ def show(
         out = before - len(pool.responses)
         note = f"Without the {out} of {before} pooled responses of more than {limit} tokens by the {rule} rule."
     rows = leaderboard(pool, results, criteria, expected=turns)
-    _write(args.out, leaderboard_tsv(rows), leaderboard_markdown(rows, banner, criteria, [note]))
+    _write(args.out, leaderboard_tsv(rows, mixed), leaderboard_markdown(rows, banner, criteria, [note]))
     if args.json:
         shown = {"rule": rule, "limit": limit, "over_limit": args.over_limit, "rows": rows}
         _print_json(shown)

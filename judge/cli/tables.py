@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from judge.leaderboard import HEADER, leaderboard_cells
+from judge.pool import lacking_texts
 from judge.pooling import Pooled
 from judge.records import Criterion, LeaderboardRow, Problem
 from judge.text import printable
@@ -38,7 +39,9 @@ def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criteri
 
 def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None:
     """Say on stderr what is wrong with the runs: counts by code, and every error up to a dozen."""
-    counts = Counter((problem.severity, problem.code) for problem in problems)
+    counts: Counter[tuple[str, str]] = Counter()
+    for problem in problems:
+        counts[problem.severity, problem.code] += problem.count
     for (severity, code), count in sorted(counts.items()):
         print(f"{severity}: {code} × {count}", file=sys.stderr)
     errors = [problem for problem in problems if problem.severity == "error"]
@@ -67,7 +70,7 @@ def print_pooled(pooled: Pooled) -> None:
     flags = Counter(row.code for row in pooled.screened or ())
     for code, count in sorted(flags.items()):
         print(f"  screen: {code} × {count}", file=sys.stderr)
-    lacking = sum(any(key not in pool.passages for key in response.passages) for response in pool.responses)
+    lacking = sum(bool(lacking_texts(response, pool)) for response in pool.responses)
     if lacking:
         print(f"  {lacking} responses use passages without a text, see missing_passages.tsv", file=sys.stderr)
 

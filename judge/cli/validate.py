@@ -2,12 +2,13 @@
 
 An error means that a response, a turn or a run cannot be judged; a warning, that it is judged although a guideline is
 broken. Problems are grouped by file and code, with counts and the first examples. Exit code 0 if there is no error, 1
-if there is one, 2 if a file cannot be read as a run at all (everything else is still listed).
+if there is one, 2 if a file cannot be read as a run at all (everything else is still listed). With --fix, 0 and 1 say
+what is wrong with the copies, and with the files that have none.
 """
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -15,20 +16,17 @@ import msgspec
 
 from judge.cli.options import add_input_arguments
 from judge.errors import UsageError
-from judge.files import make_folder, write_atomic
+from judge.files import check_apart, make_folder, same_place, write_atomic
 from judge.fix import FixFolder, Outcome, repaired
 from judge.ids import natural_key
 from judge.records import Problem, Run, Turn
 from judge.report.cells import count
+from judge.report.pages import PAGE_EXAMPLES, index_page, page_names, run_page
 from judge.report.problems import (
     EXAMPLES,
-    PAGE_EXAMPLES,
     Checked,
     checked,
-    index_page,
-    page_names,
     remaining,
-    run_page,
     text_lines,
     token_summary,
     total,
@@ -36,7 +34,8 @@ from judge.report.problems import (
 )
 from judge.runs import find_runs, read_run
 from judge.runs.document import file_name
-from judge.text import printable
+from judge.runs.fields import LISTED
+from judge.text import printable, shown
 from judge.tokens import TokenCounter
 from judge.topics import read_topics
 from judge.validate import NEEDS_HASHES, NEEDS_TOPICS, validate_run, validate_together
@@ -56,9 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="count warnings as errors")
     output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print everything as one JSON object, nothing left out")
+    output.add_argument("--json", action="store_true", help="print all that --all lists, and more, as one JSON object")
     output.add_argument(
-        "--all", action="store_true", help=f"list all problems, not {EXAMPLES} of a code and file ({PAGE_EXAMPLES})"
+        "--all",
+        action="store_true",
+        help=f"list more than {EXAMPLES} problems of a code and file ({PAGE_EXAMPLES} on a page); of those in one list "
+        f"of passages, {LISTED} are listed and the others counted",
     )
     output.add_argument(
         "--report-dir", type=Path, metavar="DIR", help="write one Markdown page per run, to send to its team"
@@ -91,8 +93,8 @@ class _Checker:
 
             self._passages = {"hashes": open_hashes(args.passage_hashes).find, "same_text": same_text}
 
-    def check(self, path: Path, *, summarize: bool = False) -> tuple[Checked, Run | None]:
-        """What is wrong with one file, and its run without the turns; `summarize` counts the tokens too."""
+    def check(self, path: Path) -> tuple[Checked, Run | None]:
+        """What is wrong with one file, and its run without the turns."""
         args = self._args
         read = read_run(path, args.format)
         if read.run is None:
@@ -100,14 +102,16 @@ class _Checker:
         found = validate_run(
             read.run,
             self.turns,
-            self.count_tokens,
+            self.count_tokens.over,
             limit=args.token_limit,
             rule=args.token_rule,
             found=read.problems,
             places=read.places,
             **self._passages,
         )
-        tokens = token_summary(read.run, self.count_tokens, args.token_limit) if summarize else ()
+        # Only the pages and the JSON have room for it, and it needs all counts of every text.
+        wanted = args.json or args.report_dir is not None
+        tokens = token_summary(read.run, self.count_tokens, args.token_limit) if wanted else ()
         file = checked(read.run.file, read.run, found.problems, found.exclusions, found.unchecked, tokens)
         # Without its turns a run is small enough to be kept until all are read.
         return file, msgspec.structs.replace(read.run, turns=())
@@ -120,6 +124,8 @@ class _Fixed(msgspec.Struct, frozen=True):
     edits: int
     files: tuple[Checked, ...]
     """The copies, with what is still wrong with them."""
+    without_copy: tuple[Checked, ...]
+    """What has no copy, with all that is wrong with it."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -128,15 +134,19 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--fix and -o DIR go together: the repaired copies are written to a folder of their own")
     checker = _Checker(args)
     paths, folder_problems = find_runs(args.runs)
+    if args.report_dir is not None:
+        check_apart(args.report_dir, (args.runs, *paths))
+        if args.fix and same_place(args.report_dir, args.output):
+            raise UsageError("the pages and the repaired copies need different folders")
     fixing = FixFolder(args.output, args.runs, paths) if args.fix else None
-    found = [checker.check(path, summarize=args.report_dir is not None) for path in paths]
+    found = [checker.check(path) for path in paths]
     unreadable = any(run is None for _, run in found)
     unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
-    files = [checked(problem.file, None, [problem]) for problem in folder_problems] + [file for file, _ in found]
-    files = _together(files, [run for _, run in found if run is not None], strict=args.strict)
+    unread = [(checked(problem.file, None, [problem]), None) for problem in folder_problems]
+    files = _together([*unread, *found], strict=args.strict)
     if args.report_dir is not None:
         _write_pages(args, files, paths)
-    fixed = _fix(fixing, checker, list(zip(paths, found, strict=True)), strict=args.strict) if fixing else None
+    fixed = _fix(fixing, checker, dict(zip(paths, found, strict=True)), unread, strict=args.strict) if fixing else None
     _print(args, files, fixed)
     unchecked = {code for file in files for code in file.unchecked}
     for option, needing in (("--topics", NEEDS_TOPICS), ("--passage-hashes", NEEDS_HASHES)):
@@ -144,28 +154,34 @@ def main(args: argparse.Namespace) -> int:
             print(f"not checked without {option}: {', '.join(codes)}", file=sys.stderr)
     if unreadable:
         return 2
-    return 1 if any(file.errors for file in (fixed.files if fixed else files)) else 0
+    left = (*fixed.files, *fixed.without_copy) if fixed else files
+    return 1 if any(file.errors for file in left) else 0
 
 
-def _together(files: Sequence[Checked], runs: Sequence[Run], *, strict: bool) -> list[Checked]:
+_Found = tuple[Checked, Run | None]
+"""What is wrong with one file, and its run without the turns."""
+
+
+def _together(found: Sequence[_Found], *, strict: bool) -> list[Checked]:
     """The files in natural order, with what is wrong between runs."""
     between: dict[str, list[Problem]] = {}
-    for problem in validate_together(runs):
+    for problem in validate_together([run for _, run in found if run is not None]):
         between.setdefault(problem.file, []).append(problem)
     return [
         with_problems(file, between.get(file.file, ()), strict=strict)
-        for file in sorted(files, key=lambda file: natural_key(file.file))
+        for file in sorted((file for file, _ in found), key=lambda file: natural_key(file.file))
     ]
 
 
 def _fix(
-    folder: FixFolder, checker: _Checker, found: Sequence[tuple[Path, tuple[Checked, Run | None]]], *, strict: bool
+    folder: FixFolder, checker: _Checker, found: Mapping[Path, _Found], unread: Sequence[_Found], *, strict: bool
 ) -> _Fixed:
-    """Write the repaired copies and check them; says what became of every file."""
+    """Write the repaired copies and check them, together with what has no copy (`unread` is no run at all)."""
     edits = 0
-    copies: list[tuple[Checked, Run | None]] = []
+    copies: list[_Found] = []
+    others = list(unread)
     with folder:
-        for path, (_, run) in found:
+        for path, (file, run) in found.items():
             if run is None:
                 outcome = Outcome(None, refused="not repaired: it cannot be read as a run")
             else:
@@ -173,11 +189,18 @@ def _fix(
             copy = folder.write(path, outcome)
             if copy is None:
                 print(printable(f"{file_name(path)}: {outcome.refused}; no copy was written"), file=sys.stderr)
+                others.append((file, run))
                 continue
             edits += len(outcome.edits)
             copies.append(checker.check(copy))
-    files = _together([file for file, _ in copies], [run for _, run in copies if run is not None], strict=strict)
-    return _Fixed(file_name(folder.folder), edits, tuple(files))
+    names = {file.file for file, _ in copies}
+    left = _together([*copies, *others], strict=strict)
+    return _Fixed(
+        file_name(folder.folder),
+        edits,
+        tuple(file for file in left if file.file in names),
+        tuple(file for file in left if file.file not in names),
+    )
 
 
 def _write_pages(args: argparse.Namespace, files: Sequence[Checked], paths: Sequence[Path]) -> None:
@@ -195,6 +218,12 @@ def _write_pages(args: argparse.Namespace, files: Sequence[Checked], paths: Sequ
         if (args.report_dir / name).resolve() in inputs:
             raise UsageError(f"{args.report_dir / name}: the page of this name would replace an input file")
     make_folder(args.report_dir)
+    # A page of an earlier call would be sent with the others.
+    stale = sorted(path.name for path in args.report_dir.iterdir() if path.suffix == ".md" and path.name not in pages)
+    if stale:
+        some = ", ".join(map(shown, stale[:EXAMPLES])) + (", …" if len(stale) > EXAMPLES else "")
+        message = f"holds pages that this call does not write: {some}; remove them or choose another folder"
+        raise UsageError(f"{args.report_dir}: {message}")
     for name, page in pages.items():
         write_atomic(args.report_dir / name, page.encode("utf-8", "backslashreplace"))
 
@@ -221,4 +250,8 @@ def _print(args: argparse.Namespace, files: Sequence[Checked], fixed: _Fixed | N
         )
         for file in fixed.files:
             print(f"  {remaining(file)}")
-        print(f"  {total(fixed.files)}")
+        if fixed.without_copy:
+            print("without a copy:")
+        for file in fixed.without_copy:
+            print(f"  {remaining(file)}")
+        print(total((*fixed.files, *fixed.without_copy)))

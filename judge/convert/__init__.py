@@ -1,14 +1,15 @@
 """Runs of one format as files of another, with a log of everything that the other format cannot say."""
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from judge.convert.changes import Change, Changes, conversion_tsv, tally
 from judge.convert.targets import TARGETS, Source, Target
-from judge.errors import InputError, UsageError
-from judge.files import make_folder, write_atomic
+from judge.errors import InputError, OperationalError, UsageError
+from judge.files import check_apart, check_own_folder, make_folder, read_stored, write_atomic
 from judge.records import Problem, Run, TokenCount, Turn
 from judge.runs import ReadRun, find_runs, read_run
 from judge.text import MAX_ID, shown
@@ -43,16 +44,22 @@ def convert_run(
         team: The team id, where the format needs one; None for the run's own.
 
     Raises:
-        UsageError: There is no such target.
+        UsageError: There is no such target, or it has no team id, or the team id is unusable.
         InputError: The run has errors, or is none that the target can hold.
     """
-    target = _target(to)
+    target = _target(to, team)
     problems = _obstacles(read, to, target, team)
-    run = read.run
-    if problems or run is None:
+    if problems or read.run is None:
         raise InputError("the run cannot be converted", problems)
+    return _written(read, read.run, target, turns, team)
+
+
+def _written(
+    read: ReadRun, run: Run, target: Target, turns: Mapping[str, Turn] | None, team: str | None
+) -> tuple[bytes, tuple[Change, ...]]:
     changes = Changes(Path(run.file).name)
-    return target.write(Source(run, read.places, turns, team), changes), tuple(changes.rows)
+    content = target.write(Source(run, read.places, read.problems, turns, team), changes)
+    return content, changes.rows
 
 
 def convert_runs(
@@ -66,47 +73,76 @@ def convert_runs(
 ) -> Conversion:
     """Write every run of a folder (or one run file) in another format into `out`, beside the log of what changed.
 
-    All runs are checked before the first is written; then one at a time is in memory.
+    One run at a time is in memory. The new files wait in a temporary folder until all runs have been converted.
 
     Raises:
-        UsageError: `out` holds something else or is the folder of runs, there is no such target or format, or the
-            team id is unusable.
+        UsageError: `out` holds something else or is the folder of runs, there is no such target or format, the target
+            has no team id, or the team id is unusable.
         InputError: A run has errors, two share a name, or one cannot be said in the target.
+        OperationalError: The disk is full, or `out` or the temporary folder cannot be written.
     """
-    target = _target(to)
-    if team is not None and not (team.strip() and team.isprintable() and len(team) <= MAX_ID):
-        raise UsageError(f"the team id {shown(team)} is empty, too long or has unprintable characters")
+    target = _target(to, team)
     paths, folder_problems = find_runs(runs)
+    check_apart(out, (runs, *paths))
     problems = [problem for problem in folder_problems if problem.severity == "error"]
-    headers: dict[Path, Run] = {}
-    for path in paths:
-        read = read_run(path, format)
-        problems += _obstacles(read, to, target, team)
-        if read.run is not None:
-            headers[path] = msgspec.structs.replace(read.run, turns=())
-    problems += validate_together(list(headers.values()))
+    headers: list[Run] = []
+    changes: list[Change] = []
+    with tempfile.TemporaryDirectory(prefix="judge-convert-") as waiting:
+        for place, path in enumerate(paths):
+            read = read_run(path, format)
+            problems += _obstacles(read, to, target, team)
+            if read.run is None:
+                continue
+            headers.append(msgspec.structs.replace(read.run, turns=()))
+            if not problems:
+                content, found = _written(read, read.run, target, turns, team)
+                _keep(Path(waiting) / str(place), content)
+                changes.extend(found)
+        files = _move(headers, problems, Path(waiting), out, target, changes)
+    return Conversion(files, tuple(changes), folder_problems)
+
+
+def _keep(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise OperationalError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _move(
+    runs: Sequence[Run],
+    problems: Sequence[Problem],
+    waiting: Path,
+    out: Path,
+    target: Target,
+    changes: Sequence[Change],
+) -> tuple[Path, ...]:
+    """Give the files that wait their place, if nothing is wrong with any run; `runs` are all runs that were read."""
+    problems = (*problems, *validate_together(runs))
     if problems:
         message = "runs that cannot be converted; nothing was written (`judge validate` lists all that is wrong)"
         raise InputError(message, problems)
-    names = safe_names(run.run_id for run in headers.values())
-    files = {path: out / f"{names[run.run_id]}{target.suffix}" for path, run in headers.items()}
-    _check_output(runs, out, {file.name for file in files.values()})
+    safe = safe_names(run.run_id for run in runs)
+    names = [f"{safe[run.run_id]}{target.suffix}" for run in runs]
+    check_own_folder(out, {*names, LOG}, LOG)
     make_folder(out)
-    changes: list[Change] = []
     # The log comes first: it marks the folder as one that may be written again if this is interrupted.
     write_atomic(out / LOG, conversion_tsv(()))
-    for path, file in files.items():
-        content, found = convert_run(read_run(path, format), to, turns=turns, team=team)
-        write_atomic(file, content)
-        changes.extend(found)
+    for place, name in enumerate(names):
+        write_atomic(out / name, read_stored(waiting / str(place)))
     write_atomic(out / LOG, conversion_tsv(changes))
-    return Conversion(tuple(files.values()), tuple(changes), folder_problems)
+    return tuple(out / name for name in names)
 
 
-def _target(name: str) -> Target:
+def _target(name: str, team: str | None) -> Target:
     if name not in TARGETS:
         raise UsageError(f"cannot convert to {shown(name)}; one of {', '.join(sorted(TARGETS))}")
-    return TARGETS[name]
+    target = TARGETS[name]
+    if team is not None and not target.needs_team:
+        raise UsageError(f"{name} has no team id: leave --team out")
+    if team is not None and not (team.strip() and team.isprintable() and len(team) <= MAX_ID):
+        raise UsageError(f"the team id {shown(team)} is empty, too long or has unprintable characters")
+    return target
 
 
 def _obstacles(read: ReadRun, to: str, target: Target, team: str | None) -> tuple[Problem, ...]:
@@ -132,23 +168,3 @@ def _obstacles(read: ReadRun, to: str, target: Target, team: str | None) -> tupl
 def _uncounted(text: str) -> TokenCount:
     """Lengths are no obstacle, so nothing is counted."""
     return TokenCount(0, 0, 0, None)
-
-
-def _check_output(runs: Path, out: Path, names: set[str]) -> None:
-    """Refuse an output folder with anything in it that this conversion would not write.
-
-    Raises:
-        UsageError: It holds something else, or is the folder of runs.
-        InputError: It cannot be listed.
-    """
-    if out.resolve() in (runs.resolve(), runs.resolve().parent if runs.is_file() else None):
-        raise UsageError(f"{out}: this is where the runs are; give another folder")
-    try:
-        present = {path.name for path in out.iterdir()} if out.exists() else set()
-    except OSError as error:
-        raise InputError(f"{out}: cannot be used as an output folder: {error.strerror}") from error
-    expected = names | {LOG}
-    strange = present - expected - {f".{name}.tmp" for name in expected}
-    if strange or (present and LOG not in present):
-        example = min(strange or present)
-        raise UsageError(f"{out}: not an empty folder and not this conversion's: it has {shown(example)}")

@@ -1,10 +1,11 @@
-"""What a converted run could not keep: one row each, never silently."""
+"""What a converted run could not keep, in a row each or a row for all of a kind; never silently."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 
+from judge.report.cells import count
 from judge.text import escape, shown
 
 HEADER = ("file", "turn_id", "rank", "what", "from", "to")
@@ -26,13 +27,26 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Changes:
-    """The changes of one run in the order of its turns; `turn_id` and `rank` say what is being converted."""
+    """The changes of one run in the order of its turns; `turn_id` and `rank` say what is being converted.
+
+    What the target says otherwise of a whole kind of thing is counted, and is one row for the run.
+    """
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.turn_id: str | None = None
         self.rank: int | None = None
-        self.rows: list[Change] = []
+        self._rows: list[Change] = []
+        self._sums: Counter[tuple[str, str, str, bool]] = Counter()
+
+    @property
+    def rows(self) -> tuple[Change, ...]:
+        """All changes, last those of the whole run."""
+        sums = (
+            Change(self.file, None, None, what, count(number, noun), after, dropped)
+            for (what, noun, after, dropped), number in self._sums.items()
+        )
+        return (*self._rows, *sums)
 
     def dropped(self, what: str, before: str, after: str = "") -> None:
         """Note something that the target has no room for."""
@@ -42,17 +56,20 @@ class Changes:
         """Note something that the target says in another way."""
         self._add(what, before, after, dropped=False)
 
+    def dropped_all(self, what: str, number: int, noun: str, after: str = "") -> None:
+        """Count things of a kind that the target has no room for."""
+        self._sum(what, number, noun, after, dropped=True)
+
+    def altered_all(self, what: str, number: int, noun: str, after: str) -> None:
+        """Count things of a kind that the target says in another way."""
+        self._sum(what, number, noun, after, dropped=False)
+
+    def _sum(self, what: str, number: int, noun: str, after: str, *, dropped: bool) -> None:
+        if number:
+            self._sums[what, noun, after, dropped] += number
+
     def _add(self, what: str, before: str, after: str, *, dropped: bool) -> None:
-        self.rows.append(Change(self.file, self.turn_id, self.rank, what, before, after, dropped))
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things in words.
-
-    >>> counted(1, "passage"), counted(12, "passage")
-    ('1 passage', '12 passages')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        self._rows.append(Change(self.file, self.turn_id, self.rank, what, before, after, dropped))
 
 
 def listed(texts: Iterable[str]) -> str:

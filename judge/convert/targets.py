@@ -5,20 +5,23 @@ What makes a response distinct in a pool (turn, text, used passages) is kept whe
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from typing import Any
 
 import msgspec
 
-from judge.convert.changes import Changes, counted, listed
-from judge.provenance import TOP_PASSAGES, has_scores, used_provenance
-from judge.provenance_run import MAX_PASSAGES, provenance_run
-from judge.records import Provenance, Response, Run, RunTurn, Turn
+from judge.convert.changes import Changes, listed
+from judge.provenance import MAX_PASSAGES, TOP_PASSAGES, has_scores, used_provenance
+from judge.provenance_run import provenance_run
+from judge.records import Problem, Provenance, Response, Run, RunTurn, Turn
+from judge.report.cells import count
 from judge.runs import rules_of
 from judge.runs.shape import ResponsePlace, Statement, TurnPlace
 from judge.text import storable
+from judge.trec import column
 
-_PTKB_ID = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -26,6 +29,8 @@ class Source(msgspec.Struct, frozen=True):
 
     run: Run
     places: tuple[TurnPlace, ...]
+    problems: tuple[Problem, ...]
+    """What reading found: some of it is why the record has not all that the file has."""
     turns: Mapping[str, Turn] | None
     """The turns of the topics by turn id."""
     team: str | None
@@ -51,6 +56,8 @@ def _ikat2024(source: Source, changes: Changes) -> bytes:
     run = source.run
     if run.team is not None:
         changes.dropped("team", run.team)
+    _lost_in_reading(source, changes)
+    _form_lost_in_reading(source, changes)
     turns = []
     for turn, place in _turns(source, changes):
         responses = []
@@ -68,11 +75,13 @@ def _ikat2024(source: Source, changes: Changes) -> bytes:
 
 
 def _entries(response: Response, changes: Changes) -> list[dict[str, Any]]:
-    """A response's passages as 2024 has them: flags as they were, texts where there are any."""
+    """A response's passages as 2024 has them: flags, scores and texts where there are any."""
     missing = unusable = 0
     entries: list[dict[str, Any]] = []
     for passage in response.provenance:
-        entry: dict[str, Any] = {"id": passage.passage_id, "used": passage.used is True}
+        entry: dict[str, Any] = {"id": passage.passage_id}
+        if passage.used is not None:
+            entry["used"] = passage.used
         if passage.score is not None and isfinite(passage.score):
             entry["score"] = passage.score
         elif passage.score is not None:
@@ -83,9 +92,9 @@ def _entries(response: Response, changes: Changes) -> list[dict[str, Any]]:
             unusable += 1
         entries.append(entry)
     if missing:
-        changes.dropped("passage scores", counted(missing, "score") + " not finite, which JSON cannot hold")
+        changes.dropped("passage scores", count(missing, "score") + " not finite, which JSON cannot hold")
     if unusable:
-        changes.dropped("passage texts", counted(unusable, "text") + " with NUL or a lone surrogate")
+        changes.dropped("passage texts", count(unusable, "text") + " with NUL or a lone surrogate")
     return entries
 
 
@@ -98,12 +107,12 @@ def _numbers(response: Response, where: ResponsePlace, source: Source, turn_id: 
         found = [(text, numbers.get(text, "")) for text in response.ptkb_provenance]
     else:
         found = [(ptkb_id, ptkb_id) for ptkb_id in response.ptkb_provenance]
-        if any(text or score is not None for text, score in where.statements):
-            changes.dropped("PTKB texts and scores", counted(len(where.statements), "statement"), "numbers alone")
-    lost = [name for name, number in found if not _PTKB_ID.fullmatch(number)]
+        told = sum(bool(text) or score is not None for text, score in where.statements)
+        changes.dropped_all("PTKB texts and scores", told, "statement", "numbers alone")
+    lost = [name for name, number in found if not _NUMBER.fullmatch(number)]
     if lost:
         changes.dropped("PTKB statements", listed(lost), _why(source, turn_id))
-    return [int(number) for _, number in found if _PTKB_ID.fullmatch(number)]
+    return [int(number) for _, number in found if _NUMBER.fullmatch(number)]
 
 
 def _ikat2025(source: Source, changes: Changes) -> bytes:
@@ -113,12 +122,18 @@ def _ikat2025(source: Source, changes: Changes) -> bytes:
     if run.team is not None and team != run.team:
         changes.altered("team", run.team, team)
     metadata = {"team_id": team, "run_id": run.run_id, "run_type": run_type}
+    _lost_in_reading(source, changes)
+    _form_lost_in_reading(source, changes)
     lines = []
     for turn, place in _turns(source, changes):
-        references = _references(turn, place, changes)
+        listed_first = _references(turn, place, changes)
+        references = dict(sorted(listed_first.items(), key=lambda item: -item[1]))
+        changes.altered_all(
+            "order of the references", list(references) != list(listed_first), "turn", "by falling score"
+        )
         responses = []
         for response, where in _responses(turn, place, changes):
-            citations = _citations(response, run.format, references, changes)
+            citations = _citations(response, run.format, listed_first, changes)
             ptkb = _statements(response, where, source, turn.turn_id, changes)
             text = _storable(response.text, changes)
             responses.append({"rank": response.rank, "text": text, "citations": citations, "ptkb_provenance": ptkb})
@@ -158,13 +173,11 @@ def _citations(response: Response, format: str, references: Mapping[str, float],
         changes.altered("citations", "a response without passages", after)
     ids = list(dict.fromkeys(passage.passage_id for passage in provenance))
     if len(ids) < len(provenance):
-        changes.dropped("repeated passages", counted(len(provenance) - len(ids), "repetition"))
+        changes.dropped("repeated passages", count(len(provenance) - len(ids), "repetition"))
     if ids and ids != list(references):
-        before = counted(len(ids), "passage") + " in a list of its own"
-        changes.dropped("passage list", before, f"the turn's {counted(len(references), 'reference')}")
-    texts = sum(passage.text is not None for passage in provenance)
-    if texts:
-        changes.dropped("passage texts", counted(texts, "text"))
+        before = count(len(ids), "passage") + " in a list of its own"
+        changes.dropped("passage list", before, f"the turn's {count(len(references), 'reference')}")
+    changes.dropped_all("passage texts", sum(passage.text is not None for passage in provenance), "text")
     return {passage.passage_id: references[passage.passage_id] for passage in used}
 
 
@@ -177,8 +190,7 @@ def _statements(response: Response, where: ResponsePlace, source: Source, turn_i
         known = source.statements(turn_id)
         pairs = zip(response.ptkb_provenance, given, strict=True)
         found = [(ptkb_id, known.get(ptkb_id) or text or "") for ptkb_id, (text, _) in pairs]
-    if any(score is not None for _, score in given):
-        changes.dropped("PTKB scores", counted(len(given), "statement"))
+    changes.dropped_all("PTKB scores", sum(score is not None for _, score in given), "statement")
     lost = [name for name, text in found if not (text and storable(text))]
     if lost:
         changes.dropped("PTKB statements", listed(lost), _why(source, turn_id))
@@ -192,16 +204,72 @@ def _why(source: Source, turn_id: str) -> str:
     return "dropped: not in the topic's PTKB" if turn_id in source.turns else "dropped: the topics have no such turn"
 
 
+def _lost_in_reading(source: Source, changes: Changes) -> None:
+    """Note what the file has and no record of a run has room for."""
+    _found(source, "unknown_field", "field", partial(changes.dropped, "unknown fields"))
+    _found(source, "inconsistent_metadata", "value", partial(changes.dropped, "metadata of later lines"))
+
+
+def _form_lost_in_reading(source: Source, changes: Changes) -> None:
+    """Note what the file says in another form than records and JSON targets do."""
+    form = partial(changes.altered, "numbers in another form", after="numbers")
+    _found(source, "coerced_value", "value", form)
+    if rules_of(source.run.format).keyed:
+        every = (passage for turn in source.run.turns for one in turn.responses for passage in one.provenance)
+        cited = sum(passage.used is True for passage in every)
+        changes.altered_all("citations", cited, "citation", "with the references' scores and in their order")
+
+
+def _found(source: Source, code: str, noun: str, note: Callable[[str], None]) -> None:
+    problems = [problem for problem in source.problems if problem.code == code]
+    if problems:
+        note(f"{count(sum(problem.count for problem in problems), noun)}, the first at {problems[0].path}")
+
+
 def _trec_run(source: Source, changes: Changes) -> bytes:
+    _only_in_a_run(source, changes)
     for turn, place in _turns(source, changes):
         ranked = {passage.passage_id for response in turn.responses for passage in response.provenance}
         if len(ranked) > MAX_PASSAGES:
-            before = counted(len(ranked) - MAX_PASSAGES, "passage") + f" beyond the first {MAX_PASSAGES}"
+            before = count(len(ranked) - MAX_PASSAGES, "passage") + f" beyond the first {MAX_PASSAGES}"
             changes.dropped("passages", before)
         for response, _ in _responses(turn, place, changes):
             if not response.provenance:
                 changes.dropped("response", "no passages to rank")
     return provenance_run(source.run).encode()
+
+
+def _only_in_a_run(source: Source, changes: Changes) -> None:
+    """Note all that a ranking of passages has no column for."""
+    run = source.run
+    _lost_in_reading(source, changes)
+    for what, value in (("team", run.team), ("run type", run.run_type)):
+        if value:
+            changes.dropped(what, value)
+    if not run.eval_response:
+        changes.dropped("eval_response", "false")
+    if column(run.run_id) != run.run_id:
+        changes.altered("run id", run.run_id, column(run.run_id))
+    keyed = rules_of(run.format).keyed
+    ranked = "from the number of the turn's passages down to 1"
+    ids: set[str] = set()
+    for turn in run.turns:
+        changes.altered_all("several responses", len(turn.responses) > 1, "turn", "one ranking of all their passages")
+        for response in turn.responses:
+            passages = response.provenance
+            changes.dropped_all("response texts", 1, "response")
+            changes.dropped_all("PTKB provenance", len(response.ptkb_provenance), "statement")
+            told = sum(passage.used is True or (passage.used is False and not keyed) for passage in passages)
+            changes.dropped_all("citations" if keyed else "used flags", told, "passage")
+            changes.dropped_all("passage texts", sum(passage.text is not None for passage in passages), "text")
+            distinct = {passage.passage_id for passage in passages}
+            changes.dropped_all("repeated passages", len(passages) - len(distinct), "repetition")
+        every = [passage for response in turn.responses for passage in response.provenance]
+        scored = {passage.passage_id for passage in every if passage.score is not None}
+        changes.altered_all("passage scores", len(scored), "passage", ranked)
+        ids.update(passage.passage_id for passage in every)
+    encoded = sum(column(one) != one for one in ids if " " in one or "%" in one or not one.isascii())
+    changes.altered_all("passage ids", encoded, "id", "with percent signs")
 
 
 def _turns(source: Source, changes: Changes) -> Iterable[tuple[RunTurn, TurnPlace]]:

@@ -11,15 +11,15 @@ from typing import Any, Self
 import msgspec
 
 from judge.errors import OperationalError, UsageError
-from judge.files import make_folder, read_stored, write_atomic
+from judge.files import check_apart, check_own_folder, make_folder, read_stored, temporary_name, write_atomic
 from judge.fix.repairs import Edit, Repairer
 from judge.records import Run, TokenCount
-from judge.runs.document import Document, open_document
+from judge.runs.document import Document, decode, open_document
 from judge.text import escape, shown
 
 LOG = "edits.tsv"
 HEADER = "file\tturn_id\tpath\tcode\tbefore\tafter\n"
-_PART = f".{LOG}.tmp"
+_PART = temporary_name(LOG)
 _GZIP = b"\x1f\x8b"
 _INDENT = re.compile(rb"\s*[\[{]\r?\n([ \t]+)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -73,19 +73,12 @@ class FixFolder:
 
     def __init__(self, folder: Path, runs: Path, paths: Sequence[Path]) -> None:
         self.folder = folder
-        names = {path.name for path in paths} | {LOG, _PART}
-        if LOG in {path.name for path in paths}:
+        names = {path.name for path in paths}
+        if LOG in names:
             raise UsageError(f"a run file has the name of the log, {LOG}; give it another")
+        check_apart(folder, (runs, *paths))
+        check_own_folder(folder, names | {LOG}, LOG)
         make_folder(folder)
-        source = runs if runs.is_dir() else runs.parent
-        if folder.samefile(source):
-            raise UsageError(f"{folder}: the repaired copies need a folder of their own, this is that of the runs")
-        found = sorted(path.name for path in folder.iterdir())
-        strange = [name for name in found if name not in names]
-        if strange or (found and not {LOG, _PART} & set(found)):
-            raise UsageError(
-                f"{folder}: holds {(strange or found)[0]}, which is no earlier repaired copy; give an empty folder"
-            )
         self._log = folder / _PART
 
     def __enter__(self) -> Self:
@@ -106,8 +99,9 @@ class FixFolder:
         """Write the copy of the run at `path` and log its edits; gives the copy, None if there is none."""
         copy = self.folder / path.name
         if outcome.stored is None:
-            # An earlier call may have left one.
-            copy.unlink(missing_ok=True)
+            # An earlier call may have left one, or a part of one.
+            for left in (copy, copy.with_name(temporary_name(copy.name))):
+                left.unlink(missing_ok=True)
             return None
         self._append(map(_row, outcome.edits), "a")
         write_atomic(copy, outcome.stored)
@@ -154,7 +148,9 @@ def _whole(document: Document, repairer: Repairer) -> bytes:
 def _lines(document: Document, repairer: Repairer) -> bytes:
     """The content with its lines repaired; those without an edit stay as they are."""
     lines = document.content.split(b"\n")
-    for number, value in document.lines:
+    for number, _ in document.lines:
+        # Anew, since what was decoded for a reader need not have the order and the numbers of the file.
+        value, _ = decode(lines[number - 1], document.file, number)
         before = len(repairer.edits)
         repairer.turn(value, f"line {number}: $")
         if len(repairer.edits) > before:

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
+from judge.checks import PTKB_ID
 from judge.provenance import used_provenance
 from judge.records import Provenance, Response, Run, TokenCount
 from judge.runs import rules_of
 from judge.runs.fields import Fields, member
 from judge.runs.shape import Rules, turn_label
-from judge.text import storable
-from judge.tokens import MAX_CHARS
+from judge.tokens import countable
 
 MENDED = (
     "byte_order_mark",
@@ -33,7 +33,6 @@ MENDED = (
 )
 """Codes of the problems that can be mended, wholly or in part."""
 
-_PTKB_ID = re.compile(r"[1-9][0-9]{0,8}")
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
 
@@ -119,7 +118,7 @@ class Repairer:
     def _shorten(self, response: dict[str, Any], path: str) -> None:
         """Cut an over-long text after the last token within the limit."""
         text = response.get("text")
-        if not (self._texts and type(text) is str and text.strip() and len(text) <= MAX_CHARS and storable(text)):
+        if not (self._texts and type(text) is str and countable(text)):
             return
         kept = text
         # What is left can have more tokens by itself than it had in the whole; each cut shortens it.
@@ -250,7 +249,7 @@ class Repairer:
             number = entry.get("id") if type(entry) is dict else None
         else:
             number = str(entry) if type(entry) is int else None
-        return number if type(number) is str and _PTKB_ID.fullmatch(number) else ""
+        return number if type(number) is str and PTKB_ID.fullmatch(number) else ""
 
     def _order_responses(self, turn: dict[str, Any], responses: list[Any], path: str) -> None:
         """Order the responses of a turn by rank where all ranks can be read."""

@@ -6,40 +6,41 @@ collection (`write_hashes` of irlabamsterdam/iKAT, 2023/scripts/ikat_tools.py at
 looked into.
 """
 
-import binascii
+import functools
 import hashlib
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from judge.errors import InputError, UsageError
-from judge.passages.keys import OTHER, WINDOW, Bytes, Keys, key_of, keys_of, packed_keys
+from judge.passages.faults import MAX_PROBLEMS, Faults
+from judge.passages.hash_rows import Places, fields, parsed
+from judge.passages.keys import Bytes, Keys, id_of, keys_of
 from judge.passages.magic import is_index
-from judge.passages.streams import open_stream
-from judge.passages.table import WIDTH, Batch, Table, TableHeader, build_table, clashes, open_table, sorted_rows
-from judge.records import Problem
+from judge.passages.streams import BOM, UnknownForm, cause, open_stream, whole_lines
+from judge.passages.table import (
+    WIDTH,
+    Batch,
+    Table,
+    TableHeader,
+    build_table,
+    clashes,
+    distinct,
+    open_table,
+    sorted_rows,
+)
 
-MAX_PROBLEMS = 10
-"""Reading stops here: a wrong file may have a hundred million lines."""
 MAX_IN_MEMORY = 20_000_000
 """Rows of a list that is read without an index; about 1.3 GB while they are sorted."""
 _BLOCK = 1 << 20
 _LONGEST = 1 << 16
-"""Bytes of the longest line; a file without line breaks must not fill the memory."""
-Places = NDArray[np.int64]
-_MD5 = re.compile(rb"[0-9a-fA-F]{32}")
-_TAB, _BREAK, _RETURN = 9, 10, 13
-_BOM = b"\xef\xbb\xbf"
-_NO_KEY = OTHER - 1
-"""Above every packed key and below every hashed one."""
+"""Bytes of the longest line."""
 
 
 def same_text(text: str, md5: bytes) -> bool:
-    """Whether a text has an MD5 of the hash list, as it is or without what is white around it.
+    """Whether a text has an MD5 of the hash list, as it is, without line breaks or without white space around it.
 
     iKAT's segmenter writes no line breaks around a text; its lists of canonical passages (`*_psg_text.jsonl`) and
     TREC-web add some.
@@ -56,11 +57,6 @@ class Hashes:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-
-    @property
-    def count(self) -> int:
-        """Rows of the list."""
-        return self._table.header.count
 
     @property
     def digest(self) -> str:
@@ -94,12 +90,14 @@ def open_hashes(path: Path) -> Hashes:
 def index_hashes(path: Path, out: Path) -> int:
     """Build the index of a hash list, and give the number of its rows.
 
+    A row that is there twice may count twice.
+
     Raises:
         InputError: The list cannot be read or has wrong lines; the first ten are listed.
         OperationalError: The index cannot be written. In both cases nothing is left behind.
     """
     rows = _Rows(Path(path))
-    return build_table(Path(out), "hashes", rows, rows.source, rows.refuse_clashes)
+    return build_table(Path(out), "hashes", rows, rows.source, rows.refuse_clashes, thin=distinct)
 
 
 class _Rows:
@@ -108,154 +106,85 @@ class _Rows:
     def __init__(self, path: Path, most: int | None = None) -> None:
         self._path = path
         self._most = most
-        self._problems: list[Problem] = []
+        self._faults = Faults("hash_list_wrong", "the hash list cannot be used as it is")
         self._digest = hashlib.sha256()
         self._count = 0
 
     def __iter__(self) -> Iterator[Batch]:
-        for first, block, breaks in self._blocks(self._digest.update):
-            keys, payload = _parsed(block, breaks, self._on_line(first))
+        for first, block, ends in self._blocks():
+            keys, payload = parsed(block, ends, functools.partial(self._on_row, first))
             self._count += len(keys)
             if self._most is not None and self._count > self._most:
                 raise UsageError(
                     f"{self._path}: more than {self._most:,} rows; build an index of the list first: "
                     f"judge passages index --hashes {self._path} -o FILE"
                 )
-            if not self._problems:
+            if not self._faults:
                 yield keys, payload
-        if not self._count and not self._problems:
+        if not self._count and not self._faults:
             self._bad(1, "the list is empty")
-        if self._problems:
-            raise self._refusal()
+        self._faults.settle()
 
     def source(self) -> dict[str, Any]:
         """What the header of an index says of the list."""
         return {"sha256": self._digest.hexdigest()}
 
     def refuse_clashes(self, keys: Keys, payload: Bytes) -> None:
-        """Refuse sorted rows in which one passage has two MD5s; the list is read again for the line numbers."""
+        """Refuse sorted rows in which one passage has two MD5s; a plain file is read again for the line numbers."""
         clashing = clashes(keys, payload)[:MAX_PROBLEMS]
         if not len(clashing):
             return
+        if self._path.is_file():
+            self._name_lines(clashing)
+        else:
+            for key in clashing.tolist():
+                name = id_of(key)
+                self._bad(None, f"{f'passage {name}' if name else 'a passage of another form'} has two MD5s")
+        self._faults.settle()
+
+    def _name_lines(self, clashing: Keys) -> None:
         seen: dict[int, tuple[int, bytes, bytes]] = {}
-        for first, block, breaks in self._blocks(lambda _: None):
-            found, _ = _parsed(block, breaks, lambda _row, _message: None, keep_wrong=True)
-            for row in np.flatnonzero(np.isin(found, clashing)):
-                line = block.split(b"\n")[row]
-                passage, md5 = _fields(line)
-                number, other, earlier = seen.setdefault(int(found[row]), (first + int(row), passage, md5))
+        for first, block, ends in self._blocks():
+            found, _ = parsed(block, ends, lambda _row, _message: None, keep_wrong=True)
+            for row in np.flatnonzero(np.isin(found, clashing)).tolist():
+                passage, md5 = fields(block[ends[row - 1] + 1 if row else 0 : ends[row]])
+                number, other, earlier = seen.setdefault(int(found[row]), (first + row, passage, md5))
                 name = passage.decode(errors="replace")
                 if passage != other:
-                    self._bad(first + int(row), f"passage {name} has the key of the one on line {number}")
+                    self._bad(first + row, f"passage {name} has the key of the one on line {number}")
                 elif md5 != earlier:
-                    self._bad(first + int(row), f"passage {name} has another MD5 here than on line {number}")
-        raise self._refusal()
+                    self._bad(first + row, f"passage {name} has another MD5 here than on line {number}")
 
-    def _on_line(self, first: int) -> Callable[[int, str], None]:
-        return lambda row, message: self._bad(first + row, message)
+    def _on_row(self, first: int, row: int, message: str) -> None:
+        self._bad(first + row, message)
 
-    def _bad(self, line: int, message: str) -> None:
-        self._problems.append(Problem("hash_list_wrong", "error", str(self._path), None, f"line {line}: $", message))
-        if len(self._problems) == MAX_PROBLEMS:
-            raise self._refusal()
+    def _bad(self, line: int | None, message: str) -> None:
+        self._faults.add(self._path, line, message)
 
-    def _refusal(self) -> InputError:
-        return InputError("the hash list cannot be used as it is", self._problems)
-
-    def _blocks(self, update: Callable[[bytes], None]) -> Iterator[tuple[int, bytes, Places]]:
+    def _blocks(self) -> Iterator[tuple[int, bytes, Places]]:
         """Whole lines, some thousand at a time: the number of the first of them, and where the line breaks are."""
         line = 1
-        rest = b""
-        first = True
         try:
-            with open_stream(self._path) as stream:
-                while block := stream.read(_BLOCK):
-                    update(block)
-                    if first:
-                        block = block.removeprefix(_BOM)
-                        first = False
-                    block = rest + block
-                    cut = block.rfind(b"\n") + 1
-                    block, rest = block[:cut], block[cut:]
-                    breaks = _breaks(block)
-                    if block:
-                        yield line, block, breaks
-                    line += len(breaks)
-                    if len(rest) > _LONGEST:
-                        self._bad(line, f"the line is longer than {_LONGEST:,} bytes")
-                        raise self._refusal()
+            for block in whole_lines(self._unpacked(), _LONGEST):
+                if block is None:
+                    self._bad(line, f"the line is longer than {_LONGEST:,} bytes")
+                    raise self._faults.error()
+                # Lines are too short for what finds the ends of a collection's.
+                ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+                yield line, block, ends
+                line += len(ends)
         except OSError as error:
-            raise InputError(f"{self._path}: cannot be read to the end: {error.strerror or error}") from error
-        if rest:
-            yield line, rest + b"\n", np.array([len(rest)])
+            raise InputError(f"{self._path}: {cause(error)}") from error
 
-
-def _breaks(block: bytes) -> Places:
-    return np.flatnonzero(np.frombuffer(block, np.uint8) == _BREAK)
-
-
-def _parsed(block: bytes, breaks: Places, bad: Callable[[int, str], None], *, keep_wrong: bool = False) -> Batch:
-    """Keys and MD5s of whole lines; lines that are wrong, or blank, are left out unless `keep_wrong`."""
-    content = np.frombuffer(block + bytes(WINDOW), np.uint8)
-    starts = np.empty_like(breaks)
-    starts[0] = 0
-    starts[1:] = breaks[:-1] + 1
-    ends = breaks - ((breaks > starts) & (content[breaks - 1] == _RETURN))
-    keys, good, stops = packed_keys(content, starts, _TAB)
-    good &= (ends - stops == 33) & (content[stops] == _TAB)
-    payload, good = _digests(content, ends, good)
-    for row in np.flatnonzero(~good):
-        line = block[starts[row] : ends[row]]
-        keys[row] = _NO_KEY
-        if not line:
-            continue
-        if message := _fault(line):
-            bad(int(row), message)
-            continue
-        passage, md5 = _fields(line)
-        keys[row] = key_of(passage)
-        payload[row] = np.frombuffer(md5, np.uint8)
-        good[row] = True
-    if keep_wrong or good.all():
-        return keys, payload
-    return keys[good], payload[good]
-
-
-def _digests(content: Bytes, ends: Places, good: NDArray[np.bool_]) -> tuple[Bytes, NDArray[np.bool_]]:
-    """The MD5s before the ends of the good rows, and which rows are still good: those in hexadecimal."""
-    written = np.ndarray((len(content) - 31,), "V32", content, strides=(1,))[ends[good] - 32]
-    try:
-        digests = binascii.unhexlify(written.tobytes())
-    except binascii.Error:
-        good = good.copy()
-        good[good] = [_MD5.fullmatch(one.tobytes()) is not None for one in written]
-        return _digests(content, ends, good)
-    payload = np.zeros((len(ends), WIDTH), np.uint8)
-    payload[good] = np.frombuffer(digests, np.uint8).reshape(-1, WIDTH)
-    return payload, good
-
-
-def _fault(line: bytes) -> str | None:
-    """What is wrong with a line of the list."""
-    fields = line.split(b"\t") if b"\t" in line else line.rsplit(b",", 1)
-    if len(fields) != (3 if b"\t" in line else 2):
-        return f"expected document, number and MD5, with tabs between them, found {len(fields)} columns"
-    *name, md5 = fields
-    if not _MD5.fullmatch(md5):
-        return f"expected an MD5 of 32 hexadecimal digits, found {_shown(md5)}"
-    if not name[0].strip():
-        return "the id is empty"
-    if len(name) == 2 and not (name[1].isdigit() and len(name[1]) < 19):
-        return f"expected the number of a passage, found {_shown(name[1])}"
-    return None
-
-
-def _fields(line: bytes) -> tuple[bytes, bytes]:
-    """Passage id and MD5 of a line without fault."""
-    line = line.removesuffix(b"\r")
-    name, _, md5 = line.rpartition(b"\t" if b"\t" in line else b",")
-    return name.replace(b"\t", b":"), binascii.unhexlify(md5)
-
-
-def _shown(field: bytes) -> str:
-    return repr(field[:40].decode(errors="replace"))
+    def _unpacked(self) -> Iterator[bytes]:
+        """The list without what marks its encoding; the digest is of all of it."""
+        self._digest = hashlib.sha256()
+        with open_stream(self._path) as stream:
+            block = stream.read(_BLOCK)
+            self._digest.update(block)
+            if b"\0" in block:
+                raise UnknownForm("the file is binary; expected the lines of a hash list")
+            yield block.removeprefix(BOM)
+            while block := stream.read(_BLOCK):
+                self._digest.update(block)
+                yield block

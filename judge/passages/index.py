@@ -4,37 +4,28 @@ import functools
 import hashlib
 import itertools
 import os
+import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from judge.errors import InputError
-from judge.ids import natural_key
-from judge.passages.keys import WINDOW, Bytes, key_of, keys_of, packed_keys
-from judge.passages.magic import is_index
+from judge.passages.faults import Faults
+from judge.passages.index_rows import ROW, parsed
+from judge.passages.jsonl import NEEDED, UNREADABLE, Line, line_ends, passage_of
+from judge.passages.keys import Bytes, Keys, keys_of
+from judge.passages.sources import expanded
+from judge.passages.streams import BOM, MAX_LINE, UnknownForm, packing, refuse_foreign, whole_lines
 from judge.passages.table import Batch, Table, build_table, open_table
-from judge.records import Passage, Problem
+from judge.records import Passage
 
-__all__ = ["index_collection", "is_index", "read_indexed"]
-
-MAX_PROBLEMS = 10
-"""Reading stops here: a wrong file may have a hundred million lines."""
-_BLOCK = 1 << 18
-_LONGEST = 1 << 26
-"""Bytes of the longest line; a file without line breaks must not fill the memory."""
+MAX_OF_ONE_ID: Final = 1000
+"""Lines; more of one id are no collection, and all have to be held in memory at once."""
+_BLOCK = 1 << 20
 _EDGE = 1 << 16
-_HEAD = b'{"id": "'
-_ROW = np.dtype([("offset", "<u8"), ("file", "<u4"), ("length", "<u4")])
-_COLON = ord(":")
-_BOM = b"\xef\xbb\xbf"
-_PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstandard"}
-
-_Bad = Callable[[int | None, str], None]
-"""Takes the number of a line, None for the whole file, and what is wrong with it."""
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -46,51 +37,115 @@ class _File(msgspec.Struct, frozen=True):
     """SHA-256 of the first and the last 64 KiB."""
 
 
-class _Head(msgspec.Struct):
-    id: str | None = None
-    doc_id: str | None = None
-    passage_id: str | None = None
-
-    def name(self) -> str | None:
-        if self.id is None and self.doc_id is not None and self.passage_id is not None:
-            return f"{self.doc_id}:{self.passage_id}"
-        return self.id
-
-
-class _Line(_Head):
-    contents: str | None = None
-    passage_text: str | None = None
-
-
 _Place = tuple[int, int, int, str]
 """The number of a file, offset and length in bytes of a line in it, and the passage that may stand there."""
 
 
 def index_collection(paths: Sequence[Path], out: Path) -> int:
-    """Build the index of plain JSONL files and give the number of its passages; a folder stands for its `.jsonl`.
+    """Build the index of plain JSONL files, or of all shards in folders, and give the number of its passages.
 
     Raises:
-        InputError: A file is packed, cannot be read, or has lines without an id; the first ten are listed.
+        InputError: A file is packed, no JSONL, no plain file or changes meanwhile, or has lines without a passage, or
+            there is no passage at all, or one id on more than `MAX_OF_ONE_ID` lines; the first ten are listed.
         OperationalError: The index cannot be written. In both cases nothing is left behind.
     """
     out = Path(out)
-    problems: list[Problem] = []
-    files = _files([Path(path) for path in paths], problems)
-    seen: list[_File] = []
+    build = _Build([Path(path) for path in paths], out.parent)
+    return build_table(out, "offsets", build.batches(), build.source, build.refuse_repeated, thin=build.thinned)
 
-    def batches() -> Iterator[Batch]:
-        for number, file in enumerate(files):
-            yield from _rows(file, number, functools.partial(_add, problems, file))
-            if problems:
-                continue
-            try:
-                seen.append(_seen(file, _stored_name(file, out.parent)))
-            except OSError as error:
-                _add(problems, file, None, f"cannot be read: {error.strerror}")
-        if problems:
-            raise _refusal(problems)
 
-    return build_table(out, "offsets", batches(), lambda: {"files": [msgspec.to_builtins(one) for one in seen]})
+class _Build:
+    """The lines of a collection's files, and what is wrong with them."""
+
+    def __init__(self, paths: Sequence[Path], folder: Path) -> None:
+        self._folder = folder
+        self._faults = Faults("passages_unreadable", "the collection cannot be indexed as it is")
+        self._files = expanded(paths, self._faults)
+        # All of them first: the last of a thousand may be packed.
+        for file in self._files:
+            if message := _unfit(file):
+                self._faults.add(file, None, message)
+        self._faults.settle()
+        self._seen: list[_File] = []
+
+    def batches(self) -> Iterator[Batch]:
+        """The key and the place of every line, a block of lines at a time."""
+        any_row = False
+        for number, file in enumerate(self._files):
+            for batch in self._rows(number, file):
+                any_row = any_row or len(batch[0]) > 0
+                yield batch
+        if not any_row and not self._faults:
+            self._faults.add(self._files[0], None, "no passage in it, nor in another of the files")
+        self._faults.settle()
+
+    def source(self) -> dict[str, object]:
+        """What the header of the index says of the files."""
+        return {"files": [msgspec.to_builtins(one) for one in self._seen]}
+
+    def thinned(self, keys: Keys, payload: Bytes) -> Batch:
+        """All of these sorted rows, if none has to be refused."""
+        self.refuse_repeated(keys, payload)
+        return keys, payload
+
+    def refuse_repeated(self, keys: Keys, payload: Bytes) -> None:
+        """Refuse sorted rows in which one key stands too often."""
+        again = np.flatnonzero(keys[MAX_OF_ONE_ID:] == keys[:-MAX_OF_ONE_ID])
+        if len(again):
+            offset, number, _ = payload[again[0]].view(ROW)[0].tolist()
+            message = f"the id at byte {offset:,} stands on more than {MAX_OF_ONE_ID:,} lines"
+            self._faults.add(self._files[number], None, message)
+            self._faults.settle()
+
+    def _rows(self, number: int, file: Path) -> Iterator[Batch]:
+        bad = functools.partial(self._faults.add, file)
+        try:
+            with file.open("rb") as stream:
+                before = os.fstat(stream.fileno())
+                offset = len(BOM) if stream.read(len(BOM)) == BOM else 0
+                stream.seek(offset)
+                line = 1
+                for block in whole_lines(iter(functools.partial(stream.read, _BLOCK), b""), MAX_LINE):
+                    if block is None:
+                        bad(line, f"a line of more than {MAX_LINE >> 20} MiB")
+                        return
+                    ends = line_ends(block, len(block))
+                    yield parsed(block, ends, offset, number, functools.partial(_at, bad, line))
+                    line += len(ends)
+                    offset += len(block)
+                    if offset > before.st_size + 1:
+                        # It may grow as fast as it is read.
+                        break
+                self._seen.append(_seen(stream, _stored_name(file, self._folder)))
+                after = os.fstat(stream.fileno())
+                # The last line may lack its line break, which the block has.
+                whole = offset - before.st_size in (0, 1)
+                if not whole or (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                    bad(None, "the file changed while it was read")
+        except OSError as error:
+            bad(None, f"cannot be read to the end: {error.strerror}")
+
+
+def _unfit(file: Path) -> str | None:
+    """Why no index can be made of a file."""
+    try:
+        mode = file.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return "this is a Lucene index; it needs no other"
+        if not stat.S_ISREG(mode):
+            return "an index needs plain files, not a pipe"
+        with file.open("rb") as stream:
+            start = stream.read(_EDGE)
+        refuse_foreign(start)
+    except UnknownForm as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if packed := packing(start):
+        return f"the file is packed ({packed}); an index needs plain JSONL: unpack it, or name only the plain files"
+    if start.removeprefix(BOM).lstrip()[:1] not in (b"{", b""):
+        return "expected JSON Lines, which begin with '{'"
+    return None
 
 
 def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
@@ -99,7 +154,8 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
     Raises:
         InputError: The index is damaged, a file is not as it was when the index was built, or one id has two texts.
     """
-    path = Path(path)
+    # Its files are named from where it lies, not from where a link to it does.
+    path = Path(path).resolve()
     table = open_table(path, "offsets")
     files = _listed(table, path)
     found: dict[str, Passage] = {}
@@ -133,7 +189,7 @@ def _places(table: Table, wanted: Collection[str]) -> list[_Place]:
     counts = past - first
     owners = np.repeat(np.arange(len(ids)), counts)
     rows = first[owners] + np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places = table.payload.reshape(-1).view(_ROW)[rows]
+    places = table.payload.reshape(-1).view(ROW)[rows]
     columns = (places[name].tolist() for name in ("file", "offset", "length"))
     return sorted(zip(*columns, [ids[owner] for owner in owners.tolist()], strict=True))
 
@@ -141,116 +197,21 @@ def _places(table: Table, wanted: Collection[str]) -> list[_Place]:
 def _text(stored: bytes, passage_id: str, where: str) -> str | None:
     """The text on a line; None if it is another passage's that has the same key."""
     try:
-        line = msgspec.json.decode(stored, type=_Line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        found = passage_of(msgspec.json.decode(stored, type=Line))
+    except UNREADABLE as error:
         raise InputError(f"{where}: cannot be read as a passage: {error}") from error
-    name = line.name()
-    if name != passage_id:
-        if name is not None and _key(name) == _key(passage_id):
-            return None
-        raise InputError(f"{where}: expected passage {passage_id}, found {name}; build the index again")
-    text = line.contents if line.id is not None else line.passage_text
-    if text is None:
-        raise InputError(f"{where}: passage {passage_id} has no text")
-    return text
+    if found is None:
+        raise InputError(f"{where}: passage {passage_id} has no text: {NEEDED}")
+    name, text = found
+    if name == passage_id:
+        return text
+    if keys_of([name]) == keys_of([passage_id]):
+        return None
+    raise InputError(f"{where}: expected passage {passage_id}, found {name}; build the index again")
 
 
-def _key(passage_id: str) -> int:
-    return key_of(passage_id.encode(errors="surrogatepass"))
-
-
-def _files(paths: Sequence[Path], problems: list[Problem]) -> list[Path]:
-    files: list[Path] = []
-    for path in paths:
-        try:
-            path.stat()
-            inside = sorted(path.iterdir(), key=lambda file: natural_key(file.name)) if path.is_dir() else None
-        except OSError as error:
-            _add(problems, path, None, f"cannot be read: {error.strerror}")
-            continue
-        shards = [file for file in inside or () if file.suffix == ".jsonl" and file.name[0] != "."]
-        if inside is not None and not shards:
-            _add(problems, path, None, "the folder has no file that ends in .jsonl; an index needs plain JSONL files")
-        files += [path] if inside is None else shards
-    return files
-
-
-def _rows(file: Path, number: int, bad: _Bad) -> Iterator[Batch]:
-    """The key and the place of every line of one file, a block of lines at a time."""
-    try:
-        with file.open("rb") as stream:
-            start = stream.read(4)
-            for magic, name in _PACKED.items():
-                if start.startswith(magic):
-                    bad(None, f"the file is packed ({name}); an index needs plain JSONL: unpack it first")
-                    return
-            offset = len(_BOM) if start.startswith(_BOM) else 0
-            stream.seek(offset)
-            line, rest = 1, b""
-            while block := stream.read(_BLOCK):
-                block = rest + block
-                cut = block.rfind(b"\n") + 1
-                rest = block[cut:]
-                if len(rest) > _LONGEST:
-                    bad(line + block.count(b"\n"), f"the line is longer than {_LONGEST:,} bytes")
-                    return
-                if cut:
-                    yield _parsed(block[:cut], offset, number, functools.partial(_at, bad, line))
-                    line += block.count(b"\n", 0, cut)
-                    offset += cut
-            if rest:
-                yield _parsed(rest + b"\n", offset, number, functools.partial(_at, bad, line))
-    except OSError as error:
-        bad(None, f"cannot be read to the end: {error.strerror}")
-
-
-def _at(bad: _Bad, first: int, row: int, message: str) -> None:
+def _at(bad: Callable[[int | None, str], None], first: int, row: int, message: str) -> None:
     bad(first + row, message)
-
-
-def _parsed(block: bytes, offset: int, number: int, bad: Callable[[int, str], None]) -> Batch:
-    content = np.frombuffer(block + bytes(len(_HEAD) + WINDOW), np.uint8)
-    ends = np.flatnonzero(content[: len(block)] == ord("\n"))
-    starts = np.empty_like(ends)
-    starts[0] = 0
-    starts[1:] = ends[:-1] + 1
-    keys, good, stops = packed_keys(content, starts + len(_HEAD), _COLON)
-    good &= (content[stops] == ord('"')) & _begin_with_head(content, starts)
-    for row in np.flatnonzero(~good):
-        line = block[starts[row] : ends[row]]
-        if not line.strip():
-            continue
-        if (key := _slow_key(line, functools.partial(bad, int(row)))) is not None:
-            keys[row] = key
-            good[row] = True
-    rows = np.empty(len(ends), _ROW)
-    rows["offset"] = starts + offset
-    rows["file"] = number
-    rows["length"] = ends - starts
-    payload = rows.view(np.uint8).reshape(-1, _ROW.itemsize)
-    return (keys, payload) if good.all() else (keys[good], payload[good])
-
-
-def _begin_with_head(content: Bytes, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    words = np.ndarray((len(content) - len(_HEAD) + 1,), "V8", content, strides=(1,))[starts].view("<u8")
-    same: NDArray[np.bool_] = words == int.from_bytes(_HEAD, "little")
-    return same
-
-
-def _slow_key(line: bytes, bad: Callable[[str], None]) -> int | None:
-    if line.startswith(_HEAD):
-        head, closed, _ = line[len(_HEAD) :].partition(b'"')
-        if closed and b"\\" not in head:
-            return key_of(head)
-    try:
-        name = msgspec.json.decode(line, type=_Head).name()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        bad(f"cannot be read as a passage: {error}")
-        return None
-    if name is None:
-        bad("expected `id`, or `doc_id` and `passage_id`")
-        return None
-    return _key(name)
 
 
 def _stored_name(file: Path, folder: Path) -> str:
@@ -258,13 +219,22 @@ def _stored_name(file: Path, folder: Path) -> str:
     return str(absolute.relative_to(base) if absolute.is_relative_to(base) else absolute)
 
 
-def _seen(file: Path, name: str) -> _File:
-    with file.open("rb") as stream:
-        digest = hashlib.sha256(stream.read(_EDGE))
-        size = os.fstat(stream.fileno()).st_size
-        stream.seek(max(0, size - _EDGE))
+def _seen(stream: IO[bytes], name: str) -> _File:
+    size = os.fstat(stream.fileno()).st_size
+    digest = hashlib.sha256()
+    for place in (0, max(0, size - _EDGE)):
+        stream.seek(place)
         digest.update(stream.read(_EDGE))
     return _File(name, size, digest.hexdigest())
+
+
+def indexed_files(path: Path) -> list[Path]:
+    """The files that an index is of; none if it is of a hash list or damaged."""
+    path = path.resolve()
+    try:
+        return [path.parent / file.path for file in _listed(open_table(path, "offsets"), path)]
+    except InputError:
+        return []
 
 
 def _listed(table: Table, path: Path) -> list[_File]:
@@ -280,20 +250,10 @@ def _unchanged(path: Path, files: Sequence[_File], number: int) -> Path:
         raise InputError(f"{path}: the index is damaged; build it again")
     file = path.parent / files[number].path
     try:
-        now = _seen(file, files[number].path)
+        with file.open("rb") as stream:
+            now = _seen(stream, files[number].path)
     except OSError as error:
         raise InputError(f"{file}: the index needs this file and it cannot be read: {error.strerror}") from error
     if now != files[number]:
         raise InputError(f"{file}: not as it was when {path} was built; build the index again")
     return file
-
-
-def _add(problems: list[Problem], file: Path, number: int | None, message: str) -> None:
-    where = "$" if number is None else f"line {number}: $"
-    problems.append(Problem("passages_unreadable", "error", str(file), None, where, message))
-    if len(problems) == MAX_PROBLEMS:
-        raise _refusal(problems)
-
-
-def _refusal(problems: Sequence[Problem]) -> InputError:
-    return InputError("the collection cannot be indexed as it is", problems)

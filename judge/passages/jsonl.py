@@ -15,16 +15,22 @@ import numpy.typing as npt
 
 from judge.passages.streams import MAX_LINE, Bad, Hit
 
-_HEAD = b'{"id": "'
+HEAD = b'{"id": "'
+"""How nearly every line of a collection begins."""
 _TIGHT = b'{"id":"'
 
 _BLOCK = 1 << 20
 _WORDS = 5
 """How many 8-byte words of an id are hashed; the ids of ClueWeb22 passages have 27 bytes and more."""
-_PAD = len(_HEAD) + 8 * _WORDS
+_PAD = len(HEAD) + 8 * _WORDS
 
 _Words = npt.NDArray[np.uint64]
 _Places = npt.NDArray[np.int64]
+
+
+NEEDED = "expected `id` and `contents`, or `doc_id`, `passage_id` and `passage_text`"
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding a line raises."""
 
 
 class Line(msgspec.Struct):
@@ -55,11 +61,11 @@ def json_lines(content: io.BufferedReader, wanted: frozenset[str], bad: Bad) -> 
         try:
             found = decode(line)
             passage = passage_of(found)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             bad(number, f"cannot be read as a passage: {error}")
             continue
         if passage is None:
-            bad(number, "expected `id` and `contents`, or `doc_id`, `passage_id` and `passage_text`")
+            bad(number, NEEDED)
         elif passage[0] in wanted:
             yield number, *passage
 
@@ -75,7 +81,7 @@ def passage_of(line: Line) -> tuple[str, str] | None:
 
 def _head(line: bytes) -> bytes | None:
     """The id as written, None if the line does not begin with it; with an escape in it, it is not yet the id."""
-    for opening in (_HEAD, _TIGHT):
+    for opening in (HEAD, _TIGHT):
         if line.startswith(opening):
             end = line.find(b'"', len(opening))
             return line[len(opening) : end] if end >= 0 else line[len(opening) :].removesuffix(b"\n")
@@ -89,7 +95,7 @@ def _candidates(content: io.BufferedReader, may_match: "_Filter", bad: Bad) -> I
     before = kept = 0
     while got := content.readinto(memoryview(buffer)[kept:size]):
         filled = kept + got
-        ends = _line_ends(buffer, filled)
+        ends = line_ends(buffer, filled)
         if len(ends):
             starts = np.concatenate(([0], ends[:-1] + 1))
             for place in may_match(buffer, starts).tolist():
@@ -109,7 +115,7 @@ def _candidates(content: io.BufferedReader, may_match: "_Filter", bad: Bad) -> I
         yield before + 1, bytes(memoryview(buffer)[:kept])
 
 
-def _line_ends(buffer: bytearray, filled: int) -> _Places:
+def line_ends(buffer: bytes | bytearray, filled: int) -> _Places:
     """Places of the line feeds. Most groups of 8 bytes have none and are passed over together."""
     groups = np.zeros(-(-filled // 8) * 8, np.bool_)
     np.equal(np.frombuffer(buffer, np.uint8, filled), ord("\n"), out=groups[:filled])
@@ -159,9 +165,9 @@ class _Filter:
     def __call__(self, buffer: bytearray, starts: _Places) -> _Places:
         """The places, in `starts`, of the lines to look at."""
         first = _windows(buffer, 8)[starts].view("<u8")[:, 0]
-        wide = first == np.frombuffer(_HEAD, "<u8")[0]
+        wide = first == np.frombuffer(HEAD, "<u8")[0]
         tight = (first << np.uint64(8)) == np.frombuffer(b"\x00" + _TIGHT, "<u8")[0]
-        rows = _windows(buffer, 8 * _WORDS)[starts + np.where(wide, len(_HEAD), len(_TIGHT))].view("<u8")
+        rows = _windows(buffer, 8 * _WORDS)[starts + np.where(wide, len(HEAD), len(_TIGHT))].view("<u8")
         # One row a word from here: sums and tests along short rows cost three times as much.
         words = np.ascontiguousarray(rows.T)
         stops = _zero_bytes(words ^ _QUOTES) | _zero_bytes(words ^ _LINE_FEEDS)

@@ -7,7 +7,7 @@ marker bit.
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ WINDOW = 25 + 1 + NUMBER_DIGITS + 1
 OTHER = 1 << 63
 """The bit that marks a hashed key."""
 
+_START = b"clueweb22-en"
 _CLUEWEB = re.compile(rb"clueweb22-en([0-9]{4})-([0-9]{2})-([0-9]{5}):(0|[1-9][0-9]{0,6})")
 _SCALE: Final[int] = 10**NUMBER_DIGITS
 _WINDOW_TYPE = np.dtype(
@@ -70,9 +71,21 @@ def key_of(passage_id: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(passage_id, digest_size=8).digest(), "little") | OTHER
 
 
+def keys_of_names(names: Sequence[bytes]) -> Keys:
+    """`key_of` of many ids; those of no ClueWeb22 passages, which are nearly all that come here, in one tight loop."""
+    hashed = hashlib.blake2b
+    digests = b"".join([hashed(name, digest_size=8).digest() for name in names])
+    keys: Keys = np.frombuffer(digests, "<u8") | np.uint64(OTHER)
+    if _START in b"\n".join(names):
+        for place, name in enumerate(names):
+            if name.startswith(_START):
+                keys[place] = key_of(name)
+    return keys
+
+
 def keys_of(passage_ids: Iterable[str]) -> Keys:
     """The keys of passage ids; a lone surrogate in an id is kept as it is, so that it matches nothing by accident."""
-    return np.array([key_of(one.encode(errors="surrogatepass")) for one in passage_ids], np.uint64)
+    return keys_of_names([one.encode(errors="surrogatepass") for one in passage_ids])
 
 
 def id_of(key: int) -> str | None:

@@ -1,14 +1,18 @@
 """Big files as streams of their content: plain, gzip, bzip2 or Zstandard, known by their first bytes."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
+
+from judge.passages.magic import MAGIC
 
 BLOCK = 1 << 18
 """Bytes that are read at once."""
 MAX_LINE = 64 << 20
 """Bytes from which a line is taken for damage: a file without line ends must not fill the memory."""
+
+BOM: Final = b"\xef\xbb\xbf"
 
 Bad = Callable[[int | None, str], None]
 """Takes the number of a line, None for the whole file, and what is wrong with it."""
@@ -17,6 +21,69 @@ Hit = tuple[int | None, str, str]
 
 _ZSTD_PIECE = 4096
 """A Zstandard block of 4 bytes may unpack to 128 KiB, so pieces of this size keep the unpacked ones under 128 MiB."""
+_BZIP2_PIECE = 1 << 13
+_PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard"}
+_SKIPPED = range(0x50, 0x60)
+"""First bytes of the Zstandard frames to be skipped, which parallel packers put first; three fixed ones follow."""
+_FOREIGN: Final = {
+    b"\xfd7zXZ\0": "packed by xz; unpack it, or pack it by gzip, bzip2 or Zstandard",
+    b"PK\x03\x04": "a zip archive; unpack it, or pack it by gzip, bzip2 or Zstandard",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive; unpack it, or pack it by gzip, bzip2 or Zstandard",
+    b"\xff\xfe": "UTF-16; convert it to UTF-8",
+    b"\xfe\xff": "UTF-16; convert it to UTF-8",
+    MAGIC: "an index that `judge passages index` wrote; expected what such an index is built from",
+}
+_LONG = "too much memory"
+"""What the Zstandard library says of a frame that was packed with a window of more than 128 MiB."""
+
+
+class UnknownForm(OSError):
+    """A file of a form that is not read; the message is the whole sentence about it."""
+
+
+def cause(error: OSError) -> str:
+    """Why a file was not read, for a line that begins with its name."""
+    return str(error) if isinstance(error, UnknownForm) else f"cannot be read to the end: {error.strerror or error}"
+
+
+def packing(start: bytes) -> str | None:
+    """By what a file is packed that begins so; None if it is plain."""
+    if start[1:4] == b"\x2a\x4d\x18" and start[0] in _SKIPPED:
+        return "Zstandard"
+    return next((name for magic, name in _PACKED.items() if start.startswith(magic)), None)
+
+
+def refuse_foreign(start: bytes) -> None:
+    """Let a file that begins so pass if it may be text, or packed by something that is read.
+
+    Raises:
+        UnknownForm: It is neither.
+    """
+    for magic, name in _FOREIGN.items():
+        if start.startswith(magic):
+            raise UnknownForm(f"the file is {name}")
+
+
+def whole_lines(blocks: Iterable[bytes], longest: int) -> Iterator[bytes | None]:
+    """Blocks anew, cut behind line breaks; what follows the last one comes with a line break, and blank files not.
+
+    None ends it where a line is longer than `longest` bytes: a file without line breaks must not fill the memory.
+    """
+    held: list[bytes | memoryview] = []
+    size = 0
+    for block in blocks:
+        # Only in the new block, because a line of many blocks would be searched many times.
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((*held, memoryview(block)[:cut]))
+            held, size = [], 0
+        held.append(memoryview(block)[cut:])
+        size += len(block) - cut
+        if size > longest:
+            yield None
+            return
+    if size:
+        yield b"".join((*held, b"\n"))
 
 
 def open_stream(path: Path) -> io.BufferedReader:
@@ -24,6 +91,7 @@ def open_stream(path: Path) -> io.BufferedReader:
 
     Raises:
         OSError: The file cannot be opened; reading from the stream raises it where packed data are damaged or cut.
+        UnknownForm: By its first bytes the file is neither text nor packed by one of these.
     """
     stored: io.BufferedReader = io.BufferedReader(cast(Any, path.open("rb", buffering=0)), BLOCK)
     try:
@@ -39,19 +107,16 @@ class _Source(Protocol):
 
 
 def _unpacker(stored: io.BufferedReader) -> _Source | None:
-    magic = stored.peek(4)[:4]
-    if magic.startswith(b"\x1f\x8b"):
+    start = stored.peek(len(MAGIC))
+    refuse_foreign(start)
+    packed = packing(start)
+    if packed == "gzip":
         from isal import igzip
 
         return cast(_Source, igzip.IGzipFile(fileobj=stored))  # type: ignore[no-untyped-call]
-    if magic.startswith(b"BZh"):
-        import bz2
-
-        return bz2.BZ2File(stored)
-    # Zstandard: a frame, or one of the frames to be skipped that parallel packers put first.
-    if magic == b"\x28\xb5\x2f\xfd" or (magic[1:] == b"\x2a\x4d\x18" and 0x50 <= magic[0] <= 0x5F):
-        return _Zstd(stored)
-    return None
+    if packed == "bzip2":
+        return _Bzip2(stored)
+    return _Zstd(stored) if packed else None
 
 
 class _Unpacked(io.RawIOBase):
@@ -72,13 +137,57 @@ class _Unpacked(io.RawIOBase):
         try:
             content = self._source.read(len(buffer))
         except self._damage as error:
-            raise OSError(str(error)) from error
+            raise _plain(error) from error
         buffer[: len(content)] = content
         return len(content)
 
     def close(self) -> None:
         self._stored.close()
         super().close()
+
+
+def _plain(error: BaseException) -> OSError:
+    if _LONG in str(error):
+        return UnknownForm("the file was packed by `zstd --long` beyond 128 MiB; pack it again without --long")
+    if isinstance(error, EOFError) and not isinstance(error, _CutShort):
+        return OSError("the packed data end too soon, or something else follows them")
+    return OSError(str(error))
+
+
+class _CutShort(EOFError):
+    """With a message of our own."""
+
+
+class _Bzip2:
+    """bzip2 streams in a row, zeros between and behind them.
+
+    The standard library's file ends, without a word, at whatever else follows a stream: a damaged one reads as shorter.
+    """
+
+    def __init__(self, stored: io.BufferedReader) -> None:
+        import bz2
+
+        self._stored = stored
+        self._stream = bz2.BZ2Decompressor
+        self._open = self._stream()
+
+    def read(self, size: int, /) -> bytes:
+        while True:
+            if self._open.eof:
+                piece = self._open.unused_data.lstrip(b"\0")
+                while not piece and (read := self._stored.read(_BZIP2_PIECE)):
+                    piece = read.lstrip(b"\0")
+                if not piece:
+                    return b""
+                self._open = self._stream()
+            elif self._open.needs_input:
+                piece = self._stored.read(_BZIP2_PIECE)
+                if not piece:
+                    raise _CutShort("the file ends inside a bzip2 stream")
+            else:
+                piece = b""
+            if content := self._open.decompress(piece, size):
+                return content
 
 
 class _Zstd:
@@ -99,7 +208,7 @@ class _Zstd:
             piece = self._rest or self._stored.read(_ZSTD_PIECE)
             if not piece:
                 if self._begun:
-                    raise EOFError("the file ends inside a Zstandard frame")
+                    raise _CutShort("the file ends inside a Zstandard frame")
                 return b""
             self._ready = memoryview(self._open.decompress(piece))
             self._begun = not self._open.eof

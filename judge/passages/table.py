@@ -4,7 +4,6 @@ The file is the magic, the length of the header, the SHA-256 of the header, the 
 keys in rising order (little-endian), then the 16 bytes of each key in the same order.
 """
 
-import contextlib
 import errno
 import hashlib
 import io
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError, OperationalError
+from judge.passages.claim import replacing
 from judge.passages.keys import Bytes, Keys
 from judge.passages.magic import MAGIC
 
@@ -130,6 +130,19 @@ def clashes(keys: Keys, payload: Bytes) -> Keys:
     return np.unique(keys[same[(payload[same] != payload[same + 1]).any(axis=1)]])
 
 
+def distinct(keys: Keys, payload: Bytes) -> Batch:
+    """Sorted rows without those that repeat the one before, and no more than two of one key."""
+    if not (keys[1:] == keys[:-1]).any():
+        return keys, payload
+    for apart in (1, 2):
+        kept = np.ones(len(keys), np.bool_)
+        kept[apart:] = keys[apart:] != keys[:-apart]
+        if apart == 1:
+            kept[1:] |= (payload[1:] != payload[:-1]).any(axis=1)
+        keys, payload = keys[kept], payload[kept]
+    return keys, payload
+
+
 def build_table(
     path: Path,
     kind: Kind,
@@ -137,6 +150,7 @@ def build_table(
     source: Callable[[], dict[str, Any]],
     check: Callable[[Keys, Bytes], None] | None = None,
     *,
+    thin: Callable[[Keys, Bytes], Batch] | None = None,
     chunk_rows: int = CHUNK_ROWS,
 ) -> int:
     """Write the table of all rows that `batches` yields, and give their number.
@@ -151,41 +165,33 @@ def build_table(
         batches: The rows in any order.
         source: Called when all batches were read: what the header is to say of what they were read from.
         check: Called with each range of sorted rows; may raise.
+        thin: Called with each sorted chunk for the rows of it that matter; may raise. All rows of one key of all
+            chunks are held in memory once.
         chunk_rows: How many rows are sorted at once.
 
     Raises:
-        OperationalError: The disk is full or the folder cannot be written. Nothing is left behind.
+        OperationalError: The disk is full, the folder cannot be written, or another process writes the same file.
+            Nothing is left behind.
     """
     written = 0
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent) as store:
+        with replacing(path) as out, tempfile.TemporaryFile(dir=path.parent) as store:
             chunks: list[_Chunk] = []
             for keys, payload in map(sorted_rows, _gathered(batches, chunk_rows)):
+                if thin is not None:
+                    keys, payload = thin(keys, payload)
                 chunks.append(_Chunk(store, written * _ROW, keys, payload, max(1, chunk_rows // _SAMPLES)))
                 written += len(keys)
             header = msgspec.json.encode(TableHeader(kind, written, source()), order="sorted")
-            with _replacing(path) as out:
-                _write_table(out, header, written, chunks, check)
+            _write_table(out, header, written, chunks, check)
     except OSError as error:
-        needed = f"; building needs 48 bytes of disk a row ({written:,} rows were read)" if error.errno in _FULL else ""
+        needed = f"; building needs 48 bytes of disk a row, and has {written:,} rows or more" if _is_full(error) else ""
         raise OperationalError(f"{path}: the index cannot be written: {error.strerror}{needed}") from error
     return written
 
 
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    # One fixed name, so that what a kill leaves behind is written over by the next build and not left for ever.
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+def _is_full(error: OSError) -> bool:
+    return error.errno in _FULL
 
 
 def _gathered(batches: Iterable[Batch], rows: int) -> Iterator[list[Batch]]:
@@ -259,7 +265,7 @@ def _write_table(
         try:
             os.posix_fallocate(out.fileno(), 0, start + count * _ROW)
         except OSError as error:
-            if error.errno in _FULL:
+            if _is_full(error):
                 raise
     out.write(prefix.ljust(start, b"\0"))
     done = 0

@@ -11,9 +11,9 @@ from judge.text import escape, printable
 _LABELS = {"percent": "same", "alpha_ordinal": "alpha", "ac2": "AC2"}
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The first column to the left, numbers to the right; cells are Markdown."""
-    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
+    """The first column to the left, the others to the right if they hold numbers; cells are Markdown."""
+    lines = [header, ["---"] + ["---:" if numbers else "---"] * (len(header) - 1), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

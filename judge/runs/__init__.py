@@ -10,7 +10,7 @@ from judge.errors import InputError, UsageError
 from judge.ids import natural_key
 from judge.records import Problem, Severity
 from judge.runs.cast_regin import is_bank, is_pool
-from judge.runs.document import Document, file_name, open_document, read_head
+from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
 from judge.runs.shape import ReadRun, Rules
 from judge.runs.typed import decode_typed
 from judge.text import shown
@@ -19,6 +19,8 @@ __all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
 
 _LOGS = frozenset({"edits.tsv", "conversion.tsv"})
 """What `judge validate --fix` and `judge convert` leave beside the runs that they write."""
+_NOTES = frozenset({".md", ".tsv", ".txt"})
+"""Suffixes of files that may lie beside runs, whatever is in them."""
 _RUN_NAMES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
@@ -32,8 +34,9 @@ class _Format(Protocol):
 def find_runs(folder: Path) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """The files of a folder that may be runs, in natural order, and a problem for every other one.
 
-    A file that is not JSON by its first byte is a run if its name says so (what is wrong is said on reading) or if
-    it is a pool; a bank beside a pool belongs to the pool. A path that is a file stands for itself.
+    A file that is not JSON by its first byte is a run if its name says so or if it is empty, packed or not UTF-8 by
+    its mark (what is wrong is said on reading), or if it is a pool; a bank beside a pool belongs to the pool. A path
+    that is a file stands for itself.
 
     Raises:
         InputError: The folder is missing, cannot be read, or holds no run.
@@ -114,6 +117,8 @@ def _look(path: Path) -> bytes | Problem:
         if not stat.S_ISREG(mode):
             return problem("error", "unreadable_file", "neither a file nor a folder")
         head = read_head(path)
+        if path.suffix.lower() not in _NOTES and looks_broken(path):
+            return head
     except OSError as error:
         return problem("error", "unreadable_file", f"cannot be read: {error.strerror}")
     if head.lstrip()[:1] in (b"{", b"[") or path.name.lower().endswith(_RUN_NAMES) or is_pool(head):

@@ -11,8 +11,8 @@ import msgspec
 
 from judge.ids import natural_key
 from judge.records import Problem, Response, Run, RunTurn
-from judge.runs.document import HEAD, Document, open_document, read_head
-from judge.runs.fields import Findings
+from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
+from judge.runs.fields import MAX_ALL_RESPONSES, Findings
 from judge.runs.shape import ReadRun, ResponsePlace, Rules, TurnPlace
 from judge.text import printable_id, shown, storable
 
@@ -115,10 +115,14 @@ def _turns(rows: list[_Row], bank: dict[str, str], findings: Findings) -> dict[s
 
 
 def _rows(content: bytes, findings: Findings) -> list[_Row]:
-    rows = []
-    for number, raw in enumerate(content.split(b"\n"), start=1):
+    rows: list[_Row] = []
+    for number, raw in numbered_lines(content):
         columns = [column.decode("utf-8", "backslashreplace") for column in raw.split()]
         if len(columns) == 6 and all(map(storable, columns)):
+            if len(rows) == MAX_ALL_RESPONSES:
+                message = f"more than {MAX_ALL_RESPONSES:,} lines; the pool is not read"
+                findings.add("error", "too_many_responses", f"line {number}", message)
+                return []
             rows.append(_Row(f"line {number}", columns[0], columns[2], columns[5]))
         elif columns:
             message = f"expected `{_COLUMNS}`, found {shown(' '.join(columns))}"

@@ -5,10 +5,11 @@ the fault is, and which takes NaN, Infinity and lone surrogates, so that a reade
 """
 
 import codecs
+import io
 import json
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,27 @@ import msgspec
 from judge.errors import InputError
 from judge.files import read_stored, sha256, unpack
 from judge.records import Problem
+from judge.runs.fields import MAX_TURNS
+from judge.runs.typed import decode_line
 from judge.text import SHOWN, printable, shown
 
 HEAD = 4096
 """Bytes that suffice to see what a file is."""
+MAX_VALUES = 20_000_000
+"""JSON values that a file may have; the largest runs have a tenth. In memory a value of 3 bytes takes a hundred."""
+_PACKINGS = {
+    b"\x1f\x8b": "gzip, once more",
+    b"BZh": "bzip2",
+    b"PK\x03\x04": "ZIP",
+    b"PK\x05\x06": "ZIP",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"\xfd7zXZ\0": "XZ",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+}
+_TAR = slice(257, 262)
 _UTF16_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PYTHON_LITERAL = re.compile(r"(True|False|None)\b")
+_NOT_BLANK = re.compile(rb"\S")
 _TURN_LINE = re.compile(rb'"(metadata|references)"')
 
 
@@ -67,6 +83,24 @@ def read_head(path: Path) -> bytes:
     return head.removeprefix(codecs.BOM_UTF8)
 
 
+def looks_broken(path: Path) -> bool:
+    """Whether a file that is no run by its head may have been meant as one: empty, packed or not UTF-8 by its mark.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        stored = file.read(HEAD)
+    return not stored.strip() or stored.startswith(_UTF16_32) or _packing(stored) is not None
+
+
+def _packing(content: bytes) -> str | None:
+    """How content is packed, by its first bytes; None if it is not."""
+    if content[_TAR] == b"ustar":
+        return "tar"
+    return next((name for magic, name in _PACKINGS.items() if content.startswith(magic)), None)
+
+
 def open_document(
     path: Path, *, as_lines: bool = False, quick: Callable[[bytes], Any | None] | None = None
 ) -> Document:
@@ -96,6 +130,10 @@ def open_document(
         problems.append(problem("damaged_gzip", str(error)))
         return document()
     del stored
+    if packing := _packing(content):
+        message = f"the content is packed as {packing}; only files packed once, with gzip, are read"
+        problems.append(problem("packed_otherwise", message))
+        return document()
     if content.startswith(_UTF16_32) or b"\0" in content[:4]:
         message = "the text is UTF-16 or UTF-32 (see its first bytes), expected UTF-8"
         problems.append(problem("wrong_encoding", message))
@@ -107,10 +145,16 @@ def open_document(
     if not content or content.isspace():
         problems.append(problem("empty_file", "the file is empty"))
         return document()
+    # Every value but the first follows one of these.
+    if len(content) > MAX_VALUES and sum(map(content.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        problems.append(problem("too_many_values", f"more than {MAX_VALUES:,} JSON values; the file is not read"))
+        return document()
     if as_lines:
         return document(content, None, _decode_lines(content, file, problems))
     if quick is not None and (value := quick(content)) is not None:
         return document(content, value)
+    if _begins_with_a_turn(content):
+        return document(content, None, _decode_lines(content, file, problems))
     value, fault = decode(content, file)
     if fault is None:
         return document(content, value)
@@ -159,23 +203,46 @@ def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Pro
         return problem("not_json", "not a run: an integer of thousands of digits")
 
 
+def _begins_with_a_turn(content: bytes) -> bool:
+    """Whether the first line is a turn by itself and more follows, which then cannot be one JSON value."""
+    end = content.find(b"\n")
+    return end >= 0 and _NOT_BLANK.search(content, end) is not None and _is_turn(content[:end])
+
+
 def _is_json_lines(content: bytes) -> bool:
     """Whether some line is a turn of a JSON Lines run by itself."""
-    for raw in content.split(b"\n"):
-        if raw.lstrip().startswith(b"{") and _TURN_LINE.search(raw):
-            try:
-                return isinstance(msgspec.json.decode(raw), dict)
-            except (ValueError, RecursionError):
-                continue
-    return False
+    return any(_is_turn(raw) for _, raw in numbered_lines(content))
+
+
+def _is_turn(raw: bytes) -> bool:
+    if not (raw.lstrip().startswith(b"{") and _TURN_LINE.search(raw)):
+        return False
+    try:
+        return isinstance(msgspec.json.decode(raw), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def numbered_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """The number of each line and the line, one at a time, since all of them are another copy of the content."""
+    return ((number, raw.removesuffix(b"\n")) for number, raw in enumerate(io.BytesIO(content), start=1))
 
 
 def _decode_lines(content: bytes, file: str, problems: list[Problem]) -> tuple[tuple[int, Any], ...]:
-    lines = []
-    for number, raw in enumerate(content.split(b"\n"), start=1):
-        if not raw.strip():
+    lines: list[tuple[int, Any]] = []
+    before = len(problems)
+    for number, raw in numbered_lines(content):
+        if not raw or raw.isspace():
             continue
-        value, fault = decode(raw, file, number)
+        if len(lines) + len(problems) - before == MAX_TURNS:
+            del problems[before:]
+            message = f"more than {MAX_TURNS:,} lines, each of which should be a turn; the file is not read"
+            problems.append(Problem("too_many_turns", "error", file, None, "", message))
+            return ()
+        value = decode_line(raw)
+        fault = None
+        if value is None:
+            value, fault = decode(raw, file, number)
         if fault is None:
             lines.append((number, value))
         else:

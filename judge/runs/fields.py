@@ -14,6 +14,8 @@ from judge.text import MAX_ID, shown, storable
 
 LISTED = 10
 """Problems of one code listed for one list (a response's passages, say); one more counts the rest."""
+MAX_TURNS, MAX_RESPONSES, MAX_ALL_RESPONSES = 10_000, 1_000, 100_000
+"""Turns of a run, responses of a turn and responses of a run that are read; beyond that it is no run but an attack."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _TURN_ID = re.compile(r"[^\s_](?:\S*[^\s_])?_[0-9]+(?:-[0-9]+)*")
 _MISSING = object()
@@ -33,10 +35,10 @@ class Findings:
         self.problems: list[Problem] = []
         self._listed: Counter[tuple[str, str, Severity]] = Counter()
 
-    def add(self, severity: Severity, code: str, path: str, message: str) -> None:
-        """Add one problem."""
+    def add(self, severity: Severity, code: str, path: str, message: str, count: int = 1) -> None:
+        """Add one problem, which stands for `count` like it."""
         if not (self.silent and any(one in self.silent for one in ancestors(path))):
-            self.problems.append(Problem(code, severity, self.file, self.turn_id, path, message))
+            self.problems.append(Problem(code, severity, self.file, self.turn_id, path, message, count))
 
     def add_entry(self, base: str, severity: Severity, code: str, path: str, message: str) -> None:
         """Add one problem of an entry of the list at path `base`, of which only the first `LISTED` are kept."""
@@ -48,8 +50,9 @@ class Findings:
     def close_lists(self) -> None:
         """Add one problem for each list and code that counts those not kept."""
         for (base, code, severity), count in self._listed.items():
-            if count > LISTED:
-                self.add(severity, code, f"{base}[*]", f"and {count - LISTED} more like these here")
+            more = count - LISTED
+            if more > 0:
+                self.add(severity, code, f"{base}[*]", f"and {more} more like these here", more)
         self._listed.clear()
 
 

@@ -61,10 +61,13 @@ def _response(findings: Findings, path: str, value: Any, needs_text: bool) -> tu
 def _ptkb_id(findings: Findings, base: str, path: str, entry: Any) -> str:
     if type(entry) is int and abs(entry) < 10**9:
         return str(entry)
-    if type(entry) is str and entry.isascii() and entry.isdigit() and len(entry) < 10:
-        message = f"{shown(entry)} is read as the number {entry}"
+    if (type(entry) is str and entry.isascii() and entry.isdigit() and len(entry) < 10) or (
+        type(entry) is float and entry.is_integer() and abs(entry) < 10**9
+    ):
+        number = int(entry)
+        message = f"{shown(entry)} is read as the number {number}"
         findings.add_entry(base, "warning", "coerced_value", path, message)
-        return str(int(entry))
+        return str(number)
     message = f"expected the number of a PTKB statement, found {shown(entry)}"
     findings.add_entry(base, "error", "wrong_type", path, message)
     return ""

@@ -5,7 +5,7 @@ complained of.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ import msgspec
 
 from judge.records import Problem, Provenance, Response, Run, RunTurn
 from judge.runs.document import Document
-from judge.runs.fields import Fields, Findings
+from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Fields, Findings
 from judge.text import printable_id
 
 _EXACT = 2**53
@@ -128,9 +128,12 @@ def read_json_run(document: Document, format: str, known: Collection[str], read:
     if not top.readable:
         return ReadRun(None, tuple(findings.problems))
     eval_response = top.flag("eval_response") is not False
+    values = top.list("turns")
+    if too_many(findings, "$.turns", values):
+        return ReadRun(None, tuple(findings.problems))
     turns: list[RunTurn] = []
     places: list[TurnPlace] = []
-    for i, value in enumerate(top.list("turns")):
+    for i, value in enumerate(values):
         findings.turn_id = turn_label(value)
         fields = Fields(findings.add, f"$.turns[{i}]", value, ("turn_id", "responses"))
         turn, place = read_turn(findings, fields, read, eval_response)
@@ -150,12 +153,33 @@ def read_json_run(document: Document, format: str, known: Collection[str], read:
     return ReadRun(run, tuple(findings.problems), tuple(places))
 
 
-def read_turn(findings: Findings, fields: Fields, read: ReadResponse, needs_text: bool) -> tuple[RunTurn, TurnPlace]:
-    """One turn with `turn_id` and `responses`; whatever is no object is read as an empty one."""
+def too_many(findings: Findings, path: str, turns: Sequence[Any]) -> bool:
+    """Whether the turns at `path` are too many to be read, or have too many responses, which is then a problem."""
+    if len(turns) > MAX_TURNS:
+        message = f"{len(turns):,} turns, at most {MAX_TURNS:,} are read"
+        findings.add("error", "too_many_turns", path, message)
+        return True
+    lists = (turn.get("responses") for turn in turns if type(turn) is dict)
+    total = sum(len(one) for one in lists if type(one) is list and len(one) <= MAX_RESPONSES)
+    if total > MAX_ALL_RESPONSES:
+        message = f"{total:,} responses in all, at most {MAX_ALL_RESPONSES:,} are read"
+        findings.add("error", "too_many_responses", path, message)
+    return total > MAX_ALL_RESPONSES
+
+
+def read_turn(
+    findings: Findings, fields: Fields, read: ReadResponse, needs_text: bool, *, most: int = MAX_RESPONSES
+) -> tuple[RunTurn, TurnPlace]:
+    """One turn with `turn_id` and `responses`, of which `most` are read; what is no object is read as an empty one."""
     turn_id = fields.label("turn_id")
     responses: list[Response] = []
     places: list[ResponsePlace] = []
-    for j, value in enumerate(fields.list("responses")):
+    values = fields.list("responses")
+    if len(values) > most:
+        message = f"{len(values):,} responses, at most {most:,} are read of such a turn"
+        findings.add("error", "too_many_responses", f"{fields.path}.responses", message)
+        values = []
+    for j, value in enumerate(values):
         response, place = read(findings, f"{fields.path}.responses[{j}]", value, needs_text)
         responses.append(response)
         places.append(place)

@@ -19,13 +19,6 @@ class _Entry(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     text: str | None = None
 
 
-class _FlaggedEntry(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    id: str
-    score: float | None = None
-    used: bool | None = None
-    text: str | None = None
-
-
 class _Response(msgspec.Struct, forbid_unknown_fields=True):
     rank: Any = UNSET
     text: Any = UNSET
@@ -37,7 +30,7 @@ class _Plain(_Response, forbid_unknown_fields=True):
 
 
 class _Flagged(_Response, forbid_unknown_fields=True):
-    passage_provenance: list[_FlaggedEntry] | UnsetType | None = UNSET
+    passage_provenance: list[Provenance] | UnsetType | None = UNSET
 
 
 _Form = TypeVar("_Form", bound=_Response)
@@ -55,9 +48,17 @@ class _Run(msgspec.Struct, Generic[_Form], forbid_unknown_fields=True):
     eval_response: Any = UNSET
 
 
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    metadata: Any = UNSET
+    turn_id: Any = UNSET
+    responses: Any = UNSET
+    references: dict[str, float] | UnsetType = UNSET
+
+
 _NUL = re.compile(rb"\\u0000")
 _PLAIN = msgspec.json.Decoder(_Run[_Plain])
 _FLAGGED = msgspec.json.Decoder(_Run[_Flagged])
+_LINE = msgspec.json.Decoder(_Line)
 
 
 def decode_typed(content: bytes, format: str | None) -> dict[str, Any] | None:
@@ -78,6 +79,14 @@ def decode_typed(content: bytes, format: str | None) -> dict[str, Any] | None:
     return None
 
 
+def decode_line(content: bytes) -> dict[str, Any] | None:
+    """The JSON value in one line of a run with references, their scores as float; None if that cannot be."""
+    try:
+        return _members(_LINE.decode(content))
+    except (ValueError, RecursionError):
+        return None
+
+
 def _value(run: _Run[Any]) -> dict[str, Any]:
     turns = []
     for turn in run.turns:
@@ -88,15 +97,11 @@ def _value(run: _Run[Any]) -> dict[str, Any]:
     return _members(run) | {"turns": turns}
 
 
-def _response(response: _Plain | _Flagged) -> dict[str, Any]:
+def _response(response: _Response) -> dict[str, Any]:
     value = _members(response)
-    # Entries go as soon as their records are made, so that the next records fit where these entries were.
-    if isinstance(response, _Flagged):
-        if flagged := response.passage_provenance:
-            value["passage_provenance"] = [Provenance(one.id, one.score, one.used, one.text) for one in flagged]
-            response.passage_provenance = None
-    elif plain := response.provenance:
-        value["provenance"] = [Provenance(one.id, one.score, None, one.text) for one in plain]
+    if isinstance(response, _Plain) and response.provenance:
+        value["provenance"] = [Provenance(one.id, one.score, None, one.text) for one in response.provenance]
+        # Entries go as soon as their records are made, so that the next records fit where these entries were.
         response.provenance = None
     return value
 

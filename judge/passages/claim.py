@@ -1,0 +1,81 @@
+"""A big file is written beside the old one, by one process at a time, and takes its place in one step."""
+
+import contextlib
+import errno
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from judge.errors import OperationalError
+
+if sys.platform != "win32":
+    import fcntl
+
+_TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that replaces the one at `path` at the end; folders on the way are made.
+
+    Nothing is left behind if the writing fails, folders neither.
+
+    Raises:
+        OperationalError: Another process is writing this file.
+        OSError: It cannot be written.
+    """
+    made = [folder for folder in path.parents if not folder.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary, out = _claimed(path)
+        try:
+            with out:
+                yield out
+                out.flush()
+                os.fsync(out.fileno())
+                # While it is locked: else another build might take it for left behind.
+                temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except BaseException:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _claimed(path: Path) -> tuple[Path, IO[bytes]]:
+    """The temporary file, empty, and no other process's until it is closed.
+
+    It has one fixed name, so that what a kill leaves behind is written over by the next build and not left for ever.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    if sys.platform != "win32":
+        while True:
+            out = os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666), "wb")
+            try:
+                fcntl.flock(out.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_at(out, temporary):
+                    out.truncate()
+                    return temporary, out
+                out.close()
+            except OSError as error:
+                out.close()
+                if error.errno in _TAKEN:
+                    raise OperationalError(f"{path}: another build is writing this file") from error
+                # A file system without locks.
+                break
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    return temporary, temporary.open("xb")
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    """Whether an open file is still the one of that name; a build that has just ended renames or removes it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
