@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from judge.errors import InputError
-from judge.passages import check_texts, read_passages
+from judge.passages import check_texts, listed, read_passages
 from judge.passages.hashes import Hashes, same_text
 from judge.pool import Candidate, Screen, build_pool, exclusion_order
 from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Provenance, Run, TokenRule, Topic, Turn
@@ -198,6 +198,7 @@ def make_pool(
             problems = check_texts(collection, hashes.find, same_text, ", ".join(map(str, passages)))
             if problems:
                 raise InputError("the passages are not those of the hash list", problems)
+            collection = listed(collection, hashes.find)
     elif hashes is not None:
         pooled = _verified(pooled, hashes)
     return build_pool(

@@ -160,6 +160,15 @@ def test_a_collection_is_checked_against_its_hash_list(tmp_path, capsys):
     assert not (tmp_path / "other").exists()
 
 
+def test_a_passage_that_the_hash_list_has_not_is_no_evidence(tmp_path):
+    rows = hash_list(tmp_path).read_text(encoding="utf-8").splitlines(keepends=True)
+    document, _, number = KESTREL.partition(":")
+    some = [row for row in rows if not row.startswith(f"{document}\t{number}\t")]
+    (tmp_path / "hashes.tsv").write_text("".join(some), encoding="utf-8")
+    assert run(tmp_path / "out", "--passage-hashes", tmp_path / "hashes.tsv") == 0
+    assert {row[2] for row in lines(tmp_path / "out" / "missing_passages.tsv")[1:]} == {KESTREL, MALFORMED}
+
+
 def test_only_some_turns(tmp_path):
     turns = tmp_path / "turns.txt"
     turns.write_text("1-1_1\n2-1_2\n", encoding="utf-8")
