@@ -8,7 +8,8 @@ The flow, one function a stage, each usable on its own:
     results = assess(tasks(pool, criteria), model, ...)     a Judgment or a Failure for each
     rows    = leaderboard(pool, results, criteria)          one row per run and criterion
 
-`run(Plan(...))` does the whole line and writes the output folder, as `judge run` does.
+`run(Plan(...))` does the whole line and writes the output folder, as `judge run` does; `pool_runs(Pooling(...))` pools with all
+that a track may ask of it: selection, hashes of passages, screening.
 """
 
 __version__ = "0.1.0"
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from judge.journal import Journal
     from judge.leaderboard import leaderboard
     from judge.models import ModelOptions, open_model
+    from judge.pooling import Pooling, pool_runs
     from judge.topics import read_topics
 
 _PUBLIC = {
@@ -35,6 +37,7 @@ _PUBLIC = {
     "OperationalError": "judge.errors",
     "Outcome": "judge.harness",
     "Plan": "judge.harness",
+    "Pooling": "judge.pooling",
     "Settings": "judge.assess",
     "UsageError": "judge.errors",
     "assess": "judge.assess",
@@ -42,6 +45,7 @@ _PUBLIC = {
     "leaderboard": "judge.leaderboard",
     "make_pool": "judge.intake",
     "open_model": "judge.models",
+    "pool_runs": "judge.pooling",
     "read_runs": "judge.intake",
     "read_topics": "judge.topics",
     "run": "judge.harness",
@@ -57,6 +61,7 @@ __all__ = [
     "OperationalError",
     "Outcome",
     "Plan",
+    "Pooling",
     "Settings",
     "UsageError",
     "assess",
@@ -64,6 +69,7 @@ __all__ = [
     "leaderboard",
     "make_pool",
     "open_model",
+    "pool_runs",
     "read_runs",
     "read_topics",
     "run",

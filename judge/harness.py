@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,15 +175,12 @@ def prepare(plan: Plan) -> Prepared:
         runs = [run.run_id for run in pooled.submitted.runs if run.selected]
         jury = make_jury(plan.jury, models, prompts, plan.samples, families, runs, plan.options.temperature)
     criteria = jury.criteria if jury else shown
-    extended = Path(plan.extend) if plan.extend is not None else None
     judge = jury.name if jury else models[0].name
     configured = configuration(pooled.configured, criteria, judge, _judging_options(plan))
     if jury is not None:
         configured["jury"] = jury.configuration()
     out = Path(plan.out or plan.extend or DEFAULT_OUT)
-    carried = Carried()
-    if extended is not None and not (plan.replace and _same(extended, out)):
-        carried = carry(extended, configured, criteria, in_place=_same(extended, out), allowed=plan.allow_mixed)
+    carried = _carried(plan, out, configured, criteria)
     if carried.lines:
         configured["mixed"] = carried.origins
     held = {(one.criterion, one.response_id) for one in carried.judgments}
@@ -239,12 +236,10 @@ def carry_out(
     plan, out, jury, carried = prepared.plan, prepared.out, prepared.jury, prepared.carried
     pooled, criteria, configured = prepared.pooled, prepared.criteria, prepared.configured
     submitted, pool = pooled.submitted, pooled.pool
-    extended = Path(plan.extend) if plan.extend is not None else None
-    in_place = extended is not None and _same(extended, out)
     changed = _check_folder(prepared)
     with Journal(out / JOURNAL) as journal:
-        if extended is not None and not in_place and (extended / JOURNAL).exists():
-            journal.adopt(extended / JOURNAL)
+        if plan.extend is not None and not _in_place(plan, out) and (Path(plan.extend) / JOURNAL).exists():
+            journal.adopt(Path(plan.extend) / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
         if carried.lines:
             # First of all, since the manifest that follows no longer tells these judgments from the new ones.
@@ -279,13 +274,12 @@ def carry_out(
 def _check_folder(prepared: Prepared) -> bool:
     """Whether the output folder holds another configuration, which it may."""
     plan, out = prepared.plan, prepared.out
-    growing = plan.extend is not None and _same(Path(plan.extend), out)
     return check_folder(
         out,
         prepared.configured,
         trial=plan.limit is not None,
         replace=plan.replace,
-        may_differ=GROWING | (MIXING if plan.allow_mixed else frozenset()) if growing else (),
+        may_differ=GROWING | (MIXING if plan.allow_mixed else frozenset()) if _in_place(plan, out) else (),
     )
 
 
@@ -347,6 +341,16 @@ def _check_mixing(plan: Plan) -> None:
         raise UsageError("judgments made in several ways are not what a certificate certifies: leave --certificate out")
 
 
+def _carried(plan: Plan, out: Path, configured: Mapping[str, Any], criteria: Sequence[Criterion]) -> Carried:
+    """What is kept of the judgments of the folder that is extended though this plan would not make them."""
+    if plan.extend is None:
+        return Carried()
+    in_place = _in_place(plan, out)
+    if in_place and plan.replace:
+        return Carried()
+    return carry(Path(plan.extend), configured, criteria, in_place=in_place, allowed=plan.allow_mixed)
+
+
 def _on_partial_evidence(
     pool: Pool, results: Sequence[Judgment | Failure], criteria: Sequence[Criterion]
 ) -> dict[str, int]:
@@ -360,8 +364,9 @@ def _on_partial_evidence(
     )
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
+def _in_place(plan: Plan, out: Path) -> bool:
+    """Whether the output folder is the one whose pool is extended."""
+    return plan.extend is not None and Path(plan.extend).resolve() == out.resolve()
 
 
 def _judging_options(plan: Plan) -> dict[str, object]:
