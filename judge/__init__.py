@@ -8,8 +8,8 @@ The flow, one function a stage, each usable on its own:
     results = assess(tasks(pool, criteria), model, ...)     a Judgment or a Failure for each
     rows    = leaderboard(pool, results, criteria)          one row per run and criterion
 
-`run(Plan(...))` does the whole line and writes the output folder, as `judge run` does; `pool_runs(Pooling(...))` pools with all
-that a track may ask of it: selection, hashes of passages, screening.
+`run(Plan(...))` does the whole line and writes the output folder, as `judge run` does; `pool_runs(Pooling(...))` pools
+with all that a track may ask of it: selection, hashes of passages, screening.
 """
 
 __version__ = "0.1.0"
