@@ -599,7 +599,7 @@ _PLAN = (
          "criteria": ["relevance"], "inclusion_probability": 0.5, "stratum": "drawn"}
     ),
 )  # fmt: skip
-_MANIFEST = (_json({"schema": 1, "judge_version": "0", "configuration": {"runs": {"r": "a"}}, "complete": True}),)
+_MANIFEST = (_json({"schema": SCHEMA, "judge_version": "0", "configuration": {"runs": {"r": "a"}}, "complete": True}),)
 _FAMILIES = (b"server/gpt-4o\tgpt\nrun-a\tgpt\nrun-b\tllama\n",)
 _RUN_LIST = (b"run-a\nrun-b\n",)
 _TURN_LIST = (b"132_1-1\n132_1-3\n\n133_1-1\n",)

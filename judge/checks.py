@@ -193,14 +193,28 @@ def _check_used(
     sheet: Sheet, base: str, own: str, passages: Sequence[Provenance], marked: Sequence[Provenance]
 ) -> None:
     """Check the marks of a list; `marked` has at least the passages that are not marked as unused."""
-    if not any(passage.used for passage in marked):
+    absent = any(passage.used is None for passage in marked)
+    used = any(passage.used for passage in marked)
+    if (used and not absent) or _unreadable_flag(sheet, base, passages):
+        return
+    if not used:
         which = "with the highest scores" if has_scores(passages) else "first of the list, where scores are missing,"
         message = f"no passage is marked as used, so the {TOP_PASSAGES} {which} count as used"
         sheet.warn("no_used_passage", own, message)
-    elif any(passage.used is None for passage in marked):
+    else:
         for k in (k for k, passage in enumerate(passages) if passage.used is None):
             message = "not said whether it was used, while others of the list are marked; it counts as not used"
             sheet.findings.add_entry(base, "warning", "missing_used", f"{base}[{k}].used", message)
+
+
+def _unreadable_flag(sheet: Sheet, base: str, passages: Sequence[Provenance]) -> bool:
+    """Whether the reader complained of a mark in the list, which is then neither there nor absent."""
+    silent = sheet.findings.silent
+    if not silent:
+        return False
+    unread = (k for k, passage in enumerate(passages) if passage.used is None)
+    # Of many faults some were only counted, and among those may be a mark.
+    return any(path in silent for k in unread for path in (f"{base}[{k}]", f"{base}[{k}].used", f"{base}[*]"))
 
 
 def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Provenance]) -> None:

@@ -23,6 +23,7 @@ from judge.leaderboard import leaderboard
 from judge.manifest import (
     GROWING,
     JOURNAL,
+    UNFINISHED,
     check_folder,
     configuration,
     without_credentials,
@@ -244,7 +245,7 @@ def carry_out(
         if carried.lines:
             # First of all, since the manifest that follows no longer tells these judgments from the new ones.
             write_atomic(out / CARRIED, carried_jsonl(carried))
-        write_manifest(out, plan.argv, configured, "unfinished", submitted, pool)
+        write_manifest(out, plan.argv, configured, UNFINISHED, submitted, pool)
         if changed:
             clear_results(out, keep=(CARRIED,) if carried.lines else ())
         write_pooled(out, pooled)

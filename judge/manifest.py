@@ -4,7 +4,7 @@ import os
 import platform
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,17 @@ from judge.prompt import RENDERER_VERSION
 from judge.records import Criterion, Failure, Judgment, Pool, Problem
 from judge.verdict import PARSER_VERSION
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the folder's layout and of the manifest."""
 MANIFEST = "manifest.json"
 JOURNAL = "journal.sqlite"
 GROWING = frozenset({"runs", "pool", "passages"})
 """What of a configuration changes when runs are added to a pool."""
 
+POOLING = ("topics", "pooling", "token_rule")
+"""What of a configuration says how a pool was made."""
+UNFINISHED = "unfinished"
+"""Status of a folder that something is being written into, or was when it was stopped."""
 POOLED = "pooled"
 """Status of a folder with a pool and no judgments."""
 
@@ -137,15 +141,11 @@ def check_folder(
         return False
     there = manifest["configuration"]
     # A pool that nobody has judged yet says nothing of judges.
-    keys = there.keys() if manifest.get("status") == POOLED else {*there, *wanted}
+    keys = {*there, *wanted} if "judge" in there else there.keys()
     different = sorted(key for key in keys if there.get(key) != wanted.get(key))
     surprising = [key for key in different if key not in may_differ]
     if surprising and not replace:
-        details = "; ".join(
-            f"{name}: {_brief(before)} there, {_brief(now)} now"
-            for key in surprising
-            for name, before, now in _differences(key, there.get(key), wanted.get(key))
-        )
+        details = _details(there, wanted, surprising)
         raise InputError(
             f"{out}: holds results of another configuration ({details}). Choose another --out, or --replace to "
             "write these results over (the journal of paid calls is kept)"
@@ -153,6 +153,25 @@ def check_folder(
     if trial and manifest.get("status") == "complete" and not replace:
         raise InputError(f"{out}: holds a finished run, which a trial with --limit would write over; see --replace")
     return bool(different)
+
+
+def check_extended(folder: Path, wanted: Mapping[str, Any]) -> None:
+    """Refuse to add to a pool that was made in another way: one leaderboard cannot hold both.
+
+    Args:
+        folder: The output folder whose pool is extended.
+        wanted: As of `pool_configuration`.
+
+    Raises:
+        InputError: It has no manifest of judge, or differs in what pools.
+    """
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise InputError(f"{folder}: no {MANIFEST} there: expected an output folder of `judge run` or `judge pool`")
+    there = manifest["configuration"]
+    details = _details(there, wanted, [key for key in POOLING if there.get(key) != wanted.get(key)])
+    if details:
+        raise InputError(f"{folder}: pooled in another way ({details}); pool all runs anew into another folder")
 
 
 def earlier_runs(folder: Path) -> dict[str, str]:
@@ -225,6 +244,15 @@ def without_credentials(address: str) -> str:
 def _presentable(argument: str) -> str:
     """A command-line argument as it may be published: no credentials, and text even where it was bytes."""
     return without_credentials(argument).encode("utf-8", "backslashreplace").decode()
+
+
+def _details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """What differs under these keys, in words."""
+    return "; ".join(
+        f"{name}: {_brief(before)} there, {_brief(now)} now"
+        for key in keys
+        for name, before, now in _differences(key, there.get(key), wanted.get(key))
+    )
 
 
 def _differences(key: str, there: Any, now: Any) -> list[tuple[str, Any, Any]]:

@@ -46,7 +46,10 @@ class Carried(msgspec.Struct, frozen=True):
 
 def mixed_banner(origins: Sequence[Mapping[str, Any]]) -> str:
     """What is to be said over every output that holds carried judgments."""
-    ways = "; ".join(f"{one['judgments']} by {one['judge']} under {one['prompt']}" for one in origins)
+    ways = "; ".join(
+        f"{one['judgments']} by {one['judge']} under {one['prompt']} (another {', '.join(one['differs'])})"
+        for one in origins
+    )
     return f"MIXED: these grades were not all made in one way. Carried over from before: {ways}."
 
 
@@ -87,7 +90,8 @@ def carry(
         raise InputError(f"{folder}: its judgments of {', '.join(lost)} would be lost: name these criteria too")
     everything = _read_carried(folder / CARRIED)
     held = {(line.judgment.criterion, line.judgment.response_id) for line in everything}
-    before = [line for line in everything if _is_foreign(line.origin, wanted)]
+    # What the wanted configuration would make just so is in the journal.
+    before = [line for line in everything if _differs(line.origin, wanted)]
     different = differences(earlier, wanted)
     made = [
         one
@@ -114,13 +118,27 @@ def carry(
         for name in different
     }
     lines = [*before, *(CarriedJudgment(how[one.criterion], one) for one in made)]
-    return Carried(tuple(sorted((one for one in lines if one.judgment.criterion in names), key=_order)))
+    kept = [
+        CarriedJudgment({**line.origin, "differs": _differs(line.origin, wanted)}, line.judgment)
+        for line in lines
+        if line.judgment.criterion in names
+    ]
+    return Carried(tuple(sorted(kept, key=_order)))
 
 
-def _is_foreign(origin: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether the wanted configuration would make such a judgment otherwise; if not, the journal has it."""
+def _differs(origin: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """What the wanted configuration would make such a judgment otherwise by."""
     prompt = wanted["criteria"].get(origin["criterion"], {}).get("sha256")
-    return prompt != origin["prompt_digest"] or any(origin.get(key) != wanted.get(key) for key in _MADE)
+    found = ["prompt"] if prompt != origin["prompt_digest"] else []
+    for key in _MADE:
+        before, now = origin.get(key), wanted.get(key)
+        if before == now:
+            continue
+        if key == "options" and isinstance(before, dict) and isinstance(now, dict):
+            found += sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+        else:
+            found.append(key)
+    return found
 
 
 def as_asked(results: Iterable[Judgment | Failure], criteria: Sequence[Criterion]) -> list[Judgment | Failure]:

@@ -8,13 +8,17 @@ import msgspec
 
 from judge.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool, runs_jsonl
 from judge.crowd.notes import JuryNotes
+from judge.errors import InputError
 from judge.files import json_bytes, read_stored, write_atomic
+from judge.ids import natural_key
 from judge.intake import Submitted
 from judge.labels import CARRIED
 from judge.leaderboard import leaderboard_markdown, leaderboard_tsv
+from judge.manifest import MANIFEST, UNFINISHED, read_manifest
 from judge.mixed import Carried, as_asked
 from judge.qrels import qrel_name, qrels_text, sidecar
 from judge.records import Criterion, Failure, Judgment, LeaderboardRow, Pool
+from judge.text import shown
 from judge.trec import response_run, safe_names
 
 UNCALIBRATED = (
@@ -31,15 +35,23 @@ def read_previous_pool(folder: Path) -> Pool:
     """The pool of an earlier output folder.
 
     Raises:
-        InputError: The folder has no readable pool.
+        InputError: The folder has no readable pool, or one that does not belong to its manifest.
     """
-    return read_pool(
+    pool = read_pool(
         read_stored(folder / "pool.jsonl"),
         read_stored(folder / "passages.jsonl"),
         str(folder),
         read_stored(folder / "excluded.tsv"),
-        read_stored(folder / "runs.jsonl") if (folder / "runs.jsonl").exists() else b"",
+        read_stored(folder / "runs.jsonl"),
     )
+    # Without a manifest the folder was put together by hand; of a run that was stopped the manifest comes first.
+    manifest = read_manifest(folder)
+    if manifest is not None and manifest.get("status") != UNFINISHED:
+        expected, found = set(manifest["configuration"].get("runs", {})), {run.run_id for run in pool.runs}
+        if expected != found:
+            names = ", ".join(map(shown, sorted(expected ^ found, key=natural_key)[:5]))
+            raise InputError(f"{folder / 'runs.jsonl'}: not the runs of {folder / MANIFEST}: {names}")
+    return pool
 
 
 def write_pool(out: Path, submitted: Submitted, pool: Pool) -> None:

@@ -129,11 +129,13 @@ def build_pool(
             continue
         number = first + len(responses) - len(kept)
         responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct], count_tokens))
+    wanted = {key for response in responses for key in response.passages}
     if previous:
+        wanted |= previous.passages.keys()
         exclusions.extend(row for row in previous.exclusions if row.run_id not in current)
     return Pool(
         responses=tuple(sorted(responses, key=lambda r: (natural_key(r.turn_id), natural_key(r.response_id)))),
-        passages={key: passages[key] for key in sorted(passages, key=natural_key)},
+        passages={key: passages[key] for key in sorted(wanted & passages.keys(), key=natural_key)},
         exclusions=tuple(sorted(exclusions, key=exclusion_order)),
     )
 

@@ -13,7 +13,19 @@ from judge.errors import InputError, UsageError
 from judge.files import read_stored, sha256, write_atomic
 from judge.ids import natural_key
 from judge.intake import Submitted, leave_out, make_pool, read_runs, turns_by_id
-from judge.manifest import GROWING, POOLED, check_folder, earlier_runs, pool_configuration, write_manifest
+from judge.journal import Journal
+from judge.manifest import (
+    GROWING,
+    JOURNAL,
+    POOLED,
+    UNFINISHED,
+    check_extended,
+    check_folder,
+    earlier_runs,
+    pool_configuration,
+    read_manifest,
+    write_manifest,
+)
 from judge.outputs import clear_results, read_previous_pool, write_pool
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool import lacking_texts
@@ -24,6 +36,7 @@ from judge.runs.fields import usable_turn_id
 from judge.screen import ScreenRow, Thresholds, screen, screen_pool, screen_tsv
 from judge.selection import DEFAULT_MINIMUM, RUN_RULES, RunRule, RunScore, Selection, choice_tsv, choose_runs
 from judge.selection_files import read_relevance, read_run_ids, read_teams, read_turns, teams_of
+from judge.text import shown
 from judge.topics import read_topics
 from judge.trec import column
 
@@ -114,6 +127,8 @@ def pool_runs(pooling: Pooling) -> Pooled:
         submitted = rule.applied(submitted)
     elif pooling.select_runs is not None:
         submitted = _listed_runs(Path(pooling.select_runs), submitted, previous)
+    if turns is None:
+        _check_turns(selection, submitted, previous)
     similar = Similarity(encoder) if encoder else None
     pool = make_pool(
         submitted,
@@ -124,19 +139,22 @@ def pool_runs(pooling: Pooling) -> Pooled:
         screen=partial(_reason_against, pooling.thresholds, similar) if pooling.screen == "exclude" else None,
     )
     pool = msgspec.structs.replace(pool, runs=_pooled_runs(submitted, pool, turns, selection, previous))
+    configured = pool_configuration(
+        submitted,
+        pool,
+        _settings(pooling, hashes),
+        Path(pooling.topics) if pooling.topics is not None else None,
+        earlier_runs(earlier) if earlier is not None else {},
+    )
+    if earlier is not None:
+        check_extended(earlier, configured)
     return Pooled(
         submitted=submitted,
         pool=pool,
         turns=turns,
         screened=screen_pool(pool, pooling.thresholds, encoder) if pooling.screen != "off" else None,
         choice=rule.table if rule else None,
-        configured=pool_configuration(
-            submitted,
-            pool,
-            _settings(pooling, hashes),
-            Path(pooling.topics) if pooling.topics is not None else None,
-            earlier_runs(earlier) if earlier is not None else {},
-        ),
+        configured=configured,
     )
 
 
@@ -146,6 +164,9 @@ def _check_options(pooling: Pooling) -> None:
     Raises:
         UsageError: An option stands without the one that it is about.
     """
+    for path in (pooling.topics, pooling.only_turns, pooling.passage_qrels, pooling.teams):
+        if path is not None and Path(path).exists() and not Path(path).is_file():
+            raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
     if pooling.passage_qrels is None and (pooling.max_rank, pooling.min_relevance) != (None, None):
         raise UsageError("--min-relevance and --max-rank are about graded passages (--passage-qrels)")
     ruled = pooling.select_runs in RUN_RULES
@@ -159,23 +180,49 @@ def _check_options(pooling: Pooling) -> None:
         )
 
 
+def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | None) -> None:
+    """Refuse turns that no run has, so that none is lost to a slip of the pen where no topics tell.
+
+    Raises:
+        UsageError: A selected turn is in no run.
+    """
+    there = {one.turn_id for one in submitted.candidates} | {row.turn_id for row in submitted.exclusions}
+    if previous:
+        there |= {one.turn_id for one in previous.responses} | {row.turn_id for row in previous.exclusions}
+    absent = sorted((selection.turns or frozenset()) - there, key=natural_key)
+    if absent:
+        names = ", ".join(map(shown, absent[:5]))
+        raise UsageError(f"no run has the selected turns {names}; with --topics it can be told whether they exist")
+
+
 def _listed_runs(file: Path, submitted: Submitted, previous: Pool | None) -> Submitted:
     """What was submitted, less the runs that the file does not name; it may name runs that are pooled already."""
     names = set(submitted.names.values())
-    chosen = read_run_ids(file, names | {run.run_id for run in previous.runs} if previous else names)
+    pooled = {run.run_id for run in previous.runs if run.selected} if previous else set()
+    chosen = read_run_ids(file, names | pooled)
+    if dropped := sorted((names & pooled) - chosen, key=natural_key):
+        raise UsageError(
+            f"{file} does not name {', '.join(map(shown, dropped[:5]))}, which the pool that is extended has already: "
+            "name them too, or keep their files out of the folder of runs"
+        )
     return leave_out(submitted, chosen, dict.fromkeys(names, f"not in {file.name}"))
 
 
 def _pooled_runs(
     submitted: Submitted, pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, previous: Pool | None
 ) -> tuple[PooledRun, ...]:
-    """The runs of the pool, earlier ones as they were, and the turns that each had to answer."""
+    """The runs of the pool, and the turns that each had to answer: earlier ones too, now that more may be known."""
     known = turns.keys() if turns is not None else {one.turn_id for one in pool.responses}
     if turns is None:
         # Turns of which everything was left out were there to be answered all the same.
-        known |= {row.turn_id for row in pool.exclusions if usable_turn_id(row.turn_id)}
+        known |= {
+            row.turn_id for row in pool.exclusions if row.reason != "not_selected_run" and usable_turn_id(row.turn_id)
+        }
     expected = tuple(sorted(selection.wanted_turns(known), key=natural_key))
-    runs = {run.run_id: run for run in previous.runs} if previous else {}
+    runs: dict[str, PooledRun] = {}
+    for earlier in previous.runs if previous else ():
+        had = expected if earlier.turns is not None else None
+        runs[earlier.run_id] = msgspec.structs.replace(earlier, turns=had)
     for run in submitted.runs:
         runs[run.run_id] = PooledRun(
             run_id=run.run_id,
@@ -304,7 +351,7 @@ def write_pooled(out: Path, pooled: Pooled) -> None:
 
 
 def write_unjudged(
-    out: Path, pooled: Pooled, argv: Sequence[str], *, replace: bool = False, growing: bool = False
+    out: Path, pooled: Pooled, argv: Sequence[str], *, extended: Path | None = None, replace: bool = False
 ) -> None:
     """Write a pool into a folder, which `judge run` with the same options can go on from.
 
@@ -312,13 +359,22 @@ def write_unjudged(
         out: The folder.
         pooled: The pool.
         argv: The command line, for the manifest.
+        extended: The folder whose pool was extended; its journal is taken over, so that nothing is paid for twice.
         replace: Write over another pool, and remove what was judged of it.
-        growing: The folder's own pool was extended.
 
     Raises:
         InputError: The folder cannot be used or holds something else.
     """
-    if check_folder(out, pooled.configured, trial=False, replace=replace, may_differ=GROWING if growing else ()):
+    in_place = extended is not None and extended.resolve() == out.resolve()
+    manifest = read_manifest(out)
+    if in_place and not replace and manifest is not None and "judge" in manifest["configuration"]:
+        raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
+    changed = check_folder(out, pooled.configured, trial=False, replace=replace, may_differ=GROWING if in_place else ())
+    if extended is not None and not in_place and (extended / JOURNAL).exists():
+        with Journal(out / JOURNAL) as journal:
+            journal.adopt(extended / JOURNAL)
+    write_manifest(out, argv, pooled.configured, UNFINISHED, pooled.submitted, pooled.pool)
+    if changed:
         clear_results(out)
     write_pooled(out, pooled)
     write_manifest(out, argv, pooled.configured, POOLED, pooled.submitted, pooled.pool)

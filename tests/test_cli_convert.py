@@ -6,7 +6,7 @@ import json
 import pytest
 
 from judge.cli import convert
-from judge.errors import InputError
+from judge.errors import InputError, UsageError
 
 PASSAGE = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True, "text": "Tea."}
 TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 1, "utterance": "Hi"}]}]
@@ -56,3 +56,11 @@ def test_a_missing_team_is_an_input_error(folder):
     assert caught.value.exit_code == 2
     assert "--team" in caught.value.problems[0].message
     assert not (folder / "out").exists()
+
+
+def test_nothing_is_written_inside_the_folder_of_runs(folder):
+    (folder / "link").symlink_to(folder / "runs")
+    for out in (folder / "runs" / "out", folder / "runs" / "a" / "b", folder / "link" / "out"):
+        with pytest.raises(UsageError, match=r"this is inside .*runs; give a folder outside it"):
+            run(folder, "--to", "ikat2025", "--team", "t", "-o", str(out))
+    assert sorted(one.name for one in (folder / "runs").iterdir()) == ["notes.txt", "r.json"]

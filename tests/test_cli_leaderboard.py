@@ -5,12 +5,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from judge.bank import excluded_tsv, passages_jsonl, pool_jsonl
+from judge.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.cli import main
 from judge.criteria import find_criterion
 from judge.files import sha256
 from judge.gold import gold_jsonl, read_gold, read_ledger, write_split
 from judge.ids import topic_of
+from judge.manifest import SCHEMA
 from judge.records import Exclusion, Failure, GoldRow, Judgment, Pool, PooledResponse, RunEntry, TokenCount
 from judge.report.corrected import COLUMNS
 
@@ -60,6 +61,7 @@ def folder(tmp_path: Path) -> Path:
     (out / "pool.jsonl").write_bytes(pool_jsonl(pool))
     (out / "passages.jsonl").write_bytes(passages_jsonl(pool))
     (out / "excluded.tsv").write_bytes(excluded_tsv(pool.exclusions))
+    (out / "runs.jsonl").write_bytes(runs_jsonl(pool))
     (out / "judgments.jsonl").write_bytes(lines(judgments))
     (out / "failures.jsonl").write_bytes(lines(failures))
     (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(gold))
@@ -86,7 +88,7 @@ def test_without_gold_the_leaderboard_is_raw_and_says_so(folder: Path, capsys: p
 
 
 def test_the_banner_is_that_of_the_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    manifest = {"schema": 1, "configuration": {}, "certificate": {"banner": "CALIBRATED (certificate of today)."}}
+    manifest = {"schema": SCHEMA, "configuration": {}, "certificate": {"banner": "CALIBRATED (certificate of today)."}}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert run(folder) == 0
     assert capsys.readouterr().out.startswith("CALIBRATED (certificate of today).")
@@ -239,7 +241,7 @@ def test_a_run_of_a_jury_members_family_is_flagged(folder: Path, capsys: pytest.
         for judge in ("litellm/other", "litellm/m")
     ]
     configured = {"jury": {"aggregator": "median", "members": {"groundedness": members}}}
-    (folder / "manifest.json").write_text(json.dumps({"schema": 1, "configuration": configured}), encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps({"schema": SCHEMA, "configuration": configured}), encoding="utf-8")
     assert run(folder, *arguments) == 0
     shown = json.loads(capsys.readouterr().out)
     assert [row["run_id"] for row in shown["rows"] if "SELF" in row["flags"]] == [RUNS[0]]
@@ -327,7 +329,7 @@ def test_the_leaderboard_without_the_long_responses(lengths: Path, capsys: pytes
 
 
 def test_the_rule_and_the_limit_are_those_of_the_judging(lengths: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = {"schema": 1, "configuration": {"token_rule": {"rule": "english", "limit": 249}}}
+    said = {"schema": SCHEMA, "configuration": {"token_rule": {"rule": "english", "limit": 249}}}
     (lengths / "manifest.json").write_text(json.dumps(said), encoding="utf-8")
     assert run(lengths, "--over-limit", "exclude") == 0
     assert (

@@ -118,6 +118,7 @@ def put_pool(folder):
     (pool / "passages.jsonl").write_text(json.dumps(line) + "\n")
     (pool / "pool.jsonl").write_text(json.dumps(response) + "\n")
     (pool / "excluded.tsv").write_text("run_id\tturn_id\trank\treason\tdetail\n")
+    (pool / "runs.jsonl").write_bytes(b"")
     return pool
 
 
@@ -225,3 +226,14 @@ def test_hashes_and_collection_exclude_each_other(folder, capsys):
         main(["passages", "index", "--hashes", "a", "--collection", "b", "-o", "c"])
     assert stopped.value.code == 2
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("action", ["extract", "index"])
+def test_an_unknown_option_is_answered_with_the_usage_of_the_action(capsys, action):
+    sound = {"extract": ["--runs", "a", "--passages", "b"], "index": ["--hashes", "a"]}[action]
+    with pytest.raises(SystemExit) as stopped:
+        main(["passages", action, *sound, "-o", "c", "--bogus"])
+    assert stopped.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"usage: judge passages {action} [-h]")
+    assert err.endswith(f"judge passages {action}: error: unrecognized arguments: --bogus\n")

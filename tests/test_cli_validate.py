@@ -406,3 +406,17 @@ def test_hostile_text_in_the_problems_of_an_error_cannot_drive_the_terminal(fold
     said = capsys.readouterr().err
     assert "to\\x1bpics.json" in said
     assert "\x1b" not in said
+
+
+def test_nothing_is_written_inside_the_folder_of_runs(folder, tmp_path, capsys):
+    put(folder, "a.json", run("9-1_1"))
+    (tmp_path / "link").symlink_to(folder)
+    for out in (folder / "out", folder / "a" / "b", tmp_path / "link" / "out", tmp_path / "x" / ".." / "runs" / "out"):
+        for options in (["--report-dir", out], ["--fix", "-o", out]):
+            assert validate(folder, *options) == 2
+            assert f"{out}: this is inside {folder}; give a folder outside it" in capsys.readouterr().err
+    assert validate(tmp_path / "link", "--report-dir", folder / "out") == 2
+    assert [one.name for one in folder.iterdir()] == ["a.json"]
+    # Only the folder of runs is closed, not those beside it or below that of a single run.
+    assert validate(folder, "--report-dir", tmp_path / "runs-pages") == 0
+    assert validate(put(tmp_path, "b.json", run("9-1_1")), "--report-dir", tmp_path / "pages") == 0

@@ -459,6 +459,8 @@ def test_the_input_is_never_touched(tmp_path):
         for runs in (tmp_path / "runs", path):
             with pytest.raises(UsageError, match="give a folder of its own"):
                 FixFolder(folder, runs, [path])
+    with pytest.raises(UsageError, match="give a folder outside it"):
+        FixFolder(tmp_path / "link" / "out", tmp_path / "runs", [path])
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a.json").hardlink_to(path)
     with pytest.raises(UsageError, match=r"holds 'a\.json', which this command did not write"):

@@ -100,6 +100,15 @@ def test_a_mixed_folder_stays_marked_when_it_is_extended_again(before, tmp_path,
     assert {one["variant"] for one in records(before / "judgments.jsonl")} == {"graded", "mine"}
 
 
+def test_the_banner_says_what_differs(before, tmp_path, capsys):
+    capsys.readouterr()
+    more = ["--extend", before, "--allow-mixed", "--max-tokens", "99"]
+    assert run(before, *more, runs=tmp_path / "later") == 0
+    banner = capsys.readouterr().out.splitlines()[0]
+    assert banner.startswith("MIXED:")
+    assert "by baseline/overlap under groundedness/graded (another max_tokens)." in banner
+
+
 def test_grades_of_another_scale_are_never_mixed(before, tmp_path, capsys):
     capsys.readouterr()
     more = ["--extend", before, "--allow-mixed", "--prompt", "groundedness/yes_no"]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
+from judge.files import write_atomic
 from tests.conftest import PROJECT
 
 RUNS = PROJECT / "examples" / "runs"
@@ -271,9 +273,112 @@ def test_a_later_leaderboard_knows_what_each_run_had_to_answer(tmp_path, example
     assert same_boards(tmp_path / "some", capsys) == {"thistle-faulty": (3, 2, 1)}
     assert run(tmp_path / "relevant", "--passage-qrels", qrels(tmp_path), runs=thistle) == 0
     assert same_boards(tmp_path / "relevant", capsys)["thistle-faulty"][0] == 3
-    harbor = Path(shutil.copytree(RUNS, tmp_path / "more"))
-    assert run(tmp_path / "both", "--extend", tmp_path / "some", runs=only(harbor, "harbor-grounded")) == 0
-    assert same_boards(tmp_path / "both", capsys) == {"harbor-grounded": (16, 16, 0), "thistle-faulty": (3, 2, 1)}
+    harbor = only(Path(shutil.copytree(RUNS, tmp_path / "more")), "harbor-grounded")
+    more = ["--extend", tmp_path / "some", "--turns", turns]
+    assert run(tmp_path / "both", *more, runs=harbor) == 0
+    assert same_boards(tmp_path / "both", capsys) == {"harbor-grounded": (3, 3, 0), "thistle-faulty": (3, 2, 1)}
+
+
+@pytest.mark.parametrize("other", [["--depth", "2"], ["--token-limit", "20"], ["--screen", "off"]])
+def test_a_pool_made_in_another_way_is_not_extended_anywhere(tmp_path, example, capsys, other):
+    later = Path(shutil.copytree(RUNS, tmp_path / "more"))
+    assert run(tmp_path / "out", runs=only(example, "harbor-grounded")) == 0
+    capsys.readouterr()
+    assert run(tmp_path / "new", "--extend", tmp_path / "out", *other, runs=only(later, "orchard-manual")) == 2
+    assert "pooled in another way" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_without_topics_earlier_runs_had_to_answer_what_later_ones_show_to_be_there(tmp_path, example, capsys):
+    mill = only(Path(shutil.copytree(RUNS, tmp_path / "more")), "mill-fluent-invented")
+    harbor = only(example, "harbor-grounded")
+    path = harbor / "harbor-grounded.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(document | {"turns": document["turns"][:4]}), encoding="utf-8")
+    arguments = ["run", "--passages", PASSAGES, *BASELINE, "--runs"]
+    assert main([*map(str, arguments), str(harbor), "--out", str(tmp_path / "out")]) == 0
+    assert same_boards(tmp_path / "out", capsys) == {"harbor-grounded": (4, 4, 0)}
+    assert main([*map(str, arguments), str(mill), "--extend", str(tmp_path / "out")]) == 0
+    after = same_boards(tmp_path / "out", capsys)
+    assert after == {"harbor-grounded": (16, 4, 12), "mill-fluent-invented": (16, 16, 0)}
+
+
+def test_a_list_of_runs_drops_none_that_is_pooled(tmp_path, example, capsys):
+    chosen = tmp_path / "chosen.txt"
+    both = only(example, "harbor-grounded", "orchard-manual")
+    chosen.write_text("harbor-grounded\n", encoding="utf-8")
+    assert run(tmp_path / "out", "--select-runs", chosen, runs=both) == 0
+    chosen.write_text("orchard-manual\n", encoding="utf-8")
+    capsys.readouterr()
+    assert run(tmp_path / "out", "--extend", tmp_path / "out", "--select-runs", chosen, runs=both) == 2
+    assert "'harbor-grounded', which the pool that is extended has already" in capsys.readouterr().err
+    chosen.write_text("orchard-manual\nharbor-grounded\n", encoding="utf-8")
+    assert run(tmp_path / "out", "--extend", tmp_path / "out", "--select-runs", chosen, runs=both) == 0
+    assert same_boards(tmp_path / "out", capsys).keys() == {"harbor-grounded", "orchard-manual"}
+
+
+def test_a_selected_turn_that_nobody_knows_is_a_slip(tmp_path, example, capsys):
+    turns = tmp_path / "turns.txt"
+    turns.write_text("1-1_1\n1-1_22\n", encoding="utf-8")
+    assert pool(tmp_path / "out", "--turns", turns) == 2
+    assert "1-1_22" in capsys.readouterr().err
+    arguments = ["pool", "--runs", example, "--turns", turns, "--out", tmp_path / "out"]
+    assert main([str(one) for one in arguments]) == 2
+    assert "1-1_22" in capsys.readouterr().err
+
+
+def test_what_decides_the_pool_must_be_there_to_be_read_again(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    assert pool(tmp_path / "out", "--turns", tmp_path / "pipe") == 2
+    assert "must be a file" in capsys.readouterr().err
+
+
+def test_a_pool_that_was_stopped_while_it_was_written_goes_on(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    written = []
+
+    def stopped(path, data):
+        if path.name == "excluded.tsv" and not written:
+            written.append(path)
+            raise KeyboardInterrupt
+        write_atomic(path, data)
+
+    monkeypatch.setattr("judge.outputs.write_atomic", stopped)
+    assert pool(out) == 3
+    assert not (out / "excluded.tsv").exists()
+    assert pool(out) == 0
+    assert (out / "excluded.tsv").exists()
+
+
+def test_the_pool_of_another_folder_brings_its_journal(tmp_path, example, capsys):
+    later = only(Path(shutil.copytree(RUNS, tmp_path / "more")), "orchard-manual")
+    harbor = only(example, "harbor-grounded")
+    assert run(tmp_path / "out", runs=harbor) == 0
+    assert pool(tmp_path / "out", "--extend", tmp_path / "out", runs=later) == 2
+    assert "`judge run --extend" in capsys.readouterr().err
+    assert pool(tmp_path / "new", "--extend", tmp_path / "out", runs=later) == 0
+    capsys.readouterr()
+    assert run(tmp_path / "new", "--extend", tmp_path / "new", "--dry-run", runs=later) == 0
+    counted = dict(line.rsplit(maxsplit=1) for line in capsys.readouterr().out.splitlines()[1:4])
+    assert int(counted["  from the journal"]) == 16
+
+
+def test_a_folder_without_its_runs_is_refused(tmp_path, example, capsys):
+    out = tmp_path / "out"
+    assert run(out, runs=only(example, "thistle-faulty", "harbor-grounded")) == 0
+    content = (out / "runs.jsonl").read_text(encoding="utf-8")
+    (out / "runs.jsonl").write_text(content.partition("\n")[2], encoding="utf-8")
+    capsys.readouterr()
+    assert main(["leaderboard", str(out)]) == 2
+    assert "'harbor-grounded'" in capsys.readouterr().err
+    (out / "runs.jsonl").unlink()
+    assert main(["leaderboard", str(out)]) == 2
+
+
+def test_passages_of_screened_responses_are_not_kept(tmp_path):
+    assert pool(tmp_path / "out", "--screen", "exclude") == 0
+    used = {key for one in records(tmp_path / "out" / "pool.jsonl") for key in one["passages"]}
+    assert {one["key"] for one in records(tmp_path / "out" / "passages.jsonl")} <= used
 
 
 def test_without_topics_a_turn_of_which_all_is_left_out_was_there_to_be_answered(tmp_path, example, capsys):

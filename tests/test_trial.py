@@ -16,6 +16,7 @@ from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.families import read_families
 from judge.gold import read_gold, read_ledger, read_seal, write_split
 from judge.gold.seal import read_salt, salted
+from judge.manifest import SCHEMA
 from judge.models import ModelOptions, Price
 from judge.models.baseline import Overlap
 from judge.records import Completion, Request
@@ -208,7 +209,7 @@ def test_warnings_are_about_the_split_of_the_verdict(split: Path, judgments: Pat
 def test_parameters_and_versions_are_those_of_the_manifest_beside_the_judgments(gold: Path, judgments: Path) -> None:
     configuration = {"options": {**dict.fromkeys(PARAMETERS), "temperature": 0.7, "depth": 1}, "parser": 41,
                      "renderer": 42}  # fmt: skip
-    manifest = {"schema": 1, "judge_version": "x", "configuration": configuration}
+    manifest = {"schema": SCHEMA, "judge_version": "x", "configuration": configuration}
     judgments.with_name("manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     (one,) = tried(gold=[gold], judgments=[judgments]).certificate.certified
     assert one.parameters == {**dict.fromkeys(PARAMETERS), "temperature": 0.7}
@@ -217,7 +218,7 @@ def test_parameters_and_versions_are_those_of_the_manifest_beside_the_judgments(
 
 @pytest.mark.parametrize(
     "manifest",
-    ["{", "[]", '{"schema": 99, "configuration": {}}', '{"schema": 1, "configuration": {"options": 7, "parser": "x"}}'],
+    ["{", "[]", '{"schema": 99, "configuration": {}}', '{"schema": 2, "configuration": {"options": 7, "parser": "x"}}'],
 )
 def test_a_strange_manifest_beside_the_judgments_certifies_nothing(
     gold: Path, judgments: Path, manifest: str

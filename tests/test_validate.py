@@ -834,3 +834,51 @@ def test_a_topic_may_name_its_statements_as_it_likes(tmp_path):
 def test_statements_of_a_topic_without_any_are_unknown(tmp_path):
     topics = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), ())}
     assert [one.code for one in check(written(tmp_path, dump(one24())), topics)[0]] == ["unknown_ptkb_id"]
+
+
+@pytest.mark.parametrize("references", [[IDS[0]], "none", 0, False])
+def test_citations_are_not_compared_with_references_that_cannot_be_read(tmp_path, references):
+    line = line25(references=references, response_changes={"citations": {IDS[0]: 0.9, IDS[1]: 0.8}})
+    problems, _ = check(written(tmp_path, dump([line])), None)
+    assert names(problems) == [("wrong_type", "9-1_1", "line 1: $.references")]
+
+
+@pytest.mark.parametrize("references", [{}, None, DROP])
+def test_without_references_every_citation_is_outside_them(tmp_path, references):
+    problems, _ = check(written(tmp_path, dump([line25(references=references)])), None)
+    assert [problem.code for problem in problems] == ["citation_not_in_references"]
+
+
+@pytest.mark.parametrize(
+    ("passages", "expected"),
+    [
+        ([passage(0, used="true"), passage(1, used=False)], [("wrong_type", f"{PP}[0].used")]),
+        ([passage(0), passage(1, used="true"), passage(2, used=DROP)], [("wrong_type", f"{PP}[1].used")]),
+        (["a passage", passage(1, used=False)], [("wrong_type", f"{PP}[0]")]),
+        # A fault of another field says nothing of the marks.
+        ([passage(0, used=False, score="high")], [("no_used_passage", PP), ("wrong_type", f"{PP}[0].score")]),
+        ([passage(0, score=[]), passage(1, used=DROP)],
+         [("wrong_type", f"{PP}[0].score"), ("missing_used", f"{PP}[1].used")]),
+    ],
+)  # fmt: skip
+def test_marks_that_cannot_be_read_are_not_also_missing(tmp_path, passages, expected):
+    problems, _ = check(written(tmp_path, dump(passages24(*passages))), None)
+    assert [(problem.code, problem.path) for problem in problems] == expected
+
+
+def test_a_mark_that_cannot_be_read_may_be_among_the_faults_that_were_only_counted(tmp_path):
+    faulty = [passage(k, score=[], used=False) for k in range(10)]
+    last = passage(0, id=f"{IDS[0]}1", score=-1.0, used="true")
+    problems, _ = check(written(tmp_path, dump(passages24(*faulty, last))), None)
+    assert {problem.code for problem in problems} == {"wrong_type"}
+    assert problems[-1].path == f"{PP}[*]"
+
+
+def test_a_mark_that_cannot_be_read_is_that_of_its_own_list_only(tmp_path):
+    second = response(rank=2, passage_provenance=[passage(0, used=False)])
+    document = run24(turn(responses=[response(passage_provenance=[passage(0, used="true")]), second]))
+    problems, _ = check(written(tmp_path, dump(document)), None)
+    assert [(problem.code, problem.path) for problem in problems] == [
+        ("wrong_type", f"{PP}[0].used"),
+        ("no_used_passage", "$.turns[0].responses[1].passage_provenance"),
+    ]

@@ -392,9 +392,7 @@ def hostile_used_text(spot):
 
 def references_no_object(spot):
     spot.turn["references"] = spot.one([], None, "x")
-    if spot.turn["references"] is None:
-        return SKIP
-    return ["citation_not_in_references"] * min(11, len(spot.response["citations"]))
+    return SKIP if spot.turn["references"] is None else None
 
 
 def statement(ptkb_id):

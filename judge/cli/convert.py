@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from judge.convert import LOG, TARGETS, convert_runs, tally
+from judge.fix import check_outside
 from judge.report.cells import count
 from judge.runs import FORMATS
 from judge.text import printable
@@ -22,7 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--runs", type=Path, required=True, metavar="DIR", help="folder of run files, or one run file")
     parser.add_argument("--to", required=True, choices=sorted(TARGETS), help="the format to write")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the new files")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder for the new files, outside the runs' folder",
+    )
     parser.add_argument(
         "--topics", type=Path, metavar="FILE", help="topics file, to name PTKB statements as the format does"
     )
@@ -34,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Convert the runs and say what changed."""
+    check_outside(args.output, args.runs)
     turns = None
     if args.topics:
         turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}

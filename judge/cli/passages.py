@@ -9,8 +9,9 @@ and extract by --pool.
 
 import argparse
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -29,9 +30,19 @@ SHOWN = 10
 """Missing passages that are named."""
 
 
+class _ActionParser(argparse.ArgumentParser):
+    """Complains of an unknown option itself, with the usage of its action; argparse would leave that to the parent."""
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="index|extract")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="index|extract", parser_class=_ActionParser)
     index = actions.add_parser("index", help="build an index of a hash list or of a collection")
     source = index.add_mutually_exclusive_group(required=True)
     source.add_argument(

@@ -32,8 +32,7 @@ def main(args: argparse.Namespace) -> int:
     if pooling.missing_passages == "fail":
         check_complete(pooled.pool)
     out = args.out or args.extend or DEFAULT_OUT
-    growing = args.extend is not None and args.extend.resolve() == Path(out).resolve()
-    write_unjudged(out, pooled, sys.argv[1:], replace=args.replace, growing=growing)
+    write_unjudged(out, pooled, sys.argv[1:], extended=args.extend, replace=args.replace)
     print_pooled(pooled)
     print(f"the pool is in {out}", file=sys.stderr)
     return 0 if pooled.pool.responses else 1

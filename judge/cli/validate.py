@@ -17,7 +17,7 @@ import msgspec
 from judge.cli.options import add_input_arguments
 from judge.errors import UsageError
 from judge.files import check_apart, make_folder, same_place, write_atomic
-from judge.fix import FixFolder, Outcome, repaired
+from judge.fix import FixFolder, Outcome, check_outside, repaired
 from judge.ids import natural_key
 from judge.records import Problem, Run, Turn
 from judge.report.cells import count
@@ -63,13 +63,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"of passages, {LISTED} are listed and the others counted",
     )
     output.add_argument(
-        "--report-dir", type=Path, metavar="DIR", help="write one Markdown page per run, to send to its team"
+        "--report-dir",
+        type=Path,
+        metavar="DIR",
+        help="write one Markdown page per run, to send to its team; outside the runs' folder",
     )
     fixing = parser.add_argument_group("repaired copies")
     fixing.add_argument(
         "--fix", action="store_true", help="write repaired copies of the runs to the folder of -o, and a log of edits"
     )
-    fixing.add_argument("-o", "--output", type=Path, metavar="DIR", help="where --fix writes; not the runs' folder")
+    fixing.add_argument("-o", "--output", type=Path, metavar="DIR", help="where --fix writes; outside the runs' folder")
 
 
 class _Passages(TypedDict, total=False):
@@ -136,6 +139,7 @@ def main(args: argparse.Namespace) -> int:
     paths, folder_problems = find_runs(args.runs)
     if args.report_dir is not None:
         check_apart(args.report_dir, (args.runs, *paths))
+        check_outside(args.report_dir, args.runs)
         if args.fix and same_place(args.report_dir, args.output):
             raise UsageError("the pages and the repaired copies need different folders")
     fixing = FixFolder(args.output, args.runs, paths) if args.fix else None

@@ -11,7 +11,15 @@ from typing import Any, Self
 import msgspec
 
 from judge.errors import OperationalError, UsageError
-from judge.files import check_apart, check_own_folder, make_folder, read_stored, temporary_name, write_atomic
+from judge.files import (
+    check_apart,
+    check_own_folder,
+    make_folder,
+    read_stored,
+    same_place,
+    temporary_name,
+    write_atomic,
+)
 from judge.fix.repairs import Edit, Repairer
 from judge.records import Run, TokenCount
 from judge.runs.document import Document, decode, open_document
@@ -62,11 +70,21 @@ def repaired(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], fo
     return Outcome(stored, tuple(edits))
 
 
+def check_outside(folder: Path, runs: Path) -> None:
+    """Refuse an output folder below the folder of runs, where it would be taken for a part of what was submitted.
+
+    Raises:
+        UsageError: It is below `runs`, whatever links are on the way.
+    """
+    if runs.is_dir() and any(same_place(parent, runs) for parent in folder.resolve().parents):
+        raise UsageError(f"{folder}: this is inside {runs}; give a folder outside it")
+
+
 class FixFolder:
     """The folder of the copies and their log; use as a context, which completes the log if nothing fails.
 
     Raises:
-        UsageError: The folder holds the runs themselves, or files that this command did not write.
+        UsageError: The folder holds the runs themselves or is below theirs, or holds what this command did not write.
         InputError: The folder cannot be made.
         OperationalError: Something cannot be written.
     """
@@ -77,6 +95,7 @@ class FixFolder:
         if LOG in names:
             raise UsageError(f"a run file has the name of the log, {LOG}; give it another")
         check_apart(folder, (runs, *paths))
+        check_outside(folder, runs)
         check_own_folder(folder, names | {LOG}, LOG)
         make_folder(folder)
         self._log = folder / _PART

@@ -118,8 +118,10 @@ def _turn(findings: Findings, fields: Fields, run_type: str) -> tuple[RunTurn, T
     findings.close_lists()
     # Made once for all responses of the turn, and in C: a run may have 300,000 references.
     retrieved = list(map(Provenance, references, scores, repeat(False)))
-    # Guidelines forbid such runs references of their own, so their citations can be in none.
-    free = run_type == "generation-only" and not references
+    # Guidelines forbid such runs references of their own, so their citations can be in none. And what could not be
+    # read is no list to miss them in.
+    unreadable = fields.get("references") not in (None, references)
+    free = unreadable or (run_type == "generation-only" and not references)
     read = partial(_response, retrieved=retrieved, references=references, free=free)
     most = min(MAX_RESPONSES, _MAX_COPIES // max(1, len(references)))
     return read_turn(findings, fields, read, True, most=most)
