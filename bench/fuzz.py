@@ -55,7 +55,7 @@ from judge.gold.plan import read_plan
 from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
 from judge.journal import read_journal
 from judge.labels import parse_columns, read_labels
-from judge.manifest import MANIFEST, read_manifest
+from judge.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
