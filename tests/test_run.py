@@ -432,12 +432,15 @@ def test_credentials_and_odd_bytes_of_the_command_line_stay_out_of_the_manifest(
     assert _presentable("o\udcff") == "o\\udcff"
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("redirect", [">&-", "2>&-", ">/dev/full"])
-def test_closed_and_full_streams_give_no_traceback(tmp_path: Path, redirect: str) -> None:
+def test_closed_and_full_streams_give_no_traceback(tmp_path: Path, redirect: str, unbuffered: str) -> None:
     command = f"{sys.executable} -m judge run --runs {RUNS} --passages {PASSAGES} {' '.join(GROUNDEDNESS)}"
     line = f"{command} --out {tmp_path / 'out'} {redirect}"
-    done = subprocess.run(line, shell=True, cwd=PROJECT, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(line, shell=True, cwd=PROJECT, capture_output=True, text=True, check=False, env=environment)
     assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
     assert done.returncode == (3 if redirect == ">/dev/full" else 0)
     assert (tmp_path / "out" / "leaderboard.tsv").exists()
 

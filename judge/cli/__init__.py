@@ -53,12 +53,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("judge: interrupted", file=sys.stderr)
         return Interrupted.exit_code
     except BrokenPipeError:
-        # The reader has seen enough (`judge ... | head`); nothing more may be written, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has seen enough (`judge ... | head`).
+        _silence()
         return 0
     except OSError as error:
         print(printable(f"judge: {error.strerror}: {error.filename or 'standard output'}"), file=sys.stderr)
+        if error.filename is None:
+            _silence()
         return OperationalError.exit_code
+
+
+def _silence() -> None:
+    """Let nothing more be written to stdout, not even what is buffered when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _settle_streams() -> None:
