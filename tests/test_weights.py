@@ -344,3 +344,25 @@ def test_the_catalog_is_consistent() -> None:
         assert weights.license == "Apache-2.0"
         assert len(bytes.fromhex(weights.sha256)) == 32
         assert len({part.package for part in weights.parts}) == len(weights.parts)
+
+
+def test_the_size_of_a_download_is_asked_while_its_folders_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_bytes(b"x" * 10)
+    stop = threading.Event()
+
+    def churn() -> None:
+        while not stop.is_set():
+            folders = [tmp_path / f"build-{number}" / "deep" for number in range(20)]
+            for folder in folders:
+                folder.mkdir(parents=True)
+            for folder in folders:
+                folder.rmdir()
+                folder.parent.rmdir()
+
+    worker = threading.Thread(target=churn)
+    worker.start()
+    try:
+        assert {module._largest(tmp_path) for _ in range(500)} == {10}
+    finally:
+        stop.set()
+        worker.join()

@@ -230,9 +230,11 @@ def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
 def _largest(folder: Path) -> int:
     """Bytes of the largest file below a folder in which another program is at work."""
     largest = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            largest = max(largest, path.stat().st_size)
+    # Unlike rglob, walk passes over folders that are gone by the time it comes to them.
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                largest = max(largest, (Path(inside) / name).stat().st_size)
     return largest
 
 
