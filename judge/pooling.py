@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from judge.effectiveness import DEFAULT_MEASURE, Effectiveness
 from judge.encoder import Similarity, open_encoder
 from judge.errors import InputError, UsageError
 from judge.files import read_stored, sha256, write_atomic
 from judge.ids import natural_key
-from judge.intake import Submitted, leave_out, make_pool, read_runs, turns_by_id
+from judge.intake import Submitted, make_pool, read_runs, turns_by_id
 from judge.journal import Journal
 from judge.manifest import (
     GROWING,
@@ -29,13 +28,13 @@ from judge.manifest import (
 from judge.outputs import clear_results, read_previous_pool, write_pool
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool import lacking_texts
-from judge.provenance_run import ranking
-from judge.records import MissingPassages, OverLimit, Pool, PooledRun, Problem, Run, TokenRule, Turn
+from judge.records import MissingPassages, OverLimit, Pool, PooledRun, Problem, TokenRule, Turn
+from judge.run_choice import RunChoice, listed_runs
 from judge.runs import rules_of
 from judge.runs.fields import usable_turn_id
 from judge.screen import ScreenRow, Thresholds, screen, screen_pool, screen_tsv
-from judge.selection import DEFAULT_MINIMUM, RUN_RULES, RunRule, RunScore, Selection, choice_tsv, choose_runs
-from judge.selection_files import read_relevance, read_run_ids, read_teams, read_turns, teams_of
+from judge.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
+from judge.selection_files import read_relevance, read_turns
 from judge.text import shown
 from judge.topics import read_topics
 from judge.trec import column
@@ -112,7 +111,10 @@ def pool_runs(pooling: Pooling) -> Pooled:
     encoder = open_encoder(pooling.encoder) if pooling.encoder is not None and pooling.screen != "off" else None
     earlier = Path(pooling.extend) if pooling.extend is not None else None
     previous = read_previous_pool(earlier) if earlier is not None else None
-    rule = _RunChoice(pooling, selection) if pooling.select_runs in RUN_RULES else None
+    choice = None
+    if pooling.select_runs in RUN_RULES and selection.relevance:
+        teams = Path(pooling.teams) if pooling.teams is not None else None
+        choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, teams)
     submitted = read_runs(
         pooling.runs,
         topics,
@@ -121,12 +123,12 @@ def pool_runs(pooling: Pooling) -> Pooled:
         token_rule=pooling.token_rule,
         token_limit=pooling.token_limit,
         hashes=hashes,
-        measured=rule.measure if rule else None,
+        measured=choice.measure if choice else None,
     )
-    if rule is not None:
-        submitted = rule.applied(submitted)
+    if choice is not None:
+        submitted = choice.applied(submitted)
     elif pooling.select_runs is not None:
-        submitted = _listed_runs(Path(pooling.select_runs), submitted, previous)
+        submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
     if turns is None:
         _check_turns(selection, submitted, previous)
     similar = Similarity(encoder) if encoder else None
@@ -153,7 +155,7 @@ def pool_runs(pooling: Pooling) -> Pooled:
         pool=pool,
         turns=turns,
         screened=screen_pool(pool, pooling.thresholds, encoder) if pooling.screen != "off" else None,
-        choice=rule.table if rule else None,
+        choice=choice.table if choice else None,
         configured=configured,
     )
 
@@ -195,19 +197,6 @@ def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | No
         raise UsageError(f"no run has the selected turns {names}; with --topics it can be told whether they exist")
 
 
-def _listed_runs(file: Path, submitted: Submitted, previous: Pool | None) -> Submitted:
-    """What was submitted, less the runs that the file does not name; it may name runs that are pooled already."""
-    names = set(submitted.names.values())
-    pooled = {run.run_id for run in previous.runs if run.selected} if previous else set()
-    chosen = read_run_ids(file, names | pooled)
-    if dropped := sorted((names & pooled) - chosen, key=natural_key):
-        raise UsageError(
-            f"{file} does not name {', '.join(map(shown, dropped[:5]))}, which the pool that is extended has already: "
-            "name them too, or keep their files out of the folder of runs"
-        )
-    return leave_out(submitted, chosen, dict.fromkeys(names, f"not in {file.name}"))
-
-
 def _pooled_runs(
     submitted: Submitted, pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, previous: Pool | None
 ) -> tuple[PooledRun, ...]:
@@ -243,32 +232,6 @@ def _reason_against(
     similarity = similar(text, passages) if similar and passages and complete else None
     flags = screen(text, passages, thresholds, similarity, complete=complete)
     return (f"screen_{flags[0].code}", "; ".join(flag.detail for flag in flags)) if flags else None
-
-
-class _RunChoice:
-    """A rule that chooses runs by a measure of their passages."""
-
-    def __init__(self, pooling: Pooling, selection: Selection) -> None:
-        grades = selection.relevance.grades if selection.relevance else {}
-        self._rule: RunRule = next(rule for rule in RUN_RULES if rule == pooling.select_runs)
-        self._measure = Effectiveness(pooling.measure or DEFAULT_MEASURE, grades)
-        self._teams = read_teams(Path(pooling.teams)) if pooling.teams is not None else {}
-        self._scores: dict[str, RunScore] = {}
-        self.table: str | None = None
-
-    def measure(self, run: Run) -> None:
-        """Take a run's value before its passages are forgotten."""
-        team = teams_of({run.run_id: run.team}, self._teams)[run.run_id]
-        # CAsT 2022 runs do not say how they were made.
-        automatic = run.run_type == "automatic" or rules_of(run.format).run_type is None
-        self._scores[run.run_id] = RunScore(run.run_id, team, automatic, self._measure.of(ranking(run)))
-
-    def applied(self, submitted: Submitted) -> Submitted:
-        """What was submitted, less the runs that the rule does not choose."""
-        chosen, reasons = choose_runs(self._rule, self._scores)
-        self.table = choice_tsv(self._measure.name, self._scores, chosen, reasons)
-        others = dict.fromkeys(submitted.names.values(), "the rule did not consider it")
-        return leave_out(submitted, chosen, others | reasons)
 
 
 def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:

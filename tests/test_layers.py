@@ -29,7 +29,7 @@ LAYERS = [
     {"models", "entries", "checks", "validate", "passages", "dialogue", "provenance_run"},
     {"assess", "calibrate", "leaderboard", "corrected", "effectiveness", "encoder", "screen", "selection"},
     {"report", "crowd", "intake", "fix", "convert", "selection_files", "sensitivity"},
-    {"manifest", "outputs", "members", "mixed"},
+    {"run_choice", "manifest", "outputs", "members", "mixed"},
     {"pooling"},
     {"harness", "trial"},
     {"cli"},
