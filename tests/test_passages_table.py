@@ -368,3 +368,17 @@ def test_a_folder_that_cannot_be_written_is_an_operational_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OperationalError, match="cannot be written"):
         built(tmp_path / "file" / "t", [])
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.from_regex(r"clueweb22-en[0-9]{4}-[0-9]{2}-[0-9]{5}:[0-9]{1,9}", fullmatch=True),
+            st.from_regex(r"clueweb22-en[0-9]{4}-[0-9]{2}-[0-9]{5}:[0-9]{1,3}[a-z\n:]?", fullmatch=True),
+            st.text(max_size=40),
+        ),
+        max_size=20,
+    )
+)
+def test_the_keys_of_many_ids_are_those_of_each(ids):
+    assert keys_of(ids).tolist() == [key_of(one.encode(errors="surrogatepass")) for one in ids]

@@ -60,7 +60,7 @@ def _pair_values() -> NDArray[np.int64]:
 
 
 _PAIR = _pair_values()
-_ZERO, _DASH = 48, 45
+_ZERO, _DASH, _COLON = 48, 45, 58
 
 
 def key_of(passage_id: bytes) -> int:
@@ -85,7 +85,14 @@ def keys_of_names(names: Sequence[bytes]) -> Keys:
 
 def keys_of(passage_ids: Iterable[str]) -> Keys:
     """The keys of passage ids; a lone surrogate in an id is kept as it is, so that it matches nothing by accident."""
-    return keys_of_names([one.encode(errors="surrogatepass") for one in passage_ids])
+    names = [one.encode(errors="surrogatepass") for one in passage_ids]
+    lengths = np.fromiter(map(len, names), np.int64, len(names))
+    starts = np.cumsum(lengths + 1) - lengths - 1
+    content = np.frombuffer(b"\n".join(names) + bytes(WINDOW), np.uint8)
+    keys, packed, ends = packed_keys(content, starts, _COLON)
+    others = np.flatnonzero(~packed | (ends != starts + lengths))
+    keys[others] = keys_of_names([names[place] for place in others])
+    return keys
 
 
 def id_of(key: int) -> str | None:
