@@ -1,3 +1,4 @@
+import importlib
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -61,7 +62,8 @@ def test_the_library_is_not_imported_before_it_is_needed() -> None:
 @pytest.mark.filterwarnings("default")
 def test_a_model_of_the_real_library(tmp_path: Path) -> None:
     library = pytest.importorskip("sentence_transformers", reason="the extra `encoder` is not installed")
-    words = library.models.BoW(vocab=["ferry", "noon", "quantum"])
+    modules = importlib.import_module("sentence_transformers.models")
+    words = modules.BoW(vocab=["ferry", "noon", "quantum"])
     library.SentenceTransformer(modules=[words]).save(str(tmp_path / "model"))
     similar = Similarity(open_encoder(str(tmp_path / "model")))
     assert similar("ferry noon", ["ferry noon"]) == pytest.approx(1)
