@@ -51,12 +51,12 @@ class Similarity:
         self._vectors: dict[str, NDArray[np.float32]] = {}
 
     def __call__(self, text: str, passages: Sequence[str]) -> float | None:
-        """The similarity, from -1 to 1; None where the text or all passages have no sentence."""
-        sentences = split_sentences(text)
+        """The similarity, from -1 to 1; None where the text or all passages have no sentence with a vector."""
+        own = self._encode(split_sentences(text))
         known = [vectors for passage in passages if len(vectors := self._passage(passage))]
-        if not sentences or not known:
+        if not len(own) or not known:
             return None
-        best = np.max([(self._encode(sentences) @ vectors.T).max(axis=1) for vectors in known], axis=0)
+        best = np.max([(own @ vectors.T).max(axis=1) for vectors in known], axis=0)
         return float(best.mean())
 
     def _passage(self, passage: str) -> NDArray[np.float32]:
@@ -66,10 +66,11 @@ class Similarity:
         return found
 
     def _encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of length one (N x D); of length zero where the encoder gives nothing."""
+        """Vectors of length one, zero where the encoder knows nothing (N x D); none for a sentence that it fails on."""
         if not sentences:
             return np.zeros((0, 0), dtype=np.float32)
-        vectors = np.nan_to_num(np.asarray(self._encoder(sentences), dtype=np.float32))
+        vectors = np.asarray(self._encoder(sentences), dtype=np.float32)
+        vectors = vectors[np.isfinite(vectors).all(axis=1)]
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         scaled: NDArray[np.float32] = (vectors / np.where(norms > 0, norms, 1)).astype(np.float32)
         return scaled

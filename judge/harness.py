@@ -15,7 +15,7 @@ from judge.crowd.notes import JuryNotes
 from judge.dialogue import Task, spread, tasks
 from judge.errors import InputError, UsageError
 from judge.families import read_families
-from judge.files import write_atomic
+from judge.files import same_place, write_atomic
 from judge.ids import natural_key
 from judge.journal import Journal
 from judge.labels import CARRIED
@@ -367,7 +367,7 @@ def _on_partial_evidence(
 
 def _in_place(plan: Plan, out: Path) -> bool:
     """Whether the output folder is the one whose pool is extended."""
-    return plan.extend is not None and Path(plan.extend).resolve() == out.resolve()
+    return plan.extend is not None and same_place(Path(plan.extend), out)
 
 
 def _judging_options(plan: Plan) -> dict[str, object]:

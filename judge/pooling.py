@@ -9,7 +9,7 @@ import msgspec
 
 from judge.encoder import Similarity, open_encoder
 from judge.errors import InputError, UsageError
-from judge.files import read_stored, sha256, write_atomic
+from judge.files import read_stored, same_place, sha256, write_atomic
 from judge.ids import natural_key
 from judge.intake import Submitted, make_pool, read_runs, turns_by_id
 from judge.journal import Journal
@@ -328,7 +328,7 @@ def write_unjudged(
     Raises:
         InputError: The folder cannot be used or holds something else.
     """
-    in_place = extended is not None and extended.resolve() == out.resolve()
+    in_place = extended is not None and same_place(extended, out)
     manifest = read_manifest(out)
     if in_place and not replace and manifest is not None and "judge" in manifest["configuration"]:
         raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")

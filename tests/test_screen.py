@@ -219,7 +219,13 @@ def test_similarity_is_the_mean_of_the_best_cosines() -> None:
 
 
 def test_an_encoder_that_gives_no_numbers_is_no_similarity() -> None:
-    assert Similarity(lambda texts: np.full((len(texts), 2), np.nan))("A.", ["B."]) == 0
+    assert Similarity(lambda texts: np.full((len(texts), 2), np.nan))("A.", ["B."]) is None
+
+
+def test_a_response_is_encoded_once_however_many_passages_it_has() -> None:
+    letters = Letters()
+    Similarity(letters)("Own x.", ["A x.", "A y.", "A xy."])
+    assert sorted(letters.asked) == ["A x.", "A xy.", "A y.", "Own x."]
 
 
 def test_a_pool_with_an_encoder_encodes_each_passage_once() -> None:
