@@ -114,6 +114,16 @@ def check_apart(folder: Path, paths: Iterable[Path]) -> None:
             raise UsageError(f"{folder}: this is where {path} is; give a folder of its own")
 
 
+def check_outside(folder: Path, runs: Path) -> None:
+    """Refuse an output folder below the folder of runs, where it would be taken for a part of what was submitted.
+
+    Raises:
+        UsageError: It is below `runs`, whatever links are on the way.
+    """
+    if runs.is_dir() and any(same_place(parent, runs) for parent in folder.resolve().parents):
+        raise UsageError(f"{folder}: this is inside {runs}; give a folder outside it")
+
+
 def check_own_folder(folder: Path, names: Collection[str], mark: str) -> None:
     """Refuse an output folder with anything in it but what the same command left there, complete or broken off.
 

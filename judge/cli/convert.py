@@ -12,7 +12,6 @@ from collections import Counter
 from pathlib import Path
 
 from judge.convert import LOG, TARGETS, convert_runs, tally
-from judge.fix import check_outside
 from judge.report.cells import count
 from judge.runs import FORMATS
 from judge.text import printable
@@ -42,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Convert the runs and say what changed."""
-    check_outside(args.output, args.runs)
     turns = None
     if args.topics:
         turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}

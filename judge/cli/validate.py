@@ -16,8 +16,8 @@ import msgspec
 
 from judge.cli.options import add_input_arguments
 from judge.errors import UsageError
-from judge.files import check_apart, make_folder, same_place, write_atomic
-from judge.fix import FixFolder, Outcome, check_outside, repaired
+from judge.files import check_apart, check_outside, make_folder, same_place, write_atomic
+from judge.fix import FixFolder, Outcome, repaired
 from judge.ids import natural_key
 from judge.records import Problem, Run, Turn
 from judge.report.cells import count

@@ -9,7 +9,7 @@ import msgspec
 from judge.convert.changes import Change, Changes, conversion_tsv, tally
 from judge.convert.targets import TARGETS, Source, Target
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files import check_apart, check_own_folder, make_folder, read_stored, write_atomic
+from judge.files import check_apart, check_outside, check_own_folder, make_folder, read_stored, write_atomic
 from judge.records import Problem, Run, TokenCount, Turn
 from judge.runs import ReadRun, find_runs, read_run
 from judge.text import MAX_ID, shown
@@ -84,6 +84,7 @@ def convert_runs(
     target = _target(to, team)
     paths, folder_problems = find_runs(runs)
     check_apart(out, (runs, *paths))
+    check_outside(out, runs)
     problems = [problem for problem in folder_problems if problem.severity == "error"]
     headers: list[Run] = []
     changes: list[Change] = []

@@ -4,7 +4,7 @@ Only what can be mended without a guess about content is mended: what is dropped
 reordered follows the run's own ranks and scores, what is cut is cut where the rules cut it.
 """
 
-from judge.fix.copies import FixFolder, Outcome, check_outside, repaired
+from judge.fix.copies import FixFolder, Outcome, repaired
 from judge.fix.repairs import MENDED, Edit
 
-__all__ = ["MENDED", "Edit", "FixFolder", "Outcome", "check_outside", "repaired"]
+__all__ = ["MENDED", "Edit", "FixFolder", "Outcome", "repaired"]

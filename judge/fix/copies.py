@@ -13,10 +13,10 @@ import msgspec
 from judge.errors import OperationalError, UsageError
 from judge.files import (
     check_apart,
+    check_outside,
     check_own_folder,
     make_folder,
     read_stored,
-    same_place,
     temporary_name,
     write_atomic,
 )
@@ -68,16 +68,6 @@ def repaired(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], fo
     if edits:
         stored = gzip.compress(content, mtime=0) if stored.startswith(_GZIP) else content
     return Outcome(stored, tuple(edits))
-
-
-def check_outside(folder: Path, runs: Path) -> None:
-    """Refuse an output folder below the folder of runs, where it would be taken for a part of what was submitted.
-
-    Raises:
-        UsageError: It is below `runs`, whatever links are on the way.
-    """
-    if runs.is_dir() and any(same_place(parent, runs) for parent in folder.resolve().parents):
-        raise UsageError(f"{folder}: this is inside {runs}; give a folder outside it")
 
 
 class FixFolder:
