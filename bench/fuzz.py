@@ -37,28 +37,29 @@ from typing import Any
 import msgspec
 import zstandard
 
-from judge.bank import passages_jsonl, pool_jsonl, read_pool
-from judge.certificate import Certificate, Certified, read_certificate
-from judge.convert import TARGETS, convert_run
-from judge.criteria import load_criterion
+from judge.ask.criteria import load_criterion
+from judge.ask.labels import parse_columns, read_labels
+from judge.calibrate.certificate import Certificate, Certified, read_certificate
 from judge.crowd.known_file import read_known
-from judge.crowd.regin import read_turns as read_subset
+from judge.crowd.regin.resource import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, JudgeError
-from judge.families import read_families
-from judge.files import unpack
-from judge.fix import repaired
+from judge.files.stored import unpack
+from judge.files.trec import parse_qrels
 from judge.gold import import_gold, parse_gold, read_gold
 from judge.gold.draft import Options, read_bank
 from judge.gold.plan import read_plan
 from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
-from judge.journal import read_journal
-from judge.labels import parse_columns, read_labels
-from judge.manifest import MANIFEST, SCHEMA, read_manifest
+from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
+from judge.models.families import read_families, read_teams
+from judge.models.journal import read_journal
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
+from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
+from judge.pool.lists import read_relevance, read_run_ids, read_turns
+from judge.pool.selection import Selection, candidates
 from judge.records import (
     Estimate,
     Failure,
@@ -70,15 +71,14 @@ from judge.records import (
     TokenCount,
     Turn,
 )
-from judge.runs import FORMATS, ReadRun, find_runs, read_run
+from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.convert import TARGETS, convert_run
 from judge.runs.document import open_document
-from judge.selection import Selection, candidates
-from judge.selection_files import read_relevance, read_run_ids, read_teams, read_turns
-from judge.text import digest
-from judge.tokens import TokenCounter
-from judge.topics import read_topics
-from judge.trec import parse_qrels
-from judge.validate import validate_run, validate_together
+from judge.runs.fix import repaired
+from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run
+from judge.runs.tokens import TokenCounter
+from judge.runs.topics import read_topics
+from judge.text.safe import digest
 
 ROOT = Path(__file__).resolve().parents[1]
 GRADES = (0, 1, 2, 3)

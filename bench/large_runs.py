@@ -37,7 +37,7 @@ print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, " |
 POOL = """
 import sys
 from pathlib import Path
-from judge.intake import make_pool, read_runs
+from judge.pool.intake import make_pool, read_runs
 submitted = read_runs(Path(sys.argv[1]))
 print(len(submitted.runs), "runs,", len(make_pool(submitted).responses), "pooled responses")
 """

@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from judge.models import Model, ModelOptions, open_model
+from judge.models.backends import open_model
+from judge.models.model import Model, ModelOptions
 from judge.records import Level, Message, Request, Scale
 
 MOCK = Path(__file__).parent / "mock_server.py"

@@ -12,44 +12,45 @@ The flow, one function a stage, each usable on its own:
 with all that a track may ask of it: selection, hashes of passages, screening.
 """
 
-__version__ = "0.1.0"
-
 # Not imported from typing, which costs as much as the rest of starting up; type checkers know the name.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from judge.assess import Settings, assess, tasks
-    from judge.criteria import find_criterion
+    from judge.ask.criteria import find_criterion
+    from judge.ask.loop import Settings, assess, tasks
     from judge.errors import InputError, JudgeError, OperationalError, UsageError
-    from judge.harness import Outcome, Plan, run
-    from judge.intake import make_pool, read_runs
-    from judge.journal import Journal
-    from judge.leaderboard import leaderboard
-    from judge.models import ModelOptions, open_model
-    from judge.pooling import Pooling, pool_runs
-    from judge.topics import read_topics
+    from judge.files.bundle import __version__
+    from judge.harness.pooling import Pooling, pool_runs
+    from judge.harness.run import Outcome, Plan, run
+    from judge.models.backends import open_model
+    from judge.models.journal import Journal
+    from judge.models.model import ModelOptions
+    from judge.pool.intake import make_pool, read_runs
+    from judge.results.leaderboard import leaderboard
+    from judge.runs.topics import read_topics
 
 _PUBLIC = {
     "InputError": "judge.errors",
-    "Journal": "judge.journal",
+    "Journal": "judge.models.journal",
     "JudgeError": "judge.errors",
-    "ModelOptions": "judge.models",
+    "ModelOptions": "judge.models.model",
     "OperationalError": "judge.errors",
-    "Outcome": "judge.harness",
-    "Plan": "judge.harness",
-    "Pooling": "judge.pooling",
-    "Settings": "judge.assess",
+    "Outcome": "judge.harness.run",
+    "Plan": "judge.harness.run",
+    "Pooling": "judge.harness.pooling",
+    "Settings": "judge.ask.loop",
     "UsageError": "judge.errors",
-    "assess": "judge.assess",
-    "find_criterion": "judge.criteria",
-    "leaderboard": "judge.leaderboard",
-    "make_pool": "judge.intake",
-    "open_model": "judge.models",
-    "pool_runs": "judge.pooling",
-    "read_runs": "judge.intake",
-    "read_topics": "judge.topics",
-    "run": "judge.harness",
-    "tasks": "judge.assess",
+    "__version__": "judge.files.bundle",
+    "assess": "judge.ask.loop",
+    "find_criterion": "judge.ask.criteria",
+    "leaderboard": "judge.results.leaderboard",
+    "make_pool": "judge.pool.intake",
+    "open_model": "judge.models.backends",
+    "pool_runs": "judge.harness.pooling",
+    "read_runs": "judge.pool.intake",
+    "read_topics": "judge.runs.topics",
+    "run": "judge.harness.run",
+    "tasks": "judge.ask.loop",
 }
 """Public name to the module it lives in; loaded at first use, so that `import judge` costs nothing."""
 
@@ -64,6 +65,7 @@ __all__ = [
     "Pooling",
     "Settings",
     "UsageError",
+    "__version__",
     "assess",
     "find_criterion",
     "leaderboard",

@@ -1,4 +1,4 @@
-"""Every record that crosses a stage: frozen, in file-column order, no I/O.
+"""Every record that crosses a stage: frozen, in file-column order. Pure.
 
 Ids are always strings. `turn_id` is `<topic_id>_<turn number>` in every track (`9-1_3`, `132_1-1`).
 """
@@ -391,30 +391,3 @@ class Estimate(msgspec.Struct, frozen=True):
     n: int
     topics: int
     reason: str | None = None
-
-
-class LeaderboardRow(msgspec.Struct, frozen=True):
-    """One run under one criterion."""
-
-    run_id: str
-    criterion: str
-    turns: int
-    """Turns that the run had to answer; the five counts below add up to it."""
-    n: int
-    """Turns with a grade."""
-    unable: int
-    missing: int
-    """Turns that the judge was asked about and has given no verdict on."""
-    not_asked: int
-    """Turns left out of a trial of part of the pool."""
-    unanswered: int
-    """Turns without a pooled response that the run ranked first."""
-    mean: Estimate
-    expected_mean: float | None
-    positive: int
-    share_positive: float | None
-
-    @property
-    def coverage(self) -> float:
-        """Share of the turns that have a grade or an 'unable' verdict."""
-        return (self.n + self.unable) / self.turns

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from judge.bank import passages_jsonl, pool_jsonl
-from judge.criteria import find_criterion
-from judge.ids import topic_of
-from judge.labels import Label, Labels
+from judge.ask.criteria import find_criterion
+from judge.ask.labels import Label, Labels
+from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.records import (
     Failure,
     GoldRow,
@@ -22,6 +21,7 @@ from judge.records import (
     Scale,
     TokenCount,
 )
+from judge.text.ids import topic_of
 
 SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
 FAST = ("--replicates", "200", "--permutations", "200")

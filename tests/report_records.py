@@ -2,21 +2,21 @@
 
 from typing import Any
 
-from judge.findings import (
+from judge.calibrate.findings import (
     AgreementRow,
     AlternativeRow,
     Calibration,
     CalibrationMapRow,
     ComparisonRow,
-    CorrectedRow,
     FamilyContrast,
-    MarginalTest,
     Selection,
     Slope,
     SystemAgreement,
     Verdict,
 )
 from judge.records import Estimate
+from judge.results.rows import CorrectedRow
+from judge.stats.marginals import MarginalTest
 
 NOTHING = Calibration(**dict.fromkeys(Calibration.__struct_fields__, ()))
 
@@ -108,7 +108,18 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
     return Calibration(
         agreement=tuple(rows),
         comparisons=tuple(
-            ComparisonRow(criterion, "test", "wkappa", name, chosen, estimate(-0.02, 0.05), 0.4, 0.7, 1.0, False)
+            ComparisonRow(
+                name,
+                chosen,
+                estimate(-0.02, 0.05),
+                0.4,
+                0.7,
+                1.0,
+                False,
+                criterion=criterion,
+                split="test",
+                statistic="wkappa",
+            )
             for name in names
         ),
         selections=(

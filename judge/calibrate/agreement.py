@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.calibrate.findings import AgreementRow, Split
 from judge.calibrate.panel import Codes, Column, Panel
-from judge.findings import AgreementRow, Split
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, Undefined, auc, point, spearman, topic_tables
 from judge.stats.marginals import bowker, stuart_maxwell

@@ -7,10 +7,18 @@ import numpy as np
 
 from judge.calibrate.agreement import agreement_row, ceiling, primary_statistic
 from judge.calibrate.diagnostics import alternative, calibration_map, expected_line, families, slopes, systems
+from judge.calibrate.findings import (
+    AgreementRow,
+    Calibration,
+    ComparisonRow,
+    Selection,
+    Split,
+    SystemAgreement,
+    Verdict,
+)
 from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose, comparisons, selection
-from judge.findings import AgreementRow, Calibration, ComparisonRow, Selection, Split, SystemAgreement, Verdict
 from judge.records import Estimate
 from judge.stats.resampling import resampled
 

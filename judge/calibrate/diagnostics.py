@@ -7,8 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.calibrate.panel import Column, Panel
-from judge.findings import (
+from judge.calibrate.findings import (
     AlternativeRow,
     CalibrationMapRow,
     ExpectedLine,
@@ -17,11 +16,12 @@ from judge.findings import (
     Split,
     SystemAgreement,
 )
-from judge.ids import natural_key
+from judge.calibrate.panel import Column, Panel
 from judge.stats.agreement import Undefined
 from judge.stats.alternative import alternative_annotator
 from judge.stats.contrasts import slope_interval, welch
 from judge.stats.ranking import system_agreement
+from judge.text.ids import natural_key
 
 MAP_WEIGHT = 5.0
 """Items that the line through all items counts as, in each cell of the calibration map."""

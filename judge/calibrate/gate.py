@@ -7,9 +7,9 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from judge.calibrate.findings import AgreementRow, Selection, Verdict, Word
 from judge.calibrate.panel import Codes, Panel
 from judge.errors import UsageError
-from judge.findings import AgreementRow, Selection, Verdict, Word
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 

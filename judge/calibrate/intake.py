@@ -6,15 +6,15 @@ from typing import Literal
 
 import msgspec
 
-from judge.bank import read_pool
+from judge.ask.labels import Labels, parse_columns, read_labels
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.errors import InputError, UsageError
-from judge.files import read_stored, sha256, unpack
+from judge.files.stored import read_stored, sha256, unpack
 from judge.gold import Matched, match, parse_gold, sealed_beside
 from judge.gold.rows import finder
-from judge.ids import topic_of
-from judge.labels import Labels, parse_columns, read_labels
+from judge.pool.bank import read_pool
 from judge.records import Criterion, GoldRow, Level, Pool, Problem, Scale
+from judge.text.ids import topic_of
 
 BASELINES = frozenset({"baseline/overlap"})
 """Judges that are yardsticks wherever they appear."""

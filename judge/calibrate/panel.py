@@ -12,14 +12,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.ask.labels import Label, Labels
+from judge.ask.several import MOST_SAMPLES
+from judge.calibrate.findings import Split
 from judge.errors import InputError, UsageError
-from judge.findings import Split
 from judge.gold import Matched, check_scale
-from judge.ids import natural_key, topic_of
-from judge.labels import Label, Labels
 from judge.records import GoldRow, Pool, Problem, Scale
 from judge.stats.agreement import topic_tables
 from judge.stats.means import consensus
+from judge.text.ids import natural_key, topic_of
 
 Key = tuple[str, str]
 """turn_id and response_id."""
@@ -27,7 +28,6 @@ Codes = NDArray[np.int64]
 CONSTANT = "constant"
 """The judge that always gives the assessors' commonest grade."""
 NOT_JUDGED = "not_judged"
-MOST_SAMPLES = 1000
 
 
 class Item(msgspec.Struct, frozen=True):

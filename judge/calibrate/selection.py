@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.calibrate.agreement import primary_statistic
+from judge.calibrate.findings import AgreementRow, ComparisonRow, Selection, Split
 from judge.calibrate.panel import Column, Panel
-from judge.findings import AgreementRow, ComparisonRow, Selection, Split
 from judge.records import Estimate
 from judge.stats.agreement import Undefined, point
 from judge.stats.comparison import Comparison, compare, indistinguishable
@@ -52,8 +52,8 @@ def comparisons(
         compare(pairs, name, panel.grades, np.random.default_rng(seed), permutations=permutations) if pairs else ()
     )
     return tuple(
-        ComparisonRow(panel.criterion, split, name, c.a, c.b, c.difference, c.p, c.p_max_t, c.p_holm, c.exact)
-        for c in found
+        ComparisonRow(**msgspec.structs.asdict(one), criterion=panel.criterion, split=split, statistic=name)
+        for one in found
     )
 
 

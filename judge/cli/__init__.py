@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from judge import __version__
 from judge.errors import Interrupted, JudgeError, OperationalError
-from judge.text import printable
+from judge.files.bundle import __version__
+from judge.text.safe import printable
 
 COMMANDS = {
     "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",

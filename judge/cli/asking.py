@@ -2,9 +2,9 @@
 
 import argparse
 
-from judge.assess import Settings
+from judge.ask.loop import Settings
 from judge.cli.options import amount_or_zero, positive, positive_amount
-from judge.models import ModelOptions
+from judge.models.model import ModelOptions
 
 
 def add_judge_arguments(group: argparse._ArgumentGroup) -> None:

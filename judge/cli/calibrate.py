@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from judge.calibrate.report.terminal import summary
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
 from judge.cli.progress import FetchReporter, Reporter
-from judge.report.terminal import summary
-from judge.text import printable
-from judge.trial import Trial, carry_out
+from judge.harness.calibration import Trial, carry_out
+from judge.text.safe import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

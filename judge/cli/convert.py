@@ -11,11 +11,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from judge.convert import LOG, TARGETS, convert_runs, tally
-from judge.report.cells import count
-from judge.runs import FORMATS
-from judge.text import printable
-from judge.topics import read_topics
+from judge.runs.convert import LOG, TARGETS, convert_runs, tally
+from judge.runs.formats import FORMATS
+from judge.runs.topics import read_topics
+from judge.text.cells import count
+from judge.text.safe import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from judge.bank import read_pool
+from judge.ask.labels import read_labels
 from judge.cli import crowd_regin
 from judge.cli.options import amount_or_zero, pair, positive
 from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
@@ -22,7 +22,7 @@ from judge.crowd.known import known_warnings
 from judge.crowd.known_file import read_known
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
-from judge.crowd.regin import read_turns
+from judge.crowd.regin.resource import read_turns
 from judge.crowd.rows import TASK, Scales
 from judge.crowd.study import Settings, Study, study
 from judge.crowd.summary import terminal
@@ -30,12 +30,12 @@ from judge.crowd.tables import MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.crowd.workers import TOO_FAST
 from judge.errors import UsageError
-from judge.files import read_stored, unpack
+from judge.files.stored import read_stored, unpack
 from judge.gold import read_bank
-from judge.labels import read_labels
+from judge.pool.bank import read_pool
 from judge.records import Problem
 from judge.stats.consensus import SHARES, TIES
-from judge.text import printable
+from judge.text.safe import printable
 
 CAST_REGIN = "cast-regin"
 """In place of a table: the published resource."""

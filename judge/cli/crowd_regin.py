@@ -11,18 +11,18 @@ from typing import Any
 
 import msgspec
 
-from judge.crowd.regin import RELEVANT, Part, qrels_of, read_resource, read_turns, regenerate
-from judge.crowd.regin_checks import check
-from judge.crowd.regin_runs import MatchedRun, Score, TextIndex, evaluate, match_run, not_matched_tsv, scores_tsv
+from judge.calibrate.report.terminal import COLUMNS, short
+from judge.crowd.regin.checks import check
+from judge.crowd.regin.matching import MatchedRun, Score, TextIndex, evaluate, match_run, not_matched_tsv, scores_tsv
+from judge.crowd.regin.resource import RELEVANT, Part, qrels_of, read_resource, read_turns, regenerate
 from judge.errors import InputError, UsageError
-from judge.files import make_folder, write_atomic
+from judge.files.folder import make_folder, write_atomic
+from judge.files.trec import response_run, safe_names
 from judge.records import Problem, Run
-from judge.report.cells import count, fold, pad, shorten
-from judge.report.terminal import COLUMNS, short
-from judge.runs import find_runs, read_run
-from judge.text import printable
-from judge.trec import response_run, safe_names
-from judge.validate import validate_together
+from judge.runs.check.validate import validate_together
+from judge.runs.formats import find_runs, read_run
+from judge.text.cells import count, fold, pad, shorten
+from judge.text.safe import printable
 
 _AVERAGINGS = {
     "complete": "all its turns, missing ones as 0 (trec_eval -c)",

@@ -9,10 +9,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from judge.bundle import bundled
 from judge.cli import calibrate, run
 from judge.errors import InputError
-from judge.harness import DEFAULT_MODEL
+from judge.files.bundle import bundled
+from judge.harness.run import DEFAULT_MODEL
 
 DEFAULT_FOLDER = "judge-demo"
 

@@ -10,12 +10,13 @@ from typing import Any, get_args
 
 import msgspec
 
-from judge.bank import passages_jsonl, pool_jsonl, read_pool
+from judge.ask.criteria import DEFAULT_VARIANTS, find_criterion
+from judge.ask.labels import read_judgments
 from judge.cli.options import amount_or_zero, pair, positive
 from judge.cli.tables import SHOWN, problem_lines
-from judge.criteria import DEFAULT_VARIANTS, find_criterion
 from judge.errors import InputError, UsageError
-from judge.files import make_folder, read_stored, unpack, write_atomic
+from judge.files.folder import make_folder, write_atomic
+from judge.files.stored import read_stored, unpack
 from judge.gold import (
     SOURCES,
     Options,
@@ -31,10 +32,10 @@ from judge.gold import (
     typed,
     write_split,
 )
-from judge.harness import DEFAULT_CRITERIA
-from judge.labels import read_judgments
+from judge.harness.run import DEFAULT_CRITERIA
+from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.records import GoldRow, Pool, Scale
-from judge.text import printable
+from judge.text.safe import printable
 
 _MADE = get_args(GoldRow.__annotations__["made"])
 _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)

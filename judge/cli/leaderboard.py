@@ -18,23 +18,21 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from judge.ask.criteria import find_criterion
+from judge.ask.labels import is_jury, read_failures, read_judgments
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
-from judge.corrected import Change, cautions, change, corrected
-from judge.criteria import find_criterion
 from judge.errors import InputError, UsageError
-from judge.families import read_families
-from judge.files import make_folder, read_stored, sha256, write_atomic
-from judge.findings import CorrectedRow
+from judge.files.folder import make_folder, write_atomic
+from judge.files.stored import read_stored, sha256
 from judge.gold import match, open_sealed, read_gold, read_seal, sealed_beside
-from judge.labels import is_jury, read_failures, read_judgments
-from judge.leaderboard import had_to_answer, leaderboard
-from judge.manifest import read_manifest
-from judge.mixed import as_asked, mixed_banner
-from judge.outputs import UNCALIBRATED, read_previous_pool
+from judge.harness.folder import UNCALIBRATED, read_previous_pool
+from judge.harness.manifest import read_manifest
+from judge.harness.mixed import as_asked, mixed_banner
+from judge.models.families import read_families
 from judge.records import Criterion, Failure, GoldRow, Judgment, Pool
-from judge.report.cells import fold
-from judge.report.corrected import (
+from judge.results.corrected import cautions, change, corrected
+from judge.results.corrected_tables import (
     WIDTH,
     change_text,
     corrected_lines,
@@ -43,7 +41,10 @@ from judge.report.corrected import (
     flag_lines,
     reading,
 )
-from judge.text import printable
+from judge.results.leaderboard import had_to_answer, leaderboard
+from judge.results.rows import Change, CorrectedRow
+from judge.text.cells import fold
+from judge.text.safe import printable
 
 SEED = 2023
 SCHEMA = 1
@@ -354,7 +355,7 @@ def _write(out: Path, rows: Sequence[CorrectedRow], markdown: str) -> None:
     if _is_file(out):
         write_atomic(out, (corrected_tsv(rows) if out.suffix == ".tsv" else markdown).encode())
         return
-    from judge.report.plots import raw_vs_corrected
+    from judge.calibrate.report.plots import raw_vs_corrected
 
     svg, png = raw_vs_corrected(rows)
     write_atomic(out / "corrected.tsv", corrected_tsv(rows).encode())

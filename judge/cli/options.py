@@ -4,7 +4,7 @@ import argparse
 import math
 from pathlib import Path
 
-from judge.runs import FORMATS
+from judge.runs.formats import FORMATS
 
 
 def positive(text: str) -> int:

@@ -17,14 +17,14 @@ import msgspec
 
 from judge.cli.options import positive
 from judge.errors import InputError, UsageError
-from judge.files import write_atomic
-from judge.ids import natural_key
-from judge.intake import read_runs
-from judge.outputs import read_previous_pool
+from judge.files.folder import write_atomic
+from judge.harness.folder import read_previous_pool
 from judge.passages import differing, files_of, listed, read_passages
+from judge.pool.intake import read_runs
+from judge.pool.selection import Selection
 from judge.records import Passage
-from judge.selection import Selection
-from judge.text import printable
+from judge.text.ids import natural_key
+from judge.text.safe import printable
 
 SHOWN = 10
 """Missing passages that are named."""

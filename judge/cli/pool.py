@@ -10,8 +10,8 @@ from pathlib import Path
 
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.tables import print_pooled, print_problems
-from judge.harness import DEFAULT_OUT
-from judge.pooling import Pooling, check_complete, pool_runs, write_unjudged
+from judge.harness.pooling import Pooling, check_complete, pool_runs, write_unjudged
+from judge.harness.run import DEFAULT_OUT
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

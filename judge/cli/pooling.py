@@ -6,8 +6,8 @@ from typing import Any
 
 from judge.cli.options import add_input_arguments, positive
 from judge.cli.screening import add_screen_arguments, thresholds_of
-from judge.effectiveness import DEFAULT_MEASURE
-from judge.selection import RUN_RULES
+from judge.pool.effectiveness import DEFAULT_MEASURE
+from judge.pool.selection import RUN_RULES
 
 
 def add_pooling_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from judge.assess import Progress
+    from judge.ask.loop import Progress
 
 _EVERY = 10.0
 """Seconds between plain lines."""

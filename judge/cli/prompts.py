@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from judge.ask.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion, load_criterion, prompt_path
+from judge.ask.prompt import render
 from judge.cli.tables import print_table
-from judge.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion, load_criterion, prompt_path
 from judge.errors import InputError
-from judge.prompt import render
 from judge.records import (
     AnswerForm,
     Criterion,
@@ -19,7 +19,7 @@ from judge.records import (
     TokenCount,
     Turn,
 )
-from judge.text import printable
+from judge.text.safe import printable
 
 _HEADER = ("PROMPT", "SCALE", "POSITIVE", "INPUTS", "ANSWER", "DEFAULT", "DIGEST")
 

@@ -10,16 +10,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.assess import Forecast
-from judge.certificate import Statement
+from judge.ask.criteria import DEFAULT_VARIANTS
+from judge.ask.loop import Forecast
+from judge.calibrate.certificate import Statement
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.progress import FetchReporter, Reporter
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_table
-from judge.criteria import DEFAULT_VARIANTS
 from judge.crowd.jury import JURIES
-from judge.harness import (
+from judge.harness.mixed import mixed_banner
+from judge.harness.run import (
     DEFAULT_CRITERIA,
     DEFAULT_MODEL,
     DEFAULT_OUT,
@@ -30,9 +31,8 @@ from judge.harness import (
     forecast,
     prepare,
 )
-from judge.mixed import mixed_banner
-from judge.models import Model
-from judge.text import printable
+from judge.models.model import Model
+from judge.text.safe import printable
 
 ASK_AGAIN = {"provider_error", "budget"}
 """Failures that the same command may cure."""

@@ -6,7 +6,7 @@ import math
 import msgspec
 
 from judge.errors import UsageError
-from judge.screen import DEFAULTS, Thresholds
+from judge.pool.screen import DEFAULTS, Thresholds
 
 _NAMES = Thresholds.__struct_fields__
 

@@ -11,10 +11,10 @@ import msgspec
 from judge.cli.options import positive
 from judge.cli.tables import print_leaderboard, print_table
 from judge.errors import UsageError
-from judge.files import make_folder, write_atomic
-from judge.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
+from judge.files.folder import make_folder, write_atomic
 from judge.records import Criterion, Failure, Judgment, Pool, TokenRule
-from judge.sensitivity import (
+from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
+from judge.results.sensitivity import (
     explained,
     sensitivity_cells,
     sensitivity_header,
@@ -23,8 +23,8 @@ from judge.sensitivity import (
     token_sensitivity,
     without_over_limit,
 )
-from judge.text import printable
-from judge.tokens import RULES
+from judge.runs.tokens import RULES
+from judge.text.safe import printable
 
 LIMIT = 250
 

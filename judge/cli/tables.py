@@ -4,11 +4,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from judge.leaderboard import HEADER, leaderboard_cells
-from judge.pool import lacking_texts
-from judge.pooling import Pooled
-from judge.records import Criterion, LeaderboardRow, Problem
-from judge.text import printable
+from judge.harness.pooling import Pooled
+from judge.pool.build import lacking_texts
+from judge.records import Criterion, Problem
+from judge.results.leaderboard import HEADER, leaderboard_cells
+from judge.results.rows import LeaderboardRow
+from judge.text.safe import printable
 
 SHOWN = 5
 """Problems of one code listed for one file, unless all are asked for."""

@@ -16,11 +16,11 @@ import msgspec
 from judge.cli.options import positive
 from judge.cli.tables import print_table
 from judge.records import Run, RunTurn, TokenRule, Turn
-from judge.runs import FORMATS, find_runs, read_run
-from judge.text import escape, printable
-from judge.tokens import RULES, RuleEffect, TokenCounter, rule_effect
-from judge.topics import read_topics
-from judge.validate import validate_run
+from judge.runs.check.validate import validate_run
+from judge.runs.formats import FORMATS, find_runs, read_run
+from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
+from judge.runs.topics import read_topics
+from judge.text.safe import escape, printable
 
 HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "tokens cut", "emptied", "unanswered")
 COLUMNS = (

@@ -16,13 +16,11 @@ import msgspec
 
 from judge.cli.options import add_input_arguments
 from judge.errors import UsageError
-from judge.files import check_apart, check_outside, make_folder, same_place, write_atomic
-from judge.fix import FixFolder, Outcome, repaired
-from judge.ids import natural_key
+from judge.files.folder import check_apart, check_outside, make_folder, same_place, write_atomic
 from judge.records import Problem, Run, Turn
-from judge.report.cells import count
-from judge.report.pages import PAGE_EXAMPLES, index_page, page_names, run_page
-from judge.report.problems import (
+from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
+from judge.runs.check.pages import PAGE_EXAMPLES, index_page, page_names, run_page
+from judge.runs.check.problems import (
     EXAMPLES,
     Checked,
     checked,
@@ -32,13 +30,16 @@ from judge.report.problems import (
     total,
     with_problems,
 )
-from judge.runs import find_runs, read_run
+from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.document import file_name
 from judge.runs.fields import LISTED
-from judge.text import printable, shown
-from judge.tokens import TokenCounter
-from judge.topics import read_topics
-from judge.validate import NEEDS_HASHES, NEEDS_TOPICS, validate_run, validate_together
+from judge.runs.fix import FixFolder, Outcome, repaired
+from judge.runs.formats import find_runs, read_run
+from judge.runs.tokens import TokenCounter
+from judge.runs.topics import read_topics
+from judge.text.cells import count
+from judge.text.ids import natural_key
+from judge.text.safe import printable, shown
 
 SCHEMA = 1
 """Version of what --json prints."""

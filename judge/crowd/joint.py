@@ -1,4 +1,4 @@
-"""Crowd workers and LLM judges under one model, as a diagnostic that decides nothing; no I/O."""
+"""Crowd workers and LLM judges under one model, as a diagnostic that decides nothing. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -7,14 +7,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.ask.labels import Labels
 from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
-from judge.ids import natural_key
-from judge.labels import Labels
-from judge.leaderboard import decimals
 from judge.stats.consensus import majority, without_one
-from judge.text import escape, printable
+from judge.text.cells import decimals
+from judge.text.ids import natural_key
+from judge.text.safe import escape, printable
 
 DIAGNOSTIC = (
     "diagnostic only: one Dawid-Skene model of workers and judges together; the judges have no vote on any grade, "

@@ -1,4 +1,4 @@
-"""Several LLM judges as one: the consensus of a jury's members, and what to know before believing it; no I/O."""
+"""Several LLM judges as one: the consensus of a jury's members, and what to know before believing it. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,15 +7,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.ask.labels import JURY
 from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
-from judge.files import sha256
-from judge.ids import natural_key
-from judge.labels import JURY
+from judge.files.stored import sha256
 from judge.records import Criterion, Estimate, Failure, FailureReason, Judgment
 from judge.stats.reliability import alpha_interval
-from judge.text import printable
+from judge.text.ids import natural_key
+from judge.text.safe import printable
 
 JURIES = ("majority", "weighted-majority", "mean", "median", "dawid-skene", "one-coin")
 """Aggregators for few judges; the other models have more parameters than a jury has labels to tell."""

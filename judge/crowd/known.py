@@ -15,8 +15,8 @@ from judge.crowd.aggregators import Aggregated
 from judge.crowd.known_file import KnownItem
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.rows import distinct
-from judge.ids import natural_key, topic_of
 from judge.records import Problem
+from judge.text.ids import natural_key, topic_of
 
 
 class Removal(NamedTuple):

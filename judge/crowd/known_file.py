@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from judge.crowd.faults import Faults
 from judge.crowd.labels import Item
 from judge.errors import InputError
-from judge.files import decode_lines, read_stored, unpack
-from judge.gold.tabular import read_table
-from judge.ids import natural_key
+from judge.files.jsonl import decode_lines
+from judge.files.stored import read_stored, unpack
+from judge.files.tabular import read_table
 from judge.records import Problem
-from judge.text import MAX_ID, shown
+from judge.text.ids import natural_key
+from judge.text.safe import MAX_ID, shown
 
 _ACCEPTABLE = re.compile(r"[+-]?[0-9]{1,9}([ ]*[,|/ ][ ]*[+-]?[0-9]{1,9})*", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.ids import natural_key, topic_of
+from judge.text.ids import natural_key, topic_of
 
 
 class Item(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the outputs of a jury say about it; no I/O."""
+"""What the outputs of a jury say about it. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from judge.crowd.jury import Member, Verdicts, member_names
-from judge.leaderboard import decimals
 from judge.records import Estimate, Failure, Judgment
+from judge.text.cells import decimals
 
 
 class JuryNotes(msgspec.Struct, frozen=True):

@@ -9,20 +9,22 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from judge import __version__
 from judge.crowd.aggregators import Aggregated
 from judge.crowd.audit import audit_files
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.study import SEED, Study
 from judge.crowd.summary import summary_markdown
 from judge.errors import InputError, UsageError
-from judge.files import json_bytes, make_folder, read_stored, sha256, write_atomic
+from judge.files.bundle import __version__
+from judge.files.folder import make_folder, write_atomic
+from judge.files.jsonl import json_bytes
+from judge.files.stored import read_stored, sha256
+from judge.files.trec import QrelRow, column, qrels_lines, safe_names
 from judge.gold.rows import gold_jsonl, text_digest
-from judge.ids import natural_key, topic_of
 from judge.records import GoldRow, Problem
-from judge.report.cells import count
-from judge.text import shown
-from judge.trec import QrelRow, column, qrels_lines, safe_names
+from judge.text.cells import count
+from judge.text.ids import natural_key, topic_of
+from judge.text.safe import shown
 
 Unit = Literal["response", "question"]
 

@@ -15,7 +15,7 @@ from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.sheets import Sheet
 from judge.crowd.wide import Wide
 from judge.records import Problem, Severity
-from judge.text import MAX_ID, shown
+from judge.text.safe import MAX_ID, shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError
-from judge.files import decode_lines, read_stored, unpack
-from judge.gold.tabular import read_table, read_text
+from judge.files.jsonl import decode_lines
+from judge.files.stored import read_stored, unpack
+from judge.files.tabular import read_table, read_text
 from judge.records import Problem
-from judge.text import shown
+from judge.text.safe import shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,4 +1,4 @@
-"""From labels to a crowd's grades with all that is to be said about them; no I/O."""
+"""From labels to a crowd's grades with all that is to be said about them. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

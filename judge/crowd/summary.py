@@ -9,9 +9,9 @@ from judge.crowd.reliability import FEWEST_COMMON
 from judge.crowd.study import Study
 from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
 from judge.records import Estimate
-from judge.report.cells import columns_of, count, fold, interval, number, pad, shorten
-from judge.report.markup import name_of, prose, table
-from judge.text import escape
+from judge.text.cells import columns_of, count, fold, interval, number, pad, shorten
+from judge.text.markup import name_of, prose, table
+from judge.text.safe import escape
 
 COLUMNS = 80
 _NAME = 8

@@ -14,9 +14,9 @@ from judge.crowd.rows import IDS, TASK, Layout, Rows, Scales
 from judge.crowd.sheets import Sheet, read_sheet
 from judge.crowd.wide import Wide, is_mturk, mturk_rows, survey_rows
 from judge.errors import InputError, UsageError
-from judge.ids import natural_key
 from judge.records import Problem
-from judge.text import shown
+from judge.text.ids import natural_key
+from judge.text.safe import shown
 
 if TYPE_CHECKING:
     import polars as pl

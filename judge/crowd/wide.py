@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from judge.crowd.faults import Faults
 from judge.crowd.sheets import Sheet
 from judge.errors import InputError, UsageError
-from judge.gold.tabular import read_table
+from judge.files.tabular import read_table
 from judge.records import Problem
-from judge.text import shown
+from judge.text.safe import shown
 
 if TYPE_CHECKING:
     import polars as pl

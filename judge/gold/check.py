@@ -8,9 +8,9 @@ import msgspec
 from judge.errors import InputError
 from judge.gold.rows import finder, match, row_key, scan_gold
 from judge.gold.seal import Item, item_of
-from judge.ids import natural_key
 from judge.records import GoldRow, Level, Pool, Problem, Scale, Severity
-from judge.text import shown
+from judge.text.ids import natural_key
+from judge.text.safe import shown
 
 
 class Checked(msgspec.Struct, frozen=True):

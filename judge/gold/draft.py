@@ -9,11 +9,11 @@ import msgspec
 from judge.errors import InputError
 from judge.gold.plan import PlanRow
 from judge.gold.rows import field_faults, row_key, text_digest
-from judge.ids import natural_key, topic_of
-from judge.pool import Candidate
+from judge.pool.build import Candidate
 from judge.records import GoldRow, Pool, PooledResponse, Problem
 from judge.runs.document import open_document
-from judge.text import shown, storable
+from judge.text.ids import natural_key, topic_of
+from judge.text.safe import shown, storable
 
 
 class Draft(msgspec.Struct):

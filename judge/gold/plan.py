@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError, UsageError
-from judge.files import decode_lines
+from judge.files.jsonl import decode_lines
 from judge.gold.rows import finder, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.gold.uncertainty import turn_uncertainty
-from judge.ids import natural_key
 from judge.records import GoldRow, Judgment, Pool, PooledResponse, Problem
+from judge.text.ids import natural_key
 
 ORDERS = 50
 """Random orders tried before a number of turns is found too small for the responses that every run must have."""

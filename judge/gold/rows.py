@@ -15,11 +15,11 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError, field
 from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
-from judge.files import read_stored, unpack
-from judge.ids import natural_key, topic_of
-from judge.pool import normalize
+from judge.files.stored import read_stored, unpack
+from judge.pool.build import normalize
 from judge.records import GoldRow, Pool, PooledResponse, Problem, Scale
-from judge.text import digest, shown
+from judge.text.ids import natural_key, topic_of
+from judge.text.safe import digest, shown
 
 Matched = dict[tuple[str, str], list[GoldRow]]
 """Gold rows by (response_id, criterion), in the order of the file."""

@@ -17,7 +17,7 @@ from typing import BinaryIO, Literal
 import msgspec
 
 from judge.errors import InputError, OperationalError
-from judge.files import read_stored, sha256
+from judge.files.stored import read_stored, sha256
 from judge.gold.rows import parse_gold
 from judge.records import GoldRow, Problem
 

@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.files.tabular import TableRow, read_table, read_text
+from judge.files.trec import parse_qrels
 from judge.gold.draft import Draft, Found, Options, complete, read_bank
 from judge.gold.rows import text_digest
-from judge.gold.tabular import TableRow, read_table, read_text
-from judge.ids import natural_key
-from judge.pool import Candidate, build_pool
+from judge.pool.build import Candidate, build_pool
 from judge.records import GoldRow, Pool, Problem, Provenance
 from judge.runs.document import open_document
-from judge.text import shown, storable
-from judge.tokens import TokenCounter
-from judge.trec import parse_qrels
+from judge.runs.tokens import TokenCounter
+from judge.text.ids import natural_key
+from judge.text.safe import shown, storable
 
 FIELDS = (*GoldRow.__struct_fields__, "text")
 """What a column of a table may hold: fields of a gold row, or the response's text, which only its digest is kept of."""

@@ -10,11 +10,13 @@ from typing import Literal
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.files import json_bytes, make_folder, read_stored, write_atomic
+from judge.files.folder import make_folder, write_atomic
+from judge.files.jsonl import json_bytes
+from judge.files.stored import read_stored
 from judge.gold.rows import gold_jsonl, row_order
 from judge.gold.seal import Item, Seal, item_of, read_salt, salted, side
-from judge.ids import natural_key
 from judge.records import GoldRow
+from judge.text.ids import natural_key
 
 DRAWS = 500
 """Random splits of which the best balanced one is taken (rerandomization: Morgan & Rubin 2012)."""

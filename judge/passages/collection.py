@@ -4,12 +4,12 @@ import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from judge.ids import natural_key
 from judge.passages.faults import Faults
 from judge.passages.magic import is_index
 from judge.passages.sources import expanded
 from judge.passages.streams import BOM, Bad, Hit, cause, open_stream
 from judge.records import Passage, Problem
+from judge.text.ids import natural_key
 
 
 def read_passages(paths: Sequence[Path], wanted: Collection[str]) -> dict[str, Passage]:

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.ids import natural_key
 from judge.passages.jsonl import Line, passage_of
 from judge.records import Passage
+from judge.text.ids import natural_key
 
 _NEEDS = (
     "a Lucene index is read through Pyserini: `pip install 'judge[lucene]'`, and Java 21 (11 for a Pyserini < 0.35)"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from judge.ids import natural_key
 from judge.passages.faults import Faults
+from judge.text.ids import natural_key
 
 _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".trecweb") for packed in ("", ".gz", ".bz2", ".zst"))
 

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError
-from judge.files import read_stored, sha256, unpack
+from judge.files.stored import read_stored, sha256, unpack
 from judge.records import Problem
 from judge.runs.fields import MAX_TURNS
 from judge.runs.typed import decode_line
-from judge.text import SHOWN, printable, shown
+from judge.text.safe import SHOWN, printable, shown
 
 HEAD = 4096
 """Bytes that suffice to see what a file is."""

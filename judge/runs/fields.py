@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from judge.records import Problem, Severity
-from judge.text import MAX_ID, shown, storable
+from judge.text.safe import MAX_ID, shown, storable
 
 LISTED = 10
 """Problems of one code listed for one list (a response's passages, say); one more counts the rest."""

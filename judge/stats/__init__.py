@@ -1,1 +1,1 @@
-"""Numbers in, numbers out: no I/O, no clock, no randomness but a generator that is passed in."""
+"""Numbers in, numbers out: no clock, no randomness but a generator that is passed in. Pure."""

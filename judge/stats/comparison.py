@@ -7,7 +7,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.findings import ComparisonRow
 from judge.records import Estimate
 from judge.stats.agreement import FEWEST_TOPICS, STATISTICS, Undefined, point
 from judge.stats.means import t_quantile
@@ -95,9 +94,7 @@ def compare(
     )
 
 
-def indistinguishable(
-    comparisons: Sequence[Comparison | ComparisonRow], best: str, alpha: float = 0.05
-) -> tuple[str, ...]:
+def indistinguishable(comparisons: Sequence[Comparison], best: str, alpha: float = 0.05) -> tuple[str, ...]:
     """The judges that max-T does not separate from `best` at level alpha, or that cannot be compared with it."""
     return tuple(
         one.b if one.a == best else one.a

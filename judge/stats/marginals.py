@@ -2,10 +2,19 @@
 
 from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.findings import MarginalTest
+
+class MarginalTest(msgspec.Struct, frozen=True):
+    """A test of whether judge and assessors use the grades equally often."""
+
+    name: Literal["bowker", "stuart_maxwell"]
+    chi2: float | None
+    df: int | None
+    p: float | None
+    reason: str | None = None
 
 
 def bowker(C: NDArray[np.int64]) -> MarginalTest:

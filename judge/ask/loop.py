@@ -1,0 +1,394 @@
+"""The loop: pooled responses × criteria × one judge → a Judgment or a Failure for each.
+
+The only concurrent code beside `models/`. Nothing is asked twice: every completion goes through the journal, and
+identical requests in flight share one call. A completion counts only once it is on the disk.
+"""
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import tenacity
+
+from judge.ask.dialogue import Task, dialogue, evidence_gap, failure, outcome, tasks
+from judge.ask.prompt import render
+from judge.errors import (
+    BudgetError,
+    CallError,
+    Interrupted,
+    OperationalError,
+    RejectedError,
+    StructureUnsupported,
+    TransientError,
+)
+from judge.models.forms import supported_forms
+from judge.models.journal import Journal, request_digest
+from judge.models.model import Model
+from judge.records import AnswerForm, Completion, Criterion, Failure, Judgment, Pool, Request, Turn
+from judge.text.ids import NaturalKey, natural_key
+
+MAX_WAIT = 60.0
+"""Seconds; a provider that asks for more patience than this is waited for this long at a time."""
+
+__all__ = ["Forecast", "Loop", "Progress", "Settings", "Task", "assess", "tasks"]
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How hard to press a provider."""
+
+    concurrency: int = 16
+    """Calls in flight at most."""
+    attempts: int = 6
+    """Attempts of one call that fails for passing reasons."""
+    max_cost: float | None = None
+    """US dollars that this process may spend; what is left undone then fails for `budget`."""
+
+
+class Progress(NamedTuple):
+    """Where the loop stands."""
+
+    done: int
+    total: int
+    recalled: int
+    """Settled without a call: from the journal, or for want of evidence."""
+    failures: int
+    cost: float
+
+
+class Forecast(NamedTuple):
+    """What the loop would do, without doing it."""
+
+    judgments: int
+    recalled: int
+    without_evidence: int
+    calls: int
+    """Distinct requests to be sent; repairs of unreadable replies come on top."""
+    prompt_tokens: int
+    """Estimated at four characters a token."""
+
+
+class Loop:
+    """One judge, one pool, one journal."""
+
+    def __init__(
+        self,
+        model: Model,
+        journal: Journal,
+        pool: Pool,
+        turns: Mapping[str, Turn] | None,
+        settings: Settings,
+        report: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._model = model
+        self._journal = journal
+        self._pool = pool
+        self._turns = turns or {}
+        self._settings = settings
+        self._report = report or (lambda progress: None)
+        self._in_flight: dict[str, asyncio.Task[Completion]] = {}
+        self._results: dict[int, Judgment | Failure] = {}
+        self._total = 0
+        self._recalled = 0
+        self._failures = 0
+        self._cost = 0.0
+        self._given_up = 0
+        self._stop: BaseException | None = None
+        self._stopped = asyncio.Event()
+        self._form_key = f"form:{model.name}"
+        self._structured = journal.meta(self._form_key) != "text"
+
+    def forecast(self, wanted: Sequence[Task]) -> Forecast:
+        """Count what `run` would send."""
+        recalled = without_evidence = characters = 0
+        open_digests: set[str] = set()
+        for task in wanted:
+            if evidence_gap(task, self._pool) is not None:
+                without_evidence += 1
+            elif self._recall(task) is not None:
+                recalled += 1
+            else:
+                request = self._request(task, self._forms(task.criterion)[0])
+                digest = self._digest(request)
+                if digest not in open_digests:
+                    open_digests.add(digest)
+                    characters += sum(len(message.content) for message in request.messages)
+        return Forecast(len(wanted), recalled, without_evidence, len(open_digests), characters // 4)
+
+    async def run(self, wanted: Sequence[Task]) -> list[Judgment | Failure]:
+        """Settle every task; results in the order of the tasks.
+
+        Raises:
+            OperationalError: No further call can succeed, or the user stopped the run; what was paid for is safe.
+        """
+        self._total = len(wanted)
+        open_tasks: list[int] = []
+        for index, task in enumerate(wanted):
+            settled = self._without_asking(task)
+            if settled is None:
+                open_tasks.append(index)
+            else:
+                self._recalled += 1
+                self._settle(index, settled)
+        workers = min(
+            self._settings.concurrency,
+            self._model.max_concurrency or self._settings.concurrency,
+            len(open_tasks),
+        )
+        if workers:
+            with _interruptible(self._interrupt):
+                # Neighbors share the start of their prompt, which providers' and local prompt caches pay for once.
+                remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
+                await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
+        if self._stop is not None:
+            raise self._stop
+        return [self._results[index] for index in range(len(wanted))]
+
+    def _forms(self, criterion: Criterion) -> list[AnswerForm]:
+        """The answer forms to try, the best first: those of the judge that the criterion supports.
+
+        Raises:
+            OperationalError: There is none.
+        """
+        offered = [form for form in self._model.forms if form in supported_forms(criterion)]
+        if not self._structured and offered != ["json"]:
+            offered = [form for form in offered if form != "json"]
+        if not offered:
+            raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
+        return offered
+
+    def _request(self, task: Task, form: AnswerForm) -> Request:
+        turn = self._turns.get(task.response.turn_id)
+        return render(task.criterion, task.response, self._pool.passages, turn, form, task.sample)
+
+    def _without_asking(self, task: Task) -> Judgment | Failure | None:
+        gap = evidence_gap(task, self._pool)
+        if gap is not None:
+            return failure(task, self._model.name, "no_passages", gap)
+        return self._recall(task) if len(self._journal) else None
+
+    def _recall(self, task: Task) -> Judgment | Failure | None:
+        """The task's outcome if the journal holds every completion it needs, in whatever form it was asked."""
+        for form in self._model.forms:
+            if form in supported_forms(task.criterion):
+                settled = self._recall_in(task, form)
+                if settled is not None:
+                    return settled
+        return None
+
+    def _recall_in(self, task: Task, form: AnswerForm) -> Judgment | Failure | None:
+        talk = dialogue(task.criterion, self._request(task, form))
+        try:
+            request = next(talk)
+            while True:
+                digest = self._digest(request)
+                completion = self._journal.get(digest)
+                if completion is None:
+                    return None
+                request = talk.send(completion)
+        except StopIteration as stop:
+            return outcome(task, stop.value, self._model.name, digest)
+
+    async def _work(self, wanted: Sequence[Task], remaining: Iterator[int]) -> None:
+        for index in remaining:
+            try:
+                self._settle(index, await self._judge(wanted[index]))
+            except BaseException as error:  # noqa: BLE001 - whatever it is, calls of the others are paid and must land
+                self._end(error)
+            if self._stop is not None:
+                return
+
+    def _settle(self, index: int, settled: Judgment | Failure) -> None:
+        self._results[index] = settled
+        self._failures += isinstance(settled, Failure)
+        self._report(Progress(len(self._results), self._total, self._recalled, self._failures, self._cost))
+
+    def _interrupt(self) -> None:
+        self._end(
+            Interrupted(
+                f"stopped with {len(self._results)} of {self._total} judgments made; the same command goes on from here"
+            )
+        )
+
+    def _end(self, error: BaseException) -> None:
+        """Let no new call begin; the first reason is the one raised. Calls in flight are waited for and kept."""
+        self._stop = self._stop or error
+        self._stopped.set()
+
+    async def _judge(self, task: Task) -> Judgment | Failure:
+        """Ask until there is an outcome, in the next answer form where one is not taken."""
+        judge, digest = self._model.name, None
+        refusal: CallError | None = None
+        for form in self._forms(task.criterion):
+            talk = dialogue(task.criterion, self._request(task, form))
+            try:
+                request = next(talk)
+                while True:
+                    digest = self._digest(request)
+                    request = talk.send(await self._complete(digest, request))
+            except StopIteration as stop:
+                return outcome(task, stop.value, judge, digest or "")
+            except StructureUnsupported as error:
+                refusal = error
+                if form == "json" and error.lasting:
+                    self._remember_text()
+            except CallError as error:
+                return failure(task, judge, error.reason, str(error), digest=digest)
+        return failure(task, judge, "provider_error", str(refusal), digest=digest)
+
+    def _remember_text(self) -> None:
+        if self._structured:
+            self._structured = False
+            self._journal.set_meta(self._form_key, "text")
+
+    async def _complete(self, digest: str, request: Request) -> Completion:
+        """The completion of a request: from the journal, from an identical call in flight, or from the model."""
+        recorded = self._journal.get(digest)
+        if recorded is not None:
+            return recorded
+        call = self._in_flight.get(digest)
+        if call is not None:
+            return await asyncio.shield(call)
+        call = asyncio.ensure_future(self._ask(digest, request))
+        self._in_flight[digest] = call
+        try:
+            return await call
+        finally:
+            del self._in_flight[digest]
+
+    async def _ask(self, digest: str, request: Request) -> Completion:
+        if self._stop is not None:
+            raise self._stop
+        if self._settings.max_cost is not None and self._cost >= self._settings.max_cost:
+            raise BudgetError(f"the budget of ${self._settings.max_cost} is spent")
+        try:
+            completion = await self._attempt(request)
+        except TransientError as error:
+            self._given_up += 1
+            if self._given_up >= min(max(3, self._settings.concurrency), self._total):
+                self._end(
+                    OperationalError(
+                        f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
+                        f"{self._settings.attempts} attempts each, the last: {error}"
+                    )
+                )
+            raise
+        self._given_up = 0
+        self._cost += completion.cost or 0.0
+        _check_storable(completion)
+        await self._journal.put(digest, self._model.name, self._model.parameters(request), request, completion)
+        return completion
+
+    async def _attempt(self, request: Request) -> Completion:
+        """One call, retried while its failures may pass."""
+        try:
+            return await self._timed(request, 1)
+        except TransientError as error:
+            failed: TransientError | None = error
+        # Only now, because tenacity costs about as much CPU as a call; its first attempt is the one just made.
+        async for trial in tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(TransientError),
+            stop=tenacity.stop_after_attempt(self._settings.attempts),
+            wait=_wait,
+            sleep=self._sleep,
+            reraise=True,
+        ):
+            with trial:
+                if failed is not None:
+                    first, failed = failed, None
+                    raise first
+                if self._stop is not None:
+                    raise self._stop
+                completion = await self._timed(request, trial.retry_state.attempt_number)
+        return completion
+
+    async def _timed(self, request: Request, attempt: int) -> Completion:
+        begun = time.perf_counter()
+        completion = await self._model.complete(request)
+        latency = completion.latency or round(time.perf_counter() - begun, 3)
+        return msgspec.structs.replace(completion, attempts=attempt, latency=latency)
+
+    async def _sleep(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+
+    def _digest(self, request: Request) -> str:
+        return request_digest(self._model.name, self._model.parameters(request), request)
+
+
+def _neighborhood(task: Task) -> tuple[str, NaturalKey, tuple[str, ...]]:
+    return task.criterion.prompt_id, natural_key(task.response.turn_id), task.response.passages
+
+
+def _check_storable(completion: Completion) -> None:
+    """Refuse a completion that would not read back from the journal as it is, such as a probability of nan."""
+    try:
+        same = msgspec.json.decode(msgspec.json.encode(completion), type=Completion) == completion
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        same = False
+    if not same:
+        raise RejectedError("the reply holds what cannot be recorded, such as half a character or a nan")
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    """Seconds until the next attempt: the provider's wish, else random within a window that grows exponentially."""
+    error = state.outcome.exception() if state.outcome else None
+    backoff = float(_backoff(state))
+    if isinstance(error, TransientError) and error.retry_after is not None:
+        return min(error.retry_after, MAX_WAIT)
+    return backoff
+
+
+_backoff = tenacity.wait_random_exponential(multiplier=1, max=MAX_WAIT)
+
+
+@contextlib.contextmanager
+def _interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C asks the loop to drain, the second ends the process as usual."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        interrupt()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    try:
+        loop.add_signal_handler(signal.SIGINT, on_signal)
+    except (NotImplementedError, RuntimeError, ValueError):
+        # Windows, or not the main thread: Ctrl-C raises KeyboardInterrupt there, and the journal is safe too.
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def assess(
+    wanted: Iterable[Task],
+    model: Model,
+    journal: Journal,
+    pool: Pool,
+    *,
+    turns: Mapping[str, Turn] | None = None,
+    settings: Settings | None = None,
+    report: Callable[[Progress], None] | None = None,
+) -> list[Judgment | Failure]:
+    """Run the loop to its end from synchronous code.
+
+    Raises:
+        UsageError: The judge cannot answer one of the criteria.
+        OperationalError: The run stopped early; what was paid for is in the journal.
+    """
+    wanted = tuple(wanted)
+    model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
+
+    async def run() -> list[Judgment | Failure]:
+        try:
+            return await Loop(model, journal, pool, turns, settings or Settings(), report).run(wanted)
+        finally:
+            await model.aclose()
+
+    return asyncio.run(run())

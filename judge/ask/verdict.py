@@ -1,0 +1,158 @@
+"""Completion × scale → Verdict | Unreadable: one grammar on the reply's last verdict, never a default. Pure.
+
+A reply that names no grade of the scale, or names it in a way that could be read twice, is unreadable; nothing is
+clamped, rounded or guessed. What is asked of a judge (schema, instruction) stands here too, beside what reads it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from judge.ask.reply import last_claim, last_object, no_verdict, numbered_lines, on_menu, rationale_of, shown
+from judge.models.forms import answer_labels
+from judge.records import AnswerForm, Completion, Criterion, Level, Scale, Unreadable, Verdict
+
+PARSER_VERSION = 1
+"""Goes up whenever the same reply may be read otherwise than before."""
+
+_CUT_OFF = frozenset({"length", "max_tokens"})
+
+
+def parse(completion: Completion, criterion: Criterion, form: AnswerForm, sentences: int) -> Verdict | Unreadable:
+    """What a completion says under a criterion; an off-scale, missing or doubtful verdict is Unreadable.
+
+    Args:
+        completion: What came back.
+        criterion: The scale, and the roll-up where sentences are labelled.
+        form: The form that was asked for.
+        sentences: How many numbered sentences had to be labelled; 0 when one grade is asked.
+    """
+    if completion.finish_reason == "content_filter":
+        return Unreadable("content_filter", "the provider's content filter stopped the reply")
+    if completion.finish_reason == "refusal":
+        return Unreadable("refused", "the provider reports a refusal")
+    # Some servers send a reasoning model's thoughts in the reply; what they weigh is not what they conclude.
+    reply = completion.text.rpartition("</think>")[2]
+    cut = completion.finish_reason in _CUT_OFF
+    if "<think>" in reply:
+        return Unreadable("truncated" if cut else "unreadable", "the reply never leaves its thoughts")
+    if criterion.answer == "sentences":
+        verdict = _parse_sentences(reply, criterion, form, sentences, cut=cut)
+    else:
+        verdict = _parse_grade(reply, criterion.scale, form, completion.probabilities, cut=cut)
+    if cut and isinstance(verdict, Unreadable):
+        return Unreadable("truncated", "the reply was cut off at the token limit")
+    return verdict
+
+
+def _parse_grade(
+    reply: str, scale: Scale, form: AnswerForm, probabilities: Mapping[str, float] | None, *, cut: bool
+) -> Verdict | Unreadable:
+    labels = scale.labels
+    rationale: str | None = None
+    said: object
+    answer = last_object(reply, "grade", cut=cut) if form == "json" else None
+    if isinstance(answer, Unreadable):
+        return answer
+    if answer is not None:
+        said, rationale = answer["grade"], rationale_of(answer)
+    elif form == "label" and (label := on_menu(reply, labels)) is not None:
+        longer = [other for other in labels if other != label and other.startswith(label)]
+        if cut and longer:
+            return Unreadable("truncated", f"{label!r} may be the beginning of {longer[0]!r}")
+        said = label
+    else:
+        claim = last_claim(reply, labels)
+        if isinstance(claim, Unreadable):
+            return claim
+        if cut:
+            return Unreadable("truncated", "what follows may have been another verdict")
+        said, rationale = claim
+    label = on_menu(said, labels)
+    if label is None:
+        return Unreadable("unreadable", f"found grade {shown(said)}, expected one of {', '.join(labels)}")
+    level = next(level for level in _all_levels(scale) if level.label == label)
+    unable = level is scale.unable
+    expected = None if unable else expected_grade(probabilities, scale)
+    return Verdict(level.grade, rationale, expected=expected, unable=unable)
+
+
+def _parse_sentences(
+    reply: str, criterion: Criterion, form: AnswerForm, sentences: int, *, cut: bool
+) -> Verdict | Unreadable:
+    answer = last_object(reply, "sentences", cut=cut) if form == "json" else None
+    if isinstance(answer, Unreadable):
+        return answer
+    entries: Sequence[tuple[object, object]]
+    if answer is None:
+        entries, rationale = numbered_lines(reply)
+        if not entries or cut:
+            return no_verdict(reply, "no line of the form `1: LABEL`")
+    else:
+        listed, rationale = answer["sentences"], rationale_of(answer)
+        if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+            return Unreadable("unreadable", '"sentences" is not a list of objects with "n" and "label"')
+        entries = [(entry.get("n"), entry.get("label")) for entry in listed]
+    labels = _by_number(entries, answer_labels(criterion), sentences)
+    return labels if isinstance(labels, Unreadable) else _rolled_up(labels, criterion, rationale)
+
+
+def _by_number(
+    entries: Sequence[tuple[object, object]], menu: Sequence[str], sentences: int
+) -> tuple[str, ...] | Unreadable:
+    """One label for each sentence number 1..sentences."""
+    numbers = {str(number): number for number in range(1, sentences + 1)}
+    keys = tuple(numbers)
+    found: dict[int, str] = {}
+    for said_number, said in entries:
+        key = on_menu(said_number, keys)
+        if key is None:
+            wanted = f"1 to {sentences}"
+            return Unreadable("unreadable", f"found sentence number {shown(said_number)}, expected {wanted}")
+        label = on_menu(said, menu)
+        if label is None:
+            detail = f"sentence {key}: found label {shown(said)}, expected one of {', '.join(menu)}"
+            return Unreadable("unreadable", detail)
+        if found.setdefault(numbers[key], label) != label:
+            other = found[numbers[key]]
+            return Unreadable("unreadable", f"sentence {key} has two labels, {other!r} and {label!r}")
+    missing = [key for key, number in numbers.items() if number not in found]
+    if missing:
+        return Unreadable("unreadable", f"no label for sentence {', '.join(missing[:10])} of {sentences}")
+    return tuple(found[number] for number in sorted(found))
+
+
+def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | None) -> Verdict | Unreadable:
+    rollup, unable = criterion.rollup, criterion.scale.unable
+    if rollup is None:
+        raise ValueError(f"{criterion.prompt_id}: sentences are labelled but no roll-up is declared")
+    counted = [label for label in labels if label != rollup.ignored]
+    if not counted:
+        if unable is None:
+            return Unreadable("unreadable", "no sentence counts towards a grade")
+        return Verdict(unable.grade, rationale, sentences=labels, unable=True)
+    share = counted.count(rollup.label) / len(counted)
+    grade = next(grade for least, grade in rollup.cuts if share >= least)
+    return Verdict(grade, rationale, sentences=labels)
+
+
+def expected_grade(probabilities: Mapping[str, float] | None, scale: Scale) -> float | None:
+    """Mean grade under the label probabilities, renormalised without "unable"; None if that holds most of the mass.
+
+    Args:
+        probabilities: Label to probability; labels that are not on the scale count for nothing.
+        scale: Gives each label its grade.
+    """
+    if not probabilities:
+        return None
+    masses = [(level, probabilities.get(level.label, 0.0)) for level in _all_levels(scale)]
+    if any(not math.isfinite(mass) or mass < 0 for _, mass in masses):
+        return None
+    total = math.fsum(mass for _, mass in masses)
+    graded = math.fsum(mass for level, mass in masses if level is not scale.unable)
+    if graded <= 0 or total - graded > total / 2:
+        return None
+    return math.fsum(level.grade * (mass / graded) for level, mass in masses if level is not scale.unable)
+
+
+def _all_levels(scale: Scale) -> tuple[Level, ...]:
+    return (*scale.levels, scale.unable) if scale.unable else scale.levels

@@ -1,0 +1,160 @@
+"""The second half of a report's chapters: where the judge errs, what moves it, and how far it may be relied on."""
+
+from collections.abc import Iterator
+
+from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, SystemAgreement
+from judge.calibrate.report.lookup import of
+from judge.calibrate.report.phrases import grades_of
+from judge.calibrate.report.tables import SYSTEM_STATISTICS, merged
+from judge.stats.marginals import MarginalTest
+from judge.text.cells import interval, number, p_value
+from judge.text.markup import name_of, prose, table
+
+_SYSTEM = {"tau_b": "tau-b", "tau_ap": "tau-AP", "rbo": "RBO", "top_1": "top 1", "top_3": "top 3", "top_5": "top 5"}
+_SLOPES = {"log2_words": "doubling of the response's words", "turn_depth": "turn further into the conversation"}
+_MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stuart-Maxwell test of equal margins"}
+
+
+def confusion(row: AgreementRow) -> Iterator[str]:
+    """The table of grades, with what is missing from it and whether its margins differ."""
+    yield f"### Grades of {name_of(row.name)} against the assessors'"
+    totals = [sum(counts) for counts in row.confusion]
+    yield table(
+        ["assessors", *(f"judge {grade}" for grade in row.grades), "all", "recall"],
+        (
+            [str(grade), *map(str, counts), str(total), number(counts[place] / total if total else None, 2)]
+            for place, (grade, counts, total) in enumerate(zip(row.grades, row.confusion, totals, strict=True))
+        ),
+    )
+    if row.without_grade:
+        reasons = ", ".join(f"{n} {prose(reason)}" for reason, n in sorted(row.without_grade.items()))
+        yield f"Gold items without a grade by the judge: {reasons}."
+    if row.marginals:
+        tests = "; ".join(f"{_MARGINALS[test.name]}: {_marginal(test)}" for test in row.marginals)
+        yield f"Does it use the grades as often as assessors do? {tests} (items taken as independent of each other)."
+
+
+def _marginal(test: MarginalTest) -> str:
+    if test.chi2 is None:
+        return prose(test.reason or "-")
+    return f"chi² {number(test.chi2, 2)}, {test.df} df, p {p_value(test.p)}"
+
+
+def diagnostics(calibration: Calibration, criterion: str, row: AgreementRow | None) -> Iterator[str]:
+    """What moves judge minus assessor, for the chosen judge."""
+    name = row.name if row else None
+    slopes = [slope for slope in of(calibration.slopes, criterion) if slope.judge == name]
+    families = [family for family in of(calibration.families, criterion) if family.judge == name]
+    for split in dict.fromkeys([*(one.split for one in slopes), *(one.split for one in families)]):
+        yield f"### What moves the judge away from the assessors, on {grades_of(split)}"
+    if slopes:
+        yield table(
+            ["for each", "judge minus assessor [95 %]", "n/topics", "note"],
+            (
+                [
+                    _SLOPES[slope.what],
+                    interval(slope.slope, signed=True),
+                    f"{slope.slope.n}/{slope.slope.topics}",
+                    prose(slope.slope.reason or ""),
+                ]
+                for slope in slopes
+            ),
+        )
+    if families:
+        yield table(
+            ["family of runs", "runs", "judge minus assessor", "against other runs [95 %]", "note"],
+            (
+                [
+                    name_of(family.family) + (" (the judge's own)" if family.is_self else ""),
+                    str(family.runs),
+                    number(family.mean, signed=True),
+                    interval(family.contrast, signed=True),
+                    prose(family.contrast.reason or ""),
+                ]
+                for family in families
+            ),
+        )
+
+
+def worth(calibration: Calibration, criterion: str, row: AgreementRow | None) -> Iterator[str]:
+    """What assessors give where the chosen judge gives a grade."""
+    mine = (row.judge, row.prompt) if row else None
+    cells = [one for one in of(calibration.calibration_map, criterion) if (one.judge, one.prompt) == mine]
+    if not cells:
+        return
+    yield f"### What a grade of the judge is worth, on {grades_of(cells[0].split)}"
+    yield table(
+        ["judge's grade", "n", "assessors' mean", "shrunken"],
+        ([str(one.grade), str(one.n), number(one.mean, 2), number(one.shrunken, 2)] for one in cells),
+    )
+    text = (
+        f"Shrunken: drawn to the line through all items, as if {number(cells[0].weight, 0)} more lay on it. For single "
+        "responses; the mean of a run is corrected by gold of that run (`judge leaderboard --gold`)."
+    )
+    for line in of(calibration.expected, criterion):
+        if (line.judge, line.prompt) == mine:
+            text += (
+                f" Assessors' grades rise by {interval(line.slope, 2)} for each step of the expected grade, from "
+                f"{number(line.intercept, 2)} at 0. Mean distance from the assessors: {number(line.error_grade, 2)} of "
+                f"the grade, {number(line.error_expected, 2)} of the expected grade, {number(line.error_line, 2)} of "
+                "that line on topics it was not drawn through."
+            )
+    yield text
+
+
+def alternative(calibration: Calibration, criterion: str) -> Iterator[str]:
+    """The alternative annotator test, always with all of its numbers."""
+    rows = of(calibration.alternative, criterion)
+    if not rows:
+        return
+    yield f"### Could the judge stand in for an assessor? On {grades_of(rows[0].split)}"
+    yield (
+        "The alternative annotator test (Calderon, Reichart & Dror, 2025). omega: the share of assessors over whom the "
+        "judge is preferred, with the handicap epsilon that an assessor's higher cost is worth; rho: how often, on "
+        "average, it fits the other assessors at least as well as the one left out. One number without the others "
+        "says nothing. Items count as independent of each other, so p is too small where topics differ."
+    )
+    yield table(
+        ["judge", "epsilon", "omega", "rho", "p by assessor (n; yes: rejected)", "note"],
+        (
+            [
+                _judge(row),
+                *(number(part, 2) for part in (row.epsilon, row.omega, row.rho)),
+                ", ".join(
+                    f"{name_of(who)} {p_value(p)} ({row.n.get(who, 0)}; {'yes' if row.rejected.get(who) else 'no'})"
+                    for who, p in row.p_values.items()
+                )
+                or "-",
+                prose(row.reason or ""),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
+    """How the judge's ranking of the runs agrees with the assessors'."""
+    rows = of(calibration.systems, criterion)
+    if not rows:
+        return
+    yield "### Does it rank the runs as the assessors do?"
+    yield table(
+        ["judge", "grades", "runs", *(f"{_SYSTEM[name]} [95 %]" for name in SYSTEM_STATISTICS), "note"],
+        (
+            [
+                _judge(row),
+                row.split,
+                str(row.runs),
+                *(interval(row.statistics.get(name), 2) for name in SYSTEM_STATISTICS),
+                prose(
+                    merged((_SYSTEM[name], row.statistics[name].reason) for name in _SYSTEM if name in row.statistics)
+                ),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def _judge(row: AlternativeRow | SystemAgreement) -> str:
+    """Judge and variant."""
+    return name_of(row.judge if row.prompt is None else f"{row.judge} {row.prompt.partition('/')[2]}")

@@ -1,0 +1,52 @@
+"""The files of a calibration: names and bytes, the same for the same findings."""
+
+import msgspec
+
+from judge.calibrate.findings import Calibration
+from judge.calibrate.report.lookup import best_first
+from judge.calibrate.report.markdown import calibration_markdown
+from judge.calibrate.report.plots import confusion_maps, forest
+from judge.calibrate.report.tables import (
+    agreement_tsv,
+    alternative_tsv,
+    calibration_map_tsv,
+    comparisons_tsv,
+    confusion_tsv,
+    diagnostics_tsv,
+    expected_tsv,
+    system_tsv,
+)
+from judge.files.jsonl import json_bytes
+
+SCHEMA = 1
+"""Version of calibration.json and selection.json."""
+
+
+def calibration_files(calibration: Calibration) -> dict[str, bytes]:
+    """File name to content; a table or picture that would hold nothing is left out."""
+    tables = {
+        "agreement.tsv": agreement_tsv(calibration.agreement, calibration.verdicts),
+        "confusion.tsv": confusion_tsv(calibration.agreement),
+        "comparisons.tsv": comparisons_tsv(calibration.comparisons),
+        "calibration_map.tsv": calibration_map_tsv(calibration.calibration_map),
+        "expected.tsv": expected_tsv(calibration.expected),
+        "systems.tsv": system_tsv(calibration.systems),
+        "alternative.tsv": alternative_tsv(calibration.alternative),
+        "diagnostics.tsv": diagnostics_tsv(calibration.slopes, calibration.families),
+        "calibration.md": calibration_markdown(calibration),
+    }
+    files = {name: text.encode() for name, text in tables.items() if text.count("\n") > 1}
+    builtins = msgspec.to_builtins(calibration)
+    files["calibration.json"] = json_bytes({"schema": SCHEMA, **builtins})
+    files["selection.json"] = json_bytes({"schema": SCHEMA, "selections": builtins["selections"]})
+    by_criterion: dict[str, list[int]] = {}
+    for place, row in enumerate(calibration.agreement):
+        by_criterion.setdefault(row.criterion, []).append(place)
+    for number, places in enumerate(by_criterion.values()):
+        rows = best_first(calibration.agreement[place] for place in places)
+        # Criterion names are strangers' text too; files are named by place where there are several.
+        suffix = "" if len(by_criterion) == 1 else f"-{number + 1}"
+        for stem, (svg, png) in (("agreement", forest(rows, rows[0].primary)), ("confusion", confusion_maps(rows))):
+            files[f"{stem}{suffix}.svg"] = svg
+            files[f"{stem}{suffix}.png"] = png
+    return files

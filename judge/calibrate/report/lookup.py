@@ -1,0 +1,79 @@
+"""Which records of a calibration belong together, and in which order they are shown. Pure."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from judge.calibrate.findings import AgreementRow, Calibration, Selection, Split, Verdict
+from judge.text.ids import NaturalKey, natural_key
+
+SEPARABLE = 0.05
+"""The level at which the reports call two candidates separable."""
+
+
+_SPLITS: tuple[Split, ...] = ("test", "all", "dev")
+
+
+class _OfCriterion(Protocol):
+    @property
+    def criterion(self) -> str: ...
+
+
+_Record = TypeVar("_Record", bound=_OfCriterion)
+
+
+def of(records: Iterable[_Record], criterion: str) -> list[_Record]:
+    """The records of one criterion, in their order."""
+    return [record for record in records if record.criterion == criterion]
+
+
+def criteria(calibration: Calibration) -> list[str]:
+    """Every criterion that anything is said about, in order of appearance."""
+    records: tuple[_OfCriterion, ...] = (*calibration.agreement, *calibration.verdicts, *calibration.selections)
+    return list(dict.fromkeys(record.criterion for record in records))
+
+
+def selection_of(calibration: Calibration, criterion: str) -> Selection | None:
+    """The criterion's selection, if candidates were chosen from."""
+    return next(iter(of(calibration.selections, criterion)), None)
+
+
+def verdict_of(calibration: Calibration, criterion: str) -> Verdict | None:
+    """The criterion's one verdict: about the chosen judge where there is one, on test grades rather than others."""
+    selection = selection_of(calibration, criterion)
+    chosen = selection.chosen if selection else None
+    return min(
+        of(calibration.verdicts, criterion),
+        key=lambda verdict: (verdict.judge != chosen, _SPLITS.index(verdict.split)),
+        default=None,
+    )
+
+
+def chosen_of(calibration: Calibration, criterion: str) -> str | None:
+    """Judge and variant that the criterion's report is about."""
+    selection, verdict = selection_of(calibration, criterion), verdict_of(calibration, criterion)
+    return selection.chosen if selection else verdict.judge if verdict else None
+
+
+def split_of(calibration: Calibration, criterion: str) -> Split:
+    """The split that the criterion's report is about: the verdict's, else the most honest one there is."""
+    verdict = verdict_of(calibration, criterion)
+    splits = {row.split for row in of(calibration.agreement, criterion)}
+    return verdict.split if verdict else min(splits or _SPLITS, key=_SPLITS.index)
+
+
+def best_first(rows: Iterable[AgreementRow]) -> list[AgreementRow]:
+    """By the lower bound of the primary statistic, then by its value; undefined ones last."""
+
+    def place(row: AgreementRow) -> tuple[float, float, NaturalKey]:
+        primary = row.statistics.get(row.primary)
+        ends = (primary.low, primary.value) if primary else (None, None)
+        low, value = (math.inf if end is None else -end for end in ends)
+        return low, value, natural_key(row.name)
+
+    return sorted(rows, key=place)
+
+
+def row_of(rows: Sequence[AgreementRow], name: str | None, split: Split) -> AgreementRow | None:
+    """The row of a judge on a split."""
+    return next((row for row in rows if row.name == name and row.split == split), None)

@@ -1,0 +1,214 @@
+"""The report of a calibration that a track could publish: warnings, then a chapter a criterion, then how to read it."""
+
+from collections.abc import Iterator, Sequence
+
+from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Selection, Split
+from judge.calibrate.report.details import alternative, confusion, diagnostics, systems, worth
+from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
+from judge.calibrate.report.phrases import basis, grades_of, label
+from judge.records import Estimate
+from judge.text.cells import count, interval, number, p_value
+from judge.text.markup import listed, name_of, prose, table
+
+_SPLITS: tuple[Split, ...] = ("test", "all", "dev")
+_NOTES = """
+## How to read this
+
+Intervals hold 95 % and are over topics: topics, not responses, are what was sampled, and responses of one topic are
+alike. n/topics: the gold grades that the judge graded too, which every statistic is about, and their topics. coverage:
+their share of the gold grades there are. same: the share of equal grades. kappa: Cohen's, agreement beyond chance, all
+disagreements alike. wkappa: the same with quadratic weights, so that a grade two off counts four times one off. alpha:
+Krippendorff's, ordinal. AC2: Gwet's with quadratic weights, which stays high where nearly all grades are equal and
+kappa falls. bias: the mean of judge minus assessor in grades; above 0 the judge is more generous where high is good.
+design effect: how many times wider, squared, the primary statistic's interval is than one that ignores topics.
+
+Several candidates were compared with the same grades: max-T holds the chance of even one false difference at 5 %. The
+value of a chosen candidate on the grades it was chosen on is too high; optimism is by how much. The ceiling is the same
+statistic between assessors. The other columns, in files: `agreement.tsv`, `confusion.tsv`, `comparisons.tsv`.
+"""
+
+
+def calibration_markdown(calibration: Calibration) -> str:
+    """The whole report; names show as themselves, whatever is in them."""
+    parts = ["# Calibration\n"]
+    if calibration.warnings:
+        parts.append("\n" + "".join(f"- **Warning**: {prose(warning)}\n" for warning in calibration.warnings))
+    for criterion in criteria(calibration):
+        parts.append(f"\n## {prose(criterion)}\n")
+        parts += (f"\n{block}\n" for block in _chapter(calibration, criterion))
+    return "".join([*parts, _NOTES])
+
+
+def _chapter(calibration: Calibration, criterion: str) -> Iterator[str]:
+    rows = best_first(of(calibration.agreement, criterion))
+    chosen, split = chosen_of(calibration, criterion), split_of(calibration, criterion)
+    row = row_of(rows, chosen, split)
+    yield from _verdicts(calibration, criterion)
+    for one in _SPLITS:
+        yield from _agreement([row for row in rows if row.split == one], chosen)
+    yield from _yardsticks([row for row in rows if row.split == split], row)
+    if selection := selection_of(calibration, criterion):
+        yield "### Selection"
+        yield _selection(selection)
+    yield from _comparisons(of(calibration.comparisons, criterion), chosen)
+    if row:
+        yield from confusion(row)
+    yield from worth(calibration, criterion, row)
+    yield from diagnostics(calibration, criterion, row)
+    yield from alternative(calibration, criterion)
+    yield from systems(calibration, criterion)
+
+
+def _verdicts(calibration: Calibration, criterion: str) -> Iterator[str]:
+    verdicts = of(calibration.verdicts, criterion)
+    if not verdicts:
+        yield "No verdict was asked for."
+    for verdict in verdicts:
+        text = (
+            f"**{verdict.word}**: {name_of(verdict.judge)} on {grades_of(verdict.split)}, "
+            f"{prose(verdict.statistic)} {interval(verdict.estimate)}, {basis(verdict.estimate)}."
+        )
+        text += f" Required: {listed(verdict.requirements)}." if verdict.requirements else ""
+        yield text + (f" Because: {listed(verdict.reasons)}." if verdict.reasons else "")
+
+
+def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[str]:
+    """The table of one split, best first."""
+    if not rows:
+        return
+    primary = rows[0].primary
+    names = ["percent", "kappa", "wkappa", "alpha_ordinal", "ac2", "bias"]
+    names[1:1] = [] if primary in names else [primary]
+    wide = {"wkappa", "bias", primary}
+    references = listed(dict.fromkeys(row.reference for row in rows))
+    yield f"### Agreement on {grades_of(rows[0].split)}"
+    yield f"Against {references}; best lower bound of {label(primary)} first, the chosen judge in bold."
+    header = ["judge", "n/topics", "coverage"]
+    header += [label(name) + (" [95 %]" if name in wide else "") for name in names] + ["design effect"]
+    yield table(
+        header,
+        (
+            [
+                _judge(row, chosen),
+                f"{row.n}/{row.topics}",
+                number(row.coverage, 2),
+                *(_statistic(row, name, full=name in wide) for name in names),
+                number(row.design_effect.get(primary), 2),
+            ]
+            for row in rows
+        ),
+    )
+    reasons: dict[str, set[str]] = {}
+    for row in rows:
+        for name in names:
+            reason = row.statistics[name].reason if name in row.statistics else None
+            if reason:
+                reasons.setdefault(f"{label(name)}: {reason}", set()).add(row.name)
+    undefined = [f"{prose(reason)} ({count(len(judges), 'judge')})" for reason, judges in reasons.items()]
+    if undefined:
+        yield f"Without a value or an interval: {'; '.join(undefined)}."
+
+
+def _judge(row: AgreementRow, chosen: str | None) -> str:
+    name = name_of(row.name)
+    if row.baseline:
+        return f"{name} (yardstick)"
+    return f"**{name}**" if row.name == chosen else name
+
+
+def _statistic(row: AgreementRow, name: str, *, full: bool) -> str:
+    estimate, signed = row.statistics.get(name), name == "bias"
+    if estimate is None or full:
+        return interval(estimate, signed=signed)
+    return number(estimate.value, signed=signed)
+
+
+def _yardsticks(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
+    """In words, what the numbers are to be held against."""
+    ceiling = row.ceiling if row else None
+    if row and ceiling and ceiling.value is not None:
+        yield (
+            f"Ceiling: between the assessors themselves {label(row.primary)} is {interval(ceiling)}, "
+            f"{basis(ceiling)}. Against a consensus, whose errors partly cancel, a judge may come out higher."
+        )
+    elif rows:
+        reason = f" ({prose(ceiling.reason)})" if ceiling and ceiling.reason else ""
+        yield f"Ceiling: unknown{reason}; it needs items that two or more assessors graded."
+    if row and row.test_retest:
+        again = interval(row.test_retest)
+        yield f"Asked again, {name_of(row.name)} agrees with itself to a Krippendorff's ordinal alpha of {again}."
+    baselines = [one for one in rows if one.baseline]
+    if baselines:
+        reached = "; ".join(
+            f"{name_of(one.name)} reaches {label(one.primary)} {interval(one.statistics.get(one.primary))}"
+            for one in baselines
+        )
+        yield f"Yardsticks that nobody would deploy, and a judge must beat: {reached}."
+
+
+def _selection(selection: Selection) -> str:
+    statistic, on = label(selection.statistic), grades_of(selection.chosen_on)
+    texts = [
+        f"{name_of(selection.chosen)} was chosen from {count(len(selection.tried), 'candidate')} by {statistic} on {on}"
+        f": {interval(selection.value)} there."
+    ]
+    if selection.test:
+        texts.append(f"On test grades: {interval(selection.test)}.")
+    if selection.nested is not None:
+        texts.append(f"With the choice repeated inside topic folds: {number(selection.nested)}.")
+    if selection.out_of_bag:
+        texts.append(
+            f"Chosen on resampled topics and scored on the others (conservative): {interval(selection.out_of_bag)}."
+        )
+    if selection.optimism is not None:
+        texts.append(f"Optimism of the choice: {number(selection.optimism, signed=True)}.")
+    others = [name for name in selection.not_separable if name != selection.chosen]
+    texts.append(
+        f"Not separable from it at 5 % by max-T: {listed(others)}."
+        if others
+        else "Every other candidate is separable from it at 5 % by max-T."
+        if len(selection.tried) > 1
+        else "There was nothing to choose between."
+    )
+    if selection.openings is not None:
+        texts.append(
+            f"The sealed test grades have been opened {count(selection.openings, 'time')} for different questions."
+        )
+    return " ".join(texts)
+
+
+def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[str]:
+    """The chosen one against every other, as chosen minus other."""
+    for split in _SPLITS:
+        pairs = [row for row in rows if row.split == split]
+        if not pairs:
+            continue
+        separable = sum(_separable(row) for row in pairs)
+        yield f"### Comparisons on {grades_of(split)}"
+        yield (
+            f"{count(len(pairs), 'pair')} compared on the items that both graded, by {label(pairs[0].statistic)}; "
+            f"{separable} separable at 5 % by max-T. Those with the chosen one, as its value minus the other's:"
+        )
+        yield table(
+            ["against", "difference [95 %]", "n/topics", "p", "p max-T", "p Holm"],
+            (
+                [
+                    name_of(row.b if row.a == chosen else row.a),
+                    interval(row.difference if row.a == chosen else _negative(row.difference), signed=True),
+                    f"{row.difference.n}/{row.difference.topics}",
+                    *(p_value(p) for p in (row.p, row.p_max_t, row.p_holm)),
+                ]
+                for row in pairs
+                if chosen in (row.a, row.b)
+            ),
+        )
+
+
+def _separable(row: ComparisonRow) -> bool:
+    return row.p_max_t is not None and row.p_max_t <= SEPARABLE
+
+
+def _negative(difference: Estimate) -> Estimate:
+    """The difference the other way round."""
+    value, low, high = (None if end is None else -end for end in (difference.value, difference.high, difference.low))
+    return Estimate(value, low, high, difference.n, difference.topics, difference.reason)

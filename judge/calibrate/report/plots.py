@@ -1,0 +1,224 @@
+"""Pictures of a calibration as SVG and PNG: the same bytes from the same records, names shown as they are."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from judge.calibrate.findings import AgreementRow
+from judge.calibrate.report.canvas import (
+    BLUE,
+    GRAY,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    PALE_BLUE,
+    VERMILION,
+    blank,
+    drawn,
+    left,
+    legend,
+    name_axis,
+    rendered,
+    right,
+    styled,
+    title,
+)
+from judge.records import Estimate
+from judge.results.rows import CorrectedRow
+from judge.text.cells import interval, number
+from judge.text.ids import natural_key
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAPS = 12
+"""Confusion tables that one picture holds."""
+_BAND = 4.5
+"""Points that an interval is thick where two lie upon each other."""
+_NAME = 44
+
+
+def forest(rows: Sequence[AgreementRow], statistic: str) -> tuple[bytes, bytes]:
+    """Agreement of each judge with its 95 % interval, the greatest value first, as (SVG, PNG).
+
+    Yardsticks are hollow squares, the agreement between assessors is a line. A judge without a value has a row too.
+    """
+    with styled():
+        ordered = sorted(rows, key=lambda row: _descending(row.statistics.get(statistic), row.name))
+        figure, axes = blank(len(ordered))
+        for place, row in enumerate(ordered):
+            estimate = row.statistics.get(statistic)
+            color, marker, face = (ORANGE, "s", "white") if row.baseline else (BLUE, "o", BLUE)
+            if estimate and estimate.value is not None:
+                if estimate.low is not None and estimate.high is not None:
+                    axes.hlines(place, estimate.low, estimate.high, color=color, linewidth=1.6)
+                axes.plot(estimate.value, place, marker, color=color, markerfacecolor=face, markersize=5.5, zorder=3)
+            if statistic == row.primary and row.ceiling and row.ceiling.value is not None:
+                axes.vlines(row.ceiling.value, place - 0.5, place + 0.5, color=GREEN, linewidth=1.4, zorder=1)
+            left(axes, place, _labels(row, ordered))
+            right(axes, place, _found(estimate), 0)
+            right(axes, place, f"{row.n}/{row.topics}", 1.75)
+        _zero(axes)
+        right(axes, -1, f"{statistic} [95 %]", 0, color=GRAY)
+        right(axes, -1, "n/topics", 1.75, color=GRAY)
+        keys = [("o", BLUE, BLUE, "judge")]
+        keys += [("s", ORANGE, "white", "yardstick")] if any(row.baseline for row in rows) else []
+        ceilings = statistic == rows[0].primary and any(row.ceiling for row in rows) if rows else False
+        keys += [("|", GREEN, GREEN, "between assessors")] if ceilings else []
+        legend(figure, axes, keys)
+        name_axis(axes, f"{statistic} against the assessors' grades (bar: 95 % interval over topics)")
+        title(axes, _about(rows))
+        return rendered(figure)
+
+
+def confusion_maps(rows: Sequence[AgreementRow]) -> tuple[bytes, bytes]:
+    """The confusion tables of the first `MAPS` rows, shaded by the share of each of the assessors' grades."""
+    with styled():
+        from matplotlib.figure import Figure
+
+        shown = rows[:MAPS]
+        across = min(4, max(1, len(shown)))
+        down = -(-len(shown) // across) or 1
+        cell, gap_x, gap_y = 1.9, 0.7, 0.95
+        width, height = across * (cell + gap_x), down * (cell + gap_y)
+        figure = Figure(figsize=(width, height))
+        for place, row in enumerate(shown):
+            x, y = place % across, place // across
+            box = (x * (cell + gap_x) / width, 1 - (y * (cell + gap_y) + cell) / height, cell / width, cell / height)
+            axes = figure.add_axes(box)
+            _map(axes, row, _apart(row, shown))
+            if x == 0:
+                axes.set_ylabel("assessors' grade")
+            axes.set_xlabel("judge's grade")
+        more = f"; {len(rows) - MAPS} more in confusion.tsv" if len(rows) > MAPS else ""
+        figure.text(
+            *(0, 1 + 0.62 / height),
+            f"{_about(shown)}\nnumbers: responses; shade: share of the assessors' grade (row){more}",
+            parse_math=False,
+        )
+        return rendered(figure)
+
+
+def _map(axes: "Axes", row: AgreementRow, apart: Sequence[str]) -> None:
+    """One confusion table; a row without responses stays gray; `apart` tells it from others of the judge."""
+    from matplotlib import colormaps
+
+    k = len(row.grades)
+    for y, counts in enumerate(row.confusion):
+        total = sum(counts)
+        for x, n in enumerate(counts):
+            share = n / total if total else 0.0
+            color = colormaps["Blues"](0.9 * share) if total else PALE
+            axes.add_patch(_cell(x, y, color, diagonal=x == y))
+            size = min(9.0, 170 / (k * max(3, len(str(n)))))
+            axes.text(x, y, str(n), ha="center", va="center", size=size, color="white" if share > 0.6 else INK)
+    axes.set(xlim=(-0.5, k - 0.5), ylim=(k - 0.5, -0.5), aspect="equal")
+    size = min(9.0, 50 / k)
+    axes.set_xticks(range(k), [str(grade) for grade in row.grades], size=size)
+    axes.set_yticks(range(k), [str(grade) for grade in row.grades], size=size)
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    variant = [row.prompt.partition("/")[2]] if row.prompt else []
+    name = f"{drawn(row.judge, 29)}\n{drawn(' · '.join([*variant, *apart, f'n = {row.n}']), 29)}"
+    axes.set_title(name, size=8, loc="left", parse_math=False)
+
+
+def _cell(x: int, y: int, color: Any, *, diagonal: bool) -> Any:
+    from matplotlib.patches import Rectangle
+
+    edge, line, order = (INK, 1.1, 2) if diagonal else ("white", 1.0, 1)
+    return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor=edge, linewidth=line, zorder=order)
+
+
+def raw_vs_corrected(rows: Sequence[CorrectedRow]) -> tuple[bytes, bytes]:
+    """Each run's mean as the judge gives it and as gold corrects it, best rank first, as (SVG, PNG).
+
+    Runs without a rank go by the corrected mean, those without one come last by the raw mean. The pale bar is the
+    interval with every missing response at an end of the scale.
+    """
+    with styled():
+        ordered = sorted(rows, key=_rank)
+        figure, axes = blank(len(ordered))
+        for place, row in enumerate(ordered):
+            _dumbbell(axes, place, row)
+            criterion = f" · {row.criterion}" if len({row.criterion for row in rows}) > 1 else ""
+            left(axes, place, drawn(f"{row.run_id}{criterion}", _NAME))
+            right(axes, place, _found(row.corrected, 2), 0)
+            right(axes, place, " ".join(row.flags), 1.75, color=VERMILION)
+        right(axes, -1, "corrected [95 %]", 0, color=GRAY)
+        if any(row.flags for row in rows):
+            right(axes, -1, "flags", 1.75, color=GRAY)
+        keys = [("o", GRAY, "white", "as judged"), ("o", BLUE, BLUE, "corrected by gold")]
+        if any(_wider(row) for row in rows):
+            keys.append(("s", PALE_BLUE, PALE_BLUE, "with missing ones at the scale's ends"))
+        legend(figure, axes, keys)
+        name_axis(axes, "mean grade (bar: 95 % interval of the corrected mean)")
+        title(axes, ", ".join(dict.fromkeys(drawn(row.criterion, _NAME) for row in rows)) or "no runs")
+        return rendered(figure)
+
+
+def _rank(row: CorrectedRow) -> tuple[Any, ...]:
+    last = row.corrected.value is None
+    rank = float("inf") if row.rank is None else row.rank
+    return last, rank, _descending(row.raw if last else row.corrected, row.run_id)
+
+
+def _wider(row: CorrectedRow) -> bool:
+    """Whether missing responses widen the interval."""
+    return (row.bound_low, row.bound_high) != (row.corrected.low, row.corrected.high)
+
+
+def _dumbbell(axes: "Axes", place: int, row: CorrectedRow) -> None:
+    raw, corrected = row.raw.value, row.corrected
+    if row.bound_low is not None and row.bound_high is not None and _wider(row):
+        axes.hlines(place, row.bound_low, row.bound_high, color=BLUE, linewidth=_BAND, alpha=0.18)
+    if corrected.low is not None and corrected.high is not None:
+        axes.hlines(place, corrected.low, corrected.high, color=BLUE, linewidth=_BAND, alpha=0.45)
+    if raw is not None and corrected.value is not None:
+        axes.plot([raw, corrected.value], [place, place], color=GRAY, linewidth=0.9, zorder=2)
+    if raw is not None:
+        axes.plot(raw, place, "o", color=GRAY, markerfacecolor="white", markersize=5.5, zorder=3)
+    if corrected.value is not None:
+        axes.plot(corrected.value, place, "o", color=BLUE, markersize=5.5, zorder=4)
+
+
+def _zero(axes: "Axes") -> None:
+    """A line at 0: of chance-corrected agreement none, of bias none."""
+    axes.axvline(0, color=GRAY, linewidth=0.8, zorder=0.5)
+
+
+def _descending(estimate: Estimate | None, name: str) -> tuple[Any, ...]:
+    value = estimate.value if estimate else None
+    return value is None, -(value or 0.0), natural_key(name)
+
+
+def _found(estimate: Estimate | None, places: int = 2) -> str:
+    """The value and interval, or why there is none."""
+    if estimate is None or estimate.value is None:
+        return drawn(estimate.reason if estimate and estimate.reason else "undefined", 24)
+    return interval(estimate, places) if estimate.low is not None else f"{number(estimate.value, places)} (no interval)"
+
+
+def _labels(row: AgreementRow, rows: Sequence[AgreementRow]) -> str:
+    """The judge's name, with what else tells these rows apart."""
+    return drawn(" · ".join([row.name, *_apart(row, rows)]), _NAME)
+
+
+def _apart(row: AgreementRow, rows: Sequence[AgreementRow]) -> list[str]:
+    """Criterion and split, where the rows are of several."""
+    parts = [row.criterion] if len({one.criterion for one in rows}) > 1 else []
+    return [*parts, row.split] if len({one.split for one in rows}) > 1 else parts
+
+
+def _about(rows: Sequence[AgreementRow]) -> str:
+    """Which grades the rows are about."""
+    if not rows:
+        return "no judges"
+    kinds = (
+        dict.fromkeys(row.criterion for row in rows),
+        dict.fromkeys("all grades" if row.split == "all" else f"{row.split} grades" for row in rows),
+        dict.fromkeys(row.reference for row in rows),
+    )
+    criteria, splits, references = (drawn(", ".join(kind), _NAME) for kind in kinds)
+    return f"{criteria}: {splits} of {references}"

@@ -1,0 +1,249 @@
+"""The TSV files of a calibration: stable headers, six decimals, undefined numbers empty with the reason as a note."""
+
+from collections.abc import Iterable, Mapping
+
+from judge.calibrate.findings import (
+    AgreementRow,
+    AlternativeRow,
+    CalibrationMapRow,
+    ComparisonRow,
+    ExpectedLine,
+    FamilyContrast,
+    Slope,
+    SystemAgreement,
+    Verdict,
+)
+from judge.files.tabular import tsv
+from judge.records import Estimate
+from judge.stats.marginals import MarginalTest
+
+STATISTICS = (
+    *("percent", "within_one", "kappa", "wkappa_linear", "wkappa", "alpha_nominal", "alpha_ordinal", "alpha_interval"),
+    *("ac1", "ac2", "tau_b", "mae", "bias", "rank_correlation", "auc"),
+)
+"""The statistics of agreement, in column order."""
+SYSTEM_STATISTICS = ("tau_b", "tau_ap", "rbo", "top_1", "top_3", "top_5")
+_WORST = ("percent", "kappa", "wkappa", "alpha_ordinal")
+_MARGINALS = ("bowker", "stuart_maxwell")
+
+
+def _ends(name: str) -> tuple[str, str, str]:
+    return name, f"{name}_lo", f"{name}_hi"
+
+
+AGREEMENT_COLUMNS = (
+    *("judge", "prompt", "criterion", "split", "reference", "baseline", "gold", "n", "topics", "coverage"),
+    "without_grade",
+    *(column for name in STATISTICS for column in _ends(name)),
+    *(f"worst_{name}" for name in _WORST),
+    *("wkappa_item_lo", "wkappa_item_hi", "primary_item_lo", "primary_item_hi", "deff"),
+    *(f"{name}_{part}" for name in _MARGINALS for part in ("chi2", "df", "p")),
+    *_ends("ceiling"),
+    *_ends("test_retest"),
+    *("primary", "binary", "verdict", "notes"),
+)
+CONFUSION_COLUMNS = ("judge", "prompt", "criterion", "split", "human", "judge_grade", "count", "row_share")
+COMPARISON_COLUMNS = (
+    *("criterion", "split", "statistic", "a", "b", *_ends("difference"), "p", "p_max_t", "p_holm", "exact"),
+    *("n", "topics", "note"),
+)
+MAP_COLUMNS = ("judge", "prompt", "criterion", "split", "grade", "n", "mean", "shrunken", "weight")
+EXPECTED_COLUMNS = (
+    *("judge", "prompt", "criterion", "split", "intercept", *_ends("slope")),
+    *("error_grade", "error_expected", "error_line", "n", "topics", "note"),
+)
+SYSTEM_COLUMNS = (
+    *("judge", "prompt", "criterion", "split", "runs"),
+    *(column for name in SYSTEM_STATISTICS for column in _ends(name)),
+    "notes",
+)
+ALTERNATIVE_COLUMNS = (
+    *("judge", "prompt", "criterion", "split", "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"),
+)
+DIAGNOSTIC_COLUMNS = (
+    *(
+        "judge",
+        "criterion",
+        "split",
+        "what",
+        "family",
+        "is_self",
+        "runs",
+        "mean",
+        *_ends("estimate"),
+        "n",
+        "topics",
+        "note",
+    ),
+)
+
+
+def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[Verdict] = ()) -> str:
+    """One row a judge, criterion and split; `verdict` is empty where none was given about that row."""
+    words = {(verdict.criterion, verdict.judge, verdict.prompt, verdict.split): verdict.word for verdict in verdicts}
+    return tsv(
+        AGREEMENT_COLUMNS,
+        ([*_agreement(row), words.get((row.criterion, row.name, row.prompt, row.split)), _notes(row)] for row in rows),
+    )
+
+
+def _agreement(row: AgreementRow) -> list[object]:
+    """The cells of a row up to `binary`."""
+    without = sorted(row.without_grade.items(), key=lambda item: (-item[1], item[0]))
+    marginals: dict[str, MarginalTest] = {test.name: test for test in row.marginals}
+    return [
+        *(row.judge, row.prompt, row.criterion, row.split, row.reference, row.baseline, row.gold, row.n, row.topics),
+        row.coverage,
+        ",".join(f"{reason}:{n}" for reason, n in without),
+        *_estimates(row.statistics, STATISTICS),
+        *(row.worst_case.get(name) for name in _WORST),
+        *_estimate(row.item.get("wkappa"))[1:],
+        *_estimate(row.item.get(row.primary))[1:],
+        row.design_effect.get(row.primary),
+        *(cell for name in _MARGINALS for cell in _marginal(marginals.get(name))),
+        *_estimate(row.ceiling),
+        *_estimate(row.test_retest),
+        *(row.primary, row.binary),
+    ]
+
+
+def _notes(row: AgreementRow) -> str:
+    named = [(name, row.statistics[name].reason) for name in STATISTICS if name in row.statistics]
+    named += [(test.name, test.reason) for test in row.marginals]
+    named += [("ceiling", row.ceiling.reason)] if row.ceiling else []
+    named += [("test_retest", row.test_retest.reason)] if row.test_retest else []
+    return merged(named)
+
+
+def merged(named: Iterable[tuple[str, str | None]]) -> str:
+    """Reasons with the names that each is about: `kappa, wkappa: all grades equal; ac1: fewer than 5 topics`."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in named:
+        if reason:
+            by_reason.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
+
+
+def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
+    """One row a judge and pair of grades; `row_share` is of the assessors' grade, on the diagonal the recall."""
+    return tsv(
+        CONFUSION_COLUMNS,
+        (
+            [row.judge, row.prompt, row.criterion, row.split, human, grade, n, n / total if total else None]
+            for row in rows
+            for human, counts in zip(row.grades, row.confusion, strict=True)
+            for total in [sum(counts)]
+            for grade, n in zip(row.grades, counts, strict=True)
+        ),
+    )
+
+
+def comparisons_tsv(rows: Iterable[ComparisonRow]) -> str:
+    """One row a pair of candidates; the difference is a's statistic minus b's."""
+    return tsv(
+        COMPARISON_COLUMNS,
+        (
+            [
+                *(row.criterion, row.split, row.statistic, row.a, row.b, *_estimate(row.difference)),
+                *(row.p, row.p_max_t, row.p_holm, row.exact),
+                *_basis(row.difference),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def calibration_map_tsv(rows: Iterable[CalibrationMapRow]) -> str:
+    """One row a judge and grade of it: what assessors give there on average."""
+    return tsv(
+        MAP_COLUMNS,
+        (
+            [
+                *(row.judge, row.prompt, row.criterion, row.split, row.grade, row.n, row.mean),
+                *(float(row.shrunken), float(row.weight)),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def system_tsv(rows: Iterable[SystemAgreement]) -> str:
+    """One row a judge: how its ranking of the runs agrees with the assessors'."""
+    return tsv(
+        SYSTEM_COLUMNS,
+        (
+            [
+                *(row.judge, row.prompt, row.criterion, row.split, row.runs),
+                *_estimates(row.statistics, SYSTEM_STATISTICS),
+                merged((name, row.statistics[name].reason) for name in SYSTEM_STATISTICS if name in row.statistics),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
+    """One row a judge and assessor, all with the judge's epsilon, omega and rho; no assessor if the test failed."""
+    return tsv(
+        ALTERNATIVE_COLUMNS,
+        (
+            [
+                *(row.judge, row.prompt, row.criterion, row.split, row.epsilon, row.omega, row.rho, assessor),
+                *(row.n.get(assessor), row.p_values.get(assessor), row.rejected.get(assessor), row.reason),
+            ]
+            for row in rows
+            for assessor in row.p_values or [""]
+        ),
+    )
+
+
+def expected_tsv(rows: Iterable[ExpectedLine]) -> str:
+    """How assessors' grades follow the expected grade, a line a judge."""
+    return tsv(
+        EXPECTED_COLUMNS,
+        (
+            [
+                *(row.judge, row.prompt, row.criterion, row.split, row.intercept, *_estimate(row.slope)),
+                *(row.error_grade, row.error_expected, row.error_line, *_basis(row.slope)),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def diagnostics_tsv(slopes: Iterable[Slope], families: Iterable[FamilyContrast]) -> str:
+    """What judge minus assessor depends on; `what` is the slope's variable or `family`."""
+    lines: list[list[object]] = [
+        [
+            *(row.judge, row.criterion, row.split, row.what, None, None, None, None),
+            *(*_estimate(row.slope), *_basis(row.slope)),
+        ]
+        for row in slopes
+    ]
+    lines += [
+        [
+            *(row.judge, row.criterion, row.split, "family", row.family, row.is_self, row.runs, row.mean),
+            *_estimate(row.contrast),
+            *_basis(row.contrast),
+        ]
+        for row in families
+    ]
+    return tsv(DIAGNOSTIC_COLUMNS, lines)
+
+
+def _estimates(statistics: Mapping[str, Estimate], names: Iterable[str]) -> list[float | None]:
+    return [cell for name in names for cell in _estimate(statistics.get(name))]
+
+
+def _estimate(estimate: Estimate | None) -> list[float | None]:
+    ends = (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
+    return [None if end is None else float(end) for end in ends]
+
+
+def _basis(estimate: Estimate) -> tuple[int, int, str | None]:
+    """What an estimate rests on, and what is wrong with it."""
+    return estimate.n, estimate.topics, estimate.reason
+
+
+def _marginal(test: MarginalTest | None) -> tuple[float | None, int | None, float | None]:
+    return (test.chi2, test.df, test.p) if test else (None, None, None)

@@ -1,0 +1,163 @@
+"""The summary that a terminal shows: 80 columns, plain text, one verdict line a criterion at the end."""
+
+from collections.abc import Sequence
+
+from judge.calibrate.findings import AgreementRow, Calibration, Selection, Verdict
+from judge.calibrate.report.lookup import (
+    best_first,
+    chosen_of,
+    criteria,
+    of,
+    row_of,
+    selection_of,
+    split_of,
+    verdict_of,
+)
+from judge.records import Estimate
+from judge.text.cells import columns_of, count, fold, number, pad, shorten
+from judge.text.safe import printable
+
+COLUMNS = 80
+ROWS = 12
+"""Judges shown a criterion, except that yardsticks and the chosen one always are."""
+_NAME = 10
+"""Columns that a judge's name has at least."""
+
+
+def summary(calibration: Calibration) -> str:
+    """Warnings, a table a criterion, then one verdict line each whose last word is the verdict's; lines end in LF."""
+    lines = [line for warning in calibration.warnings for line in fold(f"! {printable(warning)}", COLUMNS)]
+    names = criteria(calibration)
+    for name in names:
+        lines += ["", *_criterion(calibration, name)]
+    lines.append("")
+    for name in names:
+        lines += _verdict_line(calibration, name)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _criterion(calibration: Calibration, criterion: str) -> list[str]:
+    split = split_of(calibration, criterion)
+    every = of(calibration.agreement, criterion)
+    rows = best_first(row for row in every if row.split == split)
+    chosen = chosen_of(calibration, criterion)
+    lines = fold(printable(criterion) + _heading(rows), COLUMNS)
+    if rows:
+        shown = _shown(rows, chosen)
+        lines += _table(shown, chosen)
+        left = len(rows) - len(shown)
+        lines.append("* chosen, = yardstick" + (f"; {count(left, 'more row')} in agreement.tsv" if left else ""))
+    selection = selection_of(calibration, criterion)
+    if selection and (selected := _selected(selection)):
+        lines += fold(selected, COLUMNS)
+    if verdict := verdict_of(calibration, criterion):
+        for what, texts in (("required", verdict.requirements), ("because", verdict.reasons)):
+            lines += fold(f"{what}: {printable('; '.join(texts))}", COLUMNS) if texts else []
+    return lines
+
+
+def _heading(rows: Sequence[AgreementRow]) -> str:
+    references = dict.fromkeys(printable(row.reference) for row in rows)
+    return f": {rows[0].split} grades of {', '.join(references)}" if rows else ": no judge was compared"
+
+
+def _shown(rows: Sequence[AgreementRow], chosen: str | None) -> list[AgreementRow]:
+    """The best `ROWS` in order, the last of them giving way to yardsticks and the chosen one."""
+    always = {place for place, row in enumerate(rows) if row.baseline or row.name == chosen}
+    others = [place for place in range(len(rows)) if place not in always]
+    return [rows[place] for place in sorted({*always, *others[: max(0, ROWS - len(always))]})]
+
+
+def _table(rows: Sequence[AgreementRow], chosen: str | None) -> list[str]:
+    """Marks and names to the left, numbers to the right; the primary's interval in two columns of its own."""
+    primary = rows[0].primary
+    cells = [
+        [
+            f"{row.n}/{row.topics}",
+            short(row.coverage),
+            *(short(_value(row, name)) for name in ("percent", "ac2")),
+            *_spread(row.statistics.get(row.primary)),
+            short(_value(row, "bias"), signed=True),
+        ]
+        for row in rows
+    ]
+    header = ["n/topics", "cover", "same", "AC2", "", "", f"{primary} [95 %]", "bias"]
+    # The header of the three columns of the primary starts where they start.
+    spread = [max(len(line[place]) for line in cells) for place in (4, 5, 6)]
+    cells = [[*line[:4], " ".join(map(str.rjust, line[4:7], spread)), line[7]] for line in cells]
+    header = [*header[:4], header[6], header[7]]
+    widths = [max(len(line[place]) for line in (header, *cells)) for place in range(len(header))]
+    room = COLUMNS - sum(widths) - 2 * len(widths) - 2
+    names = [shorten(printable(row.name), max(_NAME, room)) for row in rows]
+    width = max(map(columns_of, ("judge", *names)))
+    marks = ["=" if row.baseline else "*" if row.name == chosen else " " for row in rows]
+    return [
+        "  ".join([pad(name, width + 2), *map(str.rjust, line, widths)]).rstrip()
+        for name, line in zip(
+            ["  judge", *(f"{mark} {name}" for mark, name in zip(marks, names, strict=True))],
+            [header, *cells],
+            strict=True,
+        )
+    ]
+
+
+def _value(row: AgreementRow, name: str) -> float | None:
+    return row.statistics[name].value if name in row.statistics else None
+
+
+def _spread(estimate: Estimate | None) -> tuple[str, str, str]:
+    """A value and the ends of its interval, with their brackets."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return short(estimate.value if estimate else None), "", ""
+    return short(estimate.value), f"[{short(estimate.low)},", f"{short(estimate.high)}]"
+
+
+def short(value: float | None, *, signed: bool = False) -> str:
+    """Two decimals without a leading zero.
+
+    >>> short(0.614), short(-0.05), short(1.0), short(0.31, signed=True), short(None)
+    ('.61', '-.05', '1.00', '+.31', '-')
+    """
+    text = number(value, 2, signed=signed)
+    sign, digits = (text[0], text[1:]) if text[0] in "+-" and value is not None else ("", text)
+    return sign + digits.removeprefix("0")
+
+
+def _selected(selection: Selection) -> str:
+    """How the choice was made, and what that costs; empty where there was none."""
+    parts = []
+    if len(selection.tried) > 1:
+        on = "all grades" if selection.chosen_on == "all" else selection.chosen_on
+        parts.append(f"chosen from {len(selection.tried)} candidates by {selection.statistic} on {on}")
+        if selection.out_of_bag_worst is not None:
+            parts.append("missing grades counted as the farthest")
+        if selection.optimism is not None:
+            parts.append(f"optimism {short(selection.optimism, signed=True)}")
+        others = len([name for name in selection.not_separable if name != selection.chosen])
+        parts.append(f"{count(others, 'other')} not separable from it")
+    if selection.openings is not None:
+        parts.append(f"sealed test grades opened {count(selection.openings, 'time')}")
+    return "; ".join(parts)
+
+
+def _verdict_line(calibration: Calibration, criterion: str) -> list[str]:
+    """One line, or two where it is too long for one."""
+    verdict = verdict_of(calibration, criterion)
+    name = shorten(printable(criterion), 20)
+    if verdict is None:
+        return [f"{name}  NO VERDICT"]
+    basis = f"{verdict.split} n={verdict.estimate.n}/{count(verdict.estimate.topics, 'topic')}"
+    judge = shorten(printable(verdict.judge), COLUMNS - columns_of(f"{name}    {basis}"))
+    tail = _measured(calibration, verdict)
+    line = "  ".join([name, judge, basis, *tail])
+    return [line] if columns_of(line) <= COLUMNS else ["  ".join([name, judge, basis]), "  ".join(["", *tail])]
+
+
+def _measured(calibration: Calibration, verdict: Verdict) -> list[str]:
+    row = row_of(of(calibration.agreement, verdict.criterion), verdict.judge, verdict.split)
+    parts = [" ".join(part for part in (verdict.statistic, *_spread(verdict.estimate)) if part)]
+    if row and row.ceiling and row.ceiling.value is not None:
+        parts.append(f"ceiling {short(row.ceiling.value)}")
+    if row and _value(row, "bias") is not None:
+        parts.append(f"bias {short(_value(row, 'bias'), signed=True)}")
+    return [*parts, verdict.word]

@@ -1,0 +1,400 @@
+"""CAsT-ReGIn as published: its judgments read, and its qrels, pools and banks made again from them, byte for byte.
+
+The resource has two parts of one build, responses and clarifying questions. What is known to be odd about it is the
+business of `regin_checks`; runs over its bank ids and their evaluation are that of `regin_runs`.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from judge.errors import InputError
+from judge.files.stored import read_stored
+from judge.files.trec import QrelRow, column, qrels_lines
+from judge.records import Problem
+from judge.runs.document import decode, file_name
+from judge.text.safe import MAX_ID, shown, storable
+
+GRADES = range(4)
+RELEVANT = 2
+"""The least grade that counts as relevant in the published evaluation."""
+TAG = "dummytag"
+"""The run tag of the released pools."""
+
+Name = Literal["response", "question"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The names and forms of one part of the resource."""
+
+    name: Name
+    folder: str
+    list_field: str
+    labels: tuple[str, ...]
+    all_turns: Mapping[str, str]
+    """Criterion to the name of the qrels of all turns."""
+    escaped: bool
+    """Whether the bank writes characters beyond ASCII as escapes."""
+    criterion_of_subsets: str | None = None
+
+    @property
+    def id_field(self) -> str:
+        """The field with an item's id."""
+        return f"{self.name.title()} ID"
+
+    @property
+    def text_field(self) -> str:
+        """The field with an item's text."""
+        return f"{self.name.title()} Text"
+
+    @property
+    def judgments(self) -> str:
+        """Path of the judgments in the part's folder."""
+        return f"qrels/{self.name}_judgments.json"
+
+    @property
+    def bank(self) -> str:
+        """Path of the bank."""
+        return f"{self.name}_bank.json"
+
+    @property
+    def pool(self) -> str:
+        """Path of the pool."""
+        return f"{self.name}_pool_depth_1.pool"
+
+    @property
+    def filtered(self) -> str:
+        """Name of the qrels without the turns that have nothing relevant."""
+        return f"{self.name}_relevance_filtered"
+
+    @property
+    def mi_subset(self) -> str:
+        """Name of the qrels of the turns that call for initiative."""
+        return f"{self.name}_relevance_mi_subset"
+
+    @property
+    def qrels(self) -> tuple[str, ...]:
+        """Names of all qrels of the part."""
+        subsets = (self.filtered, self.mi_subset) if self.criterion_of_subsets else ()
+        return (*self.all_turns.values(), *subsets)
+
+
+def _kind(name: Name, folder: str, list_field: str, labels: tuple[str, ...], *, questions: bool) -> Kind:
+    names = {label.lower(): f"{name}_{label.lower()}" for label in labels}
+    if questions:
+        names["relevance"] += "_all"
+    return Kind(name, folder, list_field, labels, names, questions, "relevance" if questions else None)
+
+
+KINDS = {
+    "response": _kind(
+        "response",
+        "response_evaluation",
+        "Responses",
+        ("Relevance", "Naturalness", "Conciseness"),
+        questions=False,
+    ),
+    "question": _kind(
+        "question",
+        "clarifying_question_evaluation",
+        "Questions",
+        ("Relevance", "Novelty", "Diversity"),
+        questions=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One judged item of a turn."""
+
+    turn_id: str
+    item_id: str
+    text: str
+    """As the judgments have it, which may differ from the bank's."""
+    grades: Mapping[str, int]
+    """Criterion to grade."""
+    order: tuple[str, ...]
+    """The record's label fields in the file's order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One part of the resource as far as it could be read."""
+
+    kind: Kind
+    folder: Path
+    rows: tuple[Judged, ...]
+    """In the order of the judgments, which is that of the qrels."""
+    bank: Mapping[str, str]
+    released: Mapping[str, bytes]
+    """Path in the part's folder to content, of every file that is there."""
+    problems: tuple[Problem, ...]
+    """Damage to the judgments or the bank; nothing may be made of a part that has any."""
+
+    def file(self, path: str) -> str:
+        """A file of the part as a message names it."""
+        return file_name(self.folder / path)
+
+    @cached_property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Turn and item of every row."""
+        return tuple((row.turn_id, row.item_id) for row in self.rows)
+
+    @cached_property
+    def turns_of(self) -> Mapping[str, tuple[str, ...]]:
+        """Item to the turns that it was judged in."""
+        turns: dict[str, list[str]] = defaultdict(list)
+        for turn_id, item_id in self.keys:
+            turns[item_id].append(turn_id)
+        return {item_id: tuple(found) for item_id, found in turns.items()}
+
+    def graded(self, criterion: str) -> list[tuple[str, str, int]]:
+        """Turn, item and grade of every row."""
+        return [(row.turn_id, row.item_id, row.grades[criterion]) for row in self.rows]
+
+
+def read_regin(folder: Path, name: Name = "response") -> dict[str, list[tuple[str, str, int]]]:
+    """Criterion to (turn_id, item_id, grade) of one part of the resource, in the order of its judgments.
+
+    Raises:
+        InputError: The part is missing, or its judgments or its bank are damaged; every fault is listed.
+    """
+    for part in read_resource(folder):
+        if part.kind.name == name:
+            if part.problems:
+                raise InputError(f"{part.folder}: damaged: {len(part.problems)} faults", part.problems)
+            return {criterion: part.graded(criterion) for criterion in part.kind.all_turns}
+    raise InputError(f"{folder}: no {KINDS[name].folder} here")
+
+
+def read_resource(folder: Path) -> tuple[Part, ...]:
+    """The parts of the resource at a folder or at most two levels below it, responses first.
+
+    Raises:
+        InputError: There is no part, one of them twice, or a file that cannot be read or is not JSON.
+    """
+    try:
+        near = [folder, *(sub for one in sorted(folder.iterdir()) if one.is_dir() for sub in (one, *_below(one)))]
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read as a folder: {error.strerror}") from error
+    problems: list[Problem] = []
+    parts: list[Part] = []
+    for kind in KINDS.values():
+        found = [one for one in near if (one / kind.judgments).is_file()]
+        if len(found) > 1:
+            raise InputError(f"{folder}: {kind.folder} is here more than once: {', '.join(map(file_name, found))}")
+        parts += [part for one in found if (part := _read_part(kind, one, problems))]
+    if problems:
+        raise InputError(f"{folder}: unreadable files of CAsT-ReGIn", problems)
+    if not parts:
+        wanted = " or ".join(f"{kind.folder}/{kind.judgments}" for kind in KINDS.values())
+        raise InputError(f"{folder}: no CAsT-ReGIn here: expected {wanted}")
+    return tuple(parts)
+
+
+def _below(folder: Path) -> list[Path]:
+    try:
+        return sorted(one for one in folder.iterdir() if one.is_dir())
+    except OSError:
+        return []
+
+
+def _read_part(kind: Kind, folder: Path, unreadable: list[Problem]) -> Part | None:
+    """The part in a folder; None where a file of it cannot be read, which is then among `unreadable`."""
+    before = len(unreadable)
+    released: dict[str, bytes] = {}
+    values: dict[str, Any] = {}
+    damage: list[Problem] = []
+    for path in (kind.judgments, kind.bank, kind.pool, *map(qrels_path, kind.qrels)):
+        file = file_name(folder / path)
+        if not (folder / path).exists():
+            continue
+        try:
+            released[path] = read_stored(folder / path)
+        except InputError as error:
+            unreadable.append(Problem("unreadable_file", "error", file, None, "", str(error)))
+            continue
+        if path.endswith(".json"):
+            values[path], fault = decode(released[path], file)
+            if fault:
+                unreadable.append(fault)
+            else:
+                damage += _repeated_keys(released[path], file)
+    if len(unreadable) > before:
+        return None
+    rows = tuple(_rows(kind, values[kind.judgments], file_name(folder / kind.judgments), damage))
+    bank = _bank(values.get(kind.bank, {}), file_name(folder / kind.bank), damage)
+    return Part(kind, folder, rows, bank, released, tuple(damage))
+
+
+def _repeated_keys(content: bytes, file: str) -> list[Problem]:
+    """An object that has a key twice; a plain decoder keeps the last value in silence."""
+    repeated: Counter[str] = Counter()
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(items)
+        if len(value) < len(items):
+            repeated.update(key for key, times in Counter(key for key, _ in items).items() if times > 1)
+        return value
+
+    try:
+        json.loads(content, object_pairs_hook=pairs)
+    except (ValueError, RecursionError) as error:
+        return [Problem("not_json", "error", file, None, "$", f"not usable as JSON: {error}")]
+    return [
+        Problem("repeated_key", "error", file, None, "$", f"the key {shown(key)} stands twice in an object")
+        for key in repeated
+    ]
+
+
+def _rows(kind: Kind, value: Any, file: str, problems: list[Problem]) -> Iterable[Judged]:
+    """The sound records; whatever is wrong with the others goes to the problems."""
+    seen: set[tuple[str, str]] = set()
+
+    def bad(code: str, path: str, message: str) -> None:
+        problems.append(Problem(code, "error", file, None, path, message))
+
+    if not isinstance(value, dict):
+        bad("wrong_type", "$", f"expected an object of turns, found {shown(value)}")
+        return
+    if not value:
+        bad("no_judgments", "$", "there is no turn")
+    for turn_id, turn in value.items():
+        place = f"$[{shown(turn_id)}]"
+        items = turn.get(kind.list_field) if isinstance(turn, dict) else None
+        if not usable_id(turn_id):
+            bad("unusable_id", place, "the turn id cannot be a column of qrels")
+        elif not isinstance(items, list) or not items:
+            bad("wrong_type", place, f"expected an object with a list `{kind.list_field}` that is not empty")
+        else:
+            for number, item in enumerate(items):
+                faults, row = _row(kind, turn_id, item)
+                where = f"{place}.{kind.list_field}[{number}]"
+                for code, path, message in faults:
+                    bad(code, where + path, message)
+                if row and (turn_id, row.item_id) in seen:
+                    bad("repeated_item", where, f"{row.item_id} is already in this turn")
+                elif row:
+                    seen.add((turn_id, row.item_id))
+                    yield row
+
+
+def _row(kind: Kind, turn_id: str, item: Any) -> tuple[list[tuple[str, str, str]], Judged | None]:
+    """Faults of one record, and the record where it has none; its labels are taken by name, never by place."""
+    if not isinstance(item, dict):
+        return [("wrong_type", "", f"expected an object, found {shown(item)}")], None
+    faults: list[tuple[str, str, str]] = []
+    item_id, text = item.get(kind.id_field), item.get(kind.text_field)
+    if not isinstance(item_id, str) or not usable_id(item_id):
+        faults.append(("unusable_id", f".{kind.id_field}", f"{shown(item_id)} cannot be a column of qrels"))
+    if not isinstance(text, str) or not storable(text):
+        faults.append(("wrong_text", f".{kind.text_field}", f"expected a text, found {shown(text)}"))
+    for label in kind.labels:
+        grade = item.get(label)
+        if type(grade) is not int or grade not in GRADES:
+            faults.append(("wrong_grade", f".{label}", f"expected an integer of 0 to 3, found {shown(grade)}"))
+    if faults or not isinstance(item_id, str) or not isinstance(text, str):
+        return faults, None
+    grades = {label.lower(): item[label] for label in kind.labels}
+    return [], Judged(turn_id, item_id, text, grades, tuple(field for field in item if field in kind.labels))
+
+
+def _bank(value: Any, file: str, problems: list[Problem]) -> dict[str, str]:
+    if not isinstance(value, dict):
+        message = f"expected an object from id to text, found {shown(value)}"
+        problems.append(Problem("wrong_type", "error", file, None, "$", message))
+        return {}
+    bank = {}
+    for item_id, text in value.items():
+        if usable_id(item_id) and isinstance(text, str) and storable(text):
+            bank[item_id] = text
+        else:
+            message = f"expected an id and its text, found {shown(text)}"
+            problems.append(Problem("wrong_text", "error", file, None, f"$[{shown(item_id)}]", message))
+    return bank
+
+
+def usable_id(text: str) -> bool:
+    """Whether an id can be a column as it is."""
+    return len(text) <= MAX_ID and storable(text) and column(text) == text
+
+
+def regenerate(part: Part, mi_turns: Collection[str] | None = None) -> dict[str, bytes]:
+    """Path in the part's folder to content: every qrels file, the pool and the bank in their released forms.
+
+    The question pool is in the order of code points of its ids, the response pool in the judgments' own, which
+    is the same. The subset of the turns that call for initiative can be told from no label: without `mi_turns`
+    there is none. It derives from the qrels of all turns, not from the filtered ones.
+    """
+    kind = part.kind
+    files = {qrels_path(name): qrels_bytes(rows) for name, rows in qrels_of(part, mi_turns).items()}
+    lines = (f"{turn_id}\tQ0\t{item_id}\t1\t0.0\t{TAG}\n" for turn_id, item_id in sorted(part.keys))
+    files[kind.pool] = "".join(lines).encode()
+    if kind.bank in part.released:
+        files[kind.bank] = json.dumps(part.bank, indent=4, ensure_ascii=kind.escaped).encode()
+    return files
+
+
+def qrels_of(part: Part, mi_turns: Collection[str] | None = None) -> dict[str, list[tuple[str, str, int]]]:
+    """Name of each qrels file to its rows; `filtered` has the turns with at least one grade of RELEVANT or more."""
+    kind = part.kind
+    qrels = {name: part.graded(criterion) for criterion, name in kind.all_turns.items()}
+    if kind.criterion_of_subsets:
+        rows = part.graded(kind.criterion_of_subsets)
+        qrels[kind.filtered] = of_turns(rows, turns_with_relevant(rows))
+        if mi_turns is not None:
+            qrels[kind.mi_subset] = of_turns(rows, mi_turns)
+    return qrels
+
+
+def turns_with_relevant(rows: Iterable[tuple[str, str, int]]) -> set[str]:
+    """The turns that have a grade of RELEVANT or more."""
+    return {turn_id for turn_id, _, grade in rows if grade >= RELEVANT}
+
+
+def of_turns(rows: Iterable[tuple[str, str, int]], turns: Collection[str]) -> list[tuple[str, str, int]]:
+    """The rows of some turns, in their order."""
+    return [row for row in rows if row[0] in turns]
+
+
+def qrels_path(name: str) -> str:
+    """Path of a qrels file in the part's folder."""
+    return f"qrels/{name}.qrel"
+
+
+def qrels_bytes(rows: Iterable[tuple[str, str, int]]) -> bytes:
+    """A qrels file."""
+    return qrels_lines(QrelRow(*row) for row in rows).encode()
+
+
+def read_turns(path: Path) -> tuple[str, ...]:
+    """The turn ids of a list, one a line; blank lines are passed over.
+
+    Raises:
+        InputError: The file cannot be read, holds no turn, a line that is no id, or one twice; all are listed.
+    """
+    name = file_name(path)
+    try:
+        text = read_stored(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: not UTF-8 at byte {error.start + 1}") from error
+    turns: dict[str, int] = {}
+    problems = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        turn_id = line.strip(" \t\r")
+        if not turn_id:
+            continue
+        if not usable_id(turn_id):
+            problems.append(Problem("unusable_id", "error", name, None, f"line {number}", f"{shown(turn_id)}: no id"))
+        elif turns.setdefault(turn_id, number) != number:
+            message = f"{turn_id} is already on line {turns[turn_id]}"
+            problems.append(Problem("repeated_turn", "error", name, turn_id, f"line {number}", message))
+    if problems or not turns:
+        raise InputError(f"{name}: not usable as a list of turns", problems)
+    return tuple(turns)

@@ -1,0 +1,1 @@
+"""How files are read and written: whole and atomically, line by line, as tables, as TREC formats."""

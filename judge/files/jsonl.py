@@ -1,0 +1,37 @@
+"""JSON and JSON Lines as bytes: the same value, the same bytes; each faulty line a problem. Pure."""
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+from judge.records import Problem
+
+_Row = TypeVar("_Row")
+
+
+def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> Iterator[tuple[int, _Row | Problem]]:
+    """The lines of a JSON Lines file that are not blank: the number of each, and its row or what is wrong with it.
+
+    Args:
+        content: The file's bytes.
+        row_type: What a line holds; a field that it has not is ignored unless the type forbids it.
+        name: The file's name, for the problems.
+        code: The problems' code.
+    """
+    decoder = msgspec.json.Decoder(row_type)
+    # Not splitlines: JSON strings may hold other line separators as they are.
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            message, _, path = str(error).partition(" - at `")
+            where = f"line {number}: {path.rstrip('`') or '$'}"
+            yield number, Problem(code, "error", name, None, where, message)
+
+
+def json_bytes(value: object) -> bytes:
+    """A value as indented JSON with sorted keys and a final line break: the same value, the same bytes."""
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"

@@ -1,0 +1,128 @@
+"""Tables as text files, CSV or TSV, row by row with the line each begins on."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from judge.errors import InputError
+from judge.files.stored import read_stored, unpack
+from judge.records import Problem
+from judge.text.cells import decimals
+from judge.text.safe import escape, shown
+
+_DELIMITERS = ",\t;"
+
+
+class TableRow(msgspec.Struct, frozen=True):
+    """One row below the header; cells without outer white space."""
+
+    line: int
+    cells: dict[str, str]
+
+
+def read_text(path: Path, problems: list[Problem]) -> str | None:
+    """A text file in UTF-8, gzipped or not, without a byte order mark; None, and a problem, if it cannot be read."""
+    try:
+        content = unpack(read_stored(path), str(path))
+    except InputError as error:
+        problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
+        return None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8: {error.reason}; save the file as UTF-8"
+        problems.append(Problem("wrong_encoding", "error", str(path), None, f"line {line}", message))
+        return None
+    if not text.strip():
+        problems.append(Problem("empty_file", "error", str(path), None, "", "the file is empty"))
+        return None
+    return text
+
+
+def read_table(
+    path: Path, problems: list[Problem], *, needed: Sequence[str] = (), quoted: bool = True
+) -> tuple[tuple[str, ...], list[TableRow]]:
+    """The header and the rows of a table; what is wrong with it goes to `problems`.
+
+    The columns of a `.tsv` are parted by tabs; else by the commonest of comma, tab and semicolon in the header.
+
+    Args:
+        path: The file.
+        problems: Takes what is wrong.
+        needed: Columns that must be there.
+        quoted: Whether a cell may stand in quotation marks, as spreadsheets write them; if not, they are text.
+    """
+    text = read_text(path, problems)
+    if text is None:
+        return (), []
+    header: tuple[str, ...] = ()
+    rows: list[TableRow] = []
+
+    def problem(code: str, line: int, message: str) -> None:
+        problems.append(Problem(code, "error", str(path), None, f"line {line}", message))
+
+    for line, cells in _records(text, _delimiter(path, text), quoted):
+        if isinstance(cells, str):
+            problem("not_a_table", line, cells)
+        elif not header:
+            header = cells
+            repeated = sorted({name for name in header if name and header.count(name) > 1})
+            missing = [name for name in needed if name not in header]
+            if repeated:
+                problem("repeated_column", line, f"the header has {', '.join(map(shown, repeated))} more than once")
+            if missing:
+                found = ", ".join(map(shown, header[:20]))
+                problem("missing_column", line, f"no column {', '.join(map(shown, missing))}; found {found}")
+            if repeated or missing:
+                return header, []
+        elif len(cells) != len(header):
+            problem("wrong_columns", line, f"{len(cells)} cells: expected {len(header)}, as in the header")
+        else:
+            rows.append(TableRow(line, dict(zip(header, cells, strict=True))))
+    if not rows and not problems:
+        problem("empty_file", 1, "no row below the header")
+    return header, rows
+
+
+def _records(text: str, delimiter: str, quoted: bool) -> Iterator[tuple[int, tuple[str, ...] | str]]:
+    """The first line of every record that is not blank, and its cells; or why nothing can be read from there on."""
+    # Strict, so that a quotation mark that is never closed does not swallow the rest of the file in silence.
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield line, f"cannot be read as a table from here on: {error}"
+            return
+        if any(cell.strip() for cell in cells):
+            yield line, tuple(cell.strip() for cell in cells)
+
+
+def _delimiter(path: Path, text: str) -> str:
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".tsv", ".tab")):
+        return "\t"
+    header = text.lstrip().partition("\n")[0]
+    return max(_DELIMITERS, key=header.count)
+
+
+def tsv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """A header and lines between tabs; text escaped, numbers with six decimals, what is not there empty."""
+    return "".join("\t".join(cells) + "\n" for cells in (columns, *(map(_cell, line) for line in lines)))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return decimals(value, 6) if isinstance(value, float) else escape(str(value))

@@ -1,0 +1,145 @@
+"""TREC's line formats as text, qrels and response runs, and file names for run ids. Pure.
+
+Columns are parted by whitespace, so whitespace and unprintable characters inside an id are percent-encoded
+when it is made a column (`my run` becomes `my%20run`, and a run of that name `my%2520run`). What is read from a
+file are columns already: they are neither decoded nor encoded again, so rewriting keeps the bytes.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from urllib.parse import quote
+
+import msgspec
+
+from judge.errors import InputError
+from judge.records import Problem
+from judge.text.ids import natural_key
+from judge.text.safe import digest
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
+_DIGESTED = re.compile(r"-[0-9a-f]{12}$", re.IGNORECASE)
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_PERCENT = re.compile(r"%(?=[0-9A-Fa-f]{2})|^%\Z")
+_LONGEST = 100
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
+_QRELS_COLUMNS = 4
+
+
+class QrelRow(msgspec.Struct, frozen=True):
+    """One line of a qrels file, ids as columns; `item_id` is a response or a passage."""
+
+    turn_id: str
+    item_id: str
+    grade: int
+
+
+def column(text: str) -> str:
+    """An id as one column: whitespace and unprintable characters percent-encoded, an empty id as `%`.
+
+    A `%` that would read as an encoding of ours is encoded too, so that distinct ids are distinct columns.
+    """
+    text = _PERCENT.sub("%25", text)
+    kept = (c if c.isprintable() and not c.isspace() else quote(c, errors="surrogatepass") for c in text)
+    return "".join(kept) or "%"
+
+
+def safe_name(run_id: str) -> str:
+    """A file name for a run id: no separator, no leading dot, no reserved name, at most 114 ASCII characters.
+
+    An id that is such a name already stays as it is; any other is mended and gets 12 digits of its SHA-256,
+    and so does one that ends as if it had been, so that distinct ids have distinct names.
+    """
+    # Windows also drops a trailing dot, and a leading hyphen would be read as an option.
+    plain = run_id == _UNSAFE.sub("_", run_id).strip("._+-")[:_LONGEST] and run_id
+    return run_id if plain and not _RESERVED.match(run_id) and not _DIGESTED.search(run_id) else _digested(run_id)
+
+
+def safe_names(run_ids: Iterable[str]) -> dict[str, str]:
+    """File names for a set of run ids, distinct even where upper and lower case are the same."""
+    names = {run_id: safe_name(run_id) for run_id in run_ids}
+    clashes = Counter(name.lower() for name in names.values())
+    return {run_id: _digested(run_id) if clashes[name.lower()] > 1 else name for run_id, name in names.items()}
+
+
+def _digested(run_id: str) -> str:
+    """The mended id with its digest."""
+    stem = _UNSAFE.sub("_", run_id).strip("._+-")[:_LONGEST] or "run"
+    # Windows reserves `con.anything`; an underscore in front is enough.
+    stem = f"_{stem}" if _RESERVED.match(stem) else stem
+    return f"{stem}-{digest(run_id)[:12]}"
+
+
+def response_run(run_id: str, entries: Iterable[tuple[str, str, int]]) -> str:
+    """A run over the pooled responses: `turn_id Q0 response_id rank score run_id`, in natural order.
+
+    Scores of a turn's k responses fall k, k-1, …, 1 by rank, since evaluation tools sort by score alone. They
+    refuse repetitions, so a response that a run gives at two ranks of a turn stands once, at the better one.
+
+    Args:
+        run_id: The run's tag.
+        entries: (turn_id, response_id, rank), in any order.
+    """
+    ranks: dict[str, dict[str, int]] = defaultdict(dict)
+    for turn_id, response_id, rank in entries:
+        ranks[turn_id][response_id] = min(rank, ranks[turn_id].get(response_id, rank))
+    lines: list[str] = []
+    for turn_id in sorted(ranks, key=natural_key):
+        order = sorted(ranks[turn_id].items(), key=lambda item: (item[1], natural_key(item[0])))
+        lines += [
+            f"{column(turn_id)} Q0 {column(item_id)} {rank} {len(order) - position} {column(run_id)}\n"
+            for position, (item_id, rank) in enumerate(order)
+        ]
+    return "".join(lines)
+
+
+def qrels_lines(rows: Iterable[QrelRow]) -> str:
+    """`turn_id 0 item_id grade` in the rows' own order."""
+    return "".join(f"{row.turn_id} 0 {row.item_id} {row.grade}\n" for row in rows)
+
+
+def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:
+    """The rows of a qrels file in file order; columns parted by spaces or tabs, blank lines passed over.
+
+    Args:
+        text: The file's content.
+        name: The file's name, for messages.
+        grades: The scale, if a grade outside it is an error.
+
+    Raises:
+        InputError: Lines without four columns, grades not integers or off the scale, pairs given twice.
+    """
+    rows: list[QrelRow] = []
+    problems: list[Problem] = []
+    first: dict[tuple[str, str], int] = {}
+    for number, fields in _fields(text):
+        found = _qrels_fault(fields, grades)
+        if found is None:
+            key = (fields[0], fields[2])
+            if first.setdefault(key, number) == number:
+                rows.append(QrelRow(*key, int(fields[3])))
+                continue
+            found = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
+        problems.append(Problem(found[0], "error", name, fields[0], f"line {number}", found[1]))
+    if problems:
+        raise InputError(f"{name}: not usable as qrels: {len(problems)} faulty lines", problems)
+    return tuple(rows)
+
+
+def _qrels_fault(fields: list[str], grades: Collection[int] | None) -> tuple[str, str] | None:
+    """Code and message of what is wrong with one line's columns."""
+    if len(fields) != _QRELS_COLUMNS:
+        return "wrong_columns", f"{len(fields)} columns: expected {_QRELS_COLUMNS} (turn_id 0 item_id grade)"
+    if not _INTEGER.fullmatch(fields[3]):
+        return "wrong_grade", f"grade {fields[3][:40]!r}: expected an integer"
+    if grades is not None and int(fields[3]) not in grades:
+        return "off_scale", f"grade {fields[3]}: expected one of {', '.join(map(str, sorted(grades)))}"
+    return None
+
+
+def _fields(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and columns of every line that is not blank."""
+    # str.splitlines and str.split would also break at characters that are none of TREC's separators.
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        if stripped := line.strip(" \t\r"):
+            yield number, re.split(r"[ \t]+", stripped)

@@ -1,0 +1,88 @@
+"""Models asked about the responses that have gold, under one budget."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from judge.ask.dialogue import Task
+from judge.ask.loop import Progress, assess
+from judge.errors import UsageError
+from judge.gold import match
+from judge.harness.calibration.plan import Trial
+from judge.models.backends import open_model
+from judge.models.journal import Journal
+from judge.models.model import Model
+from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Turn
+from judge.text.ids import natural_key
+
+Report = Callable[[Progress], None]
+Fetching = Callable[[str, int, int], None]
+
+
+class Asking:
+    """The models of a trial, and what they have cost so far."""
+
+    def __init__(self, trial: Trial, report: Callable[[str], Report], fetching: Fetching | None) -> None:
+        self._trial = trial
+        self._report = report
+        self._fetching = fetching
+        self._spent = 0.0
+        self._named: dict[str, str] = {}
+
+    def open(self, name: str, prompts: Sequence[Criterion]) -> Model:
+        """A model that can be asked the prompts.
+
+        Raises:
+            UsageError: It cannot, or a budget could not be kept.
+        """
+        model = open_model(name, self._trial.options)
+        # A recording answers under the recorded judge's name, by which it could not be opened again.
+        self._named[model.name] = name
+        model.check(prompts)
+        if self._trial.settings.max_cost is not None and model.price() is None:
+            raise UsageError(f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost)")
+        return model
+
+    def again(self, judge: str, prompts: Sequence[Criterion]) -> Model:
+        """The model that a judge of this trial was, to be asked once more."""
+        return self.open(self._named[judge], prompts)
+
+    def ask(
+        self, model: Model, wanted: Sequence[Task], journal: Journal, pool: Pool, turns: Mapping[str, Turn] | None
+    ) -> list[Judgment | Failure]:
+        """Settle every task, within what is left of the budget.
+
+        Raises:
+            OperationalError: No further call can succeed; what was paid for is in the journal.
+        """
+        model.prepare(self._fetching or (lambda what, done, total: None))
+        settings, report, before = self._trial.settings, self._report(model.name), self._spent
+        if settings.max_cost is not None:
+            settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before))
+
+        def counted(progress: Progress) -> None:
+            self._spent = before + progress.cost
+            report(progress)
+
+        return assess(wanted, model, journal, pool, turns=turns, settings=settings, report=counted)
+
+
+def gold_tasks(
+    rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int, name: str
+) -> tuple[Task, ...]:
+    """The responses with gold, under each prompt of their criterion."""
+    matched, _ = match(rows, pool, name)
+    return tuple(
+        Task(response, prompt, sample)
+        for prompt in prompts
+        for response in pool.responses
+        if (response.response_id, prompt.name) in matched
+        for sample in range(samples)
+    )
+
+
+def results_jsonl(results: Sequence[Judgment | Failure], kind: type[Judgment] | type[Failure]) -> bytes:
+    """The judgments, or the failures, one a line, by judge and prompt."""
+    kept = [one for one in results if isinstance(one, kind)]
+    kept.sort(key=lambda one: (natural_key(one.judge), natural_key(f"{one.criterion}/{one.variant}")))
+    return b"".join(msgspec.json.encode(one) + b"\n" for one in kept)

@@ -1,0 +1,80 @@
+"""What a calibration can be told, and what of it cannot be done."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from judge.ask.loop import Settings
+from judge.ask.several import MOST_SAMPLES
+from judge.errors import UsageError
+from judge.models.model import ModelOptions
+from judge.records import Criterion
+
+ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
+_FEWEST_DRAWS, _MOST_DRAWS = 200, 1_000_000
+"""Fewer resamples would make a verdict a matter of the seed."""
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `judge calibrate` can be told; paths may be strings."""
+
+    gold: Sequence[Path | str]
+    judgments: Sequence[Path | str] = ()
+    """Labels that are there; or nothing, and `models` are asked."""
+    models: Sequence[str] = ()
+    prompts: Sequence[str] = ()
+    """What to ask, or the files of prompts of your own behind the judgments."""
+    pool: Path | str | None = None
+    test: Path | str | None = None
+    """Sealed test grades."""
+    seal: Path | str | None = None
+    criterion: str | None = None
+    scale: str | None = None
+    polarity: Literal["higher", "lower"] = "higher"
+    """Which end of `scale` is good."""
+    gold_scale: str | None = None
+    """The prompt whose scale the gold is on, if not the judges'."""
+    families: Path | str | None = None
+    topics: Path | str | None = None
+    samples: int = 1
+    options: ModelOptions = ModelOptions()
+    settings: Settings = Settings()
+    requirements: Sequence[str] = ()
+    epsilon: float = 0.2
+    replicates: int = 2000
+    permutations: int = 10_000
+    seed: int = 2023
+    out: Path | str | None = None
+
+
+def check_trial(trial: Trial) -> None:
+    """Refuse what nothing can be done with before anything is read or paid for.
+
+    Raises:
+        UsageError: What is wrong.
+    """
+    if bool(trial.judgments) == bool(trial.models):
+        raise UsageError("expected either judgments that are there (--judgments) or models to ask (--model)")
+    if trial.models and not (trial.prompts and trial.pool and trial.out):
+        raise UsageError(ASKING)
+    if not 0 <= trial.epsilon < 1:
+        raise UsageError(f"epsilon {trial.epsilon}: expected a number from 0 to below 1 (--epsilon)")
+    if not 1 <= trial.samples <= MOST_SAMPLES:
+        raise UsageError(f"{trial.samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
+    for what, number in (("replicates", trial.replicates), ("permutations", trial.permutations)):
+        if not _FEWEST_DRAWS <= number <= _MOST_DRAWS:
+            raise UsageError(f"{number} {what}: expected {_FEWEST_DRAWS} to {_MOST_DRAWS} (--{what})")
+    if trial.seed < 0:
+        raise UsageError(f"seed {trial.seed}: expected a number of zero or more (--resampling-seed)")
+
+
+def by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:
+    """Prompts by `criterion/variant`; two different ones of one name could not be told apart."""
+    found: dict[str, Criterion] = {}
+    for one in prompts:
+        other = found.setdefault(one.prompt_id, one)
+        if other.digest != one.digest:
+            raise UsageError(f"{one.file} and {other.file} are both called {one.prompt_id}: rename one of the files")
+    return found

@@ -1,0 +1,266 @@
+"""The manifest: how an output folder came about, and whether new results may go into it."""
+
+import os
+import platform
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.verdict import PARSER_VERSION
+from judge.calibrate.certificate import Statement
+from judge.crowd.notes import JuryNotes
+from judge.errors import InputError
+from judge.files.bundle import __version__
+from judge.files.folder import make_folder, write_atomic
+from judge.files.jsonl import json_bytes
+from judge.files.stored import read_stored, sha256
+from judge.models.address import without_credentials
+from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.intake import Submitted
+from judge.records import Criterion, Failure, Judgment, Pool, Problem
+
+SCHEMA = 2
+"""Version of the folder's layout and of the manifest."""
+MANIFEST = "manifest.json"
+JOURNAL = "journal.sqlite"
+GROWING = frozenset({"runs", "pool", "passages"})
+"""What of a configuration changes when runs are added to a pool."""
+
+POOLING = ("topics", "pooling", "token_rule")
+"""What of a configuration says how a pool was made."""
+UNFINISHED = "unfinished"
+"""Status of a folder that something is being written into, or was when it was stopped."""
+POOLED = "pooled"
+"""Status of a folder with a pool and no judgments."""
+
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+
+
+def pool_configuration(
+    submitted: Submitted,
+    pool: Pool,
+    pooling: Mapping[str, Any],
+    topics: Path | None,
+    earlier_runs: Mapping[str, str],
+) -> dict[str, Any]:
+    """All that determines a pool, as JSON values.
+
+    `pooling` is how it was made beside the runs, `earlier_runs` run ids and digests of the pool that is extended.
+    """
+    return {
+        "runs": {**earlier_runs, **{run.run_id: run.digest for run in submitted.runs}},
+        "topics": None if topics is None else sha256(read_stored(topics)),
+        "passages": sha256(passages_jsonl(pool)),
+        "pool": sha256(pool_jsonl(pool)),
+        "pooling": dict(pooling),
+        "token_rule": {
+            "rule": submitted.count_tokens.rule,
+            "limit": submitted.count_tokens.limit,
+            "versions": submitted.count_tokens.versions,
+        },
+    }
+
+
+def configuration(
+    pooled: Mapping[str, Any], criteria: Sequence[Criterion], judge: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All that determines the judgments, as JSON values: two folders with the same configuration are comparable.
+
+    `pooled` is what `pool_configuration` gives, `options` how the judge is asked.
+    """
+    return {
+        **pooled,
+        "criteria": {one.name: {"prompt": one.prompt_id, "sha256": one.digest} for one in criteria},
+        "judge": judge,
+        "options": dict(options),
+        "parser": PARSER_VERSION,
+        "renderer": RENDERER_VERSION,
+    }
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of an output folder; None if it has none.
+
+    Raises:
+        InputError: It is not one that judge wrote, or of another layout.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        manifest = msgspec.json.decode(read_stored(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not a manifest that judge wrote ({error}); choose another --out") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("configuration"), dict):
+        raise InputError(f"{path}: not a manifest that judge wrote; choose another --out")
+    if manifest.get("schema") != SCHEMA:
+        raise InputError(
+            f"{folder}: made by judge {manifest.get('judge_version')} (layout {manifest.get('schema')}), "
+            f"this is {__version__} (layout {SCHEMA}); choose another --out"
+        )
+    return manifest
+
+
+def check_folder(
+    out: Path,
+    wanted: Mapping[str, Any],
+    *,
+    trial: bool,
+    replace: bool = False,
+    may_differ: Collection[str] = (),
+) -> bool:
+    """Refuse a folder whose results were made otherwise, so that no two configurations get mixed in one place.
+
+    Args:
+        out: The output folder; made if it is not there.
+        wanted: The new configuration.
+        trial: Whether only some of the judgments are to be made.
+        replace: Accept results of another configuration, and a trial in place of a finished run.
+        may_differ: Keys of the configuration that are expected to change.
+
+    Returns:
+        Whether the folder's configuration is another one, so that its results must go.
+
+    Raises:
+        InputError: The folder cannot be used, or holds what this run must not write over.
+    """
+    make_folder(out)
+    if not os.access(out, os.W_OK):
+        raise InputError(f"{out}: cannot be used as an output folder: no permission to write")
+    manifest = read_manifest(out)
+    if manifest is None:
+        strange = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, ".")))
+        if strange:
+            raise InputError(
+                f"{out}: holds {', '.join(strange[:5])} and no manifest of judge, so its files are somebody else's; "
+                "choose an empty folder as --out"
+            )
+        return False
+    there = manifest["configuration"]
+    # A pool that nobody has judged yet says nothing of judges.
+    keys = {*there, *wanted} if "judge" in there else there.keys()
+    different = sorted(key for key in keys if there.get(key) != wanted.get(key))
+    surprising = [key for key in different if key not in may_differ]
+    if surprising and not replace:
+        details = _details(there, wanted, surprising)
+        raise InputError(
+            f"{out}: holds results of another configuration ({details}). Choose another --out, or --replace to "
+            "write these results over (the journal of paid calls is kept)"
+        )
+    if trial and manifest.get("status") == "complete" and not replace:
+        raise InputError(f"{out}: holds a finished run, which a trial with --limit would write over; see --replace")
+    return bool(different)
+
+
+def check_extended(folder: Path, wanted: Mapping[str, Any]) -> None:
+    """Refuse to add to a pool that was made in another way: one leaderboard cannot hold both.
+
+    Args:
+        folder: The output folder whose pool is extended.
+        wanted: As of `pool_configuration`.
+
+    Raises:
+        InputError: It has no manifest of judge, or differs in what pools.
+    """
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise InputError(f"{folder}: no {MANIFEST} there: expected an output folder of `judge run` or `judge pool`")
+    there = manifest["configuration"]
+    details = _details(there, wanted, [key for key in POOLING if there.get(key) != wanted.get(key)])
+    if details:
+        raise InputError(f"{folder}: pooled in another way ({details}); pool all runs anew into another folder")
+
+
+def earlier_runs(folder: Path) -> dict[str, str]:
+    """Run ids and digests that the manifest of an output folder names.
+
+    Raises:
+        InputError: The manifest is not one that judge wrote.
+    """
+    manifest = read_manifest(folder)
+    runs = manifest["configuration"].get("runs") if manifest else None
+    return dict(runs) if isinstance(runs, dict) else {}
+
+
+def write_manifest(
+    out: Path,
+    argv: Sequence[str],
+    configured: Mapping[str, Any],
+    status: str,
+    submitted: Submitted,
+    pool: Pool,
+    results: Sequence[Judgment | Failure] = (),
+    asked: Mapping[str, Any] | None = None,
+    said: Statement | None = None,
+    notes: JuryNotes | None = None,
+) -> None:
+    """Write how everything else came about; no clock in it, so that a rerun gives the same bytes."""
+    asked_of = results if notes is None else notes.said
+    manifest: dict[str, Any] = {
+        "schema": SCHEMA,
+        "judge_version": __version__,
+        "python": platform.python_version(),
+        "status": status,
+        "argv": [_presentable(argument) for argument in argv],
+        "configuration": dict(configured),
+        "asked": dict(asked or {}),
+        "certificate": said,
+        "runs": submitted.runs,
+        "counts": {
+            "runs": len(configured["runs"]),
+            "problems": _by_severity(submitted.problems),
+            "pooled": len(pool.responses),
+            "excluded": Counter(one.reason for one in pool.exclusions),
+            "results": Counter(map(_kind, results)),
+        },
+        "models_returned": sorted({one.model for one in asked_of if isinstance(one, Judgment) and one.model}),
+        "seeds": {"sampling": configured.get("options", {}).get("seed")},
+    }
+    if notes is not None:
+        manifest["jury"] = {name: notes.about(name) for name in notes.verdicts}
+        manifest["counts"]["members"] = Counter(_kind(one) for one in notes.said)
+    write_atomic(out / MANIFEST, json_bytes(manifest))
+
+
+def _by_severity(problems: Sequence[Problem]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for problem in problems:
+        counts[problem.severity] += problem.count
+    return counts
+
+
+def _kind(one: Judgment | Failure) -> str:
+    return one.reason if isinstance(one, Failure) else "judgment"
+
+
+def _presentable(argument: str) -> str:
+    """A command-line argument as it may be published: no credentials, and text even where it was bytes."""
+    return without_credentials(argument).encode("utf-8", "backslashreplace").decode()
+
+
+def _details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """What differs under these keys, in words."""
+    return "; ".join(
+        f"{name}: {_brief(before)} there, {_brief(now)} now"
+        for key in keys
+        for name, before, now in _differences(key, there.get(key), wanted.get(key))
+    )
+
+
+def _differences(key: str, there: Any, now: Any) -> list[tuple[str, Any, Any]]:
+    """Name and both values of what differs: of two objects, the members that do."""
+    if not (isinstance(there, dict) and isinstance(now, dict)):
+        return [(key, there, now)]
+    names = sorted(name for name in {*there, *now} if there.get(name) != now.get(name))
+    return [(f"{key}.{name}", there.get(name), now.get(name)) for name in names]
+
+
+def _brief(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    text = _DIGEST.sub(r"\1…", text)
+    return text if len(text) <= 100 else f"{text[:97]}…"

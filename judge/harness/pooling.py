@@ -1,0 +1,344 @@
+"""From a folder of runs to a pool with everything a track may ask of it: selection, integrity, screening."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.files.folder import same_place, write_atomic
+from judge.files.stored import read_stored, sha256
+from judge.files.trec import column
+from judge.harness.folder import clear_results, read_previous_pool, write_pool
+from judge.harness.manifest import (
+    GROWING,
+    JOURNAL,
+    POOLED,
+    UNFINISHED,
+    check_extended,
+    check_folder,
+    earlier_runs,
+    pool_configuration,
+    read_manifest,
+    write_manifest,
+)
+from judge.models.journal import Journal
+from judge.passages.hashes import Hashes, open_hashes
+from judge.pool.build import lacking_texts
+from judge.pool.encoder import Similarity, open_encoder
+from judge.pool.intake import Submitted, make_pool, read_runs, turns_by_id
+from judge.pool.lists import read_relevance, read_turns
+from judge.pool.run_choice import RunChoice, listed_runs
+from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool, screen_tsv
+from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
+from judge.records import MissingPassages, OverLimit, Pool, PooledRun, Problem, TokenRule, Turn
+from judge.runs.fields import usable_turn_id
+from judge.runs.formats import rules_of
+from judge.runs.topics import read_topics
+from judge.text.ids import natural_key
+from judge.text.safe import shown
+
+Screening = Literal["off", "flag", "exclude"]
+"""Whether low-quality responses are looked for, and whether those found are judged all the same."""
+
+
+class Pooling(msgspec.Struct, frozen=True, kw_only=True):
+    """What is pooled of what was submitted; paths may be strings."""
+
+    runs: Path | str
+    """Folder of run files, or one file."""
+    topics: Path | str | None = None
+    format: str | None = None
+    passages: Sequence[Path | str] | None = None
+    """The collection's passages; if given, only their texts count as evidence."""
+    passage_hashes: Path | str | None = None
+    """The collection's list of MD5s or an index of it: texts that differ from it are no evidence."""
+    missing_passages: MissingPassages = "skip-response"
+    depth: int = 1
+    token_rule: TokenRule = "bare"
+    token_limit: int = 250
+    over_limit: OverLimit = "flag"
+    only_turns: Path | str | None = None
+    """A file of turn ids: no other turn is pooled."""
+    passage_qrels: Path | str | None = None
+    """Grades of passages: only a response with a relevant used passage is pooled."""
+    min_relevance: int | None = None
+    """The lowest relevant grade; by default 1."""
+    max_rank: int | None = None
+    """How far down such a response is looked for; by default 3 in CAsT 2022 and at least `depth`, else `depth`."""
+    select_runs: str | None = None
+    """A file of run ids, or a key of RUN_RULES."""
+    measure: str | None = None
+    """What the rules compare runs by, as ir-measures names it; by default nDCG@5."""
+    teams: Path | str | None = None
+    """Run, a tab and its team, where the runs do not say it themselves."""
+    screen: Screening = "flag"
+    thresholds: Thresholds = Thresholds()
+    encoder: str | None = None
+    """Name or folder of a sentence-transformers model that compares responses with their passages."""
+    extend: Path | str | None = None
+    """An earlier output folder whose pool is added to."""
+
+
+class Pooled(msgspec.Struct, frozen=True):
+    """A pool, and what led to it."""
+
+    submitted: Submitted
+    pool: Pool
+    turns: dict[str, Turn] | None
+    """Those of the topics."""
+    screened: tuple[ScreenRow, ...] | None
+    """Flags of what is pooled; None if nothing was looked for."""
+    choice: str | None
+    """Which runs a rule chose and why, as a table."""
+    configured: dict[str, Any]
+    """All that determines the pool, for the manifest."""
+
+
+def pool_runs(pooling: Pooling) -> Pooled:
+    """Read, check, select, pool and screen.
+
+    Raises:
+        UsageError: What is asked for cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    _check_options(pooling)
+    topics = read_topics(Path(pooling.topics)) if pooling.topics is not None else None
+    turns = turns_by_id(topics) if topics is not None else None
+    selection = _selection(pooling, turns)
+    hashes = open_hashes(Path(pooling.passage_hashes)) if pooling.passage_hashes is not None else None
+    encoder = open_encoder(pooling.encoder) if pooling.encoder is not None and pooling.screen != "off" else None
+    earlier = Path(pooling.extend) if pooling.extend is not None else None
+    previous = read_previous_pool(earlier) if earlier is not None else None
+    choice = None
+    if pooling.select_runs in RUN_RULES and selection.relevance:
+        teams = Path(pooling.teams) if pooling.teams is not None else None
+        choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, teams)
+    submitted = read_runs(
+        pooling.runs,
+        topics,
+        format=pooling.format,
+        selection=selection,
+        token_rule=pooling.token_rule,
+        token_limit=pooling.token_limit,
+        hashes=hashes,
+        measured=choice.measure if choice else None,
+    )
+    if choice is not None:
+        submitted = choice.applied(submitted)
+    elif pooling.select_runs is not None:
+        submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
+    if turns is None:
+        _check_turns(selection, submitted, previous)
+    similar = Similarity(encoder) if encoder else None
+    pool = make_pool(
+        submitted,
+        pooling.passages,
+        over_limit=pooling.over_limit,
+        previous=previous,
+        hashes=hashes,
+        screen=partial(_reason_against, pooling.thresholds, similar) if pooling.screen == "exclude" else None,
+    )
+    pool = msgspec.structs.replace(pool, runs=_pooled_runs(submitted, pool, turns, selection, previous))
+    configured = pool_configuration(
+        submitted,
+        pool,
+        _settings(pooling, hashes),
+        Path(pooling.topics) if pooling.topics is not None else None,
+        earlier_runs(earlier) if earlier is not None else {},
+    )
+    if earlier is not None:
+        check_extended(earlier, configured)
+    return Pooled(
+        submitted=submitted,
+        pool=pool,
+        turns=turns,
+        screened=screen_pool(pool, pooling.thresholds, encoder) if pooling.screen != "off" else None,
+        choice=choice.table if choice else None,
+        configured=configured,
+    )
+
+
+def _check_options(pooling: Pooling) -> None:
+    """Refuse what would be ignored.
+
+    Raises:
+        UsageError: An option stands without the one that it is about.
+    """
+    for path in (pooling.topics, pooling.only_turns, pooling.passage_qrels, pooling.teams):
+        if path is not None and Path(path).exists() and not Path(path).is_file():
+            raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
+    if pooling.passage_qrels is None and (pooling.max_rank, pooling.min_relevance) != (None, None):
+        raise UsageError("--min-relevance and --max-rank are about graded passages (--passage-qrels)")
+    ruled = pooling.select_runs in RUN_RULES
+    if not ruled and (pooling.measure, pooling.teams) != (None, None):
+        raise UsageError(f"--measure and --teams are about the rules for runs (--select-runs {'|'.join(RUN_RULES)})")
+    if ruled and pooling.passage_qrels is None:
+        raise UsageError(f"the rule {pooling.select_runs} compares runs by passage qrels (--passage-qrels)")
+    if ruled and pooling.extend is not None:
+        raise UsageError(
+            f"the rule {pooling.select_runs} compares all runs at once: pool them anew, or name runs in a file"
+        )
+
+
+def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | None) -> None:
+    """Refuse turns that no run has, so that none is lost to a slip of the pen where no topics tell.
+
+    Raises:
+        UsageError: A selected turn is in no run.
+    """
+    there = {one.turn_id for one in submitted.candidates} | {row.turn_id for row in submitted.exclusions}
+    if previous:
+        there |= {one.turn_id for one in previous.responses} | {row.turn_id for row in previous.exclusions}
+    absent = sorted((selection.turns or frozenset()) - there, key=natural_key)
+    if absent:
+        names = ", ".join(map(shown, absent[:5]))
+        raise UsageError(f"no run has the selected turns {names}; with --topics it can be told whether they exist")
+
+
+def _pooled_runs(
+    submitted: Submitted, pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, previous: Pool | None
+) -> tuple[PooledRun, ...]:
+    """The runs of the pool, and the turns that each had to answer: earlier ones too, now that more may be known."""
+    known = turns.keys() if turns is not None else {one.turn_id for one in pool.responses}
+    if turns is None:
+        # Turns of which everything was left out were there to be answered all the same.
+        known |= {
+            row.turn_id for row in pool.exclusions if row.reason != "not_selected_run" and usable_turn_id(row.turn_id)
+        }
+    expected = tuple(sorted(selection.wanted_turns(known), key=natural_key))
+    runs: dict[str, PooledRun] = {}
+    for earlier in previous.runs if previous else ():
+        had = expected if earlier.turns is not None else None
+        runs[earlier.run_id] = msgspec.structs.replace(earlier, turns=had)
+    for run in submitted.runs:
+        runs[run.run_id] = PooledRun(
+            run_id=run.run_id,
+            run_type=run.run_type,
+            team=run.team,
+            format=run.format,
+            digest=run.digest,
+            selected=run.selected and run.eval_response,
+            turns=expected if rules_of(run.format).all_turns else None,
+        )
+    return tuple(runs[run_id] for run_id in sorted(runs, key=natural_key))
+
+
+def _reason_against(
+    thresholds: Thresholds, similar: Similarity | None, text: str, passages: Sequence[str], complete: bool
+) -> tuple[str, str] | None:
+    """Reason and detail of an exclusion by the screen."""
+    similarity = similar(text, passages) if similar and passages and complete else None
+    flags = screen(text, passages, thresholds, similarity, complete=complete)
+    return (f"screen_{flags[0].code}", "; ".join(flag.detail for flag in flags)) if flags else None
+
+
+def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
+    relevance = None
+    if pooling.passage_qrels is not None:
+        minimum = DEFAULT_MINIMUM if pooling.min_relevance is None else pooling.min_relevance
+        relevance = read_relevance(Path(pooling.passage_qrels), minimum=minimum, max_rank=pooling.max_rank, known=turns)
+    only = read_turns(Path(pooling.only_turns), turns) if pooling.only_turns is not None else None
+    return Selection(depth=pooling.depth, turns=only, relevance=relevance)
+
+
+def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
+    """How the pool is made beside the runs, as JSON values: files by their digests."""
+
+    def file(path: Path | str | None) -> str | None:
+        return None if path is None else sha256(read_stored(Path(path)))
+
+    ruled = pooling.select_runs in RUN_RULES
+    return {
+        "depth": pooling.depth,
+        "over_limit": pooling.over_limit,
+        "missing_passages": pooling.missing_passages,
+        "passage_hashes": hashes.digest if hashes else None,
+        "only_turns": file(pooling.only_turns),
+        "passage_qrels": file(pooling.passage_qrels),
+        "min_relevance": pooling.min_relevance,
+        "max_rank": pooling.max_rank,
+        # Of a list, which grows with the pool, the runs say enough.
+        "select_runs": pooling.select_runs if ruled or pooling.select_runs is None else "listed",
+        "measure": pooling.measure,
+        "teams": file(pooling.teams),
+        "screen": pooling.screen,
+        "thresholds": None if pooling.screen == "off" else msgspec.to_builtins(pooling.thresholds),
+        "encoder": pooling.encoder,
+    }
+
+
+def check_complete(pool: Pool) -> None:
+    """Refuse a pool in which a used passage has no text.
+
+    Raises:
+        InputError: With a problem for each response.
+    """
+    problems = [
+        Problem(
+            "missing_passage_text",
+            "error",
+            "passages",
+            response.turn_id,
+            response.response_id,
+            f"{len(lacking)} of {len(response.passages)} used passages have no text: {', '.join(lacking[:5])}; "
+            f"given by {', '.join(sorted({entry.run_id for entry in response.runs}, key=natural_key)[:5])}",
+        )
+        for response in pool.responses
+        if (lacking := lacking_texts(response, pool))
+    ]
+    if problems:
+        raise InputError(f"{len(problems)} responses have used passages without a text", problems)
+
+
+def missing_tsv(pool: Pool) -> bytes:
+    """`missing_passages.tsv`: the used passages without a text, a line each."""
+    lines = ["response_id\tturn_id\tpassage_id\n"]
+    for response in pool.responses:
+        lines += [
+            f"{response.response_id}\t{column(response.turn_id)}\t{column(key)}\n"
+            for key in lacking_texts(response, pool)
+        ]
+    return "".join(lines).encode()
+
+
+def write_pooled(out: Path, pooled: Pooled) -> None:
+    """Write what is known before any judge is asked."""
+    write_pool(out, pooled.submitted, pooled.pool)
+    write_atomic(out / "missing_passages.tsv", missing_tsv(pooled.pool))
+    if pooled.screened is not None:
+        write_atomic(out / "screen.tsv", screen_tsv(pooled.screened))
+    if pooled.choice is not None:
+        write_atomic(out / "run_choice.tsv", pooled.choice.encode())
+
+
+def write_unjudged(
+    out: Path, pooled: Pooled, argv: Sequence[str], *, extended: Path | None = None, replace: bool = False
+) -> None:
+    """Write a pool into a folder, which `judge run` with the same options can go on from.
+
+    Args:
+        out: The folder.
+        pooled: The pool.
+        argv: The command line, for the manifest.
+        extended: The folder whose pool was extended; its journal is taken over, so that nothing is paid for twice.
+        replace: Write over another pool, and remove what was judged of it.
+
+    Raises:
+        InputError: The folder cannot be used or holds something else.
+    """
+    in_place = extended is not None and same_place(extended, out)
+    manifest = read_manifest(out)
+    if in_place and not replace and manifest is not None and "judge" in manifest["configuration"]:
+        raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
+    changed = check_folder(out, pooled.configured, trial=False, replace=replace, may_differ=GROWING if in_place else ())
+    if extended is not None and not in_place and (extended / JOURNAL).exists():
+        with Journal(out / JOURNAL) as journal:
+            journal.adopt(extended / JOURNAL)
+    write_manifest(out, argv, pooled.configured, UNFINISHED, pooled.submitted, pooled.pool)
+    if changed:
+        clear_results(out)
+    write_pooled(out, pooled)
+    write_manifest(out, argv, pooled.configured, POOLED, pooled.submitted, pooled.pool)

@@ -1,0 +1,371 @@
+"""The whole line in one call: what `judge run` does, for use from Python."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask.criteria import choose_prompts
+from judge.ask.dialogue import Task, spread, tasks
+from judge.ask.labels import CARRIED
+from judge.ask.loop import Forecast, Progress, Settings
+from judge.ask.prompt import needs_turn
+from judge.ask.several import ask, forecasts, open_models
+from judge.calibrate.certificate import Certificate, Statement, match_run, read_certificate, statement
+from judge.crowd.members import Jury, make_jury
+from judge.crowd.notes import JuryNotes
+from judge.errors import InputError, UsageError
+from judge.files.folder import same_place, write_atomic
+from judge.harness.folder import UNCALIBRATED, clear_results, write_results
+from judge.harness.manifest import GROWING, JOURNAL, UNFINISHED, check_folder, configuration, write_manifest
+from judge.harness.mixed import MIXING, Carried, as_asked, carried_jsonl, carry, mixed_banner
+from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs, write_pooled
+from judge.models.address import without_credentials
+from judge.models.families import read_families
+from judge.models.journal import Journal
+from judge.models.model import Model, ModelOptions
+from judge.pool.build import lacking_texts
+from judge.records import Criterion, Failure, Judgment, Pool
+from judge.results.leaderboard import leaderboard
+from judge.results.rows import LeaderboardRow
+from judge.text.ids import natural_key
+
+DEFAULT_CRITERIA = ("groundedness", "naturalness")
+"""Those that need no conversation."""
+DEFAULT_MODEL = "local/qwen2.5-1.5b"
+DEFAULT_OUT = Path("judge-out")
+
+
+class Plan(Pooling, frozen=True, kw_only=True):
+    """Everything `judge run` can be told; paths may be strings."""
+
+    out: Path | str | None = None
+    """Output folder; by default that of `extend`, else `judge-out`."""
+    criteria: Sequence[str] | None = None
+    """Criteria judged with their default prompts; by default groundedness and naturalness, or those of `prompts`."""
+    prompts: Sequence[str] = ()
+    """Prompts as `criterion/variant` or paths, in place of their criterion's default."""
+    model: str | None = None
+    """`backend/model`; by default the environment's JUDGE_MODEL, else a small local model."""
+    jury: str | None = None
+    """A key of JURIES: several models, prompts of a criterion, or samples are one judge."""
+    models: Sequence[str] = ()
+    """Models of the jury; by default one, `model`."""
+    samples: int = 1
+    """How often each member of the jury is asked, each time as a member of its own."""
+    families: Path | str | None = None
+    """Run or judge, a tab and the family of models behind it; a jury is warned of its own."""
+    options: ModelOptions = ModelOptions()
+    settings: Settings = Settings()
+    allow_mixed: bool = False
+    """Keep what `extend` holds of judgments that were made otherwise, marked in every output."""
+    limit: int | None = None
+    """Judge only this many responses a criterion, spread over the pool."""
+    replace: bool = False
+    """Write over results of another configuration."""
+    certificate: Path | str | None = None
+    """What `judge calibrate` wrote; the outputs say whether this run is what it certifies."""
+    argv: Sequence[str] = ()
+    """The command line, for the manifest."""
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A plan with its inputs read, checked and pooled; nothing has been written or sent."""
+
+    plan: Plan
+    out: Path
+    pooled: Pooled
+    criteria: tuple[Criterion, ...]
+    models: tuple[Model, ...]
+    """One, but for a jury."""
+    tasks: tuple[Task, ...]
+    """What is to be judged, less what is carried over."""
+    configured: dict[str, Any]
+    """All that determines the judgments, for the manifest."""
+    carried: Carried
+    """Judgments of the folder that is extended, made otherwise and kept."""
+    certificate: Certificate | None = None
+    jury: Jury | None = None
+
+    @property
+    def judge(self) -> str:
+        """How records name the judge."""
+        return self.jury.name if self.jury else self.models[0].name
+
+    @property
+    def asked(self) -> tuple[Task, ...]:
+        """What each model is asked."""
+        return self.jury.tasks(self.tasks) if self.jury else self.tasks
+
+    @property
+    def expectation(self) -> Statement | None:
+        """What the certificate says of the plan, as far as can be known before anything is asked."""
+        if self.certificate is None:
+            return None
+        options = msgspec.to_builtins(self.plan.options)
+        found = match_run(self.certificate, self.criteria, self.judge, _presentable(options))
+        return statement(self.certificate, found, self.criteria)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a run of the whole line gave."""
+
+    out: Path
+    pool: Pool
+    criteria: tuple[Criterion, ...]
+    results: tuple[Judgment | Failure, ...]
+    leaderboard: tuple[LeaderboardRow, ...]
+    statement: Statement | None = None
+    """What the certificate says, where there is one."""
+    notes: JuryNotes | None = None
+    """What is to be said of a jury."""
+    carried: Carried = Carried()
+    """What was not made by this configuration."""
+
+    @property
+    def banner(self) -> str:
+        """What stands over every output."""
+        if self.carried.lines:
+            return f"{mixed_banner(self.carried.origins)} {UNCALIBRATED}"
+        return self.statement.banner if self.statement else UNCALIBRATED
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The judgments that are missing."""
+        return tuple(one for one in self.results if isinstance(one, Failure))
+
+
+def prepare(plan: Plan) -> Prepared:
+    """Read, check and pool everything a plan names.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    prompts = _choose(plan)
+    shown = tuple(prompt for several in prompts.values() for prompt in several)
+    certificate = read_certificate(Path(plan.certificate)) if plan.certificate is not None else None
+    families = read_families(Path(plan.families)) if plan.families is not None else {}
+    blind = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
+    if blind and plan.topics is None:
+        raise UsageError(f"{', '.join(blind)}: shown with the conversation, so a topics file is needed (--topics)")
+    names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
+    models = open_models(names, plan.options, shown, plan.settings)
+    _check_mixing(plan)
+    pooled = pool_runs(plan)
+    pool, turns = pooled.pool, pooled.turns
+    if not pool.responses:
+        raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
+    if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
+        check_complete(pool)
+    unknown = sorted({one.turn_id for one in pool.responses} - (turns or {}).keys(), key=natural_key)
+    if blind and unknown:
+        raise UsageError(
+            f"{plan.topics}: lacks turns of the pool that {', '.join(blind)} shows: {', '.join(unknown[:5])}"
+        )
+    jury = None
+    if plan.jury is not None:
+        runs = [run.run_id for run in pooled.submitted.runs if run.selected]
+        jury = make_jury(plan.jury, models, prompts, plan.samples, families, runs, plan.options.temperature)
+    criteria = jury.criteria if jury else shown
+    judge = jury.name if jury else models[0].name
+    configured = configuration(pooled.configured, criteria, judge, _judging_options(plan))
+    if jury is not None:
+        configured["jury"] = jury.configuration()
+    out = Path(plan.out or plan.extend or DEFAULT_OUT)
+    carried = _carried(plan, out, configured, criteria)
+    if carried.lines:
+        configured["mixed"] = carried.origins
+    held = {(one.criterion, one.response_id) for one in carried.judgments}
+    wanted = tasks(pool, criteria, partial=plan.missing_passages == "judge-without")
+    return Prepared(
+        plan=plan,
+        out=out,
+        pooled=pooled,
+        criteria=criteria,
+        models=models,
+        tasks=spread([one for one in wanted if (one.criterion.name, one.response.response_id) not in held], plan.limit),
+        configured=configured,
+        carried=carried,
+        certificate=certificate,
+        jury=jury,
+    )
+
+
+def forecast(prepared: Prepared) -> tuple[tuple[Model, Forecast], ...]:
+    """What carrying out a plan would send to each model, given what its journals hold; nothing is written.
+
+    Raises:
+        InputError: The output folder is there and would be refused.
+    """
+    if prepared.out.exists():
+        _check_folder(prepared)
+    plan, settings = prepared.plan, prepared.plan.settings
+    folders = [prepared.out, *([Path(plan.extend)] if plan.extend is not None else ())]
+    with Journal(None) as journal:
+        for path in dict.fromkeys(folder.resolve() / JOURNAL for folder in folders):
+            if path.exists():
+                journal.adopt(path)
+        pooled = prepared.pooled
+        return forecasts(prepared.models, prepared.asked, journal, pooled.pool, pooled.turns, settings)
+
+
+def carry_out(
+    prepared: Prepared,
+    report: Callable[[Progress], None] | None = None,
+    fetching: Callable[[str, int, int], None] | None = None,
+) -> Outcome:
+    """Ask the judge and write the output folder.
+
+    Args:
+        prepared: From `prepare`.
+        report: Called after each judgment.
+        fetching: Called while a model is fetched, with what, the bytes done and the bytes in all.
+
+    Raises:
+        InputError: The output folder cannot be used or holds results of another configuration.
+        OperationalError: The run stopped early; the same call goes on from there.
+    """
+    plan, out, jury, carried = prepared.plan, prepared.out, prepared.jury, prepared.carried
+    pooled, criteria, configured = prepared.pooled, prepared.criteria, prepared.configured
+    submitted, pool = pooled.submitted, pooled.pool
+    changed = _check_folder(prepared)
+    with Journal(out / JOURNAL) as journal:
+        if plan.extend is not None and not _in_place(plan, out) and (Path(plan.extend) / JOURNAL).exists():
+            journal.adopt(Path(plan.extend) / JOURNAL)
+        prepared.models[0].prepare(fetching or (lambda what, done, total: None))
+        if carried.lines:
+            # First of all, since the manifest that follows no longer tells these judgments from the new ones.
+            write_atomic(out / CARRIED, carried_jsonl(carried))
+        write_manifest(out, plan.argv, configured, UNFINISHED, submitted, pool)
+        if changed:
+            clear_results(out, keep=(CARRIED,) if carried.lines else ())
+        write_pooled(out, pooled)
+        answers = ask(
+            prepared.models,
+            prepared.asked,
+            journal,
+            pool,
+            turns=pooled.turns,
+            settings=plan.settings,
+            report=report,
+            fetching=fetching,
+        )
+        made, notes = jury.decide(answers) if jury is not None else (answers, None)
+        results = [*carried.judgments, *made]
+        rows = leaderboard(pool, as_asked(results, criteria), criteria)
+        said = _statement(prepared, made)
+        outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said, notes, carried)
+        partial = _on_partial_evidence(pool, results, criteria)
+        write_results(out, results, criteria, rows, outcome.banner, notes, carried, partial)
+        asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
+        status = "complete" if plan.limit is None else "trial"
+        write_manifest(out, plan.argv, configured, status, submitted, pool, results, asked, said, notes)
+    return outcome
+
+
+def _check_folder(prepared: Prepared) -> bool:
+    """Whether the output folder holds another configuration, which it may."""
+    plan, out = prepared.plan, prepared.out
+    return check_folder(
+        out,
+        prepared.configured,
+        trial=plan.limit is not None,
+        replace=plan.replace,
+        may_differ=GROWING | (MIXING if plan.allow_mixed else frozenset()) if _in_place(plan, out) else (),
+    )
+
+
+def run(plan: Plan, report: Callable[[Progress], None] | None = None) -> Outcome:
+    """Do the whole line: read, check, pool, judge, write.
+
+    Raises:
+        JudgeError: As `prepare` and `carry_out` raise it.
+    """
+    return carry_out(prepare(plan), report)
+
+
+def _choose(plan: Plan) -> dict[str, list[Criterion]]:
+    """The prompts of each criterion: one, but for a jury.
+
+    Raises:
+        UsageError: Two prompts for one, or another thing that only a jury can use: comparing is calibration's job.
+    """
+    chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
+    if plan.jury is not None:
+        return chosen
+    if plan.models or plan.samples != 1 or plan.families is not None:
+        raise UsageError("several models, samples, and families are about juries (--jury)")
+    for name, (first, *others) in chosen.items():
+        if others:
+            raise UsageError(
+                f"two prompts for {name}: {first.prompt_id} and {others[0].prompt_id}; "
+                "judge each into an output folder of its own and compare them with `judge calibrate`"
+            )
+    return chosen
+
+
+def _statement(prepared: Prepared, results: Sequence[Judgment | Failure]) -> Statement | None:
+    """What the certificate says of these results; None without one."""
+    if prepared.certificate is None:
+        return None
+    models: dict[str, set[str]] = {}
+    for one in results:
+        if isinstance(one, Judgment) and one.model:
+            models.setdefault(one.criterion, set()).add(one.model)
+    returned = {criterion: sorted(names) for criterion, names in models.items()}
+    options = _presentable(msgspec.to_builtins(prepared.plan.options))
+    found = match_run(prepared.certificate, prepared.criteria, prepared.judge, options, returned)
+    return statement(prepared.certificate, found, prepared.criteria)
+
+
+def _presentable(options: dict[str, Any]) -> dict[str, Any]:
+    """The judge's options without credentials."""
+    url = options["base_url"]
+    return {**options, "base_url": without_credentials(url) if url else None}
+
+
+def _check_mixing(plan: Plan) -> None:
+    if plan.allow_mixed and plan.extend is None:
+        raise UsageError("only a folder that is extended has judgments to be mixed with (--extend OUT --allow-mixed)")
+    if plan.allow_mixed and plan.replace:
+        raise UsageError("--replace makes everything anew, so there is nothing to be mixed with (--allow-mixed)")
+    if plan.allow_mixed and plan.certificate is not None:
+        raise UsageError("judgments made in several ways are not what a certificate certifies: leave --certificate out")
+
+
+def _carried(plan: Plan, out: Path, configured: Mapping[str, Any], criteria: Sequence[Criterion]) -> Carried:
+    """What is kept of the judgments of the folder that is extended though this plan would not make them."""
+    if plan.extend is None:
+        return Carried()
+    in_place = _in_place(plan, out)
+    if in_place and plan.replace:
+        return Carried()
+    return carry(Path(plan.extend), configured, criteria, in_place=in_place, allowed=plan.allow_mixed)
+
+
+def _on_partial_evidence(
+    pool: Pool, results: Sequence[Judgment | Failure], criteria: Sequence[Criterion]
+) -> dict[str, int]:
+    """By criterion that is shown passages, how many grades rest on some of the used ones only."""
+    shown = {one.name for one in criteria if "passages" in one.inputs}
+    partly = {one.response_id for one in pool.responses if lacking_texts(one, pool)}
+    return Counter(
+        one.criterion
+        for one in results
+        if isinstance(one, Judgment) and one.criterion in shown and one.response_id in partly
+    )
+
+
+def _in_place(plan: Plan, out: Path) -> bool:
+    """Whether the output folder is the one whose pool is extended."""
+    return plan.extend is not None and same_place(Path(plan.extend), out)
+
+
+def _judging_options(plan: Plan) -> dict[str, object]:
+    """The judge's options that may change a grade; patience and speed do not."""
+    options = _presentable(msgspec.to_builtins(plan.options))
+    return {name: value for name, value in options.items() if name not in {"timeout", "threads"}}

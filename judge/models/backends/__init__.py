@@ -1,0 +1,41 @@
+"""Judges behind one door: `open_model("backend/model")` gives a `Model`; one file per backend."""
+
+import importlib
+
+from judge.errors import UsageError
+from judge.models.model import Model, ModelOptions
+from judge.records import AnswerForm as AnswerForm
+from judge.records import Completion as Completion
+from judge.records import Criterion as Criterion
+from judge.records import Request as Request
+
+BACKENDS = {
+    "baseline": "judge.models.backends.baseline",
+    "litellm": "judge.models.backends.litellm",
+    "local": "judge.models.backends.local",
+    "openai": "judge.models.backends.openai",
+    "replay": "judge.models.backends.replay",
+    "server": "judge.models.backends.server",
+}
+"""Backend name to module; each module has `open_model(model: str, options: ModelOptions) -> Model`."""
+
+
+def open_model(name: str, options: ModelOptions | None = None) -> Model:
+    """The judge called `backend/model`; a name whose first part is no backend of ours goes to litellm whole.
+
+    Raises:
+        UsageError: The name has no backend, or the backend refuses the model or the options.
+    """
+    if not name.isprintable():
+        raise UsageError(f"model name {name!r} has characters that no model has")
+    backend, slash, model = name.partition("/")
+    if not slash or not model:
+        raise UsageError(
+            f"model name {name!r} has no backend: expected backend/model, with backend one of "
+            f"{', '.join(sorted(BACKENDS))} or a litellm provider"
+        )
+    if backend not in BACKENDS:
+        backend, model = "litellm", name
+    module = importlib.import_module(BACKENDS[backend])
+    opened: Model = module.open_model(model, options or ModelOptions())
+    return opened

@@ -1,0 +1,203 @@
+"""Any model that litellm knows, by litellm's own model string; breadth, at some milliseconds of CPU a call."""
+
+import logging
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from judge.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    JudgeError,
+    OperationalError,
+    RejectedError,
+    TransientError,
+    UsageError,
+)
+from judge.models.address import read_address
+from judge.models.chat import chat_messages, refuse_threads, response_format
+from judge.models.http_errors import Refusal, error_for, read_refusal
+from judge.models.model import ModelOptions, Price
+from judge.records import AnswerForm, Completion, Criterion, Request
+
+_OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
+"""Providers that also work with sign-in files, roles, tokens or defaults that litellm's check does not see."""
+_UNPREPARED = re.compile(r"missing credentials|default credentials|no module named", re.IGNORECASE)
+"""What litellm says, as status 500, before it sends anything."""
+_PREFIX = re.compile(r"^(?:(?:litellm\.)?(?:Timeout )?[\w-]*(?:Error|Exception|Timeout)(?:: | - ))+")
+
+
+class LitellmModel:
+    """One model string; each call is one HTTP request, since retries belong to the loop."""
+
+    max_concurrency: int | None = None
+
+    def __init__(self, model: str, options: ModelOptions) -> None:
+        self.name = f"litellm/{model}"
+        self._model = model
+        self._options = options
+        self._litellm = load_litellm()
+        try:
+            bare, self._provider, *_ = self._litellm.get_llm_provider(model)
+        except self._litellm.BadRequestError as error:
+            raise UsageError(
+                f"model name {model!r} begins with no backend of judge and no provider that litellm knows"
+            ) from error
+        self._bare = str(bare)
+        self.forms: tuple[AnswerForm, ...] = (
+            ("json", "text") if self._litellm.supports_response_schema(model) else ("text",)
+        )
+        # Reasoning models take no temperature; the default of 0 is then left out, another one is refused.
+        self._takes_temperature = self._takes(temperature=options.temperature)
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse missing keys, a malformed address, and parameters that litellm would not pass on.
+
+        Raises:
+            UsageError: One of them.
+        """
+        refuse_threads(self._options.threads, self.name)
+        if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
+            raise UsageError("--base-url must hold no user name: litellm sends the provider's key")
+        if self._options.temperature != 0 and not self._takes_temperature:
+            raise UsageError(f"{self.name} takes no temperature {self._options.temperature:g}")
+        if self._options.seed is not None and not self._takes(seed=self._options.seed):
+            raise UsageError(f"{self.name} takes no seed")
+        if self._provider.startswith(_OTHER_CREDENTIALS):
+            return
+        missing = [
+            name
+            for name in self._litellm.validate_environment(self._model)["missing_keys"]
+            if not (name.endswith("_API_BASE") and self._options.base_url)
+        ]
+        if missing:
+            raise UsageError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
+
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
+        """Nothing to fetch."""
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """Everything that is handed to litellm beside the messages."""
+        options = self._options
+        return {
+            **({} if options.base_url is None else {"api_base": options.base_url}),
+            "model": self._model,
+            **({"temperature": options.temperature} if self._takes_temperature else {}),
+            "max_tokens": options.max_tokens,
+            **({} if options.seed is None else {"seed": options.seed}),
+            **response_format(request),
+        }
+
+    def price(self) -> Price | None:
+        """The list price in litellm's offline table; cached input is not told apart."""
+        for key in (self._model, f"{self._provider}/{self._bare}", self._bare):
+            entry = self._litellm.model_cost.get(key, {})
+            prices = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+            if str(entry.get("litellm_provider", "")).startswith(self._provider) and None not in prices:
+                return Price(*prices)
+        return None
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user mends something.
+        """
+        import openai
+
+        messages = chat_messages(request)
+        started = time.perf_counter()
+        try:
+            # Unset, litellm sends a failing call three times; which of the two is heeded has changed over time.
+            answer = await self._litellm.acompletion(
+                **self.parameters(request),
+                messages=messages,
+                timeout=self._options.timeout,
+                num_retries=0,
+                max_retries=0,
+            )
+        except openai.OpenAIError as error:  # the base of every error that litellm raises for a provider
+            raise self._error_for(error, structured=request.form == "json") from error
+        return _completion(answer, time.perf_counter() - started)
+
+    async def aclose(self) -> None:
+        """Close litellm's connections."""
+        await self._litellm.close_litellm_async_clients()
+        # Closed clients would be handed out again.
+        self._litellm.in_memory_llm_clients_cache.flush_cache()
+
+    def _takes(self, **parameter: object) -> bool:
+        try:
+            self._litellm.utils.get_optional_params(
+                model=self._bare, custom_llm_provider=self._provider, drop_params=False, **parameter
+            )
+        except self._litellm.UnsupportedParamsError:
+            return False
+        return True
+
+    def _error_for(self, error: Any, *, structured: bool) -> JudgeError:
+        """The error of our tree for one of litellm's, which keep the status in most cases and the body in some."""
+        litellm = self._litellm
+        status = getattr(error, "status_code", None) or 500
+        text, _, _ = _PREFIX.sub("", getattr(error, "message", str(error))).partition("Traceback (most recent")
+        refusal = read_refusal(status, text)
+        if isinstance(getattr(error, "body", None), dict):
+            codes = read_refusal(status, msgspec.json.encode(error.body)).codes
+            refusal = Refusal(status, refusal.message, refusal.codes | codes)
+        if isinstance(error, litellm.ContextWindowExceededError):
+            return ContextLengthError(f"status {status}: {refusal.message}")
+        if isinstance(error, litellm.ContentPolicyViolationError):
+            return ContentFilterError(f"status {status}: {refusal.message}")
+        if status == 500 and _UNPREPARED.search(refusal.message):
+            return OperationalError(refusal.message)
+        if isinstance(error, litellm.APIError) and status == 200:
+            return TransientError(f"status 200, but not JSON: {refusal.message}")
+        headers = getattr(error, "litellm_response_headers", None) or {}
+        return error_for(refusal, headers, structured=structured)
+
+
+def _completion(answer: Any, latency: float) -> Completion:
+    if not answer.choices:
+        raise RejectedError("status 200, but no choices")
+    choice = answer.choices[0]
+    usage = getattr(answer, "usage", None)
+    extra = getattr(choice.message, "provider_specific_fields", None) or {}
+    refusal = extra.get("refusal")
+    text = refusal or choice.message.content or ""
+    return Completion(
+        # Half an emoji is cut off as a lone surrogate, which no file of ours can hold.
+        text=text.encode("utf-8", "replace").decode(),
+        finish_reason="refusal" if refusal else choice.finish_reason,
+        model=answer.model,
+        system_fingerprint=getattr(answer, "system_fingerprint", None),
+        prompt_tokens=getattr(usage, "prompt_tokens", None),
+        completion_tokens=getattr(usage, "completion_tokens", None),
+        cost=answer._hidden_params.get("response_cost"),
+        latency=latency,
+    )
+
+
+def load_litellm() -> Any:
+    """The package, imported late because it takes seconds, told to fetch nothing and to be quiet."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    # About litellm's own classes; nobody who reads them can do anything about them.
+    warnings.filterwarnings("ignore", "Item.* on TypedDict class", UserWarning)
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.drop_params = False
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return litellm
+
+
+def open_model(model: str, options: ModelOptions) -> LitellmModel:
+    """The model behind one of litellm's model strings, such as `anthropic/claude-sonnet-4-5`."""
+    return LitellmModel(model, options)

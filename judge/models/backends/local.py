@@ -1,0 +1,233 @@
+"""`local/NAME` or `local/PATH.gguf`: a small LLM in this process, on this machine's CPU; nothing is sent anywhere.
+
+One request is worked on at a time, by all free cores; the start of a prompt that the last request shared is not
+computed again. Answers in the label form come with the probability of every label.
+"""
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from judge.errors import OperationalError, UsageError
+from judge.models.catalog import CATALOG, Weights
+from judge.models.chat import chat_messages, response_format
+from judge.models.engine import Engine, engine_version, load_engine, start, usable_cores
+from judge.models.gguf import trained_context
+from judge.models.model import ModelOptions, Price
+from judge.models.weights import ensure, file_digest, is_here, weights_file
+from judge.records import AnswerForm, Completion, Criterion, Request
+
+_CONTEXT = 8192
+"""Tokens of prompt and answer together; less where a model was trained for less."""
+_LOOKED_AT = 500
+"""First tokens whose probabilities are read; what is less likely than all of these counts for nothing."""
+_NOT_SENT = frozenset({"weights", "engine", "n_ctx"})
+"""Parameters that are settled when the engine is loaded."""
+
+
+class _File(NamedTuple):
+    """What a model answers with."""
+
+    path: Path
+    title: str
+    sha256: str
+    context: int
+    engine: str
+
+
+class LocalModel:
+    """A judge in this process.
+
+    Its calls cannot be cut short, so the time limit of an attempt does not apply to it.
+    """
+
+    forms: tuple[AnswerForm, ...] = ("label", "json", "text")
+    max_concurrency: int | None = 1
+
+    def __init__(self, source: Weights | Path, options: ModelOptions) -> None:
+        # The name goes into every record and must not depend on where a file happens to lie.
+        self.name = f"local/{source.name}"
+        self._source = source
+        self._options = options
+        self._file: _File | None = None
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse a machine without the engine, and a file that is no model.
+
+        Raises:
+            UsageError: The engine cannot be used here.
+            InputError: The file is missing or is no GGUF file.
+        """
+        load_engine()
+        if isinstance(self._source, Path):
+            trained_context(self._source)
+
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
+        """Fetch the weights unless they are there, and load them.
+
+        Raises:
+            OperationalError: They cannot be had or cannot be loaded; what was fetched is kept.
+        """
+        if isinstance(self._source, Weights):
+            ensure(self._source, report)
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._open()
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """All that shapes an answer beside the messages; threads do not."""
+        file = self._identify()
+        return {
+            "weights": file.sha256,
+            "engine": file.engine,
+            "n_ctx": file.context,
+            "temperature": self._options.temperature,
+            # The engine would cut the distribution to its own taste before it draws.
+            "top_k": 0,
+            "top_p": 1.0,
+            "min_p": 0.0,
+            "seed": (self._options.seed or 0) + request.sample,
+            **self._form(request),
+        }
+
+    def price(self) -> Price:
+        """Nothing."""
+        return Price(0.0, 0.0)
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once, in a thread.
+
+        Raises:
+            ContextLengthError: The request does not fit into the context.
+            RejectedError: The engine does not take the request.
+            OperationalError: The weights are not there or cannot be loaded.
+        """
+        return await asyncio.to_thread(self._complete, request)
+
+    async def aclose(self) -> None:
+        """Unload the weights."""
+        await asyncio.to_thread(self._close)
+
+    def _complete(self, request: Request) -> Completion:
+        file = self._identify()
+        sent = {name: value for name, value in self.parameters(request).items() if name not in _NOT_SENT}
+        messages = chat_messages(request)
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._open()
+            started = time.perf_counter()
+            answer = self._engine.ask(messages, sent)
+            latency = time.perf_counter() - started
+        choice, usage = answer["choices"][0], answer["usage"]
+        text, probabilities = choice["message"].get("content") or "", None
+        if request.form == "label":
+            probabilities = label_probabilities(_first_tokens(choice), request.labels)
+        return Completion(
+            text=text,
+            # A label has come to its end even if the engine was not asked to say so, see `_form`.
+            finish_reason="stop" if request.form == "label" and text in request.labels else choice["finish_reason"],
+            model=f"{file.title}@{file.sha256[:8]}",
+            system_fingerprint=file.engine,
+            prompt_tokens=usage["prompt_tokens"],
+            completion_tokens=usage["completion_tokens"],
+            cost=0.0,
+            latency=round(latency, 3),
+            probabilities=probabilities,
+        )
+
+    def _form(self, request: Request) -> dict[str, Any]:
+        if request.form == "label":
+            return {
+                "grammar": label_grammar(request.labels),
+                "logprobs": True,
+                "top_logprobs": _LOOKED_AT,
+                # A token is a byte or more; that the longest label ends after its last byte need not be asked.
+                "max_tokens": max(len(label.encode()) for label in request.labels),
+            }
+        return {"max_tokens": self._options.max_tokens, **response_format(request)}
+
+    def _identify(self) -> _File:
+        if self._file is None:
+            source = self._source
+            if isinstance(source, Weights):
+                self._file = _File(weights_file(source), source.title, source.sha256, _CONTEXT, engine_version())
+            else:
+                context = min(_CONTEXT, trained_context(source) or _CONTEXT)
+                self._file = _File(source, source.stem, file_digest(source), context, engine_version())
+        return self._file
+
+    def _open(self) -> Engine:
+        if isinstance(self._source, Weights) and not is_here(self._source):
+            raise OperationalError(
+                f"{self.name}: the weights are not here; `judge models pull {self._source.name}` fetches them"
+            )
+        file = self._identify()
+        return start(file.path, file.context, self._options.threads or usable_cores())
+
+    def _close(self) -> None:
+        with self._lock:
+            self._engine = None
+
+
+def label_grammar(labels: Sequence[str]) -> str:
+    r"""A GBNF grammar that lets one of the labels be written, and nothing else.
+
+    >>> label_grammar(["yes", 'a "no"'])
+    'root ::= "yes" | "a \\"no\\""'
+    """
+    quoted = (label.replace("\\", "\\\\").replace('"', '\\"') for label in labels)
+    return "root ::= " + " | ".join(f'"{label}"' for label in quoted)
+
+
+def label_probabilities(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> dict[str, float] | None:
+    """Probability of each label from the free distribution of the first token, renormalised over the labels.
+
+    A token counts for a label if, without outer whitespace and case, it is the beginning of that label and of no
+    other. Six significant digits; None if no token counts.
+
+    >>> label_probabilities([("Yes", 0.4), ("no", 0.1), (" yes", 0.1), ("The", 0.4)], ["yes", "no"])
+    {'yes': 0.833333, 'no': 0.166667}
+
+    Args:
+        tokens: First tokens with their probabilities.
+        labels: All labels that may be written.
+    """
+    masses = dict.fromkeys(labels, 0.0)
+    for token, probability in tokens:
+        begun = token.strip().casefold()
+        meant = [label for label in labels if begun and label.casefold().startswith(begun)]
+        if len(meant) == 1:
+            masses[meant[0]] += probability
+    total = sum(masses.values())
+    if total <= 0:
+        return None
+    return {label: float(f"{mass / total:.6g}") for label, mass in masses.items()}
+
+
+def _first_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """The likeliest first tokens with their probabilities."""
+    positions = (choice.get("logprobs") or {}).get("content") or [{"top_logprobs": []}]
+    return [(token["token"], math.exp(token["logprob"])) for token in positions[0]["top_logprobs"]]
+
+
+def open_model(model: str, options: ModelOptions) -> LocalModel:
+    """A model of the catalog by its name, or any GGUF file by its path.
+
+    Raises:
+        UsageError: Neither, or an address is given.
+    """
+    if options.base_url is not None:
+        raise UsageError(f"--base-url is for judges that run elsewhere; local/{model} runs here")
+    if model in CATALOG:
+        return LocalModel(CATALOG[model], options)
+    if not model.endswith(".gguf"):
+        raise UsageError(
+            f"no local model called {model!r}: there are {', '.join(CATALOG)}, or local/PATH for a file PATH.gguf"
+        )
+    return LocalModel(Path(model).expanduser(), options)

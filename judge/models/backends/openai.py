@@ -1,0 +1,162 @@
+"""OpenAI's own API (or another behind `--base-url`) through its SDK on the aiohttp transport."""
+
+import functools
+import importlib.util
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.models.address import read_address, read_key
+from judge.models.chat import chat_messages, read_completion, refuse_threads, response_format
+from judge.models.http_errors import connection_error, error_for, read_refusal
+from judge.models.model import ModelOptions, Price
+from judge.records import AnswerForm, Completion, Criterion, Request
+
+if TYPE_CHECKING:
+    import openai
+
+KEY = "OPENAI_API_KEY"  # the name of a variable, not its value
+_REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
+
+
+class OpenAIModel:
+    """One model behind the SDK; each call is one HTTP request, since retries belong to the loop."""
+
+    forms: tuple[AnswerForm, ...] = ("json", "text")
+    max_concurrency: int | None = None
+
+    def __init__(self, model: str, options: ModelOptions) -> None:
+        self.name = f"openai/{model}"
+        self._model = model
+        self._options = options
+        self._reasons = _REASONING.match(model) is not None
+        # The SDK would read the variable by itself, and no record would show where the judge was.
+        self._base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or None
+        self._client: openai.AsyncOpenAI | None = None
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse a missing key, a malformed address, and a temperature where the model takes none.
+
+        Raises:
+            UsageError: One of them.
+        """
+        refuse_threads(self._options.threads, self.name)
+        self._key()
+        if self._base_url is not None and read_address(self._base_url).user is not None:
+            raise UsageError("--base-url must hold no user name: the SDK sends the key of OPENAI_API_KEY")
+        if self._reasons and self._options.temperature != 0:
+            raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
+
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
+        """Nothing to fetch."""
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """Everything that is sent beside the messages, and the address if it is not OpenAI's."""
+        limit = "max_completion_tokens" if self._reasons else "max_tokens"
+        return {
+            **({} if self._base_url is None else {"base_url": read_address(self._base_url).url}),
+            "model": self._model,
+            **({} if self._reasons else {"temperature": self._options.temperature}),
+            limit: self._options.max_tokens,
+            **({} if self._options.seed is None else {"seed": self._options.seed}),
+            **response_format(request),
+        }
+
+    def price(self) -> Price | None:
+        """OpenAI's list price as litellm's data file knows it; None behind another address."""
+        return list_price(self._model) if self._base_url is None else None
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user mends something.
+        """
+        import httpx
+        import openai
+
+        sent = {**self.parameters(request), "messages": chat_messages(request)}
+        sent.pop("base_url", None)
+        client = self._client or self._open()
+        structured = request.form == "json"
+        started = time.perf_counter()
+        try:
+            # Not `chat.completions.create`: walking its types both ways doubles the CPU time of a call.
+            answer = await client.post("/chat/completions", cast_to=httpx.Response, body=sent)
+        except openai.APIStatusError as error:
+            response = error.response
+            refusal = read_refusal(response.status_code, response.content)
+            raise error_for(refusal, response.headers, structured=structured) from error
+        except openai.APIConnectionError as error:
+            raise connection_error(error, self._options.timeout) from error
+        latency = time.perf_counter() - started
+        completion = read_completion(answer.content, answer.headers, structured=structured, latency=latency)
+        return msgspec.structs.replace(completion, cost=self._cost(completion))
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    def _key(self) -> str:
+        key = read_key(KEY)
+        if key is None:
+            raise UsageError(f"{self.name} needs a key: set the environment variable {KEY}")
+        return key
+
+    def _open(self) -> "openai.AsyncOpenAI":
+        """Open the client, inside the loop that will use it."""
+        import openai
+
+        self._client = openai.AsyncOpenAI(
+            api_key=self._key(),
+            base_url=None if self._base_url is None else read_address(self._base_url).url,
+            timeout=self._options.timeout,
+            max_retries=0,
+            http_client=openai.DefaultAioHttpClient(),
+        )
+        return self._client
+
+    def _cost(self, completion: Completion) -> float | None:
+        price = self.price()
+        if price is None or completion.prompt_tokens is None or completion.completion_tokens is None:
+            return None
+        return completion.prompt_tokens * price.prompt + completion.completion_tokens * price.completion
+
+
+class _Entry(msgspec.Struct, gc=False):
+    input_cost_per_token: float | None = None
+    output_cost_per_token: float | None = None
+
+
+@functools.cache
+def list_price(model: str) -> Price | None:
+    """The price in the data file that litellm carries, read without importing litellm, which takes seconds.
+
+    Cached input is cheaper than this and is not told apart.
+    """
+    found = importlib.util.find_spec("litellm")
+    if found is None or found.origin is None:
+        return None
+    file = Path(found.origin).with_name("model_prices_and_context_window_backup.json")
+    try:
+        entries = msgspec.json.decode(file.read_bytes(), type=dict[str, _Entry])
+    except (OSError, msgspec.DecodeError):
+        return None
+    entry = entries.get(model, _Entry())
+    if entry.input_cost_per_token is None or entry.output_cost_per_token is None:
+        return None
+    return Price(entry.input_cost_per_token, entry.output_cost_per_token)
+
+
+def open_model(model: str, options: ModelOptions) -> OpenAIModel:
+    """The model that OpenAI calls `model`."""
+    return OpenAIModel(model, options)

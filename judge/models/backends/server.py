@@ -1,0 +1,154 @@
+"""Any OpenAI-compatible server (vLLM, llama.cpp, Ollama, …), straight on aiohttp: the fast way."""
+
+import base64
+import ipaddress
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from judge.errors import RejectedError, UsageError
+from judge.models.address import Address, read_address, read_key
+from judge.models.chat import read_completion, refuse_threads, response_format
+from judge.models.http_errors import connection_error, error_for, read_refusal
+from judge.models.model import ModelOptions, Price
+from judge.records import AnswerForm, Completion, Criterion, Request
+
+if TYPE_CHECKING:
+    import aiohttp
+
+KEY = "JUDGE_API_KEY"  # the name of a variable, not its value
+
+
+class ServerModel:
+    """One model behind one address; the key, if the server wants one, comes from JUDGE_API_KEY."""
+
+    forms: tuple[AnswerForm, ...] = ("json", "text")
+    max_concurrency: int | None = None
+
+    def __init__(self, model: str, options: ModelOptions) -> None:
+        self.name = f"server/{model}"
+        self._model = model
+        self._options = options
+        self._parameters: dict[tuple[AnswerForm, tuple[str, ...], int], dict[str, Any]] = {}
+        self._session: aiohttp.ClientSession | None = None
+        self._endpoint = ""
+        self._proxy: str | None = None
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse a missing or malformed address and a malformed key.
+
+        Raises:
+            UsageError: One of them.
+        """
+        refuse_threads(self._options.threads, self.name)
+        self._address()
+        read_key(KEY)
+
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
+        """Nothing to fetch."""
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """Everything that is sent beside the messages, and the address without credentials."""
+        key = (request.form, request.labels, request.sentences)
+        found = self._parameters.get(key)
+        if found is None:
+            found = {
+                "base_url": self._address().url,
+                "model": self._model,
+                "temperature": self._options.temperature,
+                "max_tokens": self._options.max_tokens,
+                **({} if self._options.seed is None else {"seed": self._options.seed}),
+                **response_format(request),
+            }
+            self._parameters[key] = found
+        return found
+
+    def price(self) -> Price | None:
+        """Unknown: the server is the user's."""
+        return None
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once, over a connection that is kept for the next request.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user mends something.
+        """
+        import aiohttp
+
+        sent = {**self.parameters(request), "messages": request.messages}
+        del sent["base_url"]
+        try:
+            body = msgspec.json.encode(sent)
+        except UnicodeEncodeError as error:
+            raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
+        session = self._session or self._open()
+        structured = request.form == "json"
+        started = time.perf_counter()
+        try:
+            async with session.post(self._endpoint, data=body, proxy=self._proxy, allow_redirects=False) as answer:
+                reply = await answer.read()
+        except (aiohttp.ClientError, OSError) as error:  # OSError: a timeout is one
+            raise connection_error(error, self._options.timeout) from error
+        latency = time.perf_counter() - started
+        if answer.status != 200:
+            raise error_for(read_refusal(answer.status, reply), answer.headers, structured=structured)
+        return read_completion(reply, answer.headers, structured=structured, latency=latency)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _address(self) -> Address:
+        if self._options.base_url is None:
+            raise UsageError(f"{self.name} needs --base-url, the address of an OpenAI-compatible server")
+        return read_address(self._options.base_url)
+
+    def _open(self) -> "aiohttp.ClientSession":
+        """Open the session, inside the loop that will use it."""
+        import aiohttp
+
+        address = self._address()
+        self._endpoint = f"{address.url}/chat/completions"
+        self._proxy = proxy_for(address.url)
+        headers = {"Content-Type": "application/json"}
+        key = read_key(KEY)
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key}"
+        elif address.user is not None:
+            headers["Authorization"] = "Basic " + base64.b64encode(":".join(address.user).encode()).decode()
+        self._session = aiohttp.ClientSession(
+            # The loop bounds what is in flight; the default limit of 100 would bound it in secret.
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=self._options.timeout),
+        )
+        return self._session
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for an address (`HTTPS_PROXY`, `NO_PROXY`); none for this machine.
+
+    Not aiohttp's `trust_env`, which also sends passwords from `~/.netrc` and looks both up at every call.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost" or host.endswith(".localhost")
+    if local or urllib.request.proxy_bypass(host):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
+
+
+def open_model(model: str, options: ModelOptions) -> ServerModel:
+    """The model that a server calls `model`."""
+    return ServerModel(model, options)

@@ -1,0 +1,60 @@
+"""Who is behind a run or a judge, as files of the user say: families of models, teams."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from judge.errors import InputError
+from judge.files.lines import line_problem, numbered_lines
+from judge.files.stored import read_stored
+from judge.records import Problem
+from judge.text.safe import printable, shown
+
+
+def read_families(path: Path) -> dict[str, str]:
+    """Run or judge to the family of models behind it: two columns between a tab.
+
+    Raises:
+        InputError: The file cannot be read or has other lines.
+    """
+    try:
+        text = read_stored(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8: {error.reason}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        name, tab, family = line.rstrip("\r").partition("\t")
+        if not line.strip():
+            continue
+        if not (tab and name and family) or "\t" in family or found.get(name, family) != family:
+            raise InputError(f"{path}: line {number}: expected a run or judge, one tab and its family, each name once")
+        found[name] = family
+    return found
+
+
+def read_teams(path: Path) -> dict[str, str]:
+    """Teams by run id, from lines `run_id<TAB>team`; a first line that says just that is a header.
+
+    Raises:
+        InputError: The file cannot be read, a line has no two columns, or a run has two teams.
+    """
+    teams: dict[str, str] = {}
+    problems: list[Problem] = []
+    for place, (number, line) in enumerate(numbered_lines(path)):
+        run_id, _, team = (part.strip() for part in line.partition("\t"))
+        if place == 0 and (run_id, team) == ("run_id", "team"):
+            continue
+        if not (run_id and team) or "\t" in team:
+            message = f"{shown(line)}: expected a run id, one tab, and a team"
+            problems.append(line_problem("wrong_columns", path, number, message))
+        elif teams.setdefault(run_id, team) != team:
+            message = f"run {printable(run_id)} is of {printable(team)} here, of {printable(teams[run_id])} before"
+            problems.append(line_problem("several_teams", path, number, message))
+    if problems:
+        raise InputError(f"{path}: not usable as a file of teams", problems)
+    return teams
+
+
+def teams_of(own: Mapping[str, str | None], given: Mapping[str, str] | None = None) -> dict[str, str | None]:
+    """The team of each run: the one given, else the one that the run itself names, else None."""
+    given = given or {}
+    return {run_id: given.get(run_id) or team for run_id, team in own.items()}

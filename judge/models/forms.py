@@ -1,0 +1,78 @@
+"""The forms in which a judge can be asked for an answer: schema, instruction, labels. Pure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from judge.records import AnswerForm, Criterion
+
+
+def supported_forms(criterion: Criterion) -> tuple[AnswerForm, ...]:
+    """The forms in which a criterion can be answered: a single label cannot carry many sentences."""
+    return ("json", "text") if criterion.answer == "sentences" else ("json", "text", "label")
+
+
+def answer_labels(criterion: Criterion) -> tuple[str, ...]:
+    """The labels a judge chooses from: those of the scale, or those of a sentence."""
+    if criterion.answer == "sentences":
+        return tuple(level.label for level in criterion.sentence_levels)
+    return criterion.scale.labels
+
+
+def answer_instruction(criterion: Criterion, form: AnswerForm) -> str:
+    """The closing words of a prompt: how to answer this criterion in this form."""
+    return form_instruction(answer_labels(criterion), form, per_sentence=criterion.answer == "sentences")
+
+
+def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: bool) -> str:
+    """How to answer in a form, given only the labels."""
+    menu = ", ".join(labels)
+    quoted = ", ".join(f'"{label}"' for label in labels)
+    reasons = "your reasons in at most three sentences"
+    match form, per_sentence:
+        case "label", _:
+            # Decoding is constrained to the labels, which the levels have named: a cue is enough, and every token
+            # after the response is computed for each judgment anew.
+            return "Label:"
+        case "json", False:
+            return (
+                f'Reply with one JSON object and nothing else: first "rationale", {reasons}; '
+                f'then "grade", one of {quoted}.'
+            )
+        case "json", _:
+            return (
+                f'Reply with one JSON object and nothing else: first "rationale", {reasons}; then "sentences", a list '
+                f'with {{"n": number, "label": label}} for every numbered sentence, in order. Labels: {quoted}.'
+            )
+        case _, False:
+            return (
+                f"Give {reasons}. Then end with exactly one line of this form, where LABEL is one of {menu}:\n"
+                "Grade: LABEL"
+            )
+        case _:
+            return (
+                f"Give {reasons}. Then label every numbered sentence, in order, one line each, in this form, "
+                f"where LABEL is one of {menu}:\n1: LABEL"
+            )
+
+
+def answer_schema(labels: Sequence[str], sentences: int) -> dict[str, Any]:
+    """JSON schema of an answer, within what strict modes allow; the rationale comes before the grade.
+
+    Args:
+        labels: The labels to choose from.
+        sentences: How many numbered sentences must be labelled; 0 when one grade is asked.
+    """
+    label = {"type": "string", "enum": list(labels)}
+    if not sentences:
+        return _closed_object({"rationale": {"type": "string"}, "grade": label})
+    entry = _closed_object({"n": {"type": "integer"}, "label": label})
+    return _closed_object({"rationale": {"type": "string"}, "sentences": {"type": "array", "items": entry}})
+
+
+def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,1 @@
+"""Which responses are judged, on what evidence, under which id."""

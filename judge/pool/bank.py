@@ -1,0 +1,126 @@
+"""The pool as files: their bytes from a pool, and the pool back from its bytes. Pure."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Literal, TypeVar
+
+import msgspec
+
+from judge.errors import InputError
+from judge.files.jsonl import decode_lines
+from judge.files.trec import column
+from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
+from judge.records import Exclusion, Passage, Pool, PooledResponse, PooledRun, Problem
+from judge.text.ids import natural_key
+from judge.text.safe import escape, unescape
+
+_Row = TypeVar("_Row")
+_EXCLUDED_HEADER = "run_id\tturn_id\trank\treason\tdetail"
+
+
+def pool_jsonl(pool: Pool) -> bytes:
+    """`pool.jsonl`: one pooled response a line, fields in the order of the record."""
+    return b"".join(msgspec.json.encode(response) + b"\n" for response in pool.responses)
+
+
+def pool_lines(pool: Pool, tag: str = "judge") -> str:
+    """`pool.txt`: the TREC pool of CAsT-ReGIn, with single spaces."""
+    return "".join(f"{column(r.turn_id)} Q0 {r.response_id} 1 0.0 {column(tag)}\n" for r in pool.responses)
+
+
+def bank_json(pool: Pool) -> bytes:
+    """`bank.json`: response id to text, in the form of the CAsT-ReGIn response bank."""
+    bank = {r.response_id: r.text for r in sorted(pool.responses, key=lambda r: natural_key(r.response_id))}
+    return json.dumps(bank, indent=4, ensure_ascii=False).encode() + b"\n"
+
+
+class _PassageLine(msgspec.Struct, frozen=True):
+    """One line of `passages.jsonl`; the first two names are those of the iKAT collection."""
+
+    id: str
+    contents: str
+    key: str
+    source: Literal["run", "verified", "collection"]
+
+
+def passages_jsonl(pool: Pool) -> bytes:
+    """`passages.jsonl`: every passage text that the pool's requests may quote, a line each, by key."""
+    lines = (_PassageLine(p.passage_id, p.text, key, p.source) for key, p in pool.passages.items())
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
+def runs_jsonl(pool: Pool) -> bytes:
+    """`runs.jsonl`: the runs of the pool and the turns that each had to answer, a line each."""
+    return b"".join(msgspec.json.encode(run) + b"\n" for run in pool.runs)
+
+
+def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:
+    r"""`excluded.tsv`: what is not judged and why; what would break a line is escaped (`\t`, `\n`, `\x00`)."""
+    rows = [_EXCLUDED_HEADER]
+    for row in sorted(exclusions, key=exclusion_order):
+        rank = "" if row.rank is None else str(row.rank)
+        rows.append("\t".join(map(escape, (row.run_id, row.turn_id, rank, row.reason, row.detail))))
+    return ("\n".join(rows) + "\n").encode()
+
+
+def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"", runs: bytes = b"") -> Pool:
+    """The pool behind `pool.jsonl`, `passages.jsonl`, `excluded.tsv` and `runs.jsonl` of the folder `name`.
+
+    Raises:
+        InputError: Lines are damaged; every one is listed.
+    """
+    problems: list[Problem] = []
+    by_key: dict[str, Passage] = {}
+    for line, bad in _rows(passages, _PassageLine, f"{name}/passages.jsonl", problems):
+        if line.key in by_key:
+            bad("$.key", f"the key {line.key} is on an earlier line too")
+        if line.key != (run_key(line.id, line.contents) if line.source == "run" else line.id):
+            bad("$.key", f"the key {line.key} does not belong to this id and text")
+        by_key[line.key] = Passage(line.id, line.contents, line.source)
+    by_id: dict[str, PooledResponse] = {}
+    distinct: dict[Distinct, str] = {}
+    for response, bad in _rows(responses, PooledResponse, f"{name}/pool.jsonl", problems):
+        found = response.response_id
+        if not re.fullmatch("R[0-9]{5,9}", found):
+            bad("$.response_id", f"{found!r} is not R and five digits or more")
+        if found in by_id:
+            bad("$.response_id", f"{found} is on an earlier line too")
+        same = distinct.setdefault(distinct_key(response), found)
+        if same != found:
+            bad("$", f"{found} has the turn, the text and the passages of {same}")
+        by_id[found] = response
+    exclusions = tuple(_read_excluded(excluded, f"{name}/excluded.tsv", problems))
+    known = tuple(run for run, _ in _rows(runs, PooledRun, f"{name}/runs.jsonl", problems))
+    if problems:
+        raise InputError(f"{name}: the files of the pool are damaged", problems)
+    return Pool(tuple(by_id.values()), by_key, exclusions, known)
+
+
+def _rows(
+    content: bytes, row_type: type[_Row], file: str, problems: list[Problem]
+) -> Iterator[tuple[_Row, Callable[[str, str], None]]]:
+    """Each readable line of a JSONL file, with a way to add a problem at that line."""
+    for number, row in decode_lines(content, row_type, file, "pool_damaged"):
+        if isinstance(row, Problem):
+            problems.append(row)
+        else:
+            yield row, partial(_damaged, problems, file, number)
+
+
+def _damaged(problems: list[Problem], file: str, number: int, path: str, message: str) -> None:
+    problems.append(Problem("pool_damaged", "error", file, None, f"line {number}: {path}", message))
+
+
+def _read_excluded(content: bytes, file: str, problems: list[Problem]) -> Iterator[Exclusion]:
+    lines = content.decode(errors="replace").split("\n")
+    if content and lines[0] != _EXCLUDED_HEADER:
+        _damaged(problems, file, 1, "$", f"expected the header {_EXCLUDED_HEADER!r}")
+    for number, line in enumerate(lines[1:], 2):
+        fields = [unescape(field) for field in line.split("\t")]
+        if len(fields) == 5 and re.fullmatch("(-?[0-9]{1,18})?", fields[2]):
+            run_id, turn_id, rank, reason, detail = fields
+            yield Exclusion(run_id, turn_id, int(rank) if rank else None, reason, detail)
+        elif line:
+            _damaged(problems, file, number, "$", "expected five fields between tabs, the third a rank or empty")

@@ -1,0 +1,237 @@
+"""Runs to pool: what is judged, with which passages, under which id. Pure.
+
+A pooled response is a distinct (turn, normalized text, set of used passages). Its id depends on that content
+and on the pool being extended, never on the order of files, runs or turns.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+
+import msgspec
+
+from judge.errors import InputError
+from judge.records import (
+    Exclusion,
+    OverLimit,
+    Passage,
+    Pool,
+    PooledResponse,
+    Problem,
+    Provenance,
+    ProvenanceRule,
+    RunEntry,
+    TokenCount,
+    TokenRule,
+)
+from judge.runs.tokens import truncated
+from judge.text.ids import natural_key, topic_of
+from judge.text.safe import digest
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """One response that may be judged, without the provenance that it did not use."""
+
+    run_id: str
+    turn_id: str
+    rank: int
+    text: str
+    used: tuple[Provenance, ...]
+    provenance_rule: ProvenanceRule
+
+
+class _Member(msgspec.Struct, frozen=True):
+    """One candidate of a group."""
+
+    truncated: bool
+    entry: RunEntry
+
+
+Screen = Callable[[str, Sequence[str], bool], tuple[str, str] | None]
+"""Takes a response, the texts of its used passages and whether these are all of them; gives reason and detail why it is
+not to be pooled, None if it is."""
+
+
+Distinct = tuple[str, str, tuple[str, ...]]
+"""Turn id, normalized text, passage keys: what makes a response distinct."""
+
+
+def normalize(text: str) -> str:
+    r"""The text as compared between runs: Unicode NFC without outer white space, nothing else.
+
+    >>> normalize(" cafe\u0301  au lait\n")
+    'café  au lait'
+    """
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def build_pool(
+    candidates: Iterable[Candidate],
+    collection: Mapping[str, Passage] | None,
+    count_tokens: Callable[[str], TokenCount],
+    *,
+    over_limit: OverLimit,
+    limit: int,
+    rule: TokenRule,
+    verified: bool = False,
+    screen: Screen | None = None,
+    previous: Pool | None = None,
+    excluded: Iterable[Exclusion] = (),
+) -> Pool:
+    """Group candidates into pooled responses and number them.
+
+    With a `collection` only its texts are evidence; without one, the texts that the runs gave, which if `verified`
+    are known to be the collection's too. A passage without text keeps its key in the response and has no entry in the
+    pool's passages. What `screen` has a reason against gets no id. `excluded` are the rows found before this stage;
+    they join the pool's own.
+
+    `previous` is the pool to extend: its responses keep id, text and passages, even those that no run holds
+    any more, so that an id never changes its meaning. A run of `previous` that is here again is replaced whole.
+
+    Raises:
+        InputError: A passage of `previous` has another text now.
+    """
+    exclusions = list(excluded)
+    current = {row.run_id for row in exclusions}
+    passages = dict(previous.passages) if previous else {}
+    changed: set[str] = set()
+    groups: dict[Distinct, list[_Member]] = {}
+    for candidate in candidates:
+        current.add(candidate.run_id)
+        whole = normalize(candidate.text)
+        text = _within_limit(whole, count_tokens, over_limit)
+        if text is None:
+            exclusions.append(_over_limit(candidate, count_tokens(whole), limit, rule))
+            continue
+        keys: set[str] = set()
+        for provenance in candidate.used:
+            key, passage = _evidence(provenance, collection, verified)
+            keys.add(key)
+            if passage and passages.setdefault(key, passage).text != passage.text:
+                changed.add(key)
+        entry = RunEntry(candidate.run_id, candidate.rank, candidate.provenance_rule, digest(candidate.text))
+        distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=natural_key)))
+        groups.setdefault(distinct, []).append(_Member(text != whole, entry))
+    if changed:
+        raise InputError(
+            "passages have other texts than in the pool that is to be extended; pool into a new folder",
+            [_changed(key) for key in sorted(changed, key=natural_key)],
+        )
+
+    kept = {distinct_key(response): response for response in previous.responses} if previous else {}
+    responses = [_merge(response, groups.get(key, ()), current) for key, response in kept.items()]
+    first = max((int(response.response_id[1:]) + 1 for response in kept.values()), default=0)
+    for distinct in sorted(groups.keys() - kept.keys(), key=_canonical):
+        reason = _screened(distinct, passages, screen)
+        if reason is not None:
+            exclusions += [
+                Exclusion(one.entry.run_id, distinct[0], one.entry.rank, *reason) for one in groups[distinct]
+            ]
+            continue
+        number = first + len(responses) - len(kept)
+        responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct], count_tokens))
+    wanted = {key for response in responses for key in response.passages}
+    if previous:
+        wanted |= previous.passages.keys()
+        exclusions.extend(row for row in previous.exclusions if row.run_id not in current)
+    return Pool(
+        responses=tuple(sorted(responses, key=lambda r: (natural_key(r.turn_id), natural_key(r.response_id)))),
+        passages={key: passages[key] for key in sorted(wanted & passages.keys(), key=natural_key)},
+        exclusions=tuple(sorted(exclusions, key=exclusion_order)),
+    )
+
+
+def _screened(distinct: Distinct, passages: Mapping[str, Passage], screen: Screen | None) -> tuple[str, str] | None:
+    """Why a response is not to be pooled, None if it is."""
+    if screen is None:
+        return None
+    _, text, keys = distinct
+    texts = [passages[key].text for key in keys if key in passages]
+    return screen(text, texts, len(texts) == len(keys))
+
+
+def _within_limit(text: str, count_tokens: Callable[[str], TokenCount], over_limit: OverLimit) -> str | None:
+    """The text as it will be judged, None if it is not to be judged."""
+    if over_limit == "flag" or count_tokens(text).cut is None:
+        return text
+    if over_limit == "exclude":
+        return None
+    text, _ = truncated(text, count_tokens)
+    return text if text.strip() else None
+
+
+def _canonical(key: Distinct) -> tuple[object, ...]:
+    turn_id, text, passages = key
+    return natural_key(turn_id), text, tuple(map(natural_key, passages))
+
+
+def exclusion_order(row: Exclusion) -> tuple[object, ...]:
+    """Sort key of exclusions: run, turn, rank."""
+    rank = -1 if row.rank is None else row.rank
+    return natural_key(row.run_id), natural_key(row.turn_id), rank, row.reason, row.detail
+
+
+def _entry_order(entry: RunEntry) -> tuple[object, ...]:
+    return (natural_key(entry.run_id), entry.rank, entry.provenance_rule, entry.text_sha256)
+
+
+def run_key(passage_id: str, text: str) -> str:
+    """The key of a passage whose text a run gave."""
+    return f"{passage_id}#{digest(text)[:12]}"
+
+
+def _evidence(
+    provenance: Provenance, collection: Mapping[str, Passage] | None, verified: bool
+) -> tuple[str, Passage | None]:
+    """The key of a used passage, and the passage if there is text to judge against."""
+    passage_id, text = provenance.passage_id, provenance.text
+    if collection is not None:
+        found = collection.get(passage_id)
+        return passage_id, found if found and found.text.strip() else None
+    if text is None or not text.strip():
+        return passage_id, None
+    if verified:
+        # Texts that differ in outer white space may share an MD5 of the list: one of them is the passage.
+        return passage_id, Passage(passage_id, text.strip(), "verified")
+    return run_key(passage_id, text), Passage(passage_id, text, "run")
+
+
+def _over_limit(candidate: Candidate, tokens: TokenCount, limit: int, rule: str) -> Exclusion:
+    detail = (
+        f"over {limit} tokens by the {rule} rule: "
+        f"bare {tokens.bare}, english {tokens.english}, whitespace {tokens.whitespace}"
+    )
+    return Exclusion(candidate.run_id, candidate.turn_id, candidate.rank, "over_limit", detail)
+
+
+def _changed(key: str) -> Problem:
+    message = f"the text of passage {key} is not the one that the pool holds"
+    return Problem("passage_changed", "error", "passages.jsonl", None, "$", message)
+
+
+def lacking_texts(response: PooledResponse, pool: Pool) -> list[str]:
+    """The keys of the used passages that have no text."""
+    return [key for key in response.passages if key not in pool.passages]
+
+
+def distinct_key(response: PooledResponse) -> Distinct:
+    """What tells a pooled response from all others."""
+    return response.turn_id, normalize(response.text), response.passages
+
+
+def _pooled(
+    response_id: str, key: Distinct, members: Sequence[_Member], count_tokens: Callable[[str], TokenCount]
+) -> PooledResponse:
+    turn_id, text, passages = key
+    bare = PooledResponse(response_id, turn_id, topic_of(turn_id), text, passages, count_tokens(text), False, ())
+    return _merge(bare, members, frozenset())
+
+
+def _merge(response: PooledResponse, members: Sequence[_Member], current: Set[str]) -> PooledResponse:
+    """The response with the members' runs, less the earlier entries of the runs in `current`."""
+    entries = {entry for entry in response.runs if entry.run_id not in current}
+    entries.update(member.entry for member in members)
+    return msgspec.structs.replace(
+        response,
+        truncated=response.truncated or any(member.truncated for member in members),
+        runs=tuple(sorted(entries, key=_entry_order)),
+    )

@@ -1,0 +1,76 @@
+"""Sentence embeddings for the screen, by an optional extra: sentence-transformers, loaded when first asked for.
+
+A path is read as it is; a name is fetched by sentence-transformers on first use, as any of its models.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.errors import UsageError
+from judge.text.safe import shown
+from judge.text.sentences import split_sentences
+
+Encoder = Callable[[Sequence[str]], NDArray[np.float32]]
+"""N texts to N vectors (N x D), of any length."""
+
+_BATCH = 64
+
+
+def open_encoder(model: str) -> Encoder:
+    """The encoder of this name or folder.
+
+    Raises:
+        UsageError: sentence-transformers is not installed, or has no such model.
+    """
+    try:
+        from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise UsageError("--encoder needs sentence-transformers: pip install judge[encoder]") from error
+    try:
+        transformer = SentenceTransformer(model)
+    except (OSError, ValueError) as error:
+        reason = (str(error).splitlines() or ["no reason given"])[0]
+        raise UsageError(f"--encoder {shown(model)} cannot be loaded: {reason}") from error
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors: NDArray[np.float32] = transformer.encode(
+            list(texts), batch_size=_BATCH, convert_to_numpy=True, show_progress_bar=False
+        )
+        return vectors
+
+    return encode
+
+
+class Similarity:
+    """Mean over a response's sentences of the highest cosine with a sentence of its passages, each encoded once."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+
+    def __call__(self, text: str, passages: Sequence[str]) -> float | None:
+        """The similarity, from -1 to 1; None where the text or all passages have no sentence with a vector."""
+        own = self._encode(split_sentences(text))
+        known = [vectors for passage in passages if len(vectors := self._passage(passage))]
+        if not len(own) or not known:
+            return None
+        best = np.max([(own @ vectors.T).max(axis=1) for vectors in known], axis=0)
+        return float(best.mean())
+
+    def _passage(self, passage: str) -> NDArray[np.float32]:
+        found = self._vectors.get(passage)
+        if found is None:
+            found = self._vectors[passage] = self._encode(split_sentences(passage))
+        return found
+
+    def _encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of length one, zero where the encoder knows nothing (N x D); none for a sentence that it fails on."""
+        if not sentences:
+            return np.zeros((0, 0), dtype=np.float32)
+        vectors = np.asarray(self._encoder(sentences), dtype=np.float32)
+        vectors = vectors[np.isfinite(vectors).all(axis=1)]
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        scaled: NDArray[np.float32] = (vectors / np.where(norms > 0, norms, 1)).astype(np.float32)
+        return scaled

@@ -1,0 +1,230 @@
+"""From a folder of runs to a pool: read, check, keep what may be judged, one file in memory at a time."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.errors import InputError
+from judge.passages import check_texts, listed, read_passages
+from judge.passages.hashes import Hashes, same_text
+from judge.pool.build import Candidate, Screen, build_pool, exclusion_order
+from judge.pool.selection import Selection, candidates
+from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Provenance, Run, TokenRule, Topic, Turn
+from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.formats import find_runs, read_run
+from judge.runs.tokens import TokenCounter
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """What is kept of one run file once its responses are candidates."""
+
+    run_id: str
+    run_type: str | None
+    team: str | None
+    format: str
+    file: str
+    digest: str
+    eval_response: bool
+    turns: int
+    selected: bool = True
+    """Whether it is among the runs to be pooled."""
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """All that a folder of runs offers for judging, and all that is wrong with it."""
+
+    runs: tuple[Submission, ...]
+    candidates: tuple[Candidate, ...]
+    exclusions: tuple[Exclusion, ...]
+    problems: tuple[Problem, ...]
+    count_tokens: TokenCounter
+    names: dict[str, str]
+    """Run id of each file that could be read, whatever is wrong with the run."""
+    left_out: frozenset[str] = frozenset()
+    """Files of runs that are not selected."""
+
+    @property
+    def unusable(self) -> tuple[Problem, ...]:
+        """The errors that take a whole run out, so that a leaderboard without it would be a lie."""
+        fine = {run.file for run in self.runs} | self.left_out
+        return tuple(problem for problem in self.problems if problem.severity == "error" and problem.file not in fine)
+
+
+def turns_by_id(topics: Sequence[Topic]) -> dict[str, Turn]:
+    """The turns of all topics by turn id."""
+    return {turn.turn_id: turn for topic in topics for turn in topic.turns}
+
+
+def read_runs(
+    runs: Path | str,
+    topics: Sequence[Topic] | None = None,
+    *,
+    format: str | None = None,
+    selection: Selection | None = None,
+    token_rule: TokenRule = "bare",
+    token_limit: int = 250,
+    hashes: Hashes | None = None,
+    measured: Callable[[Run], None] | None = None,
+) -> Submitted:
+    """Read and check every run of a folder (or one run file), one at a time, keeping only what may be judged.
+
+    Args:
+        runs: The folder, or a file.
+        topics: What turn ids and PTKB statements are checked against.
+        format: Read every file as this format instead of detecting it.
+        selection: What is to be pooled; by default each run's first-ranked response for every turn.
+        token_rule: What the token limit goes by.
+        token_limit: Longest response in tokens.
+        hashes: The collection's passages and the MD5s of their texts, which the runs' are checked against.
+        measured: Called with each usable run before all but its candidates is forgotten.
+
+    Raises:
+        InputError: The folder is missing or holds no run.
+    """
+    selection = selection or Selection()
+    runs = Path(runs)
+    paths, problems = find_runs(runs)
+    turns = turns_by_id(topics) if topics is not None else None
+    count_tokens = TokenCounter(rule=token_rule, limit=token_limit)
+    submissions: list[Submission] = []
+    headers: list[Run] = []
+    pooled: list[Candidate] = []
+    exclusions: list[Exclusion] = []
+    found: list[Problem] = list(problems)
+    for path in paths:
+        read = read_run(path, format)
+        if read.run is None:
+            found.extend(read.problems)
+            continue
+        checked = validate_run(
+            read.run,
+            turns,
+            count_tokens,
+            limit=token_limit,
+            rule=token_rule,
+            found=read.problems,
+            places=read.places,
+            hashes=hashes.find if hashes else None,
+            same_text=same_text if hashes else None,
+        )
+        found.extend(checked.problems)
+        exclusions.extend(checked.exclusions)
+        headers.append(msgspec.structs.replace(read.run, turns=()))
+        if checked.run is None:
+            continue
+        submissions.append(
+            Submission(
+                run_id=checked.run.run_id,
+                run_type=checked.run.run_type,
+                team=checked.run.team,
+                format=checked.run.format,
+                file=checked.run.file,
+                digest=checked.run.digest,
+                eval_response=checked.run.eval_response,
+                turns=len(checked.run.turns),
+            )
+        )
+        if measured is not None and checked.run.eval_response:
+            measured(checked.run)
+        kept, dropped = candidates(checked.run, selection)
+        pooled.extend(kept)
+        exclusions.extend(dropped)
+    together = validate_together(headers)
+    found.extend(together)
+    clashing = {problem.file for problem in together if problem.severity == "error"}
+    return Submitted(
+        runs=tuple(run for run in submissions if run.file not in clashing),
+        candidates=tuple(pooled),
+        exclusions=tuple(exclusions),
+        problems=tuple(found),
+        count_tokens=count_tokens,
+        names={head.file: head.run_id for head in headers},
+    )
+
+
+def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:
+    """What was submitted with only the chosen runs selected; of any other, each turn is one exclusion with the reason.
+
+    Args:
+        submitted: All of it.
+        chosen: Ids of the runs to be pooled.
+        reasons: Why a run is not, by run id.
+    """
+    others = {run_id for run_id in submitted.names.values() if run_id not in chosen}
+    turns = {(one.run_id, one.turn_id) for one in submitted.candidates}
+    turns |= {(one.run_id, one.turn_id) for one in submitted.exclusions}
+    rows = [
+        Exclusion(run_id, turn_id, None, "not_selected_run", reasons[run_id])
+        for run_id, turn_id in turns
+        if run_id in others
+    ]
+    kept = (one for one in submitted.exclusions if one.run_id not in others)
+    return msgspec.structs.replace(
+        submitted,
+        runs=tuple(msgspec.structs.replace(run, selected=run.run_id in chosen) for run in submitted.runs),
+        candidates=tuple(one for one in submitted.candidates if one.run_id in chosen),
+        exclusions=tuple(sorted((*kept, *rows), key=exclusion_order)),
+        names={file: run_id for file, run_id in submitted.names.items() if run_id in chosen},
+        left_out=frozenset(file for file, run_id in submitted.names.items() if run_id not in chosen),
+    )
+
+
+def make_pool(
+    submitted: Submitted,
+    passages: Sequence[Path | str] | None = None,
+    *,
+    over_limit: OverLimit = "flag",
+    previous: Pool | None = None,
+    hashes: Hashes | None = None,
+    screen: Screen | None = None,
+) -> Pool:
+    """Pool what was submitted; with `passages` only the collection's texts count as evidence.
+
+    With `hashes` alone, those texts of the runs count that the collection has; with both, those passages that are in
+    the list, and one with another text is an error. What `screen` has a reason against is not pooled.
+
+    Raises:
+        InputError: A run cannot be used, or a passage file is bad.
+    """
+    if submitted.unusable:
+        raise InputError("runs that cannot be judged", submitted.unusable)
+    collection: Mapping[str, Passage] | None = None
+    pooled = submitted.candidates
+    if passages is not None:
+        wanted = {passage.passage_id for one in pooled for passage in one.used}
+        collection = read_passages([Path(path) for path in passages], wanted)
+        if hashes is not None:
+            problems = check_texts(collection, hashes.find, same_text, ", ".join(map(str, passages)))
+            if problems:
+                raise InputError("the passages are not those of the hash list", problems)
+            collection = listed(collection, hashes.find)
+    elif hashes is not None:
+        pooled = _verified(pooled, hashes)
+    return build_pool(
+        pooled,
+        collection,
+        submitted.count_tokens,
+        over_limit=over_limit,
+        limit=submitted.count_tokens.limit,
+        rule=submitted.count_tokens.rule,
+        verified=hashes is not None,
+        screen=screen,
+        previous=previous,
+        excluded=submitted.exclusions,
+    )
+
+
+def _verified(pooled: Sequence[Candidate], hashes: Hashes) -> tuple[Candidate, ...]:
+    """The candidates without those passage texts that are not the collection's."""
+    given = [passage for one in pooled for passage in one.used if passage.text]
+    ids = list(dict.fromkeys(passage.passage_id for passage in given))
+    listed = dict(zip(ids, hashes.find(ids), strict=True))
+
+    def checked(passage: Provenance) -> Provenance:
+        md5 = listed.get(passage.passage_id)
+        if passage.text and not (md5 and same_text(passage.text, md5)):
+            return msgspec.structs.replace(passage, text=None)
+        return passage
+
+    return tuple(msgspec.structs.replace(one, used=tuple(map(checked, one.used))) for one in pooled)

@@ -1,0 +1,95 @@
+"""The files that say what is pooled: lists of turns and of runs, teams, passage qrels."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from judge.errors import InputError, UsageError
+from judge.files.lines import line_problem, numbered_lines, text_of
+from judge.files.trec import parse_qrels
+from judge.pool.selection import PassageRelevance
+from judge.records import Problem
+from judge.text.ids import natural_key
+from judge.text.safe import printable, printable_id, shown
+
+
+def own_turn_id(written: str) -> str:
+    """A turn id as topics and runs write it; older copies of the qrels have `9-1-3` for `9-1_3` and `0-8` for `0_8`.
+
+    >>> own_turn_id("9-1-3"), own_turn_id("9-1_3"), own_turn_id("132_1-3")
+    ('9-1_3', '9-1_3', '132_1-3')
+    """
+    if "_" in written:
+        return written
+    topic, hyphen, number = written.rpartition("-")
+    return f"{topic}_{number}" if hyphen else written
+
+
+def read_turns(path: Path, known: Collection[str] | None = None) -> frozenset[str]:
+    """The turn ids of a file with one a line, in either spelling.
+
+    Args:
+        path: The file; blank lines are passed over.
+        known: The turns that there are, if an id that is none of them is an error.
+
+    Raises:
+        InputError: The file cannot be read, holds no id or an unknown one.
+    """
+    return _listed(path, ((number, own_turn_id(line)) for number, line in numbered_lines(path)), "turn", known)
+
+
+def read_run_ids(path: Path, known: Collection[str]) -> frozenset[str]:
+    """The run ids of a file with one a line.
+
+    Raises:
+        InputError: The file cannot be read, holds no id or one that no run has.
+    """
+    return _listed(path, numbered_lines(path), "run", known)
+
+
+def read_relevance(
+    path: Path, *, minimum: int = 1, max_rank: int | None = None, known: Collection[str] | None = None
+) -> PassageRelevance:
+    """Passage qrels as a condition on responses; turn ids in either spelling.
+
+    Args:
+        path: A qrels file, plain or gzip.
+        minimum: The lowest grade that counts as relevant.
+        max_rank: As of `PassageRelevance`.
+        known: The turns that there are; qrels that judge none of them are refused. Further turns are no error.
+
+    Raises:
+        InputError: The file is not usable as qrels, grades a passage twice, or judges none of the turns.
+        UsageError: No grade of the file reaches the minimum.
+    """
+    grades: dict[str, dict[str, int]] = defaultdict(dict)
+    twice: list[Problem] = []
+    for row in parse_qrels(text_of(path), str(path)):
+        turn_id = own_turn_id(row.turn_id)
+        if row.item_id in grades[turn_id]:
+            message = f"{printable(turn_id)} {printable(row.item_id)} is graded under two spellings of the turn"
+            twice.append(Problem("duplicate_row", "error", str(path), printable_id(turn_id), "$", message))
+        grades[turn_id][row.item_id] = row.grade
+    if twice:
+        raise InputError(f"{path}: not usable as qrels: {len(twice)} passages graded twice", twice)
+    if not grades or (known is not None and grades.keys().isdisjoint(known)):
+        raise InputError(f"{path}: judges no passage of any of the turns: qrels of another collection?")
+    highest = max(grade for rows in grades.values() for grade in rows.values())
+    if highest < minimum:
+        raise UsageError(f"{path}: no passage has grade {minimum} or more; the highest is {highest}")
+    return PassageRelevance(grades=dict(grades), minimum=minimum, max_rank=max_rank)
+
+
+def _listed(path: Path, ids: Iterable[tuple[int, str]], kind: str, known: Collection[str] | None) -> frozenset[str]:
+    """The ids of a list, each of them known."""
+    found = {one: number for number, one in reversed(list(ids))}
+    if not found:
+        raise InputError(f"{path}: holds no {kind} id: expected one a line")
+    unknown = sorted(found.keys() - set(known), key=natural_key) if known is not None else []
+    if unknown:
+        problems = [
+            line_problem(f"unknown_{kind}", path, found[one], f"{shown(one)}: expected the id of a {kind} that is here")
+            for one in unknown
+        ]
+        raise InputError(f"{path}: {len(unknown)} of {len(found)} {kind} ids are unknown", problems)
+    return frozenset(found)

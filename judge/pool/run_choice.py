@@ -1,0 +1,78 @@
+"""Which runs are pooled, where not all of them are: those of a list, or those that a rule chooses by a measure."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from judge.errors import UsageError
+from judge.models.families import read_teams, teams_of
+from judge.pool.effectiveness import DEFAULT_MEASURE, Effectiveness
+from judge.pool.intake import Submitted, leave_out
+from judge.pool.lists import read_run_ids
+from judge.pool.selection import RunRule, RunScore, choice_tsv, choose_runs
+from judge.records import Pool, Run
+from judge.runs.formats import rules_of
+from judge.runs.ranking import ranking
+from judge.text.ids import natural_key
+from judge.text.safe import shown
+
+
+class RunChoice:
+    """A rule that chooses runs by a measure of their passages."""
+
+    def __init__(
+        self, rule: RunRule, grades: Mapping[str, Mapping[str, int]], measure: str | None, teams: Path | None
+    ) -> None:
+        """Prepare the measure.
+
+        Args:
+            rule: Which runs of those that are measured.
+            grades: Grades of passages by turn id and passage id.
+            measure: As ir-measures names it; by default nDCG@5.
+            teams: A file of teams, where the runs do not name theirs.
+
+        Raises:
+            UsageError: The measure is unknown.
+            InputError: The file of teams is bad.
+        """
+        self._rule = rule
+        self._measure = Effectiveness(measure or DEFAULT_MEASURE, grades)
+        self._teams = read_teams(teams) if teams is not None else {}
+        self._scores: dict[str, RunScore] = {}
+        self.table: str | None = None
+        """What was chosen and why, once it is `applied`."""
+
+    def measure(self, run: Run) -> None:
+        """Take a run's value before its passages are forgotten."""
+        team = teams_of({run.run_id: run.team}, self._teams)[run.run_id]
+        # CAsT 2022 runs do not say how they were made.
+        automatic = run.run_type == "automatic" or rules_of(run.format).run_type is None
+        self._scores[run.run_id] = RunScore(run.run_id, team, automatic, self._measure.of(ranking(run)))
+
+    def applied(self, submitted: Submitted) -> Submitted:
+        """What was submitted, less the runs that the rule does not choose.
+
+        Raises:
+            UsageError: It needs teams that nobody knows, or chooses no run.
+        """
+        chosen, reasons = choose_runs(self._rule, self._scores)
+        self.table = choice_tsv(self._measure.name, self._scores, chosen, reasons)
+        others = dict.fromkeys(submitted.names.values(), "the rule did not consider it")
+        return leave_out(submitted, chosen, others | reasons)
+
+
+def listed_runs(file: Path, submitted: Submitted, previous: Pool | None) -> Submitted:
+    """What was submitted, less the runs that a file does not name; it may name runs of `previous` too.
+
+    Raises:
+        InputError: The file names a run that is in neither.
+        UsageError: It leaves out a run that is submitted and pooled already.
+    """
+    names = set(submitted.names.values())
+    pooled = {run.run_id for run in previous.runs if run.selected} if previous else set()
+    chosen = read_run_ids(file, names | pooled)
+    if dropped := sorted((names & pooled) - chosen, key=natural_key):
+        raise UsageError(
+            f"{file} does not name {', '.join(map(shown, dropped[:5]))}, which the pool that is extended has already: "
+            "name them too, or keep their files out of the folder of runs"
+        )
+    return leave_out(submitted, chosen, dict.fromkeys(names, f"not in {file.name}"))

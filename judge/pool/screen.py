@@ -1,0 +1,261 @@
+"""Low-quality responses, known without a judge: what iKAT 2023 screened out, and what else needs no opinion. Pure.
+
+A flag says what was measured and which threshold it crossed; whether the response is judged all the same is for the
+caller. iKAT 2023 left out responses "not semantically similar to the top-ranked passages" and those with repeated
+sentences. Every measure takes time linear in the length of the texts.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from judge.pool.encoder import Encoder, Similarity
+from judge.records import Pool
+from judge.text.safe import escape
+from judge.text.sentences import split_sentences
+from judge.text.words import containment, content_words
+
+Code = Literal[
+    "near_empty", "repeated_sentences", "repeated_ngrams", "verbatim_passage", "off_passage", "not_english"
+]  # fmt: skip
+
+N_GRAM = 4
+"""Words of the n-grams that are counted as repeated."""
+COPIED_RUN = 8
+"""Words that have to stand in the passage in the same order to count as copied: long enough not to be chance."""
+FEWEST_WORDS = 20
+"""The share of function words says nothing of a shorter text."""
+FEWEST_CONTENT_WORDS = 5
+"""Nor the share of content words of a text with fewer of them."""
+COLUMNS = ("response_id", "turn_id", "code", "value", "threshold", "detail")
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_ENGLISH = frozenset(
+    "the of and to that for with this are you your be can which from or by have it as not they will at their is in a "
+    "if on some may also these such".split()
+)
+"""Frequent English function words."""
+_FOREIGN = (
+    frozenset(
+        """
+    der die das und ist nicht ein eine einen den dem von mit für auf sind werden oder auch sie zu bei
+    le la les des du et est une dans pour que qui pas sont avec sur ou vous il ce cette plus
+    el los las del y en es un una por con para como se su o más pero
+    di che non per sono il lo gli della nel anche più è i e
+    os uma não do da em com mais são você ao
+    het een van en de zijn niet voor op dat wordt met
+    och att det som är på inte ett av til og ikke er jeg
+    i w z na nie się jest do że to
+    ve bir bu için ile da çok olarak
+    dan yang di untuk dengan ini itu tidak dari adalah
+    """.split()
+    )
+    - _ENGLISH
+)
+"""Those of twelve other languages in Latin script, from German to Indonesian."""
+
+
+class Thresholds(msgspec.Struct, frozen=True):
+    """Where a response is flagged; docs/pooling.md has the reasons."""
+
+    near_empty: float = 5
+    """Fewer words."""
+    repeated_sentences: float = 0.15
+    """More than this share of the sentences."""
+    repeated_ngrams: float = 0.2
+    """More than this share of the runs of N_GRAM words."""
+    verbatim_passage: float = 0.95
+    """More than this share of the words."""
+    off_passage: float = 0.25
+    """Less than this share of the content words."""
+    similarity: float = 0.3
+    """With an encoder, instead of `off_passage`: a mean cosine below this."""
+    not_latin: float = 0.3
+    """More than this share of the letters."""
+    english: float = -0.05
+    """The share of English function words less that of other languages' is below this."""
+
+
+DEFAULTS = Thresholds()
+
+
+class Flag(msgspec.Struct, frozen=True):
+    """One measure that crossed its threshold."""
+
+    code: Code
+    value: float
+    threshold: float
+    detail: str
+
+
+class ScreenRow(msgspec.Struct, frozen=True):
+    """One flag of one pooled response."""
+
+    response_id: str
+    turn_id: str
+    code: Code
+    value: float
+    threshold: float
+    detail: str
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, case-folded, after NFKC."""
+    return [word.casefold() for word in _WORD.findall(unicodedata.normalize("NFKC", text))]
+
+
+def repeated_sentences(text: str) -> float:
+    """Share of the sentences that say, word for word, what an earlier one says."""
+    sentences = [one for sentence in split_sentences(text) if (one := tuple(words_of(sentence)))]
+    return _repeated(sentences)
+
+
+def repeated_ngrams(words: Sequence[str]) -> float:
+    """Share of the runs of N_GRAM words that stood earlier in the text."""
+    return _repeated(list(_runs(words, N_GRAM)))
+
+
+def _repeated(things: Sequence[tuple[str, ...]]) -> float:
+    return (len(things) - len(set(things))) / len(things) if things else 0.0
+
+
+def copied(words: Sequence[str], passage: Sequence[str]) -> float:
+    """Share of the words that belong to a run of COPIED_RUN words found in the passage; 0 for a shorter text."""
+    known = set(_runs(passage, COPIED_RUN))
+    count = end = 0
+    for start, run in enumerate(_runs(words, COPIED_RUN)):
+        if run in known:
+            count += start + COPIED_RUN - max(start, end)
+            end = start + COPIED_RUN
+    return count / len(words) if words else 0.0
+
+
+def not_latin(text: str) -> float:
+    """Share of the letters that are of another script than Latin; 0 for a text without letters."""
+    letters = [character for character in unicodedata.normalize("NFKC", text) if character.isalpha()]
+    if not letters:
+        return 0.0
+    return sum(not (character < "\u0250" or "\u1e00" <= character <= "\u1eff") for character in letters) / len(letters)
+
+
+def english(words: Sequence[str]) -> float:
+    """Share of the words that are frequent English function words, less that of such words of other languages.
+
+    A list of names has neither and comes near 0; English prose near 0.35; prose in another language below 0.
+    """
+    balance = sum((word in _ENGLISH) - (word in _FOREIGN) for word in words)
+    return balance / len(words) if words else 0.0
+
+
+def screen(
+    text: str,
+    passages: Sequence[str],
+    thresholds: Thresholds = DEFAULTS,
+    similarity: float | None = None,
+    *,
+    complete: bool = True,
+) -> tuple[Flag, ...]:
+    """What is wrong with a response at first sight, in the order of `Code`.
+
+    Args:
+        text: The response.
+        passages: Texts of its used passages.
+        thresholds: From where on.
+        similarity: Of the response to its passages by an encoder; replaces the share of content words.
+        complete: Whether these are all the used passages; `off_passage` is not said where one is missing.
+    """
+    words = words_of(text)
+    found = (
+        _near_empty(words, thresholds),
+        _repeated_sentences(text, thresholds),
+        _repeated_ngrams(words, thresholds),
+        _verbatim(words, passages, thresholds),
+        _off_passage(text, passages, thresholds, similarity) if passages and complete else None,
+        _not_english(text, words, thresholds),
+    )
+    return tuple(flag for flag in found if flag)
+
+
+def _near_empty(words: Sequence[str], thresholds: Thresholds) -> Flag | None:
+    if len(words) >= thresholds.near_empty:
+        return None
+    return Flag("near_empty", len(words), thresholds.near_empty, "words")
+
+
+def _repeated_sentences(text: str, thresholds: Thresholds) -> Flag | None:
+    share = repeated_sentences(text)
+    if share <= thresholds.repeated_sentences:
+        return None
+    detail = "share of the sentences that repeat an earlier one"
+    return Flag("repeated_sentences", share, thresholds.repeated_sentences, detail)
+
+
+def _repeated_ngrams(words: Sequence[str], thresholds: Thresholds) -> Flag | None:
+    share = repeated_ngrams(words)
+    if share <= thresholds.repeated_ngrams:
+        return None
+    return Flag("repeated_ngrams", share, thresholds.repeated_ngrams, f"share of the {N_GRAM}-grams that repeat")
+
+
+def _verbatim(words: Sequence[str], passages: Sequence[str], thresholds: Thresholds) -> Flag | None:
+    share = max((copied(words, words_of(passage)) for passage in passages), default=0.0)
+    if share <= thresholds.verbatim_passage:
+        return None
+    detail = f"share of the words in runs of {COPIED_RUN} or more from one used passage"
+    return Flag("verbatim_passage", share, thresholds.verbatim_passage, detail)
+
+
+def _off_passage(text: str, passages: Sequence[str], thresholds: Thresholds, similarity: float | None) -> Flag | None:
+    if similarity is not None:
+        value, threshold, detail = (
+            similarity,
+            thresholds.similarity,
+            "mean cosine of a sentence and the closest of a passage",
+        )
+    elif len(content_words(text)) < FEWEST_CONTENT_WORDS:
+        return None
+    else:
+        detail = "share of the content words that occur in the used passages"
+        value, threshold = containment(text, passages), thresholds.off_passage
+    return Flag("off_passage", value, threshold, detail) if value < threshold else None
+
+
+def _not_english(text: str, words: Sequence[str], thresholds: Thresholds) -> Flag | None:
+    foreign = not_latin(text)
+    if foreign > thresholds.not_latin:
+        return Flag("not_english", foreign, thresholds.not_latin, "share of the letters that are not Latin")
+    if len(words) < FEWEST_WORDS or (balance := english(words)) >= thresholds.english:
+        return None
+    detail = "share of English function words less that of other languages'"
+    return Flag("not_english", balance, thresholds.english, detail)
+
+
+def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
+    """Every `length` words in a row."""
+    return zip(*(words[start:] for start in range(length)), strict=False)
+
+
+def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: Encoder | None = None) -> tuple[ScreenRow, ...]:
+    """Every flag of every pooled response, in the pool's order."""
+    similar = Similarity(encoder) if encoder else None
+    rows: list[ScreenRow] = []
+    for response in pool.responses:
+        texts = [pool.passages[key].text for key in response.passages if key in pool.passages]
+        complete = len(texts) == len(response.passages)
+        similarity = similar(response.text, texts) if similar and texts and complete else None
+        for flag in screen(response.text, texts, thresholds, similarity, complete=complete):
+            values = (flag.code, flag.value, flag.threshold, flag.detail)
+            rows.append(ScreenRow(response.response_id, response.turn_id, *values))
+    return tuple(rows)
+
+
+def screen_tsv(rows: Iterable[ScreenRow]) -> bytes:
+    """A line a flag under COLUMNS, numbers with four decimals."""
+    lines: list[tuple[str, ...]] = [COLUMNS]
+    for row in rows:
+        ids = escape(row.response_id), escape(row.turn_id)
+        lines.append((*ids, row.code, f"{row.value:.4f}", f"{row.threshold:g}", escape(row.detail)))
+    return "".join("\t".join(line) + "\n" for line in lines).encode()

@@ -1,0 +1,216 @@
+"""Which responses of a run are pooled, and why each of the others is not; which runs are pooled. Pure.
+
+An exclusion without a rank stands for all that the run gave for the turn.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Literal, get_args
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.pool.build import Candidate
+from judge.records import Exclusion, Provenance, Response, Run
+from judge.runs.provenance import used_provenance
+from judge.text.ids import natural_key
+from judge.text.safe import escape, has_content, printable
+
+CAST_MAX_RANK = 3
+"""How far down the responses of a CAsT 2022 run are looked at (CAsT-ReGIn judged nothing below rank 3)."""
+RunRule = Literal["best-automatic-per-team", "best-per-team", "above-median"]
+"""Best of each team among its automatic runs, if above the median of all automatic ones (iKAT 2023); best of each
+team among all its runs; every run above the median of all runs."""
+
+RUN_RULES: tuple[RunRule, ...] = get_args(RunRule)
+
+_Why = tuple[str, str]
+"""Reason and detail of an exclusion."""
+
+
+DEFAULT_MINIMUM = 1
+"""The lowest relevant grade, as trec_eval has it."""
+
+
+class PassageRelevance(msgspec.Struct, frozen=True):
+    """Assessors' grades of passages as a condition on responses."""
+
+    grades: Mapping[str, Mapping[str, int]]
+    """Grades of passages by turn id and passage id; a turn that is not here was not judged."""
+    minimum: int = DEFAULT_MINIMUM
+    """The lowest grade that counts as relevant."""
+    max_rank: int | None = None
+    """How many responses a turn are looked at, best rank first; None: 3 of a CAsT 2022 run, else the pool depth."""
+
+    def relevant(self, turn_id: str, used: Iterable[Provenance]) -> bool:
+        """Whether one of the passages is relevant to the turn; a passage without a grade is not."""
+        grades = self.grades.get(turn_id, {})
+        return any(grades.get(one.passage_id, self.minimum - 1) >= self.minimum for one in used)
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What is pooled of what was submitted; by default each run's first-ranked response for every turn.
+
+    Raises:
+        UsageError: The depth is below 1, or more responses are asked for than are looked at.
+    """
+
+    depth: int = 1
+    turns: frozenset[str] | None = None
+    relevance: PassageRelevance | None = None
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise UsageError(f"the pool depth must be 1 or more, not {self.depth}")
+        if self.relevance and self.relevance.max_rank is not None and self.relevance.max_rank < self.depth:
+            raise UsageError(
+                f"of the first {self.relevance.max_rank} responses by rank no {self.depth} can be pooled: "
+                "the largest rank must be the pool depth or more"
+            )
+
+    def wanted_turns(self, turn_ids: Iterable[str]) -> frozenset[str]:
+        """Those of the turns that are selected and, where passages decide, were judged: what a run had to answer."""
+        kept = frozenset(turn_ids)
+        if self.turns is not None:
+            kept &= self.turns
+        return kept & self.relevance.grades.keys() if self.relevance else kept
+
+
+def candidates(run: Run, selection: Selection) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
+    """The responses of a run to be pooled, and a row for whatever is left out.
+
+    Of each turn, the `depth` best-ranked responses; with `relevance`, the `depth` best-ranked of those that use a
+    relevant passage. A response without text uses up its place: the next one in rank does not move up.
+    """
+    kept: list[Candidate] = []
+    excluded: list[Exclusion] = []
+    for turn in run.turns:
+        whole = _turn_left_out(run, turn.turn_id, selection)
+        if whole:
+            excluded.append(Exclusion(run.run_id, turn.turn_id, None, *whole))
+            continue
+        ranked = sorted(turn.responses, key=lambda response: response.rank)
+        for response, found in _choose(ranked, run, turn.turn_id, selection):
+            if isinstance(found, Candidate):
+                kept.append(found)
+            else:
+                excluded.append(Exclusion(run.run_id, turn.turn_id, response.rank, *found))
+    return tuple(kept), tuple(excluded)
+
+
+def _turn_left_out(run: Run, turn_id: str, selection: Selection) -> _Why | None:
+    """Reason and detail why nothing of a turn is pooled, None if something may be."""
+    if not run.eval_response:
+        return "eval_response_false", "the run says eval_response: false"
+    if selection.turns is not None and turn_id not in selection.turns:
+        return "not_selected_turn", f"the turn is not among the {len(selection.turns)} selected"
+    if selection.relevance and turn_id not in selection.relevance.grades:
+        return "turn_not_judged", "the passage qrels have no passage for this turn"
+    return None
+
+
+def _choose(
+    ranked: Sequence[Response], run: Run, turn_id: str, selection: Selection
+) -> Iterator[tuple[Response, Candidate | _Why]]:
+    """Each response in order of rank, as a candidate or with the reason why it is none."""
+    relevance, depth = selection.relevance, selection.depth
+    limit = depth
+    if relevance:
+        limit = relevance.max_rank or (max(CAST_MAX_RANK, depth) if run.format == "cast2022" else depth)
+    taken = 0
+    for place, response in enumerate(ranked, 1):
+        if place > limit or taken == depth:
+            yield response, ("below_depth", f"number {place} by rank, {_bound(relevance, limit, depth, taken)}")
+            continue
+        used, rule = used_provenance(response, run.format)
+        if relevance and not relevance.relevant(turn_id, used):
+            detail = f"none of its {len(used)} used passages has grade {relevance.minimum} or more"
+            yield response, ("no_relevant_passage", detail)
+            continue
+        taken += 1
+        if has_content(response.text):
+            yield response, Candidate(run.run_id, turn_id, response.rank, response.text, used, rule)
+        else:
+            yield response, ("empty_text", "the response has no text")
+
+
+def _bound(relevance: PassageRelevance | None, limit: int, depth: int, taken: int) -> str:
+    """What a response came too late for."""
+    if relevance and taken < depth:
+        return f"of which the first {limit} are looked at"
+    return f"pool depth {depth}" + (" reached by better-ranked ones" if relevance else "")
+
+
+class RunScore(msgspec.Struct, frozen=True):
+    """What a rule chooses runs by: whose it is, how it was made, how good its passages are."""
+
+    run_id: str
+    team: str | None
+    automatic: bool
+    value: float
+
+
+def choose_runs(rule: RunRule, scores: Mapping[str, RunScore]) -> tuple[frozenset[str], dict[str, str]]:
+    """The run ids that a rule chooses, and for every run the reason why it is or is not among them.
+
+    The best of a team has the highest value; of equal ones, the first in natural order of run id. Above the median
+    is strictly above it: of runs that are all equal, and of one run alone, none is.
+
+    Raises:
+        UsageError: The rule needs teams and a run has none, or it chooses no run.
+    """
+    automatic_only = rule == "best-automatic-per-team"
+    considered = [one for one in scores.values() if one.automatic or not automatic_only]
+    if rule != "above-median":
+        _require_teams(considered)
+    middle = median(one.value for one in considered) if considered else 0.0
+    of_all = f"the median {middle:.4f} of the {len(considered)} {'automatic runs' if automatic_only else 'runs'}"
+    best = _best_of_teams(considered)
+    reasons: dict[str, str] = {}
+    chosen: set[str] = set()
+    for run_id, score in scores.items():
+        first = best.get(score.team, score)
+        if automatic_only and not score.automatic:
+            reasons[run_id] = "not an automatic run"
+        elif rule != "above-median" and first.run_id != run_id:
+            reasons[run_id] = f"{printable(first.run_id)} is the team's best with {first.value:.4f}"
+        elif rule != "best-per-team" and score.value <= middle:
+            reasons[run_id] = f"not above {of_all}"
+        else:
+            chosen.add(run_id)
+            reasons[run_id] = {
+                "best-automatic-per-team": f"the team's best automatic run, above {of_all}",
+                "best-per-team": "the team's best run",
+                "above-median": f"above {of_all}",
+            }[rule]
+    if not chosen:
+        why = "; ".join(f"{printable(run_id)}: {reasons[run_id]}" for run_id in sorted(reasons, key=natural_key))
+        raise UsageError(f"the rule {rule} chooses no run: {why or 'there is none'}")
+    return frozenset(chosen), reasons
+
+
+def _require_teams(scores: Iterable[RunScore]) -> None:
+    nameless = sorted((one.run_id for one in scores if not one.team), key=natural_key)
+    if nameless:
+        raise UsageError(f"no team is known for {', '.join(map(printable, nameless))}: name them in a file of teams")
+
+
+def _best_of_teams(scores: Iterable[RunScore]) -> dict[str | None, RunScore]:
+    best: dict[str | None, RunScore] = {}
+    for score in sorted(scores, key=lambda one: (-one.value, natural_key(one.run_id))):
+        best.setdefault(score.team, score)
+    return best
+
+
+def choice_tsv(
+    measure: str, scores: Mapping[str, RunScore], chosen: Collection[str], reasons: Mapping[str, str]
+) -> str:
+    """The runs that a rule was put to, one a line, chosen ones first, then by falling value; ids escaped."""
+    lines = ["run_id\tteam\tautomatic\tmeasure\tvalue\tchosen\treason\n"]
+    for one in sorted(scores.values(), key=lambda one: (one.run_id not in chosen, -one.value, natural_key(one.run_id))):
+        columns = (
+            *(escape(one.run_id), escape(one.team or ""), "yes" if one.automatic else "no", escape(measure)),
+            *(f"{one.value:.6f}", "yes" if one.run_id in chosen else "no", escape(reasons[one.run_id])),
+        )
+        lines.append("\t".join(columns) + "\n")
+    return "".join(lines)

@@ -1,0 +1,1 @@
+"""Judgments to qrels and leaderboards, plain and corrected by gold. Pure."""

@@ -1,0 +1,350 @@
+"""The leaderboard under gold: what the judge says of each run, and what gold says it should have said. Pure."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from judge.errors import InputError
+from judge.gold import Matched, check_scale
+from judge.records import Criterion, Estimate, Failure, GoldRow, Judgment, Pool, PooledResponse, Problem
+from judge.results.leaderboard import answers
+from judge.results.rows import Change, CorrectedRow, Flag
+from judge.stats.agreement import Undefined
+from judge.stats.correction import FEWEST_OWN, Corrected, RunGrades, Target, correct
+from judge.stats.means import consensus, mean_interval
+from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
+from judge.stats.separation import Place, places
+from judge.text.ids import natural_key
+
+TOP = (1, 3, 5)
+_PLAUSIBLE = 1.5
+"""Times that gold may seem to stand for more or fewer responses than there are."""
+
+
+_SHOWN = 20
+
+
+class _Gold(msgspec.Struct, frozen=True):
+    """The gold of one response."""
+
+    grade: int
+    probability: float
+    """nan where it is unknown."""
+    stratum: str | None
+    rows: tuple[GoldRow, ...]
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """The responses that stand for one run, in natural order of turns."""
+
+    run_id: str
+    turns: int
+    judged: tuple[tuple[PooledResponse, int], ...]
+    others: tuple[PooledResponse, ...]
+    """Those without a grade by the judge."""
+
+
+def corrected(
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    criterion: Criterion,
+    matched_gold: Matched,
+    *,
+    target: Target = "pool",
+    families: Mapping[str, str] | None = None,
+    judge_families: Collection[str] = (),
+    fallback: Literal["family"] | None = None,
+    expected: Mapping[str, Collection[str]] | None = None,
+    rng: np.random.Generator,
+    name: str = "gold",
+) -> tuple[CorrectedRow, ...]:
+    """A row for each run: best corrected mean first, then those without one by the raw mean.
+
+    Args:
+        pool: What could be judged, and what was excluded.
+        results: A judgment or a failure of each response that was asked about.
+        criterion: The prompt whose judgments count.
+        matched_gold: Gold by response and criterion.
+        target: What the corrected means are of: these responses, or the run on topics like these.
+        families: Run to the family of models behind it.
+        judge_families: The judge's; of a jury, its members'.
+        fallback: What to do about runs with fewer than 3 gold grades.
+        expected: As for `leaderboard`.
+        rng: The source of randomness for rank intervals.
+        name: What to call the gold in messages.
+
+    Raises:
+        InputError: Gold is off the scale, or it is not known with which probability its responses were chosen, or that
+            probability cannot be; every row is listed. Or gold is one part of a split and lacks topics of the pool.
+    """
+    families = families or {}
+    gold = _gold(matched_gold, criterion, name)
+    entries = _entries(pool, results, criterion, expected)
+    _check(entries, gold, name)
+    if target == "pool" and (part := _one_part(entries, gold)) and part[1]:
+        raise InputError(
+            f"{name}: {part[0]}, so corrected means of all responses would be a guess: give both parts of the split "
+            "(the test part with --test), or --target topics"
+        )
+    levels = [level.grade for level in criterion.scale.levels]
+    bounds = min(levels), max(levels)
+    higher = criterion.scale.polarity == "higher"
+    found = correct(_samples(entries, gold, families), target=target, bounds=bounds, fallback=fallback)
+    place = places(found, rng, higher_is_better=higher)
+    rows = [
+        _row(*one, criterion, gold, bounds, families.get(one[0].run_id), judge_families)
+        for one in zip(entries, found, place, strict=True)
+    ]
+    return tuple(sorted(rows, key=lambda row: _order(row, higher)))
+
+
+def cautions(
+    pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion, matched_gold: Matched
+) -> tuple[str, ...]:
+    """What a reader must know of this gold before any number."""
+    gold = _gold(matched_gold, criterion, "gold")
+    entries = _entries(pool, results, criterion, None)
+    used = {response.response_id for entry in entries for response, _ in entry.judged} & gold.keys()
+    rows = [row for response_id in used for row in gold[response_id].rows]
+    made = Counter(row.made for row in rows if row.made != "blind")
+    found = []
+    if part := _one_part(entries, gold):
+        found.append(part[0])
+    if made:
+        ways = ", ".join(f"{count} {way}" for way, count in sorted(made.items()))
+        found.append(
+            f"{sum(made.values())} of {len(rows)} gold grades were not given blind ({ways}): they may favor the judge "
+            "or some runs, and corrected means with them"
+        )
+    # Once each: a response that several runs gave was drawn once.
+    of = {response.response_id for entry in entries for response, _ in entry.judged}
+    stands_for = math.fsum(1 / gold[one].probability for one in of if one in gold)
+    if used and not len(of) / _PLAUSIBLE <= stands_for <= len(of) * _PLAUSIBLE:
+        found.append(
+            f"by its inclusion probabilities the gold stands for {stands_for:.0f} responses, but {len(of)} were "
+            "judged: is a part of what was drawn without a grade, or was it drawn from another pool?"
+        )
+    return tuple(found)
+
+
+def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> Change:
+    """The raw order against the corrected one."""
+    sign = 1 if higher_is_better else -1
+    both = [(row.raw.value, row.corrected.value) for row in rows if row.corrected.value is not None]
+    pairs = [(sign * raw, sign * corrected) for raw, corrected in both if raw is not None]
+    raw, best = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    shares = {k: _defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
+    return Change(
+        runs=len(pairs),
+        tau_b=_defined(kendall_tau_b(raw, best)),
+        tau_ap=_defined(tau_ap(raw, best)),
+        rbo=_defined(rbo(raw, best)),
+        top={k: share for k, share in shares.items() if share is not None},
+        flips=sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2)),
+        pairs=len(pairs) * (len(pairs) - 1) // 2,
+    )
+
+
+def _gold(matched: Matched, criterion: Criterion, name: str) -> dict[str, _Gold]:
+    """By response, the consensus of its assessors."""
+    rows = {
+        response_id: tuple(rows) for (response_id, what), rows in matched.items() if what == criterion.name and rows
+    }
+    if problems := check_scale((row for group in rows.values() for row in group), criterion.scale, name):
+        raise InputError(f"{name}: grades that are not on the scale of {criterion.prompt_id}", problems)
+    return {
+        response_id: _Gold(
+            grade=consensus([row.grade for row in group]),
+            probability=group[0].inclusion_probability or math.nan,
+            stratum=group[0].stratum,
+            rows=group,
+        )
+        for response_id, group in rows.items()
+    }
+
+
+def _entries(
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    criterion: Criterion,
+    expected: Mapping[str, Collection[str]] | None,
+) -> list[_Entry]:
+    """The runs in natural order of their ids."""
+    grades = {
+        one.response_id: one.grade
+        for one in results
+        if isinstance(one, Judgment)
+        and (one.criterion, one.variant, one.sample, one.unable) == (criterion.name, criterion.variant, 0, False)
+    }
+    entries = []
+    for run_id, (turns, responses) in answers(pool, expected).items():
+        ordered = sorted(responses, key=lambda response: (natural_key(response.turn_id), response.turn_id))
+        judged = tuple((one, grades[one.response_id]) for one in ordered if one.response_id in grades)
+        others = tuple(one for one in ordered if one.response_id not in grades)
+        entries.append(_Entry(run_id, turns, judged, others))
+    return sorted(entries, key=lambda entry: (natural_key(entry.run_id), entry.run_id))
+
+
+def _check(entries: Sequence[_Entry], gold: Mapping[str, _Gold], name: str) -> None:
+    """Refuse gold whose inclusion probabilities are unknown or contradict what there is."""
+    path = "$.inclusion_probability"
+    problems = []
+    used = {one.response_id: one for entry in entries for one, _ in entry.judged if one.response_id in gold}
+    for response_id in sorted(used, key=natural_key):
+        for row in gold[response_id].rows:
+            if row.inclusion_probability is None:
+                what = "not known: expected the probability with which this response was chosen for grading"
+            elif row.inclusion_probability != gold[response_id].probability:
+                what = f"{row.inclusion_probability}, but {gold[response_id].probability} in another row: expected one"
+            else:
+                continue
+            where = f"{row.criterion} grade by {row.assessor} for response {response_id}"
+            problems.append(Problem("inclusion_probability", "error", name, row.turn_id, path, f"{where}: {what}"))
+    if problems:
+        raise InputError(
+            f"{name}: without the probabilities with which responses were chosen for gold, corrected means can be far "
+            "off; `judge gold plan` draws with known ones, `judge gold import --inclusion P` declares that of a sample "
+            "drawn at random (1 if every response has a grade)",
+            problems,
+        )
+    there = [
+        (entry, [gold[one.response_id] for one, _ in entry.judged if one.response_id in gold]) for entry in entries
+    ]
+    # Some runs of a sample may by chance have nothing but responses that were certain.
+    if all(one.probability == 1 for _, graded in there for one in graded):
+        for entry, graded in there:
+            if 0 < len(graded) < len(entry.judged):
+                message = (
+                    f"{entry.run_id}: probability 1 for all {len(graded)} gold grades, but {len(entry.judged)} "
+                    "responses were judged: expected less than 1 where not every response has a grade"
+                )
+                problems.append(Problem("inclusion_probability", "error", name, None, path, message))
+    if problems:
+        raise InputError(f"{name}: inclusion probabilities that cannot be", problems)
+
+
+def _one_part(entries: Sequence[_Entry], gold: Mapping[str, _Gold]) -> tuple[str, bool] | None:
+    """What to say where the gold used is only one part of a split, and whether judged topics are without gold."""
+    judged = [response for entry in entries for response, _ in entry.judged]
+    used = [one for one in judged if one.response_id in gold]
+    parts = {row.split for one in used for row in gold[one.response_id].rows if row.split}
+    if len(parts) != 1:
+        return None
+    missing = sorted({one.topic_id for one in judged} - {one.topic_id for one in used}, key=natural_key)
+    said = f"the gold is only the {parts.pop()} part of a split"
+    if not missing:
+        return f"{said}, though it has grades in every topic judged", False
+    shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
+    return f"{said} and has no grade in {len(missing)} of the topics judged ({shown})", True
+
+
+def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Mapping[str, str]) -> list[RunGrades]:
+    turns: dict[str, int] = defaultdict(lambda: len(turns))
+    topics: dict[str, int] = defaultdict(lambda: len(topics))
+    strata: dict[str | None, int] = defaultdict(lambda: len(strata))
+    samples = []
+    for entry in entries:
+        of = [gold.get(response.response_id) for response, _ in entry.judged]
+        drawn = all(one.stratum is not None for one in of if one)
+        samples.append(
+            RunGrades(
+                judged=np.array([grade for _, grade in entry.judged], dtype=np.float64),
+                gold=np.array([one.grade if one else math.nan for one in of], dtype=np.float64),
+                inclusion=np.array([one.probability if one else math.nan for one in of], dtype=np.float64),
+                topics=np.array([topics[response.topic_id] for response, _ in entry.judged], dtype=np.int64),
+                turns=np.array([turns[response.turn_id] for response, _ in entry.judged], dtype=np.int64),
+                strata=np.array([strata[one.stratum] if one else -1 for one in of], dtype=np.int64) if drawn else None,
+                family=families.get(entry.run_id),
+            )
+        )
+    return samples
+
+
+def _row(
+    entry: _Entry,
+    found: Corrected,
+    place: Place | None,
+    criterion: Criterion,
+    gold: Mapping[str, _Gold],
+    bounds: tuple[int, int],
+    family: str | None,
+    judge_families: Collection[str],
+) -> CorrectedRow:
+    topics = [response.topic_id for response, _ in entry.judged]
+    with_gold = {response.topic_id for response, _ in entry.judged if response.response_id in gold}
+    n = len(entry.judged)
+    low, high = _bounds(entry, found, gold, bounds)
+    row = CorrectedRow(
+        run_id=entry.run_id,
+        criterion=criterion.name,
+        family=family,
+        n=n,
+        missing=entry.turns - n,
+        raw=mean_interval([grade for _, grade in entry.judged], topics, bounds=bounds),
+        gold=found.n,
+        corrected=Estimate(found.value, found.low, found.high, found.n, len(with_gold), found.reason),
+        bound_low=low,
+        bound_high=high,
+        method=found.method,
+        weight=found.weight,
+        effective_n=found.effective_n,
+        bias=found.bias,
+        rank=place.rank if place else None,
+        rank_low=place.low if place else None,
+        rank_high=place.high if place else None,
+        tie=place.letters if place else "",
+        flags=(),
+    )
+    return msgspec.structs.replace(row, flags=_flags(row, found, judge_families))
+
+
+def _bounds(
+    entry: _Entry, found: Corrected, gold: Mapping[str, _Gold], bounds: tuple[int, int]
+) -> tuple[float | None, float | None]:
+    """The ends of the interval with gold for what the judge did not grade, else the worst grade there is, or the best.
+
+    Without an interval those of the corrected mean, or else of the raw one, as long as something is missing.
+    """
+    n, mean = len(entry.judged), found.value
+    if found.low is None or found.high is None:
+        if entry.turns == n:
+            return None, None
+        if mean is None:
+            mean = math.fsum(grade for _, grade in entry.judged) / n if n else 0.0
+        ends = mean, mean
+    else:
+        ends = found.low, found.high
+    known = [gold[one.response_id].grade for one in entry.others if one.response_id in gold]
+    left = entry.turns - n - len(known)
+    low, high = (
+        math.fsum([n * end, *known, left * worst]) / entry.turns if entry.turns > n else end
+        for end, worst in zip(ends, bounds, strict=True)
+    )
+    return low, high
+
+
+def _flags(row: CorrectedRow, found: Corrected, judge_families: Collection[str]) -> tuple[Flag, ...]:
+    flags: dict[Flag, bool] = {
+        "SELF": row.family in judge_families,
+        "UNCORRECTED": found.value is None,
+        "DEGENERATE": found.degenerate,
+        "MISSING": row.missing > 0,
+        "FEWGOLD": found.method in {"ppi++", "ppi++ pooled", "gold only"} and found.drawn < FEWEST_OWN,
+        "FAMILY": found.method == "family",
+    }
+    return tuple(flag for flag, there in flags.items() if there)
+
+
+def _order(row: CorrectedRow, higher: bool) -> tuple[object, ...]:
+    value = row.raw.value if row.corrected.value is None else row.corrected.value
+    worst_first = math.inf if value is None else -value if higher else value
+    return row.corrected.value is None, worst_first, natural_key(row.run_id), row.run_id
+
+
+def _defined(value: float | Undefined) -> float | None:
+    return None if isinstance(value, Undefined) else value

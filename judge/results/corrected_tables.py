@@ -1,0 +1,176 @@
+"""The corrected leaderboard: as TSV, as Markdown, and for a terminal of 80 columns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from judge.records import Criterion
+from judge.results.rows import Change, CorrectedRow
+from judge.text.cells import columns_of, count, decimals, interval, markdown_cell, number, pad, shorten
+from judge.text.safe import escape, printable
+
+COLUMNS = (
+    *("criterion", "rank", "rank_lo", "rank_hi", "tie", "run", "family", "n", "missing", "raw", "raw_lo", "raw_hi"),
+    *("gold_n", "corrected", "lo", "hi", "bound_lo", "bound_hi", "method", "lambda", "ess", "bias", "flags", "note"),
+)
+HEADER = (
+    *("rank", "ranks", "tie", "run", "raw [95 %]", "corrected [95 %]", "bounds", "gold", "n", "method", "lambda"),
+    *("ESS", "bias", "flags"),
+)
+WIDTH = 80
+FLAGS = {
+    "SELF": "the run's model is of the judge's family",
+    "UNCORRECTED": "too little gold for a correction",
+    "DEGENERATE": "its gold, or gold minus judge, shows no variation; the interval is Clopper and Pearson's",
+    "MISSING": "turns without a grade by the judge, which the means are not over; see bounds",
+    "FEWGOLD": "fewer than 8 gold grades that were drawn, not certain: too few for a variance of its own",
+    "FAMILY": "corrected by the mean error in its family of runs",
+}
+_TARGETS = {
+    "pool": "Corrected means are of the responses judged here; intervals are about the result of grading them all.",
+    "topics": "Corrected means are of the runs on topics like these; their intervals are over topics.",
+}
+_NOTES = """
+corrected: gold grades of a part of the responses, carried to all of them by the judge's grades (PPI++). lambda: how
+much the judge's grades count; ESS (effective sample size): gold grades times how many times larger the variance would
+be without the judge; bias: judge minus gold. bounds: the interval with every turn that has no grade at its gold grade,
+or at the lowest and the highest grade.
+
+ranks: the ranks that the run may have. Runs that share a letter (tie) cannot be told apart. Both hold for all runs at
+once with 95 % confidence.
+"""
+
+
+def corrected_tsv(rows: Iterable[CorrectedRow]) -> str:
+    """All rows under one header, four decimals; undefined numbers are empty, the reason is the note."""
+    lines: list[tuple[str, ...]] = [COLUMNS]
+    for row in rows:
+        ranks = ("" if rank is None else str(rank) for rank in (row.rank, row.rank_low, row.rank_high))
+        raw, best = row.raw, row.corrected
+        lines.append(
+            (
+                escape(row.criterion),
+                *ranks,
+                row.tie,
+                escape(row.run_id),
+                escape(row.family or ""),
+                str(row.n),
+                str(row.missing),
+                *(decimals(value, 4) for value in (raw.value, raw.low, raw.high)),
+                str(row.gold),
+                *(decimals(value, 4) for value in (best.value, best.low, best.high, row.bound_low, row.bound_high)),
+                row.method,
+                *(decimals(value, 4) for value in (row.weight, row.effective_n, row.bias)),
+                " ".join(row.flags),
+                best.reason or raw.reason or "",
+            )
+        )
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def corrected_markdown(
+    rows: Sequence[CorrectedRow],
+    criteria: Sequence[Criterion],
+    changes: Mapping[str, Change],
+    *,
+    target: str,
+    cautions: Sequence[str] = (),
+) -> str:
+    """A table a criterion, what correction changed, and how to read it; names show as themselves."""
+    parts = ["# Leaderboard, corrected by gold\n", f"\n{_TARGETS[target]}\n"]
+    parts += [f"\n**Warning**: {markdown_cell(printable(caution))}\n" for caution in cautions]
+    for criterion in criteria:
+        parts.append(f"\n## {markdown_cell(criterion.name)}\n\n{markdown_cell(reading(criterion))}.\n\n")
+        lines = [HEADER, ["---:", "---:", "---", "---", *["---:"] * (len(HEADER) - 5), "---"]]
+        lines += [_markdown_cells(row) for row in rows if row.criterion == criterion.name]
+        parts += [f"| {' | '.join(line)} |\n" for line in lines]
+        parts.append(f"\n{change_text(changes[criterion.name])}\n")
+    parts.append(_NOTES)
+    parts.append("".join(f"\n{flag}: {meaning}.\n" for flag, meaning in _flags(rows).items()))
+    return "".join(parts)
+
+
+def _markdown_cells(row: CorrectedRow) -> list[str]:
+    bounds = "-" if row.bound_low is None else f"[{number(row.bound_low)}, {number(row.bound_high)}]"
+    return [
+        str(row.rank or "-"),
+        _ranks(row),
+        row.tie or "-",
+        markdown_cell(escape(row.run_id)),
+        interval(row.raw),
+        interval(row.corrected),
+        bounds if row.missing else "-",
+        str(row.gold),
+        f"{row.n}/{row.n + row.missing}",
+        row.method,
+        number(row.weight, 2),
+        number(row.effective_n, 1),
+        number(row.bias, 2, signed=True),
+        " ".join(row.flags) or "-",
+    ]
+
+
+def corrected_lines(rows: Sequence[CorrectedRow]) -> list[str]:
+    """The rows of one criterion for a terminal; flags go to a line of their own where they do not fit."""
+    header = ("rank", "ranks", "tie", "run", "raw", "corrected", "[95 %]", "gold")
+    cells = [
+        (
+            str(row.rank or "-"),
+            _ranks(row),
+            shorten(row.tie or "-", 6),
+            printable(row.run_id),
+            number(row.raw.value, 2),
+            number(row.corrected.value, 2),
+            _spread(row),
+            f"{row.gold}/{row.n}",
+        )
+        for row in rows
+    ]
+    widths = [max(columns_of(line[place]) for line in (header, *cells)) for place in range(len(header))]
+    room = WIDTH - sum(widths) + widths[3] - 2 * (len(header) - 1)
+    widths[3] = min(widths[3], max(room, 8))
+    lines = []
+    for line, flags in zip((header, *cells), ("", *(" ".join(row.flags) for row in rows)), strict=True):
+        text = "  ".join(
+            pad(shorten(cell, width), width) if place in {2, 3} else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        together = f"{text}  {flags}".rstrip()
+        lines += [together] if columns_of(together) <= WIDTH else [text.rstrip(), f"{' ' * (widths[0] + 2)}{flags}"]
+    return lines
+
+
+def reading(criterion: Criterion) -> str:
+    """How the grades of a criterion are to be read."""
+    grades = ", ".join(str(level.grade) for level in criterion.scale.levels)
+    return f"{criterion.prompt_id}, grades {grades}: {criterion.scale.polarity} is better"
+
+
+def change_text(change: Change) -> str:
+    """What correction changed in the order of the runs, in one sentence."""
+    if change.runs < 2:
+        return "Fewer than two runs have a corrected mean."
+    parts = [
+        f"{name} {number(value, 2)}"
+        for name, value in (("tau-b", change.tau_b), ("tau-AP", change.tau_ap), ("RBO", change.rbo))
+    ]
+    parts += [f"top {k} {number(share, 2)}" for k, share in change.top.items()]
+    pairs = count(change.pairs, "pair")
+    return f"Raw against corrected order: {', '.join(parts)}; {change.flips} of {pairs} of runs change places."
+
+
+def flag_lines(rows: Iterable[CorrectedRow]) -> list[str]:
+    """What the flags in the rows mean."""
+    return [f"{flag}: {meaning}" for flag, meaning in _flags(rows).items()]
+
+
+def _flags(rows: Iterable[CorrectedRow]) -> dict[str, str]:
+    there = {flag for row in rows for flag in row.flags}
+    return {flag: meaning for flag, meaning in FLAGS.items() if flag in there}
+
+
+def _ranks(row: CorrectedRow) -> str:
+    return "-" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}"
+
+
+def _spread(row: CorrectedRow) -> str:
+    low, high = row.corrected.low, row.corrected.high
+    return "-" if low is None or high is None else f"[{number(low, 2)}, {number(high, 2)}]"

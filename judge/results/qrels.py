@@ -1,0 +1,88 @@
+"""Judgments as response qrels, each file with a sidecar that says how it was made. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from judge.files.trec import QrelRow, column, qrels_lines, safe_name
+from judge.records import Criterion, Failure, Judgment, Level
+from judge.text.ids import natural_key
+
+_Result = TypeVar("_Result", Judgment, Failure)
+
+NOTE = "Grades by a machine judge, not by human assessors."
+
+
+def qrel_name(criterion: Criterion, *, mixed: bool = False) -> str:
+    """The file's name: `.llm.` tells it from human qrels wherever it is copied to, `.mixed.` from one judge's."""
+    return f"response_{safe_name(criterion.name)}{'.mixed' if mixed else ''}.llm.qrel"
+
+
+def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
+    """The grades under one criterion as qrels, as they were given, in natural order; `unable` ones left out.
+
+    Raises:
+        ValueError: A response has two judgments under the criterion.
+    """
+    grades: dict[tuple[str, str], int] = {}
+    for judgment in _under(judgments, criterion):
+        if judgment.unable:
+            continue
+        key = (judgment.turn_id, judgment.response_id)
+        if key in grades:
+            raise ValueError(f"{key[1]} of turn {key[0]} has two judgments under {criterion.prompt_id}")
+        grades[key] = judgment.grade
+    order = sorted(grades, key=lambda key: (natural_key(key[0]), natural_key(key[1])))
+    return qrels_lines(QrelRow(column(turn), column(response), grades[turn, response]) for turn, response in order)
+
+
+def sidecar(
+    criterion: Criterion, judgments: Iterable[Judgment], failures: Iterable[Failure], calibration: str
+) -> dict[str, Any]:
+    """How the qrels of one criterion were made, as JSON values; results under others are passed over.
+
+    `calibration` says how far the grades may be believed.
+    """
+    under = tuple(_under(judgments, criterion))
+    failed = tuple(_under(failures, criterion))
+    graded = [judgment.grade for judgment in under if not judgment.unable]
+    counts = Counter(graded)
+    scale = criterion.scale
+    return {
+        "file": qrel_name(criterion),
+        "note": NOTE,
+        "calibration": calibration,
+        "criterion": criterion.name,
+        "prompt": criterion.prompt_id,
+        "prompt_version": criterion.version,
+        "prompt_digest": criterion.digest,
+        "scale": {
+            "levels": [_level(level) for level in scale.levels],
+            "polarity": scale.polarity,
+            "positive": sorted(scale.positive),
+            "unable": _level(scale.unable) if scale.unable else None,
+        },
+        "reading": f"{scale.polarity} grades are better; {_unable(scale.unable)}",
+        "judges": sorted({one.judge for one in under} | {one.judge for one in failed}),
+        "models_returned": sorted({judgment.model for judgment in under if judgment.model is not None}),
+        "counts": {
+            "graded": len(graded),
+            "by_grade": {str(level.grade): counts[level.grade] for level in scale.levels},
+            "unable": len(under) - len(graded),
+            "failures": dict(sorted(Counter(failure.reason for failure in failed).items())),
+        },
+    }
+
+
+def _under(results: Iterable[_Result], criterion: Criterion) -> Iterator[_Result]:
+    """The results that this prompt asked for."""
+    wanted = (criterion.name, criterion.variant)
+    return (result for result in results if (result.criterion, result.variant) == wanted)
+
+
+def _level(level: Level) -> dict[str, Any]:
+    return {"grade": level.grade, "label": level.label, "description": level.description}
+
+
+def _unable(unable: Level | None) -> str:
+    return f"responses judged {unable.label!r} are left out" if unable else "the scale has no 'unable' level"

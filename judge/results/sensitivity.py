@@ -1,0 +1,233 @@
+"""The leaderboard as if responses over the token limit had been excluded, by one rule or by each. Pure.
+
+Nothing is judged again: a response over the limit goes, and its turn is unanswered, as pooling with
+`--over-limit exclude` would have left it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from judge.errors import InputError
+from judge.records import Criterion, Exclusion, Failure, Judgment, Pool, PooledResponse, TokenRule
+from judge.results.leaderboard import first_ranked, leaderboard
+from judge.results.rows import LeaderboardRow
+from judge.runs.tokens import RULES
+from judge.stats.agreement import Undefined
+from judge.stats.ranking import kendall_tau_b
+from judge.text.cells import decimals, markdown_cell
+from judge.text.safe import escape
+
+AS_JUDGED = "none"
+"""In place of a rule: nothing is excluded."""
+VIEWS: tuple[str, ...] = (AS_JUDGED, *RULES)
+COLUMNS = (
+    *("criterion", "run_id", "rule", "limit", "over_limit"),
+    *("turns", "n", "unanswered", "mean", "rank", "tau_b", "note"),
+)
+
+
+class View(msgspec.Struct, frozen=True):
+    """One run under one criterion with the responses excluded that a rule finds too long."""
+
+    criterion: str
+    run_id: str
+    rule: str
+    """`none`, `bare`, `english` or `whitespace`."""
+    over: int
+    """Turns whose best-ranked response is over the limit by the rule, whether judged or not."""
+    turns: int
+    n: int
+    unanswered: int
+    mean: float | None
+    rank: int | None
+    """One more than the runs with a better mean; runs with one mean share a rank."""
+
+
+class Agreement(msgspec.Struct, frozen=True):
+    """Kendall's tau-b between the runs' means under a rule and without one, over runs that have both."""
+
+    criterion: str
+    rule: str
+    tau_b: float | None
+    runs: int
+    reason: str | None
+    """Why there is no tau-b."""
+
+
+class Sensitivity(msgspec.Struct, frozen=True):
+    """Every run's means and ranks under every rule, and how far the orderings agree."""
+
+    limit: int
+    views: tuple[View, ...]
+    agreements: tuple[Agreement, ...]
+
+
+def without_over_limit(
+    pool: Pool, rule: TokenRule, limit: int, expected: Mapping[str, Collection[str]] | None = None
+) -> tuple[Pool, dict[str, Collection[str]]]:
+    """The pool less the responses over the limit by a rule, and the turns that each run still had to answer.
+
+    Args:
+        pool: As it was judged.
+        rule: Which of the stored counts is compared with the limit.
+        limit: In tokens.
+        expected: As for `leaderboard`.
+
+    Raises:
+        InputError: Texts were cut when the pool was made, so that their lengths say nothing of the submitted ones.
+    """
+    cut = sum(response.truncated for response in pool.responses)
+    if cut:
+        raise InputError(
+            f"{cut} responses of the pool were cut to the token limit, and the lengths of the submitted texts are not "
+            "stored; judge the runs with --over-limit flag to compare token rules"
+        )
+    expected = expected or {}
+    every = {response.turn_id for response in pool.responses}.union(*expected.values())
+    firsts = first_ranked(pool)
+    run_ids = {*expected, *firsts, *(row.run_id for row in pool.exclusions)}
+    # Worked out before anything goes: a turn that nobody answers any more has to stay one to answer.
+    turns: dict[str, Collection[str]] = {
+        run_id: {*expected.get(run_id, every), *firsts.get(run_id, {})} for run_id in run_ids
+    }
+    out = [response for response in pool.responses if getattr(response.tokens, rule) > limit]
+    rows = [row for response in out for row in _exclusions(response, rule, limit)]
+    gone = {response.response_id for response in out}
+    kept = tuple(response for response in pool.responses if response.response_id not in gone)
+    return msgspec.structs.replace(pool, responses=kept, exclusions=(*pool.exclusions, *rows)), turns
+
+
+def _exclusions(response: PooledResponse, rule: TokenRule, limit: int) -> list[Exclusion]:
+    detail = f"over {limit} tokens by the {rule} rule: {getattr(response.tokens, rule)}"
+    return [Exclusion(entry.run_id, response.turn_id, entry.rank, "over_limit", detail) for entry in response.runs]
+
+
+def token_sensitivity(
+    pool: Pool,
+    results: Sequence[Judgment | Failure],
+    criteria: Sequence[Criterion],
+    limit: int,
+    expected: Mapping[str, Collection[str]] | None = None,
+) -> Sensitivity:
+    """The leaderboards with nothing excluded and with what each rule finds over the limit, side by side.
+
+    Raises:
+        InputError: As for `without_over_limit`.
+    """
+    boards: dict[str, tuple[LeaderboardRow, ...]] = {AS_JUDGED: leaderboard(pool, results, criteria, expected=expected)}
+    over: dict[str, dict[str, int]] = {AS_JUDGED: {}}
+    firsts = first_ranked(pool)
+    for rule in RULES:
+        reduced, turns = without_over_limit(pool, rule, limit, expected)
+        boards[rule] = leaderboard(reduced, results, criteria, expected=turns)
+        over[rule] = {
+            run_id: sum(getattr(response.tokens, rule) > limit for response in answered.values())
+            for run_id, answered in firsts.items()
+        }
+    views: list[View] = []
+    agreements: list[Agreement] = []
+    for criterion in criteria:
+        higher = criterion.scale.polarity == "higher"
+        means = {
+            view: {row.run_id: row.mean.value for row in rows if row.criterion == criterion.name}
+            for view, rows in boards.items()
+        }
+        ranks = {rule: _ranks(values, higher) for rule, values in means.items()}
+        rows = {(rule, row.run_id): row for rule in VIEWS for row in boards[rule] if row.criterion == criterion.name}
+        for run_id in means[AS_JUDGED]:
+            for view in VIEWS:
+                row = rows[view, run_id]
+                views.append(
+                    View(
+                        criterion=criterion.name,
+                        run_id=run_id,
+                        rule=view,
+                        over=over[view].get(run_id, 0),
+                        turns=row.turns,
+                        n=row.n,
+                        unanswered=row.unanswered,
+                        mean=row.mean.value,
+                        rank=ranks[view].get(run_id),
+                    )
+                )
+        agreements += [_agreement(criterion.name, rule, means[AS_JUDGED], means[rule]) for rule in RULES]
+    return Sensitivity(limit, tuple(views), tuple(agreements))
+
+
+def _ranks(means: Mapping[str, float | None], higher: bool) -> dict[str, int]:
+    values = [value for value in means.values() if value is not None]
+    better: Callable[[float, float], bool] = (lambda a, b: a > b) if higher else (lambda a, b: a < b)
+    return {
+        run_id: 1 + sum(better(other, value) for other in values)
+        for run_id, value in means.items()
+        if value is not None
+    }
+
+
+def _agreement(
+    criterion: str, rule: str, before: Mapping[str, float | None], after: Mapping[str, float | None]
+) -> Agreement:
+    pairs = [(a, b) for run_id, a in before.items() if a is not None and (b := after.get(run_id)) is not None]
+    tau = kendall_tau_b([a for a, _ in pairs], [b for _, b in pairs])
+    if isinstance(tau, Undefined):
+        return Agreement(criterion, rule, None, len(pairs), tau.reason)
+    return Agreement(criterion, rule, tau, len(pairs), None)
+
+
+def sensitivity_header(limit: int) -> tuple[str, ...]:
+    """Column names for people: the run, then mean, rank and turns lost under each rule."""
+    rules = (column for rule in RULES for column in (f"{rule} > {limit}", "mean", "rank"))
+    return ("run", "mean", "rank", *rules)
+
+
+def sensitivity_cells(found: Sensitivity, criterion: str) -> list[list[str]]:
+    """One line a run under `sensitivity_header`, and a last one with tau-b where the rule's ranks are."""
+    lines: dict[str, list[str]] = {}
+    for view in found.views:
+        if view.criterion == criterion:
+            line = lines.setdefault(view.run_id, [escape(view.run_id)])
+            line += [] if view.rule == AS_JUDGED else [str(view.over)]
+            line += [decimals(view.mean, 3) or "-", "-" if view.rank is None else str(view.rank)]
+    taus = [one for one in found.agreements if one.criterion == criterion]
+    last = ["tau-b with the first ranking", "", ""]
+    for one in taus:
+        last += ["", "", decimals(one.tau_b, 3) or "-"]
+    return [*lines.values(), last]
+
+
+def sensitivity_tsv(found: Sensitivity) -> str:
+    """A line for each criterion, run and rule; tau-b is the rule's, the same for every run."""
+    taus = {(one.criterion, one.rule): one for one in found.agreements}
+    lines: list[Iterable[str]] = [COLUMNS]
+    for view in found.views:
+        agreement = taus.get((view.criterion, view.rule))
+        lines.append(
+            (
+                *(escape(view.criterion), escape(view.run_id), view.rule, str(found.limit)),
+                *map(str, (view.over, view.turns, view.n, view.unanswered)),
+                *(decimals(view.mean, 4), "" if view.rank is None else str(view.rank)),
+                *((decimals(agreement.tau_b, 4), agreement.reason or "") if agreement else ("", "")),
+            )
+        )
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def sensitivity_markdown(found: Sensitivity, criteria: Sequence[Criterion], banner: str) -> str:
+    """A table a criterion under the banner."""
+    parts = [f"# Leaderboard by token rule\n\n**{markdown_cell(banner)}**\n\n{explained(found.limit)}\n"]
+    header = sensitivity_header(found.limit)
+    for criterion in criteria:
+        table = [map(markdown_cell, header), ["---"] + ["---:"] * (len(header) - 1)]
+        table += [[markdown_cell(run_id), *numbers] for run_id, *numbers in sensitivity_cells(found, criterion.name)]
+        parts.append(f"\n## {markdown_cell(criterion.name)}\n\n")
+        parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
+    return "".join(parts)
+
+
+def explained(limit: int) -> str:
+    """What the table shows, in two sentences."""
+    return (
+        f"Left: all judged responses. Then, for each way of counting tokens, how many of the run's turns have a first "
+        f"response of more than {limit}, and the mean and rank with these turns unanswered."
+    )

@@ -1,0 +1,171 @@
+"""What validation found as Markdown: a page for the team of each run, and an index for the organizers. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+
+from judge.files.trec import safe_names
+from judge.records import Problem, TokenRule
+from judge.runs.check.codes import MENDING
+from judge.runs.check.problems import RULES, Checked, amounts_of, by_code, found_codes, meaning, number_of, total
+from judge.text.ids import natural_key
+from judge.text.markup import name_of, prose, table
+from judge.text.safe import digest, printable_id, shown
+
+PAGE_EXAMPLES = 20
+"""Examples of one code on a page."""
+EXCLUSIONS = 50
+"""Responses and turns that will not be judged, of which a page names this many."""
+
+_NAME_FILE = ("damaged_gzip", "unreadable_file")
+_BETWEEN = {
+    "duplicate_run_id": "the run id {} is also that of another submitted run",
+    "similar_run_ids": "the run id {} cannot be told apart by eye from that of another submitted run",
+}
+"""What a page says where the message names another team's run and file."""
+
+
+def page_names(files: Sequence[Checked]) -> dict[str, str]:
+    """File to the name of its page: by run id where that is no other file's, else by file name.
+
+    No page is named as the index is.
+    """
+    names = {file.file: _base(file.file) for file in files}
+    taken = [*names.values(), *(file.run_id for file in files if file.run_id)]
+    labels = {
+        file.file: file.run_id if file.run_id and taken.count(file.run_id) == 1 else names[file.file] for file in files
+    }
+    safe = safe_names(labels.values())
+    pages = {}
+    for file, label in labels.items():
+        stem = safe[label]
+        pages[file] = f"{stem}-{digest(label)[:12]}.md" if stem.lower() == "index" else f"{stem}.md"
+    return pages
+
+
+def index_page(files: Sequence[Checked], pages: Mapping[str, str]) -> str:
+    """The page that leads to the others; files without a page are listed with what was found."""
+    rows = []
+    for file in files:
+        name = name_of(_base(file.file))
+        link = f"[{name}]({pages[file.file]})" if file.file in pages else name
+        run_id = name_of(printable_id(file.run_id)) if file.run_id else "-"
+        amounts = (str(file.errors), str(file.warnings), prose(found_codes(file)) or "-")
+        rows.append((link, run_id, file.format or "-", *amounts, _amount_out(file)))
+    header = ("file", "run", "format", "errors", "warnings", "codes", "not judged")
+    return f"# Validation\n\n{total(files)}.\n\n{table(header, rows, numbers=False)}\n"
+
+
+def _amount_out(file: Checked) -> str:
+    """How much of a file will not be judged."""
+    if file.format is None:
+        return "-"
+    if file.eval_response is False:
+        return "the run, as it asks (eval_response: false)"
+    return "the run" if _is_out(file) else str(len(file.exclusions))
+
+
+def _is_out(file: Checked) -> bool:
+    return any(one.turn_id == "*" for one in file.exclusions)
+
+
+def run_page(file: Checked, limit: int, rule: TokenRule, *, strict: bool = False, examples: int | None = None) -> str:
+    """One file's page, to be sent to its team: what is wrong, how to mend it, what will not be judged."""
+    title = name_of(printable_id(file.run_id or _base(file.file)))
+    parts = [f"# Validation of {title}", _summary(file, strict), *_codes(file, examples), _judged(file)]
+    if file.tokens:
+        parts.append(_lengths(file, limit, rule))
+    parts.append(_checks(file))
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(file: Checked, strict: bool) -> str:
+    rows = [("file", name_of(_base(file.file)))]
+    if file.format is not None:
+        rows += [
+            ("run type", prose(printable_id(file.run_type)) if file.run_type else "none"),
+            ("team", prose(printable_id(file.team)) if file.team else "not given in the file"),
+            ("format", file.format),
+            ("turns, responses", f"{file.turns}, {file.responses}"),
+            ("SHA-256 of the file", file.digest or "-"),
+        ]
+    rows.append(("found", amounts_of(file.errors, file.warnings)))
+    kinds = "An error keeps a response, a turn or the run from being judged; a warning does not."
+    if strict:
+        kinds = "Warnings are counted as errors here; what will not be judged is listed below."
+    if not file.problems:
+        kinds = "Nothing is wrong with this file."
+    return f"{table(('', ''), rows, numbers=False)}\n\n{kinds}"
+
+
+def _codes(file: Checked, examples: int | None) -> Iterator[str]:
+    for severity, code, problems in by_code(file.problems):
+        shown_here = problems if examples is None else problems[:examples]
+        lines = [f"## {severity}: {code} ({number_of(problems)})", "", f"{prose(meaning(code))}."]
+        if code in MENDING:
+            lines += ["", f"To mend it: {MENDING[code]}."]
+        rows = [(name_of(one.turn_id or "-"), prose(one.path) or "-", _message(file, one)) for one in shown_here]
+        lines += ["", table(("turn", "place", "found"), rows, numbers=False)]
+        if len(problems) > len(shown_here):
+            lines += ["", _left_out(number_of(problems[len(shown_here) :]))]
+        yield "\n".join(lines)
+
+
+def _message(file: Checked, problem: Problem) -> str:
+    """A problem's message without what is no concern of a team: the folder, and other teams' files and runs."""
+    message = problem.message
+    if problem.code in _BETWEEN:
+        message = _BETWEEN[problem.code].format(shown(file.run_id))
+    elif problem.code in _NAME_FILE:
+        message = message.replace(file.file, _base(file.file))
+    return prose(message)
+
+
+def _base(file: str) -> str:
+    """The name of a file without its folder."""
+    return PurePath(file).name
+
+
+def _judged(file: Checked) -> str:
+    head = "## What will not be judged\n\n"
+    if file.format is None:
+        return head + "Nothing of this file, since it cannot be read as a run."
+    if file.eval_response is False:
+        asks = "The run asks not to be judged (`eval_response: false`), so its responses are pooled for nothing."
+        return head + asks
+    if not file.exclusions:
+        return head + "Nothing is left out for what was found here."
+    if _is_out(file):
+        return head + f"Nothing of this run: {name_of(file.exclusions[0].reason)}."
+    rows = [
+        (name_of(one.turn_id), "all" if one.rank is None else str(one.rank), name_of(one.reason), prose(one.detail))
+        for one in sorted(file.exclusions, key=lambda one: natural_key(one.turn_id))
+    ]
+    more = "" if len(rows) <= EXCLUSIONS else f"\n\n{_left_out(len(rows) - EXCLUSIONS)}"
+    return head + table(("turn", "rank", "reason", "detail"), rows[:EXCLUSIONS], numbers=False) + more
+
+
+def _left_out(n: int) -> str:
+    return f"{n} more {'is' if n == 1 else 'are'} not listed here."
+
+
+def _lengths(file: Checked, limit: int, rule: TokenRule) -> str:
+    labels = dict(RULES)
+    rows = [
+        (labels[one.rule] + (" (the rule)" if one.rule == rule else ""), *map(str, (one.median, one.longest, one.over)))
+        for one in file.tokens
+    ]
+    header = ("tokens", "median", "longest", f"over {limit}")
+    return f"## Length of the responses\n\n{table(header, rows)}"
+
+
+def _checks(file: Checked) -> str:
+    head = "## What was checked\n\n"
+    if file.format is None:
+        return head + "That the file can be read as a run."
+    made = "The form of the file and the rules of its format: ids, ranks, scores, lengths, passages and statements."
+    if not file.unchecked:
+        return head + made
+    rows = [(name_of(code), prose(meaning(code))) for code in file.unchecked]
+    return f"{head}{made} Not checked, for want of topics or of the collection's list of passages:\n\n" + table(
+        ("code", "what it would say"), rows, numbers=False
+    )

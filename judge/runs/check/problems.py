@@ -1,0 +1,193 @@
+"""What validation found in each file, and as text for a terminal. Pure.
+
+Problems are grouped by file and code, errors before warnings, codes in the order of the table of codes. Totals are of
+all that was found, also of what a list only counts.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median_low
+
+import msgspec
+
+from judge.records import Exclusion, Problem, Run, TokenCount
+from judge.runs.check.codes import CODES
+from judge.runs.tokens import countable
+from judge.text.cells import count
+from judge.text.safe import printable, printable_id, shown
+
+EXAMPLES = 3
+"""Examples of one code and file in the text."""
+RULES: tuple[tuple[str, str], ...] = (("bare", "bare"), ("english", "English"), ("whitespace", "white space"))
+"""Ways of counting tokens, and how a page names them."""
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """Lengths of a run's responses under one way of counting."""
+
+    rule: str
+    median: int
+    longest: int
+    over: int
+    """Responses with more tokens than the limit."""
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """One file and all that was found in it; what only a run has is None where none could be read."""
+
+    file: str
+    run_id: str | None
+    team: str | None
+    run_type: str | None
+    format: str | None
+    digest: str | None
+    turns: int
+    responses: int
+    errors: int
+    warnings: int
+    problems: tuple[Problem, ...]
+    exclusions: tuple[Exclusion, ...] = ()
+    """What will not be judged."""
+    unchecked: tuple[str, ...] = ()
+    """Codes of the checks that were not made."""
+    tokens: tuple[Tokens, ...] = ()
+    eval_response: bool | None = None
+    """False if the run asks not to be judged."""
+
+
+def checked(
+    file: str,
+    run: Run | None,
+    problems: Sequence[Problem],
+    exclusions: Sequence[Exclusion] = (),
+    unchecked: Sequence[str] = (),
+    tokens: Sequence[Tokens] = (),
+) -> Checked:
+    """The findings on one file; `run` as it was read, with its turns."""
+    errors, warnings = _numbers(problems)
+    return Checked(
+        file=file,
+        run_id=run.run_id if run else None,
+        team=run.team if run else None,
+        run_type=run.run_type if run else None,
+        format=run.format if run else None,
+        digest=run.digest if run else None,
+        turns=len(run.turns) if run else 0,
+        responses=sum(len(turn.responses) for turn in run.turns) if run else 0,
+        errors=errors,
+        warnings=warnings,
+        problems=tuple(problems),
+        exclusions=tuple(exclusions),
+        unchecked=tuple(unchecked),
+        tokens=tuple(tokens),
+        eval_response=run.eval_response if run else None,
+    )
+
+
+def _numbers(problems: Iterable[Problem]) -> tuple[int, int]:
+    """Errors and warnings, with those that are counted and not listed."""
+    counts = {"error": 0, "warning": 0}
+    for problem in problems:
+        counts[problem.severity] += problem.count
+    return counts["error"], counts["warning"]
+
+
+def number_of(problems: Iterable[Problem]) -> int:
+    """How many problems there are, with those that are counted and not listed."""
+    return sum(problem.count for problem in problems)
+
+
+def with_problems(file: Checked, between: Sequence[Problem], *, strict: bool = False) -> Checked:
+    """The findings with those between runs, which keep the whole run out; `strict` turns warnings into errors."""
+    problems = (*file.problems, *between)
+    out = [Exclusion(printable_id(file.run_id or ""), "*", None, one.code, one.message) for one in between]
+    if strict:
+        problems = tuple(msgspec.structs.replace(problem, severity="error") for problem in problems)
+    errors, warnings = _numbers(problems)
+    return msgspec.structs.replace(
+        file,
+        problems=problems,
+        errors=errors,
+        warnings=warnings,
+        exclusions=tuple(out[:1]) or file.exclusions,
+    )
+
+
+def token_summary(run: Run, count_tokens: Callable[[str], TokenCount], limit: int) -> tuple[Tokens, ...]:
+    """How long the responses of a run are, under every way of counting; nothing if none has a text to count."""
+    texts = [response.text for turn in run.turns for response in turn.responses]
+    counts = [count_tokens(text) for text in texts if countable(text)]
+    if not (counts and run.eval_response):
+        return ()
+    lengths = {rule: [getattr(one, rule) for one in counts] for rule, _ in RULES}
+    return tuple(
+        Tokens(rule, median_low(found), max(found), sum(length > limit for length in found))
+        for rule, found in lengths.items()
+    )
+
+
+def by_code(problems: Iterable[Problem]) -> list[tuple[str, str, list[Problem]]]:
+    """(severity, code, its problems in their own order), errors first, then by the table of codes."""
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault((problem.severity, problem.code), []).append(problem)
+    order = {code: place for place, code in enumerate(CODES)}
+    kinds = sorted(groups, key=lambda kind: (kind[0] != "error", order.get(kind[1], len(order)), kind[1]))
+    return [(severity, code, groups[severity, code]) for severity, code in kinds]
+
+
+def text_lines(files: Sequence[Checked], examples: int | None = EXAMPLES) -> Iterator[str]:
+    """The findings as lines that are safe to print; of each code and file `examples`, or all."""
+    for file in files:
+        yield printable(_head(file))
+        for severity, code, problems in by_code(file.problems):
+            yield printable(f"  {severity} {code} ({number_of(problems)}): {meaning(code)}")
+            for problem in problems[:examples]:
+                where = " ".join(part for part in (problem.turn_id, problem.path) if part)
+                yield printable(f"    {where}{': ' if where else ''}{problem.message}")
+            if examples is not None and len(problems) > examples:
+                yield f"    … and {number_of(problems[examples:])} more ({_listed_by_all(problems[examples:])})"
+    yield total(files)
+
+
+def _listed_by_all(problems: Sequence[Problem]) -> str:
+    """How many of the problems left out are listed if all are asked for."""
+    listed = sum(problem.count == 1 and not problem.path.endswith("[*]") for problem in problems)
+    which = "them" if listed == len(problems) else f"{listed} of them" if listed else "none of them"
+    return f"--all lists {which}"
+
+
+def total(files: Sequence[Checked]) -> str:
+    """One line about all files."""
+    readable = sum(file.format is not None for file in files)
+    errors, warnings = sum(file.errors for file in files), sum(file.warnings for file in files)
+    return f"{count(len(files), 'file')}, {readable} readable as runs: {amounts_of(errors, warnings)}"
+
+
+def remaining(file: Checked) -> str:
+    """One line about what is wrong with a file."""
+    codes = found_codes(file)
+    return printable(f"{file.file}: {amounts_of(file.errors, file.warnings)}{': ' if codes else ''}{codes}")
+
+
+def found_codes(file: Checked) -> str:
+    """Every code that was found in a file, and how often."""
+    return ", ".join(f"{code} ({number_of(problems)})" for _, code, problems in by_code(file.problems))
+
+
+def meaning(code: str) -> str:
+    """What a code says."""
+    return CODES[code][1] if code in CODES else "no description"
+
+
+def _head(file: Checked) -> str:
+    amounts = amounts_of(file.errors, file.warnings)
+    if file.format is None:
+        return f"{file.file}: not read as a run: {amounts}"
+    kind = f"{file.format}, {shown(file.run_type) if file.run_type else 'no run type'}"
+    asks = ", asks not to be judged" if file.eval_response is False else ""
+    return f"{file.file}: run {shown(file.run_id)}, {kind}, {count(file.turns, 'turn')}{asks}: {amounts}"
+
+
+def amounts_of(errors: int, warnings: int) -> str:
+    """Errors and warnings in words."""
+    return f"{count(errors, 'error')}, {count(warnings, 'warning')}"

@@ -1,0 +1,172 @@
+"""Runs of one format as files of another, with a log of everything that the other format cannot say."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.errors import InputError, OperationalError, UsageError
+from judge.files.folder import check_apart, check_outside, check_own_folder, make_folder, write_atomic
+from judge.files.stored import read_stored
+from judge.files.trec import safe_names
+from judge.records import Problem, Run, TokenCount, Turn
+from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.convert.changes import Change, Changes, conversion_tsv, tally
+from judge.runs.convert.targets import TARGETS, Source, Target
+from judge.runs.formats import ReadRun, find_runs, read_run
+from judge.text.safe import MAX_ID, shown
+
+__all__ = ["LOG", "TARGETS", "Change", "Conversion", "conversion_tsv", "convert_run", "convert_runs", "tally"]
+
+LOG = "conversion.tsv"
+FORMATS = ("cast2022", "ikat2023", "ikat2024", "ikat2025")
+"""The formats that can be converted."""
+
+
+class Conversion(msgspec.Struct, frozen=True):
+    """What was written."""
+
+    files: tuple[Path, ...]
+    changes: tuple[Change, ...]
+    problems: tuple[Problem, ...]
+    """Of the folder: what was not read as a run."""
+
+
+def convert_run(
+    read: ReadRun, to: str, *, turns: Mapping[str, Turn] | None = None, team: str | None = None
+) -> tuple[bytes, tuple[Change, ...]]:
+    """One run as a file of the format `to`, and what that format cannot say of it.
+
+    Args:
+        read: The run with its places, without errors.
+        to: A name in `TARGETS`.
+        turns: The turns of the topics by turn id, for PTKB numbers and statements.
+        team: The team id, where the format needs one; None for the run's own.
+
+    Raises:
+        UsageError: There is no such target, or it has no team id, or the team id is unusable.
+        InputError: The run has errors, or is none that the target can hold.
+    """
+    target = _target(to, team)
+    problems = _obstacles(read, to, target, team)
+    if problems or read.run is None:
+        raise InputError("the run cannot be converted", problems)
+    return _written(read, read.run, target, turns, team)
+
+
+def _written(
+    read: ReadRun, run: Run, target: Target, turns: Mapping[str, Turn] | None, team: str | None
+) -> tuple[bytes, tuple[Change, ...]]:
+    changes = Changes(Path(run.file).name)
+    content = target.write(Source(run, read.places, read.problems, turns, team), changes)
+    return content, changes.rows
+
+
+def convert_runs(
+    runs: Path,
+    to: str,
+    out: Path,
+    *,
+    turns: Mapping[str, Turn] | None = None,
+    team: str | None = None,
+    format: str | None = None,
+) -> Conversion:
+    """Write every run of a folder (or one run file) in another format into `out`, beside the log of what changed.
+
+    One run at a time is in memory. The new files wait in a temporary folder until all runs have been converted.
+
+    Raises:
+        UsageError: `out` holds something else or is the folder of runs, there is no such target or format, the target
+            has no team id, or the team id is unusable.
+        InputError: A run has errors, two share a name, or one cannot be said in the target.
+        OperationalError: The disk is full, or `out` or the temporary folder cannot be written.
+    """
+    target = _target(to, team)
+    paths, folder_problems = find_runs(runs)
+    check_apart(out, (runs, *paths))
+    check_outside(out, runs)
+    problems = [problem for problem in folder_problems if problem.severity == "error"]
+    headers: list[Run] = []
+    changes: list[Change] = []
+    with tempfile.TemporaryDirectory(prefix="judge-convert-") as waiting:
+        for place, path in enumerate(paths):
+            read = read_run(path, format)
+            problems += _obstacles(read, to, target, team)
+            if read.run is None:
+                continue
+            headers.append(msgspec.structs.replace(read.run, turns=()))
+            if not problems:
+                content, found = _written(read, read.run, target, turns, team)
+                _keep(Path(waiting) / str(place), content)
+                changes.extend(found)
+        files = _move(headers, problems, Path(waiting), out, target, changes)
+    return Conversion(files, tuple(changes), folder_problems)
+
+
+def _keep(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise OperationalError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _move(
+    runs: Sequence[Run],
+    problems: Sequence[Problem],
+    waiting: Path,
+    out: Path,
+    target: Target,
+    changes: Sequence[Change],
+) -> tuple[Path, ...]:
+    """Give the files that wait their place, if nothing is wrong with any run; `runs` are all runs that were read."""
+    problems = (*problems, *validate_together(runs))
+    if problems:
+        message = "runs that cannot be converted; nothing was written (`judge validate` lists all that is wrong)"
+        raise InputError(message, problems)
+    safe = safe_names(run.run_id for run in runs)
+    names = [f"{safe[run.run_id]}{target.suffix}" for run in runs]
+    check_own_folder(out, {*names, LOG}, LOG)
+    make_folder(out)
+    # The log comes first: it marks the folder as one that may be written again if this is interrupted.
+    write_atomic(out / LOG, conversion_tsv(()))
+    for place, name in enumerate(names):
+        write_atomic(out / name, read_stored(waiting / str(place)))
+    write_atomic(out / LOG, conversion_tsv(changes))
+    return tuple(out / name for name in names)
+
+
+def _target(name: str, team: str | None) -> Target:
+    if name not in TARGETS:
+        raise UsageError(f"cannot convert to {shown(name)}; one of {', '.join(sorted(TARGETS))}")
+    target = TARGETS[name]
+    if team is not None and not target.needs_team:
+        raise UsageError(f"{name} has no team id: leave --team out")
+    if team is not None and not (team.strip() and team.isprintable() and len(team) <= MAX_ID):
+        raise UsageError(f"the team id {shown(team)} is empty, too long or has unprintable characters")
+    return target
+
+
+def _obstacles(read: ReadRun, to: str, target: Target, team: str | None) -> tuple[Problem, ...]:
+    """Every reason why a run cannot be converted: its errors, and what the target cannot do without."""
+    run = read.run
+    if run is None:
+        return tuple(problem for problem in read.problems if problem.severity == "error")
+
+    def obstacle(message: str) -> Problem:
+        return Problem("not_convertible", "error", run.file, None, "", message)
+
+    if run.format not in FORMATS:
+        return (obstacle(f"a {run.format} pool is no run with passages; convertible are {', '.join(FORMATS)}"),)
+    checked = validate_run(run, None, _uncounted, limit=1, rule="bare", found=read.problems, places=read.places)
+    problems = [problem for problem in checked.problems if problem.severity == "error"]
+    if target.needs_team and not (team or run.team):
+        problems.append(obstacle(f"{to} needs a team id and {run.format} has none: give it with --team"))
+    if not (run.eval_response or target.obeys_eval_response):
+        problems.append(obstacle(f"the run says eval_response: false, and {to} cannot say that it is not to be judged"))
+    return tuple(problems)
+
+
+def _uncounted(text: str) -> TokenCount:
+    """Lengths are no obstacle, so nothing is counted."""
+    return TokenCount(0, 0, 0, None)

@@ -1,0 +1,195 @@
+"""Repaired copies as files: the same container as the original, the same bytes where nothing was edited."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from judge.errors import OperationalError, UsageError
+from judge.files.folder import check_apart, check_outside, check_own_folder, make_folder, temporary_name, write_atomic
+from judge.files.stored import read_stored
+from judge.records import Run, TokenCount
+from judge.runs.document import Document, decode, open_document
+from judge.runs.fix.fixes import Edit, Repairer
+from judge.text.safe import escape, shown
+
+LOG = "edits.tsv"
+HEADER = "file\tturn_id\tpath\tcode\tbefore\tafter\n"
+_PART = temporary_name(LOG)
+_GZIP = b"\x1f\x8b"
+_INDENT = re.compile(rb"\s*[\[{]\r?\n([ \t]+)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_COLON = re.compile(rb'"\s*:( ?)')
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one run file."""
+
+    stored: bytes | None
+    """The bytes of the copy; None where there is none."""
+    edits: tuple[Edit, ...] = ()
+    refused: str = ""
+    """Why there is no copy."""
+
+
+def repaired(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], format: str | None = None) -> Outcome:
+    """A repaired copy of the run file at `path`.
+
+    Args:
+        path: The file.
+        run: What was read from it; its turns are not looked at.
+        count_tokens: Counts a text and says where the limit cuts it.
+        format: The format that the file was read as, where it was not detected.
+    """
+    if run.format == "cast_regin":
+        return Outcome(None, refused="a pool and its bank are not repaired")
+    document = open_document(path, as_lines=format == "ikat2025")
+    repairer = Repairer(run, count_tokens)
+    edits = repairer.edits
+    if any(problem.code == "byte_order_mark" for problem in document.problems):
+        edits.append(Edit(run.file, None, "", "byte_order_mark", "\ufeff", None))
+    try:
+        content = _lines(document, repairer) if document.lines else _whole(document, repairer)
+    except _NotAsItWas as error:
+        return Outcome(None, refused=f"not repaired: {error}")
+    stored = read_stored(path)
+    if edits:
+        stored = gzip.compress(content, mtime=0) if stored.startswith(_GZIP) else content
+    return Outcome(stored, tuple(edits))
+
+
+class FixFolder:
+    """The folder of the copies and their log; use as a context, which completes the log if nothing fails.
+
+    Raises:
+        UsageError: The folder holds the runs themselves or is below theirs, or holds what this command did not write.
+        InputError: The folder cannot be made.
+        OperationalError: Something cannot be written.
+    """
+
+    def __init__(self, folder: Path, runs: Path, paths: Sequence[Path]) -> None:
+        self.folder = folder
+        names = {path.name for path in paths}
+        if LOG in names:
+            raise UsageError(f"a run file has the name of the log, {LOG}; give it another")
+        check_apart(folder, (runs, *paths))
+        check_outside(folder, runs)
+        check_own_folder(folder, names | {LOG}, LOG)
+        make_folder(folder)
+        self._log = folder / _PART
+
+    def __enter__(self) -> Self:
+        # Made first: it marks the folder as one that this command may write to again.
+        self._append([HEADER], "w")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            try:
+                self._log.replace(self.folder / LOG)
+            except OSError as failed:
+                raise OperationalError(f"{self.folder / LOG}: cannot be written: {failed.strerror}") from failed
+
+    def write(self, path: Path, outcome: Outcome) -> Path | None:
+        """Write the copy of the run at `path` and log its edits; gives the copy, None if there is none."""
+        copy = self.folder / path.name
+        if outcome.stored is None:
+            # An earlier call may have left one, or a part of one.
+            for left in (copy, copy.with_name(temporary_name(copy.name))):
+                left.unlink(missing_ok=True)
+            return None
+        self._append(map(_row, outcome.edits), "a")
+        write_atomic(copy, outcome.stored)
+        return copy
+
+    def _append(self, lines: Iterable[str], mode: str) -> None:
+        try:
+            with self._log.open(mode, encoding="utf-8", newline="\n") as file:
+                file.writelines(lines)
+        except OSError as error:
+            raise OperationalError(f"{self._log}: cannot be written: {error.strerror}") from error
+
+
+def _row(edit: Edit) -> str:
+    cells = (edit.file, edit.turn_id or "", edit.path, edit.code)
+    return "\t".join([*map(escape, cells), _json_cell(edit.before), _json_cell(edit.after)]) + "\n"
+
+
+def _json_cell(value: Any) -> str:
+    """A value as JSON without a character that could not be seen; nothing for no value."""
+    if value is None:
+        return ""
+    text = json.dumps(value, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+class _NotAsItWas(Exception):
+    """Written again, the rest of a document would not be what it was."""
+
+
+def _whole(document: Document, repairer: Repairer) -> bytes:
+    """The content with the one JSON value repaired."""
+    content = document.content
+    before = len(repairer.edits)
+    if repairer.rules.turns:
+        repairer.run(document.value)
+    else:
+        repairer.turn(document.value, "line 1: $")
+    return content if len(repairer.edits) == before else _written(document.value, content)
+
+
+def _lines(document: Document, repairer: Repairer) -> bytes:
+    """The content with its lines repaired; those without an edit stay as they are."""
+    lines = document.content.split(b"\n")
+    for number, _ in document.lines:
+        # Anew, since what was decoded for a reader need not have the order and the numbers of the file.
+        value, _ = decode(lines[number - 1], document.file, number)
+        before = len(repairer.edits)
+        repairer.turn(value, f"line {number}: $")
+        if len(repairer.edits) > before:
+            lines[number - 1] = _written(value, lines[number - 1], indented=False)
+    return b"\n".join(lines)
+
+
+def _written(value: Any, content: bytes, *, indented: bool = True) -> bytes:
+    """A value as JSON in the manner of `content`, from which it was read: indents, spaces, escapes, line end."""
+    try:
+        json.loads(content, object_pairs_hook=_distinct)
+        text = _text_like(value, content, indented=indented)
+    except RecursionError:
+        raise _NotAsItWas("the JSON is nested too deeply") from None
+    if "Infinity" in text and b"Infinity" not in content:
+        raise _NotAsItWas("the JSON has a number beyond the reach of a float")
+    # A lone surrogate has no UTF-8: it was an escape before.
+    text = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return text.encode() + content[len(content.rstrip()) :]
+
+
+def _text_like(value: Any, content: bytes, *, indented: bool) -> str:
+    indent = _INDENT.match(content) if indented else None
+    spaced = _COLON.search(content)
+    return json.dumps(
+        value,
+        ensure_ascii=content.isascii(),
+        indent=indent[1].decode() if indent else None,
+        separators=(",", ": ") if indent else (", ", ": ") if spaced and spaced[1] else (",", ":"),
+    )
+
+
+def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of a JSON object, each of which must be there once."""
+    value = dict(members)
+    if len(value) < len(members):
+        names = [name for name, _ in members]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise _NotAsItWas(f"the member {shown(repeated)} is twice in one JSON object")
+    return value

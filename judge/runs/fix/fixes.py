@@ -1,0 +1,290 @@
+"""Repairs on the decoded JSON of a run: each mends the problem of one code, in place, and says what it did. Pure.
+
+A repair is made only where the values have the types that the format asks for; anything else stays as it is, for
+validation to report. Paths are those of the file as it was given.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from judge.records import Provenance, Response, Run, TokenCount
+from judge.runs.check.rules import PTKB_ID
+from judge.runs.fields import Fields, member
+from judge.runs.formats import rules_of
+from judge.runs.formats.shape import Rules, turn_label
+from judge.runs.provenance import used_provenance
+from judge.runs.tokens import countable
+
+MENDED = (
+    "byte_order_mark",
+    "coerced_value",
+    "over_token_limit",
+    "ranks_not_increasing",
+    "scores_not_decreasing",
+    "duplicate_passage",
+    "no_used_passage",
+    "missing_used",
+    "duplicate_ptkb",
+)
+"""Codes of the problems that can be mended, wholly or in part."""
+
+_DIGITS = re.compile(r"[0-9]{1,9}")
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """One change of a run file."""
+
+    file: str
+    turn_id: str | None
+    path: str
+    """JSON path in the file as it was given; `base[3:7]` where entries 3 to 6 of a list changed places."""
+    code: str
+    """Of the problem that is mended."""
+    before: Any
+    """The JSON value that was there; None also where there was none."""
+    after: Any
+    """The JSON value that is there now; None where it is gone."""
+
+
+class Repairer:
+    """Repairs the turns of one run; `run` gives its format and whether it is judged by its responses."""
+
+    def __init__(self, run: Run, count_tokens: Callable[[str], TokenCount]) -> None:
+        self.format = run.format
+        self.rules: Rules = rules_of(run.format)
+        self.edits: list[Edit] = []
+        self._file = run.file
+        self._texts = run.eval_response
+        self._count_tokens = count_tokens
+        self._turn_id: str | None = None
+
+    def run(self, value: Any) -> None:
+        """Repair a run that is one JSON object."""
+        turns = value.get("turns") if type(value) is dict else None
+        for i, turn in enumerate(turns if type(turns) is list else ()):
+            self.turn(turn, f"$.turns[{i}]")
+
+    def turn(self, turn: Any, path: str) -> None:
+        """Repair one turn, with its path."""
+        if type(turn) is not dict:
+            return
+        self._turn_id = turn_label(turn)
+        if self.rules.keyed:
+            self._coerce_members(turn.get("references"), f"{path}.references")
+            self._order_references(turn, f"{path}.references")
+        responses = turn.get("responses")
+        if type(responses) is not list:
+            return
+        for j, response in enumerate(responses):
+            if type(response) is dict:
+                self._response(response, turn, f"{path}.responses[{j}]")
+        self._order_responses(turn, responses, f"{path}.responses")
+
+    def _response(self, response: dict[str, Any], turn: dict[str, Any], path: str) -> None:
+        self._coerce(response, "rank", path, Fields.integer)
+        self._shorten(response, path)
+        if self.rules.keyed:
+            self._coerce_members(response.get("citations"), f"{path}.citations")
+            self._order_citations(response, turn.get("references"), f"{path}.citations")
+        elif self.rules.passages is not None:
+            self._passages(response.get(self.rules.passages), f"{path}.{self.rules.passages}")
+        if self.rules.ptkb is not None:
+            self._ptkb(response, f"{path}.ptkb_provenance")
+
+    def _edit(self, code: str, path: str, before: Any, after: Any) -> None:
+        self.edits.append(Edit(self._file, self._turn_id, path, code, before, after))
+
+    def _coerce(self, value: dict[str, Any], name: str, path: str, read: Callable[[Fields, str], float | None]) -> None:
+        """Write a number that is in another form as the number that its reader takes it for."""
+        found = value.get(name)
+        if type(found) is int or (type(found) is float and read is Fields.number) or found is None:
+            return
+        codes: list[str] = []
+        fields = Fields(lambda severity, code, path, message: codes.append(code), path, {name: found}, (name,))
+        number = read(fields, name)
+        if codes == ["coerced_value"] and number is not None and isfinite(number):
+            value[name] = number
+            self._edit("coerced_value", member(path, name), found, number)
+
+    def _coerce_members(self, value: Any, path: str) -> None:
+        for name in value if type(value) is dict else ():
+            self._coerce(value, name, path, Fields.number)
+
+    def _shorten(self, response: dict[str, Any], path: str) -> None:
+        """Cut an over-long text after the last token within the limit."""
+        text = response.get("text")
+        if not (self._texts and type(text) is str and countable(text)):
+            return
+        kept = text
+        # What is left can have more tokens by itself than it had in the whole; each cut shortens it.
+        while (cut := self._count_tokens(kept).cut) is not None:
+            kept = kept[:cut]
+        if len(kept) < len(text) and kept.strip():
+            response["text"] = kept
+            self._edit("over_token_limit", f"{path}.text", text, kept)
+
+    def _order_references(self, turn: dict[str, Any], path: str) -> None:
+        references = turn.get("references")
+        if type(references) is dict and (scores := _scores(references.values())) and _rises(scores):
+            turn["references"] = self._sorted_members(references, path)
+
+    def _order_citations(self, response: dict[str, Any], references: Any, path: str) -> None:
+        """Order the citations if those that are no references, the only ones ranked by themselves, are not."""
+        citations = response.get("citations")
+        if type(citations) is not dict or not _scores(citations.values()):
+            return
+        known = references if type(references) is dict else {}
+        if _rises([score for passage_id, score in citations.items() if passage_id not in known]):
+            response["citations"] = self._sorted_members(citations, path)
+
+    def _sorted_members(self, value: dict[str, Any], path: str) -> dict[str, Any]:
+        ids = list(value)
+        order = sorted(range(len(ids)), key=lambda k: -value[ids[k]])
+        self._moved("scores_not_decreasing", path, ids, order)
+        return {ids[k]: value[ids[k]] for k in order}
+
+    def _moved(self, code: str, path: str, names: Sequence[Any], order: Sequence[int]) -> None:
+        """Log a new order, from the first entry that moved to the last."""
+        moved = [k for k, old in enumerate(order) if k != old]
+        start, stop = moved[0], moved[-1] + 1
+        self._edit(code, f"{path}[{start}:{stop}]", list(names[start:stop]), [names[k] for k in order[start:stop]])
+
+    def _passages(self, entries: Any, path: str) -> None:
+        """Order a response's passages by score, keep each once, and flag those that count as used."""
+        if type(entries) is not list or not all(type(entry) is dict for entry in entries):
+            return
+        for k, entry in enumerate(entries):
+            self._coerce(entry, "score", f"{path}[{k}]", Fields.number)
+        places = list(range(len(entries)))
+        scores = _scores([entry.get("score") for entry in entries])
+        if scores and _rises(scores):
+            places.sort(key=lambda k: -scores[k])
+            self._moved("scores_not_decreasing", path, [entry.get("id") for entry in entries], places)
+        kept = self._distinct_passages([(k, entries[k]) for k in places], path)
+        if self.rules.flags_used:
+            self._flag(kept, path)
+        if kept != list(enumerate(entries)):
+            entries[:] = [entry for _, entry in kept]
+
+    def _distinct_passages(self, entries: list[tuple[int, dict[str, Any]]], path: str) -> list[tuple[int, Any]]:
+        """The entries without repetitions, of which the first is kept, flagged if any of them is."""
+        first: dict[str, tuple[int, dict[str, Any]]] = {}
+        kept: list[tuple[int, Any]] = []
+        for k, entry in entries:
+            passage_id = entry.get("id")
+            if type(passage_id) is not str or not passage_id:
+                kept.append((k, entry))
+                continue
+            at, original = first.setdefault(passage_id, (k, entry))
+            if original is entry or not _repeats(entry, original, ("score", "used")):
+                kept.append((k, entry))
+                continue
+            self._edit("duplicate_passage", f"{path}[{k}]", dict(entry), None)
+            if entry.get("used") is True and original.get("used") is not True:
+                self._edit("duplicate_passage", f"{path}[{at}].used", original.get("used"), True)
+                original["used"] = True
+        return kept
+
+    def _flag(self, entries: list[tuple[int, dict[str, Any]]], path: str) -> None:
+        """Say of every passage whether it counts as used, where the list does not."""
+        flags = [entry.get("used") for _, entry in entries]
+        if not all(flag is None or type(flag) is bool for flag in flags):
+            return
+        code = "missing_used"
+        if True not in flags:
+            if not all(type(entry.get("id")) is str and _is_score(entry.get("score")) for _, entry in entries):
+                return
+            code = "no_used_passage"
+            provenance = tuple(Provenance(entry["id"], entry.get("score"), None, None) for _, entry in entries)
+            used, _ = used_provenance(Response(1, "", provenance), self.format)
+            chosen = set(map(id, used))
+            for (k, entry), passage in zip(entries, provenance, strict=True):
+                if id(passage) in chosen:
+                    self._edit(code, f"{path}[{k}].used", entry.get("used"), True)
+                    entry["used"] = True
+        without = [entry for _, entry in entries if entry.get("used") is None]
+        for entry in without:
+            entry["used"] = False
+        if without:
+            # A list may have a thousand of them, so they share one line of the log.
+            self._edit(code, f"{path}[*].used", None, False)
+
+    def _ptkb(self, response: dict[str, Any], path: str) -> None:
+        """Write statement numbers as numbers and keep each statement once."""
+        entries = response.get("ptkb_provenance")
+        if type(entries) is not list:
+            return
+        first: dict[str, Any] = {}
+        kept = []
+        for k, found in enumerate(entries):
+            entry = self._ptkb_entry(found, f"{path}[{k}]")
+            key = self._ptkb_key(entry)
+            if key in first and (type(entry) is not dict or _repeats(entry, first[key], ("score",))):
+                self._edit("duplicate_ptkb", f"{path}[{k}]", entry, None)
+                continue
+            kept.append(entry)
+            if key:
+                first.setdefault(key, entry)
+        entries[:] = kept
+
+    def _ptkb_entry(self, entry: Any, path: str) -> Any:
+        """An entry with its number or score as a number."""
+        if self.format == "ikat2023" and type(entry) is dict:
+            self._coerce(entry, "score", path, Fields.number)
+        elif self.format == "ikat2024" and type(entry) is str and _DIGITS.fullmatch(entry):
+            self._edit("coerced_value", path, entry, int(entry))
+            return int(entry)
+        return entry
+
+    def _ptkb_key(self, entry: Any) -> str:
+        """What makes two entries the same statement; "" for an entry that names none."""
+        if self.rules.ptkb == "statements":
+            return entry if type(entry) is str and entry.strip() else ""
+        if self.format == "ikat2023":
+            number = entry.get("id") if type(entry) is dict else None
+        else:
+            number = str(entry) if type(entry) is int else None
+        return number if type(number) is str and PTKB_ID.fullmatch(number) else ""
+
+    def _order_responses(self, turn: dict[str, Any], responses: list[Any], path: str) -> None:
+        """Order the responses of a turn by rank where all ranks can be read."""
+        ranks: list[Any] = [response.get("rank") if type(response) is dict else None for response in responses]
+        if all(type(rank) is int and rank >= 1 for rank in ranks) and _falls_anew(ranks):
+            order = sorted(range(len(ranks)), key=lambda j: ranks[j])
+            self._moved("ranks_not_increasing", path, ranks, order)
+            turn["responses"] = [responses[j] for j in order]
+
+
+def _scores(values: Any) -> list[float]:
+    """The values if all of them are finite numbers, else nothing."""
+    scores = list(values)
+    return scores if all(score is not None and _is_score(score) and isfinite(score) for score in scores) else []
+
+
+def _is_score(value: Any) -> bool:
+    """Whether a score can be read as a number or is not there; integers beyond the reach of a float are left alone."""
+    return value is None or type(value) is float or (type(value) is int and abs(value) < 10**300)
+
+
+def _rises(scores: Sequence[float]) -> bool:
+    """Whether some score is above the one before."""
+    return any(score > previous for previous, score in _pairs(scores))
+
+
+def _falls_anew(ranks: Sequence[Any]) -> bool:
+    """Whether some rank that was not yet given is below the one before; one that was is another problem."""
+    return any(rank < previous and rank not in ranks[:j] for j, (previous, rank) in enumerate(_pairs(ranks), start=1))
+
+
+def _pairs(values: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    return itertools.pairwise(values)
+
+
+def _repeats(entry: dict[str, Any], original: dict[str, Any], free: Sequence[str]) -> bool:
+    """Whether an entry has nothing that the first of its id has not, but for the `free` members."""
+    return all(name in free or (name in original and original[name] == value) for name, value in entry.items())

@@ -1,0 +1,136 @@
+"""Run files to records, whatever their format, which is recognized by content; one module a format."""
+
+import importlib
+import stat
+from functools import partial
+from pathlib import Path
+from typing import Protocol, cast
+
+from judge.errors import InputError, UsageError
+from judge.records import Problem, Severity
+from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
+from judge.runs.formats.cast_regin import is_bank, is_pool
+from judge.runs.formats.shape import ReadRun, Rules
+from judge.runs.typed import decode_typed
+from judge.text.ids import natural_key
+from judge.text.safe import shown
+
+__all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
+
+_LOGS = frozenset({"edits.tsv", "conversion.tsv"})
+"""What `judge validate --fix` and `judge convert` leave beside the runs that they write."""
+_NOTES = frozenset({".md", ".tsv", ".txt"})
+"""Suffixes of files that may lie beside runs, whatever is in them."""
+_RUN_NAMES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+
+
+class _Format(Protocol):
+    RULES: Rules
+
+    def sniff(self, document: Document) -> bool: ...
+    def read(self, document: Document) -> ReadRun: ...
+
+
+def find_runs(folder: Path) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+    """The files of a folder that may be runs, in natural order, and a problem for every other one.
+
+    A file that is not JSON by its first byte is a run if its name says so or if it is empty, packed or not UTF-8 by
+    its mark (what is wrong is said on reading), or if it is a pool; a bank beside a pool belongs to the pool. A path
+    that is a file stands for itself.
+
+    Raises:
+        InputError: The folder is missing, cannot be read, or holds no run.
+    """
+    if folder.is_file():
+        return (folder,), ()
+    try:
+        entries = sorted(folder.iterdir(), key=lambda path: natural_key(path.name))
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read as a folder of runs: {error.strerror}") from error
+    heads: dict[Path, bytes] = {}
+    problems: list[Problem] = []
+    for path in entries:
+        if path.name in _LOGS:
+            continue
+        found = _look(path)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            heads[path] = found
+    pooled = any(is_pool(head) for head in heads.values())
+    paths = tuple(path for path, head in heads.items() if not (pooled and is_bank(head)))
+    if not paths:
+        raise InputError(f"{folder}: no run files here", problems)
+    return paths, tuple(problems)
+
+
+def read_run(path: Path, format: str | None = None) -> ReadRun:
+    """Read one run file as far as it can be read; never raises for what is in it.
+
+    Raises:
+        UsageError: `format` is not one of `FORMATS`.
+    """
+    quick = partial(decode_typed, format=format)
+    if format is not None:
+        return _module(format).read(open_document(path, as_lines=format == "ikat2025", quick=quick))
+    document = open_document(path, quick=quick)
+    for name in FORMATS:
+        module = _module(name)
+        if module.sniff(document):
+            return module.read(document)
+    if document.unreadable:
+        return ReadRun(None, document.problems)
+    keys = list(document.value)[:8] if isinstance(document.value, dict) else []
+    found = f"an object with {', '.join(shown(key) for key in keys)}" if keys else shown(document.value)
+    message = f"not a run in a known format ({', '.join(FORMATS)}): found {found}"
+    problem = Problem("unknown_format", "error", document.file, None, "$", message)
+    return ReadRun(None, (*document.problems, problem))
+
+
+def rules_of(format: str) -> Rules:
+    """What validation must know of a format.
+
+    Raises:
+        UsageError: There is no such format.
+    """
+    return _module(format).RULES
+
+
+def _module(format: str) -> _Format:
+    if format not in FORMATS:
+        raise UsageError(f"unknown run format {shown(format)}; one of {', '.join(sorted(FORMATS))}")
+    return cast(_Format, importlib.import_module(FORMATS[format]))
+
+
+def _look(path: Path) -> bytes | Problem:
+    """The head of a file that may be a run, or why it is none."""
+
+    def problem(severity: Severity, code: str, message: str) -> Problem:
+        return Problem(code, severity, file_name(path), None, "", message)
+
+    if path.name.startswith("."):
+        return problem("warning", "hidden_file", "hidden, so not read as a run")
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return problem("warning", "subfolder", "a folder; only files directly in the folder of runs are read")
+        if not stat.S_ISREG(mode):
+            return problem("error", "unreadable_file", "neither a file nor a folder")
+        head = read_head(path)
+        if path.suffix.lower() not in _NOTES and looks_broken(path):
+            return head
+    except OSError as error:
+        return problem("error", "unreadable_file", f"cannot be read: {error.strerror}")
+    if head.lstrip()[:1] in (b"{", b"[") or path.name.lower().endswith(_RUN_NAMES) or is_pool(head):
+        return head
+    return problem("warning", "not_a_run_file", "neither JSON nor a pool, so not read as a run")
+
+
+FORMATS = {
+    "cast_regin": "judge.runs.formats.cast_regin",
+    "ikat2025": "judge.runs.formats.ikat2025",
+    "cast2022": "judge.runs.formats.cast2022",
+    "ikat2023": "judge.runs.formats.ikat2023",
+    "ikat2024": "judge.runs.formats.ikat2024",
+}
+"""Name to module, in the order of asking: first the formats with a mark of their own, last the most general."""

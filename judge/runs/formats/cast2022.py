@@ -1,0 +1,60 @@
+"""CAsT 2022: one JSON object; `provenance` with texts and without `used`; no PTKB."""
+
+import re
+from typing import Any
+
+from judge.records import Response
+from judge.runs.document import Document
+from judge.runs.fields import Fields, Findings
+from judge.runs.formats.shape import (
+    ReadRun,
+    ResponsePlace,
+    Rules,
+    looks_like_run,
+    read_json_run,
+    read_passages,
+    responses_of,
+    turn_id_like,
+)
+
+FORMAT = "cast2022"
+RULES = Rules(
+    run_id="$.run_name",
+    turns="$.turns",
+    run_type="$.run_type",
+    run_types=("automatic", "manual"),
+    passages="provenance",
+    # Older WAPO documents have a UUID, so hyphens, in their name.
+    passage_id=re.compile(r"(?:MARCO_[0-9]+_[0-9]+|KILT_[0-9]+|WAPO_[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)-[0-9]+"),
+)
+_TURN_ID = re.compile(r"[0-9]+_[0-9]+-[0-9]+")
+
+
+def sniff(document: Document) -> bool:
+    """The name of the first response's passages decides; with none, turn ids as `132_1-1`."""
+    value = document.value
+    if not looks_like_run(value):
+        return False
+    for response in responses_of(value):
+        if "passage_provenance" in response:
+            return False
+        if "provenance" in response:
+            return True
+    return turn_id_like(value, _TURN_ID)
+
+
+def read(document: Document) -> ReadRun:
+    """The run in `document`."""
+    return read_json_run(document, FORMAT, ("run_name", "run_type", "turns"), _response)
+
+
+def _response(findings: Findings, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
+    fields = Fields(findings.add, path, value, ("rank", "text", "provenance"))
+    response = Response(
+        rank=fields.integer("rank"),
+        text=fields.text("text", optional=not needs_text),
+        provenance=read_passages(
+            findings, fields.list("provenance", optional=True), f"{path}.provenance", flagged=False
+        ),
+    )
+    return response, ResponsePlace(path)

@@ -1,0 +1,160 @@
+"""CAsT-ReGIn: a pool of lines `turn_id Q0 response_id 1 0.0 tag` beside a bank, a JSON object from id to text.
+
+Question pools and banks have the same form. A response has no provenance; its rank is its place in the pool.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from judge.records import Problem, Response, Run, RunTurn
+from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
+from judge.runs.fields import MAX_ALL_RESPONSES, Findings
+from judge.runs.formats.shape import ReadRun, ResponsePlace, Rules, TurnPlace
+from judge.text.ids import natural_key
+from judge.text.safe import printable_id, shown, storable
+
+FORMAT = "cast_regin"
+RULES = Rules(run_id="line 1", all_turns=False)
+_POOL = re.compile(rb"\s*\S+\s+Q0\s+[RQ][0-9]+\s+\S+\s+\S+\s+\S+[ \t\r]*(\n|$)")
+_BANK = re.compile(rb'\s*\{\s*"[RQ][0-9]+"\s*:\s*"')
+_COLUMNS = "turn_id Q0 response_id rank score tag"
+
+
+class _Row(msgspec.Struct, frozen=True):
+    path: str
+    turn_id: str
+    item_id: str
+    tag: str
+
+
+def is_pool(head: bytes) -> bool:
+    """Whether a file that begins so is a pool."""
+    return _POOL.match(head) is not None
+
+
+def is_bank(head: bytes) -> bool:
+    """Whether a file that begins so is a bank."""
+    return _BANK.match(head) is not None
+
+
+def sniff(document: Document) -> bool:
+    """A pool or a bank."""
+    head = document.content[:HEAD]
+    return is_pool(head) or is_bank(head)
+
+
+def read(document: Document) -> ReadRun:
+    """The pool in `document`, or beside it if it is a bank, as one run named by the pool's tag."""
+    if not document.content:
+        return ReadRun(None, document.problems)
+    if not is_bank(document.content[:HEAD]):
+        return _read(document)
+    if document.unreadable:
+        return ReadRun(None, document.problems)
+    pools = _beside(document.path, is_pool)
+    if len(pools) == 1:
+        return _read(open_document(pools[0]))
+    message = f"a response bank needs one pool in its folder, found {len(pools)}"
+    problem = Problem("missing_pool", "error", document.file, None, "", message)
+    return ReadRun(None, (*document.problems, problem))
+
+
+def _read(pool: Document) -> ReadRun:
+    findings = Findings(pool.file)
+    findings.problems.extend(one for one in pool.problems if one.severity == "warning")
+    rows = _rows(pool.content, findings)
+    bank = _bank(pool.path, {row.item_id for row in rows})
+    if rows and bank is None:
+        findings.add("error", "missing_bank", "", "no bank with the texts of this pool's ids in its folder")
+    if not rows or bank is None:
+        return ReadRun(None, tuple(findings.problems))
+    turns = _turns(rows, bank, findings)
+    run = Run(
+        run_id=rows[0].tag,
+        run_type=None,
+        team=None,
+        format=FORMAT,
+        file=pool.file,
+        digest=pool.digest,
+        eval_response=True,
+        turns=tuple(
+            RunTurn(
+                turn_id,
+                tuple(Response(rank, bank.get(row.item_id, ""), ()) for rank, row in enumerate(items, start=1)),
+            )
+            for turn_id, items in turns.items()
+        ),
+    )
+    places = tuple(
+        TurnPlace(items[0].path, tuple(ResponsePlace(row.path) for row in items)) for items in turns.values()
+    )
+    return ReadRun(run, tuple(findings.problems), places)
+
+
+def _turns(rows: list[_Row], bank: dict[str, str], findings: Findings) -> dict[str, list[_Row]]:
+    """The rows of each turn, in the order of the pool, without those that repeat a response."""
+    turns: dict[str, list[_Row]] = {}
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        findings.turn_id = printable_id(row.turn_id)
+        name = printable_id(row.item_id)
+        if (row.turn_id, row.item_id) in seen:
+            findings.add("error", "duplicate_response_id", row.path, f"{name} is already in this turn")
+            continue
+        seen.add((row.turn_id, row.item_id))
+        if row.tag != rows[0].tag:
+            message = f"tag {shown(row.tag)}, the file's first is {shown(rows[0].tag)}"
+            findings.add("error", "several_runs", row.path, message)
+        if row.item_id not in bank:
+            findings.add("error", "not_in_bank", row.path, f"{name} has no text in the bank")
+        turns.setdefault(row.turn_id, []).append(row)
+    return turns
+
+
+def _rows(content: bytes, findings: Findings) -> list[_Row]:
+    rows: list[_Row] = []
+    for number, raw in numbered_lines(content):
+        columns = [column.decode("utf-8", "backslashreplace") for column in raw.split()]
+        if len(columns) == 6 and all(map(storable, columns)):
+            if len(rows) == MAX_ALL_RESPONSES:
+                message = f"more than {MAX_ALL_RESPONSES:,} lines; the pool is not read"
+                findings.add("error", "too_many_responses", f"line {number}", message)
+                return []
+            rows.append(_Row(f"line {number}", columns[0], columns[2], columns[5]))
+        elif columns:
+            message = f"expected `{_COLUMNS}`, found {shown(' '.join(columns))}"
+            findings.add_entry("line", "error", "malformed_line", f"line {number}", message)
+    findings.close_lists()
+    return rows
+
+
+def _bank(pool: Path, wanted: set[str]) -> dict[str, str] | None:
+    """The bank in the pool's folder that has texts for the most of the wanted ids."""
+    best: dict[str, str] | None = None
+    for path in _beside(pool, is_bank):
+        value = open_document(path).value
+        if type(value) is not dict:
+            continue
+        texts = {item_id: text for item_id, text in value.items() if item_id in wanted and type(text) is str}
+        if texts and (best is None or len(texts) > len(best)):
+            best = texts
+    return best
+
+
+def _beside(path: Path, is_kind: Callable[[bytes], bool]) -> list[Path]:
+    """The files of a kind in the same folder; whatever cannot be read is reported where the folder is listed."""
+    try:
+        others = sorted(path.parent.iterdir(), key=lambda other: natural_key(other.name))
+    except OSError:
+        return []
+    return [other for other in others if other != path and _is(other, is_kind)]
+
+
+def _is(path: Path, is_kind: Callable[[bytes], bool]) -> bool:
+    try:
+        return path.is_file() and is_kind(read_head(path))
+    except OSError:
+        return False

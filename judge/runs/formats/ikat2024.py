@@ -1,0 +1,73 @@
+"""iKAT 2024: one JSON object with `eval_response`; PTKB provenance as integers; `only_response` runs have no scores."""
+
+from typing import Any
+
+from judge.records import Response
+from judge.runs.document import Document
+from judge.runs.fields import Fields, Findings
+from judge.runs.formats.shape import (
+    IKAT_PASSAGE_ID,
+    ReadRun,
+    ResponsePlace,
+    Rules,
+    looks_like_run,
+    read_json_run,
+    read_passages,
+)
+from judge.text.safe import shown
+
+FORMAT = "ikat2024"
+RULES = Rules(
+    run_id="$.run_name",
+    turns="$.turns",
+    run_type="$.run_type",
+    run_types=("automatic", "manual", "only_response"),
+    scoreless=("only_response",),
+    passages="passage_provenance",
+    flags_used=True,
+    ptkb="ids",
+    passage_id=IKAT_PASSAGE_ID,
+)
+
+
+def sniff(document: Document) -> bool:
+    """Any run in one JSON object; asked after the formats with a mark of their own."""
+    return looks_like_run(document.value)
+
+
+def read(document: Document) -> ReadRun:
+    """The run in `document`; an absent `eval_response` means true."""
+    return read_json_run(document, FORMAT, ("run_name", "run_type", "eval_response", "turns"), _response)
+
+
+def _response(findings: Findings, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
+    known = ("rank", "text", "passage_provenance", "ptkb_provenance")
+    fields = Fields(findings.add, path, value, known)
+    base = f"{path}.ptkb_provenance"
+    response = Response(
+        rank=fields.integer("rank"),
+        text=fields.text("text", optional=not needs_text),
+        provenance=read_passages(
+            findings, fields.list("passage_provenance", optional=True), f"{path}.passage_provenance", flagged=True
+        ),
+        ptkb_provenance=tuple(
+            _ptkb_id(findings, base, f"{base}[{k}]", entry)
+            for k, entry in enumerate(fields.list("ptkb_provenance", optional=True))
+        ),
+    )
+    return response, ResponsePlace(path)
+
+
+def _ptkb_id(findings: Findings, base: str, path: str, entry: Any) -> str:
+    if type(entry) is int and abs(entry) < 10**9:
+        return str(entry)
+    if (type(entry) is str and entry.isascii() and entry.isdigit() and len(entry) < 10) or (
+        type(entry) is float and entry.is_integer() and abs(entry) < 10**9
+    ):
+        number = int(entry)
+        message = f"{shown(entry)} is read as the number {number}"
+        findings.add_entry(base, "warning", "coerced_value", path, message)
+        return str(number)
+    message = f"expected the number of a PTKB statement, found {shown(entry)}"
+    findings.add_entry(base, "error", "wrong_type", path, message)
+    return ""

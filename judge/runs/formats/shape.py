@@ -1,0 +1,218 @@
+"""What every run format shares: the result of reading, the rules a format states, turns and passages as lists.
+
+A reader keeps what could be read of a turn and a response; validation is silent at a path that a reader has
+complained of.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+
+from judge.records import Problem, Provenance, Response, Run, RunTurn
+from judge.runs.document import Document
+from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Fields, Findings
+from judge.text.safe import printable_id
+
+_EXACT = 2**53
+"""Integers up to here are exact as float."""
+
+Statement = tuple[str | None, float | None]
+"""Text and score that a run gives with a PTKB statement."""
+
+
+class ResponsePlace(msgspec.Struct, frozen=True):
+    """Where a response stands in its file, and what its record has no room for."""
+
+    path: str
+    statements: tuple[Statement, ...] = ()
+    """In step with the record's `ptkb_provenance`, where the format has such texts and scores."""
+    extra: int = 0
+    """How many of the passages, at the end, are the response's own and not among those of its turn."""
+
+
+class TurnPlace(msgspec.Struct, frozen=True):
+    """Where a turn and its responses stand in their file."""
+
+    path: str
+    responses: tuple[ResponsePlace, ...]
+
+
+class ReadRun(msgspec.Struct, frozen=True):
+    """A run as far as it could be read, and all that was wrong with the form of its file."""
+
+    run: Run | None
+    problems: tuple[Problem, ...]
+    places: tuple[TurnPlace, ...] = ()
+    """In step with the run's turns."""
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What validation must know of a run format; a field is None where the format has no such thing."""
+
+    run_id: str
+    """JSON path of the run's name."""
+    turns: str = ""
+    """JSON path of the list of turns."""
+    all_turns: bool = True
+    """Whether a run must have every turn of the topics."""
+    run_type: str | None = None
+    run_types: tuple[str, ...] = ()
+    scoreless: tuple[str, ...] = ()
+    """Run types whose passages need no score."""
+    passages: str | None = None
+    """Name of the passages' field."""
+    keyed: bool = False
+    """Whether the passages are an object by passage id that belongs to the turn, instead of a list in a response."""
+    flags_used: bool = False
+    ptkb: Literal["ids", "statements"] | None = None
+    passage_id: re.Pattern[str] | None = None
+
+
+IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}-[0-9]{2}-[0-9]{5}:[0-9]+")
+
+
+def read_passages(findings: Findings, entries: list[Any], path: str, *, flagged: bool) -> tuple[Provenance, ...]:
+    """The passages of a response in their order, from JSON or already records; `flagged`: the format has `used`.
+
+    An entry without a readable id is kept with the id "", so that positions stay those of the file.
+    """
+    if entries and type(entries[0]) is Provenance:
+        return tuple(entries)
+    provenance: list[Provenance] = []
+    keep = provenance.append
+    used_type = bool if flagged else type(None)
+    size = 3 if flagged else 2
+    # A run may have 300,000 entries, so a well-formed one is recognized without a call.
+    for k, entry in enumerate(entries):
+        if type(entry) is dict:
+            get = entry.get
+            passage_id, score, used, text = get("id"), get("score"), get("used"), get("text")
+            if type(score) is int and -_EXACT <= score <= _EXACT:
+                score = float(score)
+            if (
+                type(passage_id) is str
+                and type(score) is float
+                and type(used) is used_type
+                and (text is None or type(text) is str)
+                and len(entry) == size + (text is not None)
+            ):
+                keep(Provenance(passage_id, score, used, text))
+                continue
+        known = ("id", "score", "used", "text") if flagged else ("id", "score", "text")
+        fields = Fields(partial(findings.add_entry, path), f"{path}[{k}]", entry, known)
+        keep(
+            Provenance(
+                fields.label("id"),
+                fields.number("score"),
+                fields.flag("used") if flagged else None,
+                fields.text("text") if fields.get("text") is not None else None,
+            )
+        )
+    return tuple(provenance)
+
+
+ReadResponse = Callable[[Findings, str, Any, bool], tuple[Response, ResponsePlace]]
+"""Reads one response at a path; the flag says whether it must have a text."""
+
+
+def read_json_run(document: Document, format: str, known: Collection[str], read: ReadResponse) -> ReadRun:
+    """A run that is one JSON object with `run_name`, `run_type` and `turns`; `read` reads one response."""
+    findings = Findings(document.file)
+    findings.problems.extend(document.problems)
+    if document.unreadable:
+        return ReadRun(None, document.problems)
+    top = Fields(findings.add, "$", document.value, known)
+    if not top.readable:
+        return ReadRun(None, tuple(findings.problems))
+    eval_response = top.flag("eval_response") is not False
+    values = top.list("turns")
+    if too_many(findings, "$.turns", values):
+        return ReadRun(None, tuple(findings.problems))
+    turns: list[RunTurn] = []
+    places: list[TurnPlace] = []
+    for i, value in enumerate(values):
+        findings.turn_id = turn_label(value)
+        fields = Fields(findings.add, f"$.turns[{i}]", value, ("turn_id", "responses"))
+        turn, place = read_turn(findings, fields, read, eval_response)
+        turns.append(turn)
+        places.append(place)
+    findings.turn_id = None
+    run = Run(
+        run_id=top.label("run_name"),
+        run_type=top.label("run_type", optional=True) or None,
+        team=None,
+        format=format,
+        file=document.file,
+        digest=document.digest,
+        eval_response=eval_response,
+        turns=tuple(turns),
+    )
+    return ReadRun(run, tuple(findings.problems), tuple(places))
+
+
+def too_many(findings: Findings, path: str, turns: Sequence[Any]) -> bool:
+    """Whether the turns at `path` are too many to be read, or have too many responses, which is then a problem."""
+    if len(turns) > MAX_TURNS:
+        message = f"{len(turns):,} turns, at most {MAX_TURNS:,} are read"
+        findings.add("error", "too_many_turns", path, message)
+        return True
+    lists = (turn.get("responses") for turn in turns if type(turn) is dict)
+    total = sum(len(one) for one in lists if type(one) is list and len(one) <= MAX_RESPONSES)
+    if total > MAX_ALL_RESPONSES:
+        message = f"{total:,} responses in all, at most {MAX_ALL_RESPONSES:,} are read"
+        findings.add("error", "too_many_responses", path, message)
+    return total > MAX_ALL_RESPONSES
+
+
+def read_turn(
+    findings: Findings, fields: Fields, read: ReadResponse, needs_text: bool, *, most: int = MAX_RESPONSES
+) -> tuple[RunTurn, TurnPlace]:
+    """One turn with `turn_id` and `responses`, of which `most` are read; what is no object is read as an empty one."""
+    turn_id = fields.label("turn_id")
+    responses: list[Response] = []
+    places: list[ResponsePlace] = []
+    values = fields.list("responses")
+    if len(values) > most:
+        message = f"{len(values):,} responses, at most {most:,} are read of such a turn"
+        findings.add("error", "too_many_responses", f"{fields.path}.responses", message)
+        values = []
+    for j, value in enumerate(values):
+        response, place = read(findings, f"{fields.path}.responses[{j}]", value, needs_text)
+        responses.append(response)
+        places.append(place)
+        findings.close_lists()
+    return RunTurn(turn_id, tuple(responses)), TurnPlace(fields.path, tuple(places))
+
+
+def turn_label(value: Any) -> str | None:
+    """The turn id inside a turn's JSON value, as a problem may show it."""
+    turn_id = value.get("turn_id") if type(value) is dict else None
+    return printable_id(turn_id) if type(turn_id) is str else None
+
+
+def looks_like_run(value: Any) -> bool:
+    """Whether a JSON value is an object with `turns` or `run_name`, as all but JSON Lines runs are."""
+    return type(value) is dict and ("turns" in value or "run_name" in value)
+
+
+def turns_of(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The turns of a run that may have any fault."""
+    turns = value.get("turns")
+    return (turn for turn in turns if type(turn) is dict) if type(turns) is list else iter(())
+
+
+def responses_of(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The responses of a run that may have any fault."""
+    for turn in turns_of(value):
+        responses = turn.get("responses")
+        if type(responses) is list:
+            yield from (response for response in responses if type(response) is dict)
+
+
+def turn_id_like(value: dict[str, Any], pattern: re.Pattern[str]) -> bool:
+    """Whether the first turn id of a run has the form `pattern`."""
+    ids = (turn["turn_id"] for turn in turns_of(value) if type(turn.get("turn_id")) is str)
+    return pattern.fullmatch(next(ids, "")) is not None

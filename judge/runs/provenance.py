@@ -1,0 +1,39 @@
+"""Which of the passages that a response names it rests on: one rule for checking and for pooling. Pure."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+from judge.records import Provenance, ProvenanceRule, Response
+
+MAX_PASSAGES = 1000
+"""How many passages of a turn count (TREC iKAT guidelines)."""
+TOP_PASSAGES = 5
+"""How many passages count as used when a response flags none (TREC iKAT guidelines)."""
+
+
+def used_provenance(response: Response, format: str) -> tuple[tuple[Provenance, ...], ProvenanceRule]:
+    """The passages a response rests on, and the rule that found them.
+
+    Those flagged `used` (in iKAT 2025 the citations); if none is, the first five different ones by falling
+    score, or in the order of the list where a score is missing or not finite. A passage listed twice counts once.
+    """
+    provenance = response.provenance
+    flagged = [passage for passage in provenance if passage.used]
+    if flagged:
+        return _distinct(flagged), "citations" if format == "ikat2025" else "used"
+    ranked: Sequence[Provenance] = provenance
+    if has_scores(provenance):
+        ranked = sorted(provenance, key=lambda passage: -(passage.score or 0.0))
+    return _distinct(ranked)[:TOP_PASSAGES], "top5"
+
+
+def has_scores(provenance: Sequence[Provenance]) -> bool:
+    """Whether every passage has a score to rank by."""
+    return all(passage.score is not None and isfinite(passage.score) for passage in provenance)
+
+
+def _distinct(provenance: Sequence[Provenance]) -> tuple[Provenance, ...]:
+    first: dict[str, Provenance] = {}
+    for passage in provenance:
+        first.setdefault(passage.passage_id, passage)
+    return tuple(first.values())

@@ -1,0 +1,254 @@
+"""The 250-token rule, counted the ways in use in the field, with spaCy's version on record."""
+
+import functools
+import hashlib
+import importlib.metadata
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, get_args
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.records import TokenCount, TokenRule
+from judge.text.safe import storable
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+    _Tokenize = Callable[[str], Doc]
+
+RULES: tuple[TokenRule, ...] = get_args(TokenRule)
+MAX_CHARS = 1_000_000
+"""Longer texts are not tokenized: validation refuses them first."""
+
+# spaCy's English rules peel a run of punctuation or emoji one sign at a time, searching the whole rest of the
+# run at every step: 8,000 signs take 8 s. Runs are tokenized in pieces of this length.
+MAX_RUN = 1_000
+_CHUNK = re.compile(r"\S+")
+_LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}(?=\S)")
+
+# spaCy's tokenizer without rules: white space splits, one space after a word belongs to the word, and what is left of
+# the white space is a token too.
+_BARE_SPACE = r"\A\s+|(?<=\S)(?: \s+|[^\S ]\s*)"
+_SPACE_TOKEN = re.compile(_BARE_SPACE)
+_BARE_TOKEN = re.compile(rf"\S+|{_BARE_SPACE}")
+
+_MEMO_SIZE = 1 << 16
+
+
+class RuleEffect(msgspec.Struct, frozen=True):
+    """What the limit under one rule finds in a run, and what truncating or excluding would do."""
+
+    rule: TokenRule
+    over: int
+    """Responses over the limit: flagged, or shortened, or left out."""
+    at_limit: int
+    """Responses of exactly so many tokens; many of them say that the team cut its texts by this rule."""
+    longest: int
+    tokens_lost: int
+    """Tokens that truncation takes from the responses over the limit."""
+    emptied: int
+    """Of these, responses that truncation leaves without text, so that they are excluded."""
+    unanswered: int
+    """Turns whose best-ranked response exclusion leaves out; none ranked lower takes its place."""
+
+
+class TokenCounter:
+    """Counts one text under every rule; the same text again costs a dictionary look-up.
+
+    `bare` is `spacy.tokenizer.Tokenizer(vocab)`, the measure that the TREC iKAT guidelines name; it has no rules, so
+    it is counted here without spaCy, which takes longer to load than a run to check. `english` is the tokenizer of
+    `spacy.blank("en")`, exact for texts in which no run of more than MAX_RUN characters goes without white space.
+    `whitespace` is what the iKAT 2025 validator counts: `split()` after NFKC.
+    """
+
+    def __init__(self, rule: TokenRule = "bare", limit: int = 250) -> None:
+        if limit < 1:
+            raise UsageError(f"the token limit must be 1 or more, not {limit}")
+        self.rule: TokenRule = rule
+        self.limit = limit
+        self._english: _Tokenize | None = None
+        self._memo: dict[bytes, TokenCount] = {}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Package versions that the counts depend on, for the manifest."""
+        return {"spacy": importlib.metadata.version("spacy")}
+
+    def __call__(self, text: str) -> TokenCount:
+        """The lengths of a text and the offset at which `rule` and `limit` would cut it.
+
+        Raises:
+            InputError: The text is longer than MAX_CHARS or cannot be stored; validation refuses both.
+        """
+        _refuse(text)
+        # Keyed by digest, so that the memo's size does not depend on how long the texts are.
+        key = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        found = self._memo.get(key)
+        if found is None:
+            found = self._count(text)
+            if len(self._memo) >= _MEMO_SIZE:
+                del self._memo[next(iter(self._memo))]
+            self._memo[key] = found
+        return found
+
+    def over(self, text: str) -> TokenCount | None:
+        """The lengths of a text that is over the limit under the rule, None for any other.
+
+        Under `bare` and `whitespace` a text within the limit does not need spaCy; under `english` only one that has
+        no more characters than it may have tokens.
+
+        Raises:
+            InputError: As for a call.
+        """
+        _refuse(text)
+        if self.rule == "bare":
+            within = _count_bare(text) <= self.limit
+        elif self.rule == "whitespace":
+            within = _count_whitespace(text) <= self.limit
+        else:
+            within = len(text) <= self.limit
+        if within:
+            return None
+        tokens = self(text)
+        return None if tokens.cut is None else tokens
+
+    def _count(self, text: str) -> TokenCount:
+        if self._english is None:
+            self._english = _load_english()
+        docs = [self._english(piece) for piece in _pieces(text)]
+        if self.rule == "bare":
+            cut = _cut_bare(text, self.limit)
+        elif self.rule == "whitespace":
+            cut = _cut_whitespace(text, self.limit)
+        else:
+            cut = _cut(docs, self.limit)
+        return TokenCount(
+            bare=_count_bare(text), english=sum(map(len, docs)), whitespace=_count_whitespace(text), cut=cut
+        )
+
+
+def countable(text: str) -> bool:
+    """Whether a text has tokens and a counter takes it; validation reports the others."""
+    return bool(text.strip()) and len(text) <= MAX_CHARS and storable(text)
+
+
+def truncated(text: str, count_tokens: Callable[[str], TokenCount]) -> tuple[str, TokenCount]:
+    """The longest beginning that the cuts leave, with its lengths; the text itself if it is not over the limit.
+
+    Args:
+        text: A response.
+        count_tokens: A `TokenCounter`, whose rule and limit count.
+    """
+    tokens = count_tokens(text)
+    # What is left may count differently on its own, hence the loop; each round shortens the text.
+    while tokens.cut is not None:
+        text = text[: tokens.cut]
+        tokens = count_tokens(text)
+    return text, tokens
+
+
+def rule_effect(
+    turns: Iterable[Sequence[str]], counter: TokenCounter, lengths_of: Callable[[str], TokenCount]
+) -> RuleEffect:
+    """What the counter's rule and limit find in a run.
+
+    Args:
+        turns: The texts that would be pooled of each turn, best rank first.
+        counter: Of the rule and the limit in question; asked about the texts over the limit only.
+        lengths_of: A counter of any rule, for the lengths.
+    """
+    lengths: list[int] = []
+    over = lost = emptied = unanswered = 0
+    for texts in turns:
+        for place, text in enumerate(texts):
+            length: int = getattr(lengths_of(text), counter.rule)
+            lengths.append(length)
+            if length <= counter.limit:
+                continue
+            left, tokens = truncated(text, counter)
+            over += 1
+            lost += length - getattr(tokens, counter.rule)
+            emptied += not left.strip()
+            unanswered += place == 0
+    return RuleEffect(
+        rule=counter.rule,
+        over=over,
+        at_limit=lengths.count(counter.limit),
+        longest=max(lengths, default=0),
+        tokens_lost=lost,
+        emptied=emptied,
+        unanswered=unanswered,
+    )
+
+
+def _refuse(text: str) -> None:
+    if len(text) > MAX_CHARS:
+        raise InputError(f"a text of {len(text):,} characters is too long to tokenize (limit {MAX_CHARS:,})")
+    if not storable(text):
+        raise InputError("a text holds a NUL or a lone surrogate")
+
+
+@functools.cache
+def _load_english() -> "_Tokenize":
+    import spacy
+
+    return spacy.blank("en").tokenizer
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in consecutive pieces, split only inside runs longer than MAX_RUN."""
+    start = 0
+    for match in _LONG_RUN.finditer(text):
+        yield text[start : match.end()]
+        start = match.end()
+    yield text[start:]
+
+
+def _cut(docs: "Sequence[Doc]", limit: int) -> int | None:
+    """Offset of the end of token number `limit` over consecutive docs; None if there are no more."""
+    if sum(map(len, docs)) <= limit:
+        return None
+    offset = 0
+    for doc in docs:
+        if len(doc) >= limit:
+            last = doc[limit - 1]
+            return offset + last.idx + len(last)
+        limit -= len(doc)
+        offset += len(doc.text)
+    raise AssertionError("the docs hold more than `limit` tokens")
+
+
+def _count_bare(text: str) -> int:
+    words = text.split()
+    # With single spaces between the words, as in nearly every text, no white space counts.
+    return len(words) if " ".join(words) == text else len(words) + len(_SPACE_TOKEN.findall(text))
+
+
+def _cut_bare(text: str, limit: int) -> int | None:
+    """Offset of the end of token number `limit`; None if there are no more."""
+    ends = [token.end() for token in islice(_BARE_TOKEN.finditer(text), limit + 1)]
+    return ends[limit - 1] if len(ends) > limit else None
+
+
+def _count_whitespace(text: str) -> int:
+    return len(unicodedata.normalize("NFKC", text).split())
+
+
+def _cut_whitespace(text: str, limit: int) -> int | None:
+    """Offset of the end of the last chunk with which the text counts `limit` or fewer; None if it all does.
+
+    NFKC makes no white space into anything else and composes nothing across it, so the counts of the chunks add up;
+    a chunk may count for more than one, as NFKC writes a spacing accent with a space. The cut is 0 where the first
+    chunk alone is over the limit.
+    """
+    end = 0
+    for chunk in _CHUNK.finditer(text):
+        limit -= _count_whitespace(chunk[0])
+        if limit < 0:
+            return end
+        end = chunk.end()
+    return None

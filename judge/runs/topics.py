@@ -1,0 +1,241 @@
+"""Topics files to topics and turns: iKAT 2023, 2024 and 2025, and the CAsT 2022 tree. Texts are kept as they are."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from judge.errors import InputError
+from judge.records import Exchange, PtkbStatement, Topic, Turn
+from judge.runs.document import open_document
+from judge.runs.fields import Fields, Findings, member, usable_turn_id
+from judge.text.safe import printable_id, shown
+
+_IKAT = {
+    "turns": ("utterance", "ptkb_provenance", "response_provenance"),
+    "responses": ("user_utterance", "relevant_ptkbs", "citations"),
+}
+"""Name of the list of turns to the names of its fields: 2023 and 2024, then 2025."""
+_CAST = "turn"
+_LARGEST = 10**9
+
+
+def read_topics(path: Path) -> tuple[Topic, ...]:
+    """The topics of a file in its order.
+
+    A turn's context is all earlier turns of its topic, in a CAsT tree those on the way to the root; a CAsT turn with
+    several system nodes below it takes the first of the file as its response.
+
+    Raises:
+        InputError: The file is missing, not JSON, or has any fault of form; `problems` lists them all.
+    """
+    document = open_document(path)
+    findings = Findings(document.file)
+    findings.problems.extend(one for one in document.problems if one.severity == "error")
+    topics = [] if document.unreadable else _topics(findings, document.value)
+    if findings.problems:
+        # A node of a tree is read for each of its descendants; its faults are told once.
+        raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(findings.problems)))
+    return tuple(topics)
+
+
+def _topics(findings: Findings, value: Any) -> list[Topic]:
+    if type(value) is not list or not value:
+        message = f"expected a list of topics, found {shown(value)}"
+        findings.add("error", "wrong_type", "$", message)
+        return []
+    topics: list[Topic] = []
+    seen: set[str] = set()
+    for i, entry in enumerate(value):
+        path = f"$[{i}]"
+        fields = Fields(findings.add, path, entry, entry if type(entry) is dict else ())
+        topic_id = _number(findings, fields, "number")
+        if topic_id and topic_id in seen:
+            findings.add("error", "duplicate_topic", f"{path}.number", f"topic {topic_id} was already given")
+        seen.add(topic_id)
+        topics.append(
+            _cast(findings, fields, topic_id) if fields.get(_CAST) is not None else _ikat(findings, fields, topic_id)
+        )
+    return topics
+
+
+def _ikat(findings: Findings, fields: Fields, topic_id: str) -> Topic:
+    ptkb = _ptkb(findings, fields)
+    by_text = {statement.text: statement.ptkb_id for statement in reversed(ptkb)}
+    known = {statement.ptkb_id for statement in ptkb}
+    kind = "responses" if fields.get("turns") is None and fields.get("responses") is not None else "turns"
+    utterance_name, ptkb_name, passages_name = _IKAT[kind]
+    turns: list[Turn] = []
+    context: list[Exchange] = []
+    seen: set[str] = set()
+    for i, entry in enumerate(fields.list(kind)):
+        path = f"{fields.path}.{kind}[{i}]"
+        own = Fields(findings.add, path, entry, entry if type(entry) is dict else ())
+        turn_id = _turn_id(findings, seen, topic_id, _number(findings, own, "turn_id"), f"{path}.turn_id")
+        linked: list[str] = []
+        for k, link in enumerate(own.list(ptkb_name, optional=True)):
+            ptkb_id = _statement_id(link, by_text if kind == "responses" else None)
+            if ptkb_id not in known:
+                message = f"{shown(link)} is not a statement of this topic's ptkb"
+                findings.add("error", "unknown_statement", f"{path}.{ptkb_name}[{k}]", message)
+            else:
+                linked.append(ptkb_id)
+        utterance = own.text(utterance_name)
+        response = _optional(own, "response")
+        turns.append(
+            Turn(
+                turn_id=turn_id,
+                topic_id=topic_id,
+                utterance=utterance,
+                resolved_utterance=_optional(own, "resolved_utterance"),
+                context=tuple(context),
+                ptkb=ptkb,
+                ptkb_provenance=tuple(linked),
+                response=response,
+                passage_ids=_passage_ids(findings, own, passages_name),
+            )
+        )
+        context.append(Exchange(utterance, response or ""))
+    return Topic(topic_id, _optional(fields, "title"), ptkb, tuple(turns))
+
+
+def _statement_id(link: Any, by_text: Mapping[str, str] | None) -> str:
+    """The id that a turn's link means: the text of a statement in 2025, its number before; "" if it means none."""
+    if by_text is not None:
+        return by_text.get(link, "") if type(link) is str else ""
+    return str(link) if type(link) is str or (type(link) is int and abs(link) < _LARGEST) else ""
+
+
+def _ptkb(findings: Findings, fields: Fields) -> tuple[PtkbStatement, ...]:
+    value, base = fields.get("ptkb"), f"{fields.path}.ptkb"
+    if type(value) is list:
+        entries = [(str(k), f"{base}[{k - 1}]", text) for k, text in enumerate(value, start=1)]
+    else:
+        entries = [(key, member(base, key), text) for key, text in fields.object("ptkb").items()]
+    statements = []
+    for ptkb_id, path, text in entries:
+        if type(text) is str:
+            statements.append(PtkbStatement(ptkb_id, text))
+        else:
+            findings.add("error", "wrong_type", path, f"expected a statement, found {shown(text)}")
+    return tuple(statements)
+
+
+def _cast(findings: Findings, fields: Fields, topic_id: str) -> Topic:
+    nodes: dict[str, Fields] = {}
+    seen: set[str] = set()
+    parents: dict[str, str | None] = {}
+    for i, entry in enumerate(fields.list(_CAST)):
+        path = f"{fields.path}.{_CAST}[{i}]"
+        node = Fields(findings.add, path, entry, entry if type(entry) is dict else ())
+        number = _number(findings, node, "number")
+        _turn_id(findings, seen, topic_id, number, f"{path}.number")
+        nodes[number] = node
+        parents[number] = _optional(node, "parent")
+    first_answer: dict[str, Fields] = {}
+    for number, node in nodes.items():
+        parent = parents[number]
+        if parent is not None and not _leads_to_root(number, parents):
+            message = f"{shown(parent)} is not a node of topic {topic_id} above {shown(number)}"
+            findings.add("error", "broken_parent", f"{node.path}.parent", message)
+            parents[number] = None
+        elif parent is not None and node.get("participant") == "System":
+            first_answer.setdefault(parent, node)
+    turns = tuple(
+        _cast_turn(findings, topic_id, number, node, _ancestors(number, parents, nodes), first_answer.get(number))
+        for number, node in nodes.items()
+        if node.get("participant") != "System"
+    )
+    return Topic(topic_id, _optional(fields, "title"), (), turns)
+
+
+def _cast_turn(
+    findings: Findings, topic_id: str, number: str, node: Fields, above: list[Fields], answer: Fields | None
+) -> Turn:
+    if node.readable and node.get("participant") != "User":
+        message = f"expected 'User' or 'System', found {shown(node.get('participant'))}"
+        findings.add("error", "wrong_type", f"{node.path}.participant", message)
+    resolved = _optional(node, "manual_rewritten_utterance")
+    return Turn(
+        turn_id=f"{topic_id}_{number}",
+        topic_id=topic_id,
+        utterance=node.text("utterance"),
+        resolved_utterance=resolved if resolved is not None else _optional(node, "automatic_rewritten_utterance"),
+        context=tuple(_exchanges(above)),
+        ptkb=(),
+        response=_optional(answer, "response") if answer is not None else None,
+        passage_ids=_passage_ids(findings, answer, "provenance") if answer is not None else (),
+    )
+
+
+def _exchanges(path: list[Fields]) -> Iterator[Exchange]:
+    """The exchanges on a way from the root: each user node with the system node that follows it."""
+    utterance: str | None = None
+    for node in path:
+        if node.get("participant") == "System":
+            yield Exchange(utterance or "", node.text("response"))
+            utterance = None
+        else:
+            if utterance is not None:
+                yield Exchange(utterance, "")
+            utterance = node.text("utterance")
+    if utterance is not None:
+        yield Exchange(utterance, "")
+
+
+def _leads_to_root(number: str, parents: Mapping[str, str | None]) -> bool:
+    seen: set[str] = set()
+    at: str | None = number
+    while at is not None:
+        if at in seen or at not in parents:
+            return False
+        seen.add(at)
+        at = parents[at]
+    return True
+
+
+def _ancestors(number: str, parents: Mapping[str, str | None], nodes: Mapping[str, Fields]) -> list[Fields]:
+    """The nodes above one, from the root."""
+    above: list[Fields] = []
+    at = parents[number]
+    while at is not None:
+        above.append(nodes[at])
+        at = parents[at]
+    return above[::-1]
+
+
+def _turn_id(findings: Findings, seen: set[str], topic_id: str, number: str, path: str) -> str:
+    turn_id = f"{topic_id}_{number}"
+    if not topic_id or not number:
+        return turn_id
+    if turn_id in seen:
+        message = f"turn {printable_id(turn_id)} was already given in this topic"
+        findings.add("error", "duplicate_turn", path, message)
+    elif not usable_turn_id(turn_id):
+        message = f"this makes the turn id {shown(turn_id)}, expected one such as 9-1_3, 0_3 or 132_1-3"
+        findings.add("error", "malformed_turn_id", path, message)
+    seen.add(turn_id)
+    return turn_id
+
+
+def _number(findings: Findings, fields: Fields, name: str) -> str:
+    """An id that some years write as an integer; "" if it cannot be read, of which a problem tells."""
+    value = fields.get(name)
+    if type(value) is int and abs(value) < _LARGEST:
+        return str(value)
+    if value == "":
+        findings.add("error", "missing_field", f"{fields.path}.{name}", "empty, expected a number")
+    return fields.label(name)
+
+
+def _optional(fields: Fields, name: str) -> str | None:
+    """A text, None where there is none or an empty one."""
+    return fields.text(name, optional=True) or None
+
+
+def _passage_ids(findings: Findings, fields: Fields, name: str) -> tuple[str, ...]:
+    ids = fields.list(name, optional=True)
+    for k, passage_id in enumerate(ids):
+        if type(passage_id) is not str:
+            path = f"{fields.path}.{name}[{k}]"
+            findings.add("error", "wrong_type", path, f"expected a passage id, found {shown(passage_id)}")
+    return tuple(passage_id for passage_id in ids if type(passage_id) is str)

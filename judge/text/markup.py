@@ -1,0 +1,27 @@
+"""Parts of a Markdown report: tables, and texts of strangers that show as themselves."""
+
+from collections.abc import Iterable, Sequence
+
+from judge.text.cells import markdown_cell
+from judge.text.safe import escape, printable
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
+    """The first column to the left, the others to the right if they hold numbers; cells are Markdown."""
+    lines = [header, ["---"] + ["---:" if numbers else "---"] * (len(header) - 1), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def prose(text: str) -> str:
+    """A text on one line, without markup."""
+    return markdown_cell(printable(text))
+
+
+def name_of(text: str) -> str:
+    """An id, without markup, such that different ids look different."""
+    return markdown_cell(escape(text))
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Texts one after the other."""
+    return "; ".join(map(prose, texts))

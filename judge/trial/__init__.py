@@ -1,6 +1,0 @@
-"""A calibration from files to files: what `judge calibrate` does, for use from Python."""
-
-from judge.trial.plan import Trial
-from judge.trial.session import Tried, carry_out
-
-__all__ = ["Trial", "Tried", "carry_out"]

@@ -1,0 +1,366 @@
+# ruff: noqa: E501 - a table of faults reads best in whole rows
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.ask.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion, load_criterion, load_folder
+from judge.ask.prompt import PLACEHOLDER
+from judge.cli import main
+from judge.errors import InputError, UsageError
+from judge.files.bundle import bundled
+from judge.files.stored import sha256
+from judge.records import Criterion, Level, Rollup
+
+GOOD = """\
++++
+criterion = "tone"
+version = 3
+polarity = "higher"
+positive = [2]
+inputs = ["response"]
+answer = "grade"
+
+[[level]]
+grade = 0
+description = "rude"
+
+[[level]]
+grade = 1
+label = "fair"
+description = "neither"
+
+[[level]]
+grade = 2
+description = "kind"
+
+[unable]
+grade = -1
+label = "unable"
+description = "no idea"
++++
+
+# System
+
+Say how kind it is.
+{{levels}}
+
+# User
+
+{{response}}
+{{answer}}
+"""
+
+PER_SENTENCE = """\
++++
+criterion = "tone"
+version = 1
+polarity = "higher"
+positive = [1]
+inputs = ["sentences"]
+answer = "sentences"
+[[level]]
+grade = 0
+description = "not kind"
+[[level]]
+grade = 1
+description = "kind"
+[unable]
+grade = -1
+label = "unable"
+description = "no idea"
+[[sentence_level]]
+label = "kind"
+description = "is kind"
+[[sentence_level]]
+label = "rude"
+description = "is rude"
+[[sentence_level]]
+label = "plain"
+description = "is neither"
+[rollup]
+label = "kind"
+ignored = "plain"
+cuts = [[0.5, 1], [0.0, 0]]
++++
+# System
+Say it.
+{{levels}}
+# User
+{{sentences}}
+{{answer}}
+"""
+
+
+def load(folder: Path, text: str, name: str = "mine.md") -> Criterion:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return load_criterion(path)
+
+
+def faults(folder: Path, text: str) -> list[tuple[str, str, str]]:
+    with pytest.raises(InputError) as raised:
+        load(folder, text)
+    assert all(problem.file == str(folder / "mine.md") for problem in raised.value.problems)
+    return [(problem.path, problem.code, problem.message) for problem in raised.value.problems]
+
+
+def test_a_sound_file_becomes_a_criterion(tmp_path: Path) -> None:
+    criterion = load(tmp_path, GOOD)
+    assert criterion.prompt_id == "tone/mine"
+    assert criterion.version == 3
+    assert criterion.inputs == ("response",)
+    assert criterion.scale.levels == (Level(0, "0", "rude"), Level(1, "fair", "neither"), Level(2, "2", "kind"))
+    assert criterion.scale.unable == Level(-1, "unable", "no idea")
+    assert criterion.scale.labels == ("0", "fair", "2", "unable")
+    assert criterion.scale.positive == (2,)
+    assert criterion.system == "Say how kind it is.\n{{levels}}"
+    assert criterion.user == "{{response}}\n{{answer}}"
+    assert criterion.digest == sha256(GOOD.encode())
+
+
+def test_labels_for_sentences_and_their_roll_up(tmp_path: Path) -> None:
+    criterion = load(tmp_path, PER_SENTENCE)
+    assert [level.label for level in criterion.sentence_levels] == ["kind", "rude", "plain"]
+    assert criterion.rollup == Rollup("kind", ((0.5, 1), (0.0, 0)), "plain")
+
+
+@pytest.mark.parametrize(
+    "changed", [GOOD.replace("\n", "\r\n"), "\ufeff" + GOOD, GOOD.replace("{{answer}}", "{{ answer }}")]
+)
+def test_line_ends_byte_order_mark_and_inner_spaces_do_not_matter(tmp_path: Path, changed: str) -> None:
+    criterion = load(tmp_path, changed)
+    assert PLACEHOLDER.findall(criterion.user) == ["response", "answer"]
+    assert "\r" not in criterion.system + criterion.user
+    assert criterion.digest == sha256(changed.encode())
+
+
+# File, what is changed, to what, how the line at fault begins (@2: the second such; empty: the last line), code, message.
+FAULTS = [
+    (GOOD, "version = 3", "version =", "version =", "prompt_syntax", "not TOML"),
+    (GOOD, "version = 3", "version = 3\nversion = 4", "version = 4", "prompt_syntax", "not TOML"),
+    (GOOD, "version = 3", f"version = {'9' * 5000}", "+++", "prompt_syntax", "not TOML"),
+    (GOOD, "version = 3", "version = 0", "version = 0", "prompt_field", "expected 1 or more"),
+    (GOOD, "version = 3", 'version = "3"', 'version = "3"', "prompt_field", "`version`: input should be a valid integer"),
+    (GOOD, "version = 3", "version = true", "version = true", "prompt_field", "`version`"),
+    (GOOD, "version = 3\n", "", "+++", "prompt_field", "`version` is missing"),
+    (GOOD, "version = 3", "verson = 3\nversion = 3", "verson = 3", "prompt_field", "`verson` is not a key"),
+    (GOOD, '"higher"', '"upwards"', 'polarity = "upwards"', "prompt_field", "'upwards'"),
+    (GOOD, '"tone"', '"../tone"', 'criterion = "../tone"', "prompt_name", "'../tone'"),
+    (GOOD, 'description = "kind"', 'describe = "kind"', 'describe = "kind"', "prompt_field", "`level[2].describe`"),
+    (GOOD, 'grade = 1\n', 'grade = 1.5\n', "grade = 1.5", "prompt_field", "`level[1].grade`"),
+    (GOOD, 'description = "kind"', 'description = " "', 'description = " "', "prompt_level", "'2' has no description"),
+    (GOOD, 'description = "kind"', "", "[[level]]@3", "prompt_field", "`level[2].description` is missing"),
+    (GOOD, 'description = "kind"', 'description = "{{response}}"', 'description = "{{response}}"', "prompt_placeholder", "cannot hold"),
+    (GOOD, "grade = 2", 'grade = 0\nlabel = "x"', "grade = 0@2", "prompt_level", "grade 0 is given twice"),
+    (GOOD, "grade = -1", "grade = 2", "grade = 2@2", "prompt_level", "grade 2 is given twice"),
+    (GOOD, 'label = "unable"', 'label = "FAIR"', 'label = "FAIR"', "prompt_level", "'FAIR' is given twice"),
+    (GOOD, 'label = "fair"', 'label = "2"', 'label = "2"', "prompt_level", "a number other than its grade 1"),
+    (GOOD, 'label = "fair"', 'label = "*fair*"', 'label = "*fair*"', "prompt_level", "'*fair*' is not letters"),
+    (GOOD, "positive = [2]", "positive = [3]", "positive = [3]", "prompt_positive", "[3] are not grades"),
+    (GOOD, "positive = [2]", "positive = [-1]", "positive = [-1]", "prompt_positive", "[-1] are not grades"),
+    (GOOD, "positive = [2]", "positive = []", "positive = []", "prompt_positive", "not none and not all"),
+    (GOOD, "positive = [2]", "positive = [0, 1, 2]", "positive = [0, 1, 2]", "prompt_positive", "not none and not all"),
+    (GOOD, "positive = [2]", "positive = [2, 2]", "positive = [2, 2]", "prompt_positive", "twice"),
+    (GOOD, "positive = [2]", "positive = [1]", "positive = [1]", "prompt_positive", "not the best grades"),
+    (GOOD, 'polarity = "higher"', 'polarity = "lower"', "positive = [2]", "prompt_positive", "when lower is better"),
+    (GOOD, '["response"]', '["response", "gold"]', 'inputs = ["response", "gold"]', "prompt_input", "unknown input 'gold'"),
+    (GOOD, '["response"]', '["response", "response"]', "inputs = [", "prompt_input", "named twice"),
+    (GOOD, '["response"]', '["response", "ptkb"]', "inputs = [", "prompt_input", "{{ptkb}} is not in the text"),
+    (GOOD, '["response"]', "[]", "inputs = []", "prompt_input", "nothing is judged"),
+    (GOOD, '["response"]', '["ptkb"]', "{{response}}", "prompt_input", "{{response}} is used but not declared"),
+    (GOOD, 'answer = "grade"', 'answer = "grade"\nrollup = {label = "x", cuts = []}', "rollup = {", "prompt_rollup", "only for"),
+    (GOOD, "{{response}}", "{{response}} {{gold}}", "{{response}} {{gold}}", "prompt_placeholder", "unknown placeholder {{gold}}"),
+    (GOOD, "{{response}}", "{{response}} {{}}", "{{response}} {{}}", "prompt_placeholder", "unknown placeholder {{}}"),
+    (GOOD, "{{response}}", "{{response}} }}", "{{response}} }}", "prompt_placeholder", "without its partner"),
+    (GOOD, "{{response}}", "{{response}} {{answer", "{{response}} {{answer", "prompt_placeholder", "without its partner"),
+    (GOOD, "Say how", "{{response}} Say how", "{{response}} Say how", "prompt_placeholder", "belongs under `# User`"),
+    (GOOD, "{{levels}}\n", "", "", "prompt_placeholder", "without {{levels}}"),
+    (GOOD, "{{answer}}\n", "", "", "prompt_placeholder", "without {{answer}}"),
+    (GOOD, "# User", "# Use", "", "prompt_heading", "no text under a heading `# User`"),
+    (GOOD, "# System", "Hello\n# System", "Hello", "prompt_heading", "text before"),
+    (GOOD, "{{answer}}", "{{answer}}\n# System\nAgain", "# System@2", "prompt_heading", "repeated or out of order"),
+    (GOOD, "+++\ncrit", "crit", "criterion", "prompt_syntax", "expected TOML front matter"),
+    (PER_SENTENCE, 'label = "kind"\nignored', 'label = "nice"\nignored', 'label = "nice"', "prompt_rollup", "'nice' is not a sentence label"),
+    (PER_SENTENCE, '"plain"\ncuts', '"flat"\ncuts', 'ignored = "flat"', "prompt_rollup", "'flat' is not a sentence label"),
+    (PER_SENTENCE, '"plain"\ncuts', '"kind"\ncuts', 'ignored = "kind"', "prompt_rollup", "cannot be the ignored one"),
+    (PER_SENTENCE, '[unable]\ngrade = -1\nlabel = "unable"\ndescription = "no idea"\n', "", "ignored =", "prompt_rollup", "`[unable]`"),
+    (PER_SENTENCE, ", [0.0, 0]", "", "cuts =", "prompt_rollup", "last cut must be at share 0.0"),
+    (PER_SENTENCE, "[[0.5, 1], [0.0, 0]]", "[]", "cuts =", "prompt_rollup", "last cut must be at share 0.0"),
+    (PER_SENTENCE, "[0.5, 1]", "[0.0, 1]", "cuts =", "prompt_rollup", "must lie within 0 and 1 and fall"),
+    (PER_SENTENCE, "[0.5, 1]", "[1.5, 1]", "cuts =", "prompt_rollup", "must lie within 0 and 1 and fall"),
+    (PER_SENTENCE, "[0.5, 1]", "[nan, 1]", "cuts =", "prompt_rollup", "must lie within 0 and 1 and fall"),
+    (PER_SENTENCE, "[0.5, 1]", "[0.5, 7]", "cuts =", "prompt_rollup", "[7] are not grades"),
+    (PER_SENTENCE, "[[0.5, 1], [0.0, 0]]", "[[0.5, 0], [0.0, 1]]", "cuts =", "prompt_rollup", "grades [0, 1] get better as the share falls"),
+    (PER_SENTENCE, "[0.5, 1]", "[0.5]", "cuts =", "prompt_field", "`rollup.cuts[0][1]` is missing"),
+    (PER_SENTENCE, 'label = "rude"', 'label = "kind"', 'label = "kind"@2', "prompt_level", "'kind' is given twice"),
+    (PER_SENTENCE, '[rollup]\nlabel = "kind"\nignored = "plain"\ncuts = [[0.5, 1], [0.0, 0]]\n', "", "answer =", "prompt_rollup", "needs a `[rollup]`"),
+    (PER_SENTENCE, '["sentences"]', '["response"]', "inputs =", "prompt_input", "needs the input `sentences`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "old", "new", "at", "code", "message"), FAULTS)
+def test_a_fault_is_named_with_its_line(
+    tmp_path: Path, text: str, old: str, new: str, at: str, code: str, message: str
+) -> None:
+    assert old in text
+    bad = text.replace(old, new, 1)
+    start, _, nth = at.partition("@")
+    lines = bad.split("\n")
+    starting = [number for number, line in enumerate(lines, 1) if start and line.startswith(start)]
+    line = starting[int(nth or 1) - 1] if start else len(lines)
+    assert [where for where, found, said in faults(tmp_path, bad) if found == code and message in said] == [
+        f"line {line}"
+    ]
+
+
+def test_all_faults_of_a_file_come_at_once_in_line_order(tmp_path: Path) -> None:
+    bad = GOOD.replace("version = 3", "version = 0").replace("[2]", "[9]").replace("{{answer}}", "{{reply}}")
+    assert [(where, code) for where, code, _ in faults(tmp_path, bad)] == [
+        ("line 3", "prompt_field"),
+        ("line 5", "prompt_positive"),
+        ("line 36", "prompt_placeholder"),
+        ("line 37", "prompt_placeholder"),
+    ]
+
+
+def test_the_body_is_checked_even_if_the_front_matter_cannot_be_read(tmp_path: Path) -> None:
+    bad = GOOD.replace("version = 3", "version =").replace("{{answer}}", "{{answer}} {{gold}}")
+    assert [(where, code) for where, code, _ in faults(tmp_path, bad)] == [
+        ("line 3", "prompt_syntax"),
+        ("line 36", "prompt_placeholder"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stored", "line"),
+    [
+        (b"", 1),
+        (b"\x00\x01", 1),
+        (b"+++\n", 1),
+        (b"+++\na = 1\n# \xff\n+++\n", 3),
+        (b"+++\na = " + b"[" * 5000 + b"\n+++\n# System\n", 1),
+    ],
+)
+def test_a_file_that_is_no_prompt_at_all(tmp_path: Path, stored: bytes, line: int) -> None:
+    path = tmp_path / "mine.md"
+    path.write_bytes(stored)
+    with pytest.raises(InputError) as raised:
+        load_criterion(path)
+    assert f"line {line}" in [problem.path for problem in raised.value.problems]
+
+
+@pytest.mark.parametrize("name", ["no such.md", "."])
+def test_a_missing_file_or_a_folder_is_an_input_error(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        load_criterion(tmp_path / name)
+
+
+def test_a_file_name_that_cannot_name_a_variant(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        load(tmp_path, GOOD, "my prompt.md")
+    assert [problem.code for problem in raised.value.problems] == ["prompt_name"]
+
+
+def test_a_folder_reports_wrong_places_and_names_told_apart_only_by_case(tmp_path: Path) -> None:
+    load(tmp_path, GOOD, "tone/b.md")
+    load(tmp_path, GOOD, "tone/B.md")
+    if len(list(tmp_path.glob("tone/*.md"))) == 1:
+        pytest.skip("this file system does not tell b.md from B.md")
+    load(tmp_path, GOOD, "voice/a.md")
+    (tmp_path / "tone" / "c.md").write_text("nothing", encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        load_folder(tmp_path)
+    assert [(Path(problem.file).name, problem.path, problem.code) for problem in raised.value.problems] == [
+        ("b.md", "line 2", "prompt_name"),
+        ("c.md", "line 1", "prompt_syntax"),
+        ("a.md", "line 2", "prompt_name"),
+    ]
+
+
+def test_bundled_prompts() -> None:
+    criteria = {criterion.prompt_id: criterion for criterion in bundled_criteria()}
+    assert {name: (c.scale.labels, c.scale.positive, c.inputs) for name, c in criteria.items()} == {
+        "completeness/graded": (("0", "1", "2", "3", "unable"), (2, 3), CONVERSATION),
+        "conciseness/graded": (("0", "1", "2", "3"), (2, 3), ("context", "utterance", "response")),
+        "groundedness/graded": (("0", "1", "2", "3"), (2, 3), ("passages", "response")),
+        "groundedness/sentences": (("0", "1", "2", "3", "unable"), (2, 3), ("passages", "sentences")),
+        "groundedness/yes_no": (("yes", "no"), (1,), ("passages", "response")),
+        "naturalness/cast": (("0", "1", "2", "3"), (2, 3), ("response",)),
+        "naturalness/graded": (("0", "1", "2", "3", "4"), (3, 4), ("response",)),
+        "relevance/graded": (("0", "1", "2", "3"), (2, 3), CONVERSATION),
+        "relevance/ikat": (("0", "1", "2", "3", "unable"), (2, 3), CONVERSATION),
+    }
+    assert all(criterion.scale.polarity == "higher" for criterion in criteria.values())
+    assert criteria["groundedness/yes_no"].scale.levels[0].grade == 1
+    assert {f"{name}/{variant}" for name, variant in DEFAULT_VARIANTS.items()} <= set(criteria)
+    assert criteria["groundedness/graded"].file == "prompts/groundedness/graded.md"
+
+
+CONVERSATION = ("ptkb", "context", "utterance", "resolved_utterance", "response")
+
+
+@pytest.mark.parametrize("criterion", bundled_criteria(), ids=lambda criterion: criterion.prompt_id)
+def test_bundled_prompts_are_short_and_end_with_the_answer(criterion: Criterion) -> None:
+    levels = criterion.sentence_levels or criterion.scale.levels
+    rubric = " ".join([criterion.system, criterion.user, *(level.description for level in levels)])
+    assert len(rubric.split()) < 250
+    assert criterion.user.endswith("{{answer}}")
+    assert "{{levels}}" in criterion.system
+    assert criterion.user.index("{{" + criterion.inputs[0]) == 0, "what varies least comes first"
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt_id"),
+    [
+        ("groundedness", "groundedness/graded"),
+        ("groundedness/yes_no", "groundedness/yes_no"),
+        (str(bundled("prompts") / "naturalness" / "cast.md"), "naturalness/cast"),
+    ],
+)
+def test_a_prompt_is_found_by_criterion_name_or_path(name: str, prompt_id: str) -> None:
+    assert find_criterion(name).prompt_id == prompt_id
+
+
+@pytest.mark.parametrize("name", ["groundednes", "groundedness/gradd", "", "/"])
+def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
+    with pytest.raises(UsageError, match=r"naturalness/cast, naturalness/graded"):
+        find_criterion(name)
+
+
+def test_list_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", "list"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    digest = find_criterion("groundedness/yes_no").digest
+    assert f"groundedness/yes_no yes=1 no=0 1 passages,response grade {digest[:12]}".split() in [
+        line.split() for line in table
+    ]
+    assert main(["prompts", "list", "--json"]) == 0
+    rows = {row["prompt"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["groundedness/yes_no"]["digest"] == digest
+    assert rows["groundedness/yes_no"]["levels"] == {"yes": 1, "no": 0}
+
+
+def test_show_prints_the_file_or_the_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", "show", "naturalness"]) == 0
+    stored = (bundled("prompts") / "naturalness" / "graded.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == stored
+    for name in [criterion.prompt_id for criterion in bundled_criteria()]:
+        assert main(["prompts", "show", name, "--rendered", "--form", "text"]) == 0
+        assert "{{" not in capsys.readouterr().out
+    assert main(["prompts", "show", "groundedness/sentences", "--rendered", "--form", "label"]) == 2
+    assert main(["prompts", "show", "nonsense"]) == 2
+
+
+def test_check_lists_every_fault_of_every_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = tmp_path / "good.md", tmp_path / "bad.md"
+    good.write_text(GOOD, encoding="utf-8")
+    bad.write_text(GOOD.replace("[2]", "[9]").replace("{{levels}}", "{{level}}"), encoding="utf-8")
+    assert main(["prompts", "check", str(good)]) == 0
+    capsys.readouterr()
+    assert main(["prompts", "check", str(bad), str(good), str(tmp_path / "none.md")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0].strip() for line in lines] == [
+        str(bad), "line 5", "line 31", "line 37", str(good), str(tmp_path / "none.md"),
+    ]  # fmt: skip

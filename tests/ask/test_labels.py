@@ -1,0 +1,161 @@
+"""What judges said, read from files of any origin."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.ask.labels import Label, Labels, labels_of, parse_columns, read_failures, read_judgments, read_labels
+from judge.errors import InputError
+from judge.files.stored import sha256
+from tests.calibration_world import failure, jsonl, judgment
+
+
+def test_judgments_are_read_back_as_written() -> None:
+    judgments = (judgment("1_1", "R1", 1, expected=1.25), judgment("1_2", "R2", 0, unable=True))
+    assert read_judgments(jsonl(judgments), "judgments.jsonl") == judgments
+    failures = (failure("1_1", "R1", "refused"),)
+    assert read_failures(jsonl(failures), "failures.jsonl") == failures
+
+
+def test_every_line_that_is_no_judgment_is_named() -> None:
+    good = jsonl([judgment("1_1", "R1", 1)]).rstrip()
+    stored = b"\n".join([good, b"{", b"", b'{"kind":"failure"}', b"\xff\xfe", good[:50], b"7", b"[" * 100_000])
+    with pytest.raises(InputError, match=r"j\.jsonl: 6 faulty lines") as caught:
+        read_judgments(stored, "j.jsonl")
+    lines = [problem.path.partition(":")[0] for problem in caught.value.problems]
+    assert lines == ["line 2", "line 4", "line 5", "line 6", "line 7", "line 8"]
+
+
+def test_a_grade_or_the_reason_why_there_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    said = [judgment("1_1", "R1", 2, expected=1.5), judgment("1_2", "R2", -1, unable=True)]
+    (folder / "judgments.jsonl").write_bytes(jsonl(said))
+    (folder / "failures.jsonl").write_bytes(jsonl([failure("1_3", "R3", "unreadable")]))
+    (found,) = read_labels(folder / "judgments.jsonl")
+    assert found.labels == (
+        Label("1_1", "R1", 2, None, 1.5),
+        Label("1_2", "R2", None, "unable"),
+        Label("1_3", "R3", None, "unreadable"),
+    )
+    assert (found.judge, found.prompt, found.models_returned) == ("server/m", "groundedness/graded", ("m-2026",))
+    assert found.digest == sha256((folder / "judgments.jsonl").read_bytes())
+
+
+def test_failures_alone_are_labels_too(tmp_path: Path) -> None:
+    # A run in which every call failed leaves an empty judgments.jsonl.
+    (tmp_path / "judgments.jsonl").write_bytes(b"")
+    (tmp_path / "failures.jsonl").write_bytes(jsonl([failure("1_1", "R1", "refused")]))
+    (found,) = read_labels(tmp_path / "judgments.jsonl")
+    assert (found.labels, found.models_returned) == ((Label("1_1", "R1", None, "refused"),), ())
+
+
+def test_failures_lie_beside_judgments_of_that_name_only(tmp_path: Path) -> None:
+    (tmp_path / "renamed.jsonl").write_bytes(jsonl([judgment("1_1", "R1", 2)]))
+    (tmp_path / "failures.jsonl").write_bytes(b"no failures at all\n")
+    (found,) = read_labels(tmp_path / "renamed.jsonl")
+    assert len(found.labels) == 1
+    (tmp_path / "judgments.jsonl").write_bytes(jsonl([judgment("1_1", "R1", 2)]))
+    with pytest.raises(InputError, match="not_a_failure"):
+        read_labels(tmp_path / "judgments.jsonl")
+
+
+def test_judges_and_prompts_part_in_natural_order() -> None:
+    said = [
+        judgment("1_1", "R1", 1, "server/m10"),
+        judgment("1_1", "R1", 1, "server/m2", "groundedness/yes_no"),
+        judgment("1_1", "R1", 2, "server/m2"),
+        judgment("1_2", "R2", 3, "server/m2"),
+    ]
+    found = labels_of(said, "x", "d")
+    assert [(one.judge, one.prompt, len(one.labels)) for one in found] == [
+        ("server/m2", "groundedness/graded", 2),
+        ("server/m2", "groundedness/yes_no", 1),
+        ("server/m10", "groundedness/graded", 1),
+    ]
+
+
+def test_another_version_of_a_prompt_is_another_judge() -> None:
+    said = [judgment("1_1", "R1", 1), judgment("1_2", "R2", 2, digest="f" * 64)]
+    assert len(labels_of(said, "x", "d")) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "judge"),
+    [("umbrela1.txt", "umbrela1"), ("a.b.qrel.gz", "a.b"), ("plain", "plain"), (".txt", ".txt"), (".gz", ".gz")],
+)
+def test_a_file_of_columns_is_a_judge_named_after_it(tmp_path: Path, name: str, judge: str) -> None:
+    content = b"\xef\xbb\xbf1_1 0 R1 3\r\n\r\n1_2\t0\tR2 -1\r\n"
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (found,) = read_labels(tmp_path / name)
+    stored = (tmp_path / name).read_bytes()
+    labels = (Label("1_1", "R1", 3), Label("1_2", "R2", -1))
+    assert found == Labels(judge, None, None, str(tmp_path / name), sha256(stored), labels)
+
+
+def test_columns_off_the_scale_are_named_line_by_line() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_columns(b"1_1 0 R1 3\n1_2 0 R2 4\n\n1_3 0 R3 -1\n1_4 0 R4\n1_1 0 R1 2\n", "x", range(4))
+    assert [(one.path, one.code) for one in caught.value.problems] == [
+        ("line 2", "off_scale"),
+        ("line 4", "off_scale"),
+        ("line 5", "wrong_columns"),
+        ("line 6", "duplicate_row"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"", "empty_file"),
+        (b"\n \n", "empty_file"),
+        (b"\xef\xbb\xbf", "empty_file"),
+        (b"1_1 0 R1 1\n1_2 0 R\xff 1\n", "wrong_encoding"),
+        (b"1_1 0 R\x001 1\n", "wrong_encoding"),
+        ("1_1 0 R1 1\n".encode("utf-16"), "wrong_encoding"),
+        (b'[{"kind": "judgment"}]', "wrong_columns"),
+        (b"\x89PNG\r\n\x1a\n", "wrong_encoding"),
+    ],
+)
+def test_rubbish_is_a_problem_of_its_own_name(tmp_path: Path, content: bytes, code: str) -> None:
+    (tmp_path / "x.txt").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_labels(tmp_path / "x.txt")
+    assert code in {one.code for one in caught.value.problems}
+
+
+def test_the_line_of_a_wrong_byte_is_named() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_columns(b"1_1 0 R1 1\n\n1_2 0 R\xff 1\n", "x")
+    assert caught.value.problems[0].path == "line 3"
+
+
+@pytest.mark.parametrize("name", ["absent.txt", "."])
+def test_what_cannot_be_opened_is_an_input_error(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_labels(tmp_path / name)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_give_anything_but_labels_or_an_input_error(content: bytes) -> None:
+    try:
+        rows = parse_columns(content, "x")
+    except InputError as error:
+        assert error.problems
+    else:
+        assert rows
+
+
+def test_the_released_file_with_impossible_grades_is_refused_by_line(shared: Path) -> None:
+    path = shared / "llmjudge" / "judges" / "RMITIR-llama70B.txt"
+    with pytest.raises(InputError) as caught:
+        read_labels(path, range(4))
+    assert [(one.path, one.code) for one in caught.value.problems] == [
+        ("line 2449", "off_scale"),
+        ("line 3825", "off_scale"),
+    ]
+    (found,) = read_labels(path)
+    assert (found.judge, len(found.labels)) == ("RMITIR-llama70B", 4423)

@@ -1,0 +1,431 @@
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.ask.loop import Loop, Progress, Settings, Task, assess, tasks
+from judge.errors import (
+    AuthenticationError,
+    CallError,
+    ContentFilterError,
+    ContextLengthError,
+    Interrupted,
+    OperationalError,
+    QuotaError,
+    RejectedError,
+    StructureUnsupported,
+    TransientError,
+)
+from judge.models.journal import Journal
+from judge.models.model import Price
+from judge.records import (
+    AnswerForm,
+    Completion,
+    Criterion,
+    Failure,
+    Judgment,
+    Level,
+    Passage,
+    Pool,
+    PooledResponse,
+    Request,
+    RunEntry,
+    Scale,
+    TokenCount,
+)
+
+LEVELS = tuple(Level(grade, str(grade), f"level {grade}") for grade in range(4))
+SCALE = Scale(LEVELS, "higher", (2, 3), None)
+
+
+def criterion(name: str = "naturalness", inputs: tuple[str, ...] = ("response",)) -> Criterion:
+    return Criterion(
+        name=name,
+        variant="test",
+        version=1,
+        inputs=inputs,
+        answer="grade",
+        scale=SCALE,
+        sentence_levels=(),
+        rollup=None,
+        system="Grade.\n{{levels}}",
+        user="".join(f"{{{{{one}}}}}\n" for one in inputs) + "{{answer}}",
+        file="test.md",
+        digest=f"digest of {name}",
+    )
+
+
+def pool(texts: Sequence[str], passages: tuple[str, ...] = ("p1",), known: bool = True) -> Pool:
+    return Pool(
+        responses=tuple(
+            PooledResponse(
+                response_id=f"R{index:05}",
+                turn_id=f"1-1_{index}",
+                topic_id="1-1",
+                text=text,
+                passages=passages,
+                tokens=TokenCount(1, 1, 1, None),
+                truncated=False,
+                runs=(RunEntry("run", 1, "used", "sha"),),
+            )
+            for index, text in enumerate(texts)
+        ),
+        passages={key: Passage(key, f"text of {key}", "collection") for key in passages} if known else {},
+        exclusions=(),
+    )
+
+
+Answer = str | Exception | Completion
+
+
+class Scripted:
+    """A model that answers by script: per response text a list of answers, the last one repeated."""
+
+    name = "fake/scripted"
+    max_concurrency: int | None = None
+
+    def __init__(
+        self,
+        script: Mapping[str, Sequence[Answer]] | None = None,
+        default: Answer = "Grade: 2",
+        forms: tuple[AnswerForm, ...] = ("text",),
+        delay: float = 0.0,
+        hook: Callable[[int], None] | None = None,
+    ) -> None:
+        self.script = {text: list(answers) for text, answers in (script or {}).items()}
+        self.default = default
+        self.forms = forms
+        self.delay = delay
+        self.hook = hook or (lambda calls: None)
+        self.asked: list[Request] = []
+        self.closed = False
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        pass
+
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
+        pass
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        return {"form": request.form}
+
+    def price(self) -> Price | None:
+        return None
+
+    async def complete(self, request: Request) -> Completion:
+        self.asked.append(request)
+        self.hook(len(self.asked))
+        await asyncio.sleep(self.delay)
+        answers = self.script.get(request.response, [self.default])
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Completion):
+            return answer
+        return Completion(text=answer, finish_reason="stop", model="m-1", cost=0.01)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+QUICK = Settings(concurrency=4, attempts=3)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.ask.loop._wait", lambda state: 0.0)
+
+
+def judged(
+    tmp_path: Path, model: Scripted, texts: Sequence[str], settings: Settings = QUICK, **options: Any
+) -> list[Judgment | Failure]:
+    one = pool(texts)
+    with Journal(tmp_path / "journal") as journal:
+        return assess(tasks(one, [criterion()]), model, journal, one, settings=settings, **options)
+
+
+def reason(result: Judgment | Failure) -> str:
+    assert isinstance(result, Failure)
+    return result.reason
+
+
+def test_each_task_gets_its_grade_in_order(tmp_path: Path) -> None:
+    model = Scripted({"a": ["Grade: 1"], "b": ["Fluent.\nGrade: 3"]})
+    first, second = judged(tmp_path, model, ["a", "b"])
+    assert isinstance(first, Judgment)
+    assert isinstance(second, Judgment)
+    assert (first.response_id, first.grade) == ("R00000", 1)
+    assert (second.response_id, second.grade) == ("R00001", 3)
+    assert (second.judge, second.model, second.form, second.repaired) == ("fake/scripted", "m-1", "text", False)
+    assert model.closed
+
+
+def test_a_second_run_asks_for_nothing_and_says_the_same(tmp_path: Path) -> None:
+    texts = ["a", "b", "c"]
+    once = judged(tmp_path, Scripted(), texts)
+    silent = Scripted(default=RejectedError("must not be asked"))
+    assert judged(tmp_path, silent, texts) == once
+    assert silent.asked == []
+
+
+def test_identical_requests_in_flight_are_paid_once(tmp_path: Path) -> None:
+    """Naturalness sees only the response: the same text in two turns is the same question."""
+    model = Scripted(delay=0.02)
+    results = judged(tmp_path, model, ["same", "same", "same", "other"])
+    assert len(results) == 4
+    assert all(isinstance(result, Judgment) for result in results)
+    assert len(model.asked) == 2
+
+
+def test_passing_failures_are_retried_and_counted(tmp_path: Path) -> None:
+    model = Scripted({"a": [TransientError("429"), TransientError("503"), "Grade: 0"]})
+    (result,) = judged(tmp_path, model, ["a"])
+    assert isinstance(result, Judgment)
+    assert result.grade == 0
+    with Journal(tmp_path / "journal") as journal:
+        recorded = journal.get(result.request_digest)
+    assert recorded is not None
+    assert recorded.attempts == 3
+
+
+def test_retries_end_in_a_failure_and_the_next_run_asks_again(tmp_path: Path) -> None:
+    model = Scripted({"a": [TransientError("503 busy")]})
+    first, second = judged(tmp_path, model, ["a", "b"])
+    assert reason(first) == "provider_error"
+    assert isinstance(second, Judgment)
+    assert len(model.asked) == 3 + 1
+    again = Scripted()
+    assert isinstance(judged(tmp_path, again, ["a", "b"])[0], Judgment)
+    assert len(again.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ContextLengthError("too long"), "context_length"),
+        (ContentFilterError("blocked"), "content_filter"),
+        (RejectedError("422"), "provider_error"),
+    ],
+)
+def test_what_cannot_succeed_is_not_retried(tmp_path: Path, error: CallError, expected: str) -> None:
+    model = Scripted({"a": [error]})
+    assert reason(judged(tmp_path, model, ["a", "b"])[0]) == expected
+    assert len(model.asked) == 2
+
+
+@pytest.mark.parametrize("error", [AuthenticationError("401: bad key"), QuotaError("insufficient_quota")])
+def test_a_refused_key_stops_the_run_at_once(tmp_path: Path, error: OperationalError) -> None:
+    model = Scripted({f"t{index}": [error] for index in range(20)})
+    with pytest.raises(type(error), match=str(error)):
+        judged(tmp_path, model, [f"t{index}" for index in range(20)])
+    assert len(model.asked) <= QUICK.concurrency
+    assert model.closed
+
+
+def test_an_endpoint_that_never_answers_stops_the_run(tmp_path: Path) -> None:
+    model = Scripted(default=TransientError("connection refused"))
+    with pytest.raises(OperationalError, match=r"does not answer: .* calls in a row were given up.*connection refused"):
+        judged(tmp_path, model, [f"t{index}" for index in range(50)])
+    assert len(model.asked) < 50
+
+
+def test_an_unreadable_reply_is_repaired_once(tmp_path: Path) -> None:
+    model = Scripted({"a": ["I like it.", "Grade: 3"], "b": ["no", "still no"]})
+    first, second = judged(tmp_path, model, ["a", "b"])
+    assert isinstance(first, Judgment)
+    assert (first.grade, first.repaired) == (3, True)
+    assert isinstance(second, Failure)
+    assert (second.reason, second.raw) == ("unreadable", "still no")
+    assert Counter(request.response for request in model.asked) == {"a": 2, "b": 2}
+
+
+def test_unreadable_replies_are_paid_for_and_not_asked_again(tmp_path: Path) -> None:
+    judged(tmp_path, Scripted({"a": ["no", "still no"]}), ["a"])
+    silent = Scripted(default=RejectedError("must not be asked"))
+    assert reason(judged(tmp_path, silent, ["a"])[0]) == "unreadable"
+    assert silent.asked == []
+
+
+@pytest.mark.parametrize(
+    ("completion", "expected"),
+    [
+        (Completion(text="Reasons that never", finish_reason="length", model="m"), "truncated"),
+        (Completion(text="", finish_reason="content_filter", model="m"), "content_filter"),
+        (Completion(text="I'm sorry, but I can't help with that.", finish_reason="stop", model="m"), "refused"),
+    ],
+)
+def test_a_failure_is_never_a_grade(tmp_path: Path, completion: Completion, expected: str) -> None:
+    assert reason(judged(tmp_path, Scripted({"a": [completion]}), ["a"])[0]) == expected
+
+
+@pytest.mark.parametrize(("passages", "known"), [((), True), (("p1", "p2"), False)])
+def test_no_judge_is_asked_to_imagine_passages(tmp_path: Path, passages: tuple[str, ...], known: bool) -> None:
+    model = Scripted()
+    one = pool(["a"], passages, known)
+    with Journal(tmp_path / "journal") as journal:
+        asked = tasks(one, [criterion("groundedness", ("response", "passages"))])
+        (result,) = assess(asked, model, journal, one, settings=QUICK)
+    assert reason(result) == "no_passages"
+    assert model.asked == []
+
+
+def test_an_endpoint_without_structured_output_is_asked_in_text_and_remembered(tmp_path: Path) -> None:
+    class NoSchema(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            if request.form == "json":
+                self.asked.append(request)
+                raise StructureUnsupported("response_format is not supported")
+            return await super().complete(request)
+
+    model = NoSchema(forms=("json", "text"))
+    results = judged(tmp_path, model, [f"t{index}" for index in range(12)])
+    assert all(isinstance(result, Judgment) and result.form == "text" for result in results)
+    assert sum(request.form == "json" for request in model.asked) <= QUICK.concurrency
+    later = NoSchema(forms=("json", "text"))
+    judged(tmp_path, later, ["new"])
+    assert [request.form for request in later.asked] == ["text"]
+
+
+def test_the_budget_is_kept(tmp_path: Path) -> None:
+    """At $0.01 a call, $0.05 buys five; up to concurrency - 1 more may already be in flight."""
+    model = Scripted()
+    settings = Settings(concurrency=1, max_cost=0.05)
+    results = judged(tmp_path, model, [f"t{index}" for index in range(20)], settings)
+    assert len(model.asked) == 5
+    assert [isinstance(result, Judgment) for result in results] == [True] * 5 + [False] * 15
+    assert {reason(result) for result in results[5:]} == {"budget"}
+
+
+def test_concurrency_is_bounded(tmp_path: Path) -> None:
+    running = most = 0
+
+    class Counting(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            try:
+                return await super().complete(request)
+            finally:
+                running -= 1
+
+    judged(tmp_path, Counting(delay=0.005), [f"t{index}" for index in range(30)], Settings(concurrency=7))
+    assert most == 7
+
+
+def test_ctrl_c_drains_and_the_same_run_goes_on(tmp_path: Path) -> None:
+    texts = [f"t{index}" for index in range(30)]
+    model = Scripted(delay=0.02, hook=lambda calls: os.kill(os.getpid(), signal.SIGINT) if calls == 6 else None)
+    with pytest.raises(Interrupted, match="of 30 judgments made"):
+        judged(tmp_path, model, texts)
+    paid = {request.response for request in model.asked}
+    assert 6 <= len(paid) < 30
+    later = Scripted()
+    results = judged(tmp_path, later, texts)
+    assert all(isinstance(result, Judgment) for result in results)
+    assert {request.response for request in later.asked} == set(texts) - paid
+
+
+def test_progress_counts_every_task_once(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    judged(tmp_path, Scripted(), ["a", "b"])
+    judged(tmp_path, Scripted({"c": ["no"]}), ["a", "b", "c"], report=seen.append)
+    assert [progress.done for progress in seen] == [1, 2, 3]
+    assert seen[-1].recalled == 2
+    assert seen[-1].failures == 1
+    assert seen[-1].cost == pytest.approx(0.02)
+
+
+def test_a_forecast_counts_without_asking(tmp_path: Path) -> None:
+    judged(tmp_path, Scripted(), ["a", "b"])
+    one = pool(["a", "b", "c", "c"])
+    model = Scripted()
+    with Journal(tmp_path / "journal") as journal:
+        wanted = tasks(one, [criterion()])
+        forecast = Loop(model, journal, one, None, QUICK).forecast(wanted)
+    assert forecast[:4] == (4, 2, 0, 1)
+    assert forecast.prompt_tokens > 0
+    assert model.asked == []
+
+
+def test_tasks_go_by_criterion_and_then_by_turn() -> None:
+    one = pool(["a", "b"])
+    first, second = criterion("groundedness"), criterion("naturalness")
+    assert tasks(one, [first, second]) == (
+        Task(one.responses[0], first),
+        Task(one.responses[1], first),
+        Task(one.responses[0], second),
+        Task(one.responses[1], second),
+    )
+
+
+def test_an_error_nobody_foresaw_lets_calls_in_flight_land(tmp_path: Path) -> None:
+    model = Scripted({"t3": [KeyError("a bug")]}, delay=0.02)
+    with pytest.raises(KeyError, match="a bug"):
+        judged(tmp_path, model, [f"t{index}" for index in range(20)])
+    with Journal(tmp_path / "journal") as journal:
+        assert len(journal) == len(model.asked) - 1
+
+
+def test_a_reporter_that_fails_loses_nothing(tmp_path: Path) -> None:
+    def report(progress: Progress) -> None:
+        raise OSError("the terminal is gone")
+
+    model = Scripted(delay=0.02)
+    with pytest.raises(OSError, match="the terminal is gone"):
+        judged(tmp_path, model, [f"t{index}" for index in range(20)], report=report)
+    with Journal(tmp_path / "journal") as journal:
+        assert len(journal) == len(model.asked)
+
+
+def test_completions_paid_before_a_fall_back_to_text_are_found_again(tmp_path: Path) -> None:
+    """Some JSON replies came before the endpoint began to refuse the schema: they stay good."""
+
+    class Moody(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            if request.form == "json" and len(self.asked) >= 6:
+                self.asked.append(request)
+                raise StructureUnsupported("no longer")
+            self.asked.append(request)
+            return Completion('{"rationale": "r", "grade": "3"}' if request.form == "json" else "Grade: 1", "stop", "m")
+
+    texts = [f"t{index}" for index in range(20)]
+    first = judged(tmp_path, Moody(forms=("json", "text")), texts)
+    assert {result.form for result in first if isinstance(result, Judgment)} == {"json", "text"}
+    silent = Scripted(default=RejectedError("must not be asked"), forms=("json", "text"))
+    assert judged(tmp_path, silent, texts) == first
+    assert silent.asked == []
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        Completion("Grade: 1", "stop", "m", probabilities={"0": float("nan")}),
+        Completion("Grade: 1 \ud83d", "stop", "m"),
+    ],
+)
+def test_what_cannot_be_recorded_is_a_failure_and_not_a_crash(tmp_path: Path, completion: Completion) -> None:
+    assert reason(judged(tmp_path, Scripted({"a": [completion]}), ["a", "b"])[0]) == "provider_error"
+    assert isinstance(judged(tmp_path, Scripted(), ["a", "b"])[0], Judgment)
+
+
+def test_after_a_stop_no_repair_begins(tmp_path: Path) -> None:
+    model = Scripted(
+        {"t0": [AuthenticationError("401")], **{f"t{index}": ["unreadable"] for index in range(1, 4)}}, delay=0.02
+    )
+    with pytest.raises(AuthenticationError):
+        judged(tmp_path, model, ["t0", "t1", "t2", "t3"])
+    assert len(model.asked) == 4
+
+
+def test_an_endpoint_that_dies_on_the_way_stops_the_run(tmp_path: Path) -> None:
+    script = {f"t{index}": [TransientError("503")] for index in range(10, 60)}
+    model = Scripted(script)
+    with pytest.raises(OperationalError, match="does not answer"):
+        judged(tmp_path, model, [f"t{index}" for index in range(60)])
+    assert len(model.asked) < 10 + 3 * 2 * QUICK.concurrency

@@ -1,0 +1,360 @@
+"""What a certificate certifies, and what a run may say because of it."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from judge.ask.criteria import find_criterion
+from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.verdict import PARSER_VERSION
+from judge.calibrate.certificate import (
+    PARAMETERS,
+    Certificate,
+    Certified,
+    Statement,
+    certificate_bytes,
+    make_certificate,
+    match_run,
+    read_certificate,
+    statement,
+)
+from judge.cli import main
+from judge.errors import InputError
+from judge.records import Criterion, Estimate
+from tests.calibration_world import contents
+from tests.conftest import PROJECT
+
+GRADED = find_criterion("groundedness/graded")
+OPTIONS = {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None}
+
+
+def certified(criterion: Criterion = GRADED, **changed: object) -> Certified:
+    fields: dict[str, object] = {
+        "criterion": criterion.name,
+        "judge": "baseline/overlap",
+        "prompt": criterion.prompt_id,
+        "prompt_digest": criterion.digest,
+        "parser": PARSER_VERSION,
+        "renderer": RENDERER_VERSION,
+        "parameters": dict(OPTIONS),
+        "models_returned": ("overlap-1",),
+        "gold": "g" * 64,
+        "seal": "5" * 64,
+        "split": "test",
+        "n": 120,
+        "topics": 24,
+        "tried": 3,
+        "openings": 1,
+        "resampling": {"seed": 2023, "replicates": 2000, "permutations": 10_000},
+        "binary": False,
+        "statistic": "wkappa",
+        "estimate": Estimate(0.61, 0.52, 0.69, 120, 24),
+        "requirements": ("wkappa.lo>=0.4",),
+        "verdict": "TRUSTED",
+    }
+    return Certified(**{**fields, **changed})  # type: ignore[arg-type]
+
+
+def certificate(*entries: Certified) -> Certificate:
+    return make_certificate(entries or (certified(),), "2026-03-01")
+
+
+def matched(of: Certificate, *criteria: Criterion, judge: str = "baseline/overlap", **options: object) -> list[str]:
+    """The items that differ."""
+    found = match_run(of, criteria or (GRADED,), judge, {**OPTIONS, **options}, {"groundedness": ["overlap-1"]})
+    return [one.item for one in found if not one.same]
+
+
+def test_it_is_read_back_as_written(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_bytes(certificate_bytes(certificate(), path))
+    assert read_certificate(path) == certificate()
+
+
+def test_the_same_again_keeps_its_date_and_another_result_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    first = certificate_bytes(certificate(), path)
+    path.write_bytes(first)
+    later = make_certificate((certified(),), "2027-01-01")
+    assert certificate_bytes(later, path) == first
+    other = make_certificate((certified(n=121),), "2027-01-01")
+    assert json.loads(certificate_bytes(other, path))["date"] == "2027-01-01"
+
+
+def test_what_lies_there_damaged_is_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_text("{", encoding="utf-8")
+    assert json.loads(certificate_bytes(certificate(), path))["date"] == "2026-03-01"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{}", b"[]", b"null", b"\xff\xfe", b"\x00", b"[" * 100_000, b'{"schema": 1}', b"not json",
+        msgspec.json.encode({**msgspec.to_builtins(certificate()), "surplus": 1}),
+        msgspec.json.encode({**msgspec.to_builtins(certificate()), "certified": [{"criterion": "groundedness"}]}),
+        msgspec.json.encode(certificate()).replace(b"TRUSTED", b"BELIEVED"),
+        msgspec.json.encode(certificate()).replace(b'"schema":1', b'"schema":2'),
+    ],
+)  # fmt: skip
+def test_a_damaged_certificate_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"certificate\.json: (not a certificate|certificate of layout 2)"):
+        read_certificate(path)
+
+
+def test_a_run_that_is_what_was_certified_matches_in_every_item() -> None:
+    assert matched(certificate()) == []
+    items = [one.item for one in match_run(certificate(), (GRADED,), "baseline/overlap", OPTIONS, {})]
+    assert items == ["judge", "prompt", "prompt digest", "parser", "renderer", *PARAMETERS, "model returned"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "item"),
+    [
+        ({"judge": "server/other"}, "judge"),
+        ({"prompt": "groundedness/other"}, "prompt"),
+        ({"prompt_digest": "0" * 64}, "prompt digest"),
+        ({"parser": 99}, "parser"),
+        ({"renderer": 99}, "renderer"),
+        ({"models_returned": ("overlap-2",)}, "model returned"),
+        ({"models_returned": ()}, "model returned"),
+        *(({"parameters": {**OPTIONS, name: "another"}}, name) for name in PARAMETERS),
+    ],
+)
+def test_each_item_alone_is_a_mismatch(changed: dict[str, object], item: str) -> None:
+    of = certificate(certified(**changed))
+    assert matched(of) == [item]
+    found = statement(
+        of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS, {"groundedness": ["overlap-1"]}), (GRADED,)
+    )
+    assert not found.calibrated
+    assert found.banner.startswith("UNCALIBRATED (certificate of 2026-03-01): groundedness does not match")
+    assert f"({item}: " in found.banner
+
+
+def test_labels_of_unknown_making_certify_no_run() -> None:
+    assert matched(certificate(certified(parameters=None))) == list(PARAMETERS)
+    assert matched(certificate(certified(prompt=None, prompt_digest=None))) == ["prompt", "prompt digest"]
+
+
+def test_before_anything_is_asked_the_model_is_not_compared() -> None:
+    of = certificate(certified(models_returned=("another",)))
+    assert all(one.same for one in match_run(of, (GRADED,), "baseline/overlap", OPTIONS))
+
+
+def test_calibrated_is_said_of_a_trusted_judge_only() -> None:
+    for word in ("TRUSTED", "NOT TRUSTED", "INCONCLUSIVE"):
+        of = certificate(certified(verdict=word))
+        found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,))
+        assert found.calibrated == (word == "TRUSTED")
+        assert found.banner.startswith("CALIBRATED" if word == "TRUSTED" else "UNCALIBRATED")
+        assert (
+            f"groundedness is as certified: {word} by wkappa.lo>=0.4, wkappa 0.61 [0.52, 0.69] (n=120, 24 topics) "
+            "on test, chosen among 3."
+        ) in found.banner
+
+
+def said(of: Certificate, *criteria: Criterion) -> Statement:
+    """What a run that matches may say."""
+    criteria = criteria or (GRADED,)
+    return statement(of, match_run(of, criteria, "baseline/overlap", OPTIONS), criteria)
+
+
+def test_the_banner_names_what_was_required_and_how_hard_it_was_tried() -> None:
+    strict = certified(requirements=("wkappa.lo>=0.4", "bias.hi<=0.3"), tried=7, openings=4)
+    assert (
+        "TRUSTED by wkappa.lo>=0.4 and bias.hi<=0.3, wkappa 0.61 [0.52, 0.69] (n=120, 24 topics) on test, "
+        "chosen among 7, test grades opened for 4 different questions."
+    ) in said(certificate(strict)).banner
+    for openings in (None, 1):
+        plain = said(certificate(certified(tried=1, openings=openings))).banner
+        assert plain.endswith("on test.")
+
+
+def test_positive_or_not_certifies_no_grades() -> None:
+    found = said(certificate(certified(binary=True)))
+    assert not found.calibrated
+    assert found.banner.startswith("UNCALIBRATED")
+    assert "That is about positive or not, and not about the grades of groundedness." in found.banner
+    # Where there are no more than two grades, nothing was collapsed.
+    yes_no = find_criterion("groundedness/yes_no")
+    found = said(certificate(certified(yes_no, binary=True)), yes_no)
+    assert found.calibrated
+    assert "positive or not" not in found.banner
+
+
+def test_an_estimate_without_an_interval_says_why() -> None:
+    of = certificate(certified(estimate=Estimate(0.6, None, None, 9, 3, "fewer than 5 topics"), verdict="INCONCLUSIVE"))
+    found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,))
+    assert "wkappa without an interval (fewer than 5 topics)" in found.banner
+
+
+def test_every_criterion_of_the_run_must_be_certified() -> None:
+    other = find_criterion("naturalness/graded")
+    both = certificate(certified(), certified(other))
+    assert statement(both, match_run(both, (GRADED, other), "baseline/overlap", OPTIONS), (GRADED, other)).calibrated
+    assert statement(both, match_run(both, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,)).calibrated
+    half = certificate()
+    found = statement(half, match_run(half, (GRADED, other), "baseline/overlap", OPTIONS), (GRADED,))
+    assert not found.calibrated
+    assert "naturalness does not match the certificate (criterion: not certified certified, naturalness here)" in (
+        found.banner
+    )
+    weak = certificate(certified(), certified(other, verdict="INCONCLUSIVE"))
+    assert not statement(
+        weak, match_run(weak, (GRADED, other), "baseline/overlap", OPTIONS), (GRADED, other)
+    ).calibrated
+
+
+def test_a_run_of_nothing_is_not_calibrated() -> None:
+    assert not statement(certificate(), (), ()).calibrated
+
+
+# `judge run --certificate`
+
+
+def judged(tmp_path: Path, of: Certificate | bytes | None, *more: str, out: str = "out") -> int:
+    given: list[str] = []
+    if of is not None:
+        path = tmp_path / "certificate.json"
+        path.write_bytes(of if isinstance(of, bytes) else msgspec.json.encode(of))
+        given = ["--certificate", str(path)]
+    examples = PROJECT / "examples"
+    return main([
+        "run", "--runs", str(examples / "runs" / "harbor-grounded.json"),
+        "--passages", str(examples / "passages.jsonl"),
+        "--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(tmp_path / out), *given, *more,
+    ])  # fmt: skip
+
+
+def said_in(out: Path) -> dict[str, str]:
+    """What the outputs say of calibration."""
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    name = "response_groundedness.llm.qrel.json"
+    return {
+        "leaderboard": (out / "leaderboard.md").read_text(encoding="utf-8").splitlines()[2],
+        "qrels": json.loads((out / "qrels" / name).read_text(encoding="utf-8"))["calibration"],
+        "manifest": manifest["certificate"]["banner"] if manifest["certificate"] else "",
+    }
+
+
+def test_a_run_as_certified_says_so_in_every_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert judged(tmp_path, certificate()) == 0
+    out, err = capsys.readouterr()
+    said = said_in(tmp_path / "out")
+    assert "CALIBRATED (certificate of 2026-03-01)" in out
+    assert "UNCALIBRATED" not in out + err + "".join(said.values())
+    assert all("CALIBRATED" in text for text in said.values())
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["certificate"]["calibrated"] is True
+    assert next(line.split()[:3] for line in out.splitlines() if line.startswith("groundedness ")) == [
+        "groundedness", "judge", "same"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("of", "more", "item"),
+    [
+        (certificate(certified(prompt_digest="0" * 64)), [], "prompt digest"),
+        (certificate(), ["--temperature", "0.7"], "temperature"),
+        (certificate(), ["--max-tokens", "99"], "max_tokens"),
+        (certificate(), ["--seed", "7"], "seed"),
+        (certificate(certified(models_returned=("overlap-0",))), [], "model returned"),
+    ],
+)
+def test_a_run_that_differs_is_uncalibrated_item_by_item_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], of: Certificate, more: list[str], item: str
+) -> None:
+    assert judged(tmp_path, of, *more) == 0
+    out, err = capsys.readouterr()
+    for text in (out, *said_in(tmp_path / "out").values()):
+        assert "UNCALIBRATED" in text
+        # The leaderboard is Markdown, where an underscore is escaped.
+        assert item in text.replace("\\", "")
+    matches = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))["certificate"]["matches"]
+    assert [one["item"] for one in matches if one["certified"] != one["found"]] == [item]
+    if item != "model returned":
+        assert "DIFFERS" in out
+        assert "may not be called calibrated" in err
+
+
+@pytest.mark.parametrize("word", ["NOT TRUSTED", "INCONCLUSIVE"])
+def test_a_matching_certificate_of_another_verdict_never_says_calibrated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str
+) -> None:
+    assert judged(tmp_path, certificate(certified(verdict=word))) == 0
+    shown = capsys.readouterr().out
+    for text in (shown, *said_in(tmp_path / "out").values()):
+        assert "CALIBRATED" not in text.replace("UNCALIBRATED", "")
+        assert word in text
+
+
+def test_a_run_of_grades_under_a_certificate_of_positive_or_not_never_says_calibrated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert judged(tmp_path, certificate(certified(binary=True))) == 0
+    shown = capsys.readouterr().out
+    for text in (shown, *said_in(tmp_path / "out").values()):
+        assert "CALIBRATED" not in text.replace("UNCALIBRATED", "")
+
+
+def test_without_a_certificate_nothing_has_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert judged(tmp_path, None) == 0
+    assert capsys.readouterr().out.startswith("UNCALIBRATED: these grades come from an automatic judge")
+    said = said_in(tmp_path / "out")
+    assert said["qrels"].startswith("UNCALIBRATED: these grades")
+    assert said["manifest"] == ""
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"[" * 100_000])
+def test_a_damaged_certificate_stops_a_run_before_anything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    assert judged(tmp_path, content) == 2
+    assert "not a certificate that judge wrote" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_or_nothing_for_a_certificate_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (tmp_path, tmp_path / "absent.json"):
+        assert judged(tmp_path, None, "--certificate", str(path)) == 2
+        assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_rerun_under_a_certificate_gives_the_same_bytes(tmp_path: Path) -> None:
+    judged(tmp_path, certificate())
+    first = contents(tmp_path / "out")
+    judged(tmp_path, certificate())
+    assert contents(tmp_path / "out") == first
+
+
+def test_a_dry_run_shows_the_items_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert judged(tmp_path, certificate(certified(judge="server/x")), "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert "judge" in out
+    assert "DIFFERS" in out
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_hostile_certificate_drives_no_terminal_and_breaks_no_markdown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "x\x1b[2J\n# CALIBRATED\n<script>|$`"
+    assert judged(tmp_path, certificate(certified(judge=evil, prompt=evil, models_returned=(evil,)))) == 0
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    markdown = (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
+    assert "\x1b" not in markdown
+    assert "<script>" not in markdown
+    assert "\n# CALIBRATED" not in markdown
+
+
+def test_credentials_in_the_address_are_compared_and_shown_without(tmp_path: Path) -> None:
+    of = certificate(certified(parameters={**OPTIONS, "base_url": "http://host/v1"}))
+    assert judged(tmp_path, of, "--base-url", "http://user:secret@host/v1") in (0, 2)
+    if (tmp_path / "out").exists():
+        assert b"secret" not in b"".join(contents(tmp_path / "out").values())

@@ -1,0 +1,214 @@
+"""What moves a judge that should not, what its grades are worth, and how it would rank runs."""
+
+import numpy as np
+import pytest
+
+from judge.ask.labels import Label
+from judge.calibrate.diagnostics import (
+    alternative,
+    calibration_map,
+    expected_line,
+    families,
+    slopes,
+    systems,
+)
+from judge.calibrate.panel import Panel, gold_items, make_panel
+from judge.gold import match
+from judge.records import GoldRow, Level, Scale
+from tests.calibration_world import RUNS, SCALE, Item, gold_rows, items, labels, pool, row
+
+WORLD = items(12, 5)
+
+
+def panel(grades: dict[str, int], *, words: object = None, world: list[Item] = WORLD, **more: object) -> Panel:
+    of = pool(world, words=words) if callable(words) else None  # type: ignore[arg-type]
+    rows = gold_rows(world)
+    rows = [row(one.turn_id, one.response_id or "", one.grade, run_id=item.run_id) for one, item in
+            zip(rows, world, strict=True)]  # fmt: skip
+    matched = match(rows, of)[0] if of else None
+    gold = gold_items(rows, matched)["groundedness"]
+    said = labels("m", {(one.turn_id, one.response_id): grades[one.response_id] for one in world
+                        if one.response_id in grades})  # fmt: skip
+    return make_panel("groundedness", SCALE, gold, [(said, SCALE)], pool=of, **more)  # type: ignore[arg-type]
+
+
+def gold_of(world: list[Item] = WORLD) -> dict[str, int]:
+    return {one.response_id: one.gold for one in world}
+
+
+def test_a_judge_that_rewards_length_has_a_slope_of_so_many_grades_a_doubling() -> None:
+    # Responses of 4, 8 and 16 words are judged 0, 1 and 2 grades too high: a slope of 1, but for one item.
+    world = [
+        Item(f"{t}_1", f"R{t:04}{i}", 0, 0, "ape") for t in range(1, 9) for i in range(3)
+    ]  # fmt: skip
+    grades = {one.response_id: int(one.response_id[-1]) for one in world}
+    grades[world[1].response_id] = 2
+    of = panel(grades, words=lambda one: 4 * 2 ** int(one.response_id[-1]) - 3, world=world)
+    assert sorted({one.words for one in of.items}) == [4, 8, 16]
+    length, place = slopes(of, of.columns[0], "all")
+    # The item in question has the mean length, so it moves the level and not the slope.
+    assert (length.what, length.judge) == ("log2_words", "m")
+    assert length.slope.value == pytest.approx(1.0)
+    assert (place.what, place.slope.value) == ("turn_depth", None)
+    assert place.slope.reason == "no variation in length or place"
+
+
+def test_without_a_pool_lengths_are_unknown_and_turns_are_not() -> None:
+    of = panel(gold_of())
+    (only,) = slopes(of, of.columns[0], "all")
+    assert (only.what, only.slope.value) == ("turn_depth", 0.0)
+
+
+@pytest.mark.parametrize(("turn_id", "depth"), [("9-1_3", 3), ("132_3-2", 3), ("7_" + "9" * 40, 999_999_999)])
+def test_the_depth_is_the_first_number_of_the_turn(turn_id: str, depth: int) -> None:
+    rows = [row("1_1", "R1", 0), row("2_1", "R2", 0), row(turn_id, "R3", 0)]
+    said = labels("m", {("1_1", "R1"): 0, ("2_1", "R2"): 0, (turn_id, "R3"): 3})
+    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
+    (only,) = slopes(of, of.columns[0], "all")
+    assert only.slope.value == pytest.approx(3 / (depth - 1))
+
+
+def test_turns_without_a_number_have_no_depth() -> None:
+    rows = [row("query", "R1", 0), row("a_b", "R2", 0)]
+    said = labels("m", {("query", "R1"): 0, ("a_b", "R2"): 0})
+    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
+    assert slopes(of, of.columns[0], "all") == ()
+
+
+def test_favor_for_its_own_family_shows() -> None:
+    # Runs ape and bee are raised by 1, by 2 in a third of the items of bee; the others are as deserved.
+    world = [Item(f"{t}_1", f"R{t:02}{i}", 0, 0, run) for t in range(1, 7) for i, run in enumerate(RUNS)]
+    raised = {"ape": lambda t: 1, "bee": lambda t: 2 if t % 3 == 0 else 1}
+    grades = {one.response_id: raised.get(one.run_id, lambda t: 0)(int(one.turn_id[0])) for one in world}
+    grades["R010"] = 0
+    of = panel(grades, world=world)
+    found = families(of, of.columns[0], "all", {"ape": "simian", "bee": "simian", "m": "simian", "cat": "feline"})
+    feline, simian = found
+    assert (simian.family, simian.is_self, simian.runs) == ("simian", True, 2)
+    assert simian.mean == pytest.approx((5 / 6 + 8 / 6) / 2)
+    assert simian.contrast.value == simian.mean
+    assert simian.contrast.n == 5
+    assert (feline.family, feline.is_self, feline.runs, feline.contrast.low) == ("feline", False, 1, None)
+    assert families(of, of.columns[0], "all", {}) == ()
+
+
+def test_the_map_draws_few_items_to_the_line() -> None:
+    rows = [row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 0, 1, 1, 2, 3])]
+    said = labels("m", {(f"{i}_1", f"R{i}"): grade for i, grade in enumerate([0, 0, 0, 3, 3, 3])})
+    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
+    found = calibration_map(of, of.columns[0], "all")
+    assert [(one.grade, one.n, one.mean) for one in found] == [
+        (0, 3, pytest.approx(1 / 3)), (1, 0, None), (2, 0, None), (3, 3, pytest.approx(2.0))
+    ]  # fmt: skip
+    # The line goes through both means; a cell of 3 items is drawn to it as by 5, an empty one lies on it.
+    assert [one.shrunken for one in found] == pytest.approx([1 / 3, 1 / 3 + 5 / 9, 1 / 3 + 10 / 9, 2.0])
+    assert {one.weight for one in found} == {5.0}
+
+
+def test_the_map_of_a_judge_with_one_grade_is_the_mean_everywhere() -> None:
+    rows = [row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 1, 3, 3])]
+    said = labels("m", {(f"{i}_1", f"R{i}"): 2 for i in range(4)})
+    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
+    assert [one.shrunken for one in calibration_map(of, of.columns[0], "all")] == [1.75] * 4
+    assert calibration_map(of, of.columns[0], "test") == ()
+
+
+def test_a_perfect_judge_ranks_runs_as_people_do_and_one_turned_round_in_reverse() -> None:
+    deserved = dict(zip(RUNS, (0, 1, 2, 3, 3), strict=True))
+    world = [
+        Item(f"{t}_1", f"R{t:02}{i}", 0, deserved[run] if (t, run) != (1, "eel") else 2, run)
+        for t in range(1, 9) for i, run in enumerate(RUNS)
+    ]  # fmt: skip
+    same = panel(gold_of(world), world=world)
+    turned = panel({name: 3 - grade for name, grade in gold_of(world).items()}, world=world)
+    right, wrong = (systems(of, of.columns[0], "all", 1, 50) for of in (same, turned))
+    assert right is not None
+    assert wrong is not None
+    assert (right.runs, right.split) == (5, "all")
+    assert (right.statistics["tau_b"].value, wrong.statistics["tau_b"].value) == (1.0, -1.0)
+    assert right.statistics["top_1"].value == 1.0
+    assert wrong.statistics["top_1"].value == 0.0
+
+
+def test_where_lower_is_better_runs_are_ranked_by_it() -> None:
+    inverted = Scale(SCALE.levels, "lower", (0, 1), None)
+    rows = [row(f"{t}_1", f"R{t}{run}", grade, run_id=run) for t in range(1, 7)
+            for run, grade in zip("abcd", (0, 1, 2, 3), strict=True)]  # fmt: skip
+    said = labels("m", {(one.turn_id, one.response_id or ""): {0: 0, 1: 2, 2: 2, 3: 3}[one.grade] for one in rows})
+    of = make_panel("groundedness", inverted, gold_items(rows, None)["groundedness"], [(said, inverted)])
+    found = systems(of, of.columns[0], "all", 1, 50)
+    assert found is not None
+    # The best run is a for both, on whichever side the grades are good.
+    assert found.statistics["top_1"].value == 1.0
+
+
+def test_two_runs_are_no_ranking() -> None:
+    world = [Item(f"{t}_1", f"R{t}{i}", 0, i, run) for t in range(1, 7) for i, run in enumerate(RUNS[:2])]
+    of = panel(gold_of(world), world=world)
+    assert systems(of, of.columns[0], "all", 1, 50) is None
+
+
+def graded_by(*names: str, of: dict[str, list[int]]) -> list[GoldRow]:
+    return [row(f"{i}_1", f"R{i}", grade, name) for name in names for i, grade in enumerate(of[name])]
+
+
+def test_the_alternative_annotator_needs_two_assessors() -> None:
+    of = panel(gold_of())
+    assert alternative(of, of.columns[0], "all", 0.2) is None
+
+
+def test_a_judge_that_is_one_of_the_assessors_again_may_stand_in_for_any() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 4, 60)
+    grades = {name: np.clip(truth + rng.integers(-1, 2, 60), 0, 3).tolist() for name in ("ann", "ben", "cyd")}
+    rows = graded_by("ann", "ben", "cyd", of=grades)
+    good, bad = (
+        make_panel(
+            "groundedness", SCALE, gold_items(rows, None)["groundedness"],
+            [(labels("m", {(f"{i}_1", f"R{i}"): int(grade) for i, grade in enumerate(those)}), SCALE)],
+        )
+        for those in (truth, 3 - truth)
+    )  # fmt: skip
+    right, wrong = (alternative(of, of.columns[0], "all", 0.2) for of in (good, bad))
+    assert right is not None
+    assert wrong is not None
+    assert (right.omega, right.epsilon, set(right.n.values())) == (1.0, 0.2, {60})
+    assert set(right.rejected) == {"ann", "ben", "cyd"}
+    assert wrong.omega == 0.0
+    assert right.rho > wrong.rho
+
+
+def test_too_few_items_for_the_alternative_annotator_is_a_reason() -> None:
+    rows = graded_by("ann", "ben", of={"ann": [0, 1, 2], "ben": [0, 1, 3]})
+    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(labels("m", {}), SCALE)])
+    found = alternative(of, of.columns[0], "all", 0.1)
+    assert found is not None
+    assert (found.omega, found.rho, found.p_values) == (None, None, {})
+    assert found.reason
+
+
+def expecting(xs: list[float], human: list[int], scale: Scale = SCALE, **more: object) -> Panel:
+    rows = [row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate(human)]
+    said = labels("m", [Label(f"{i}_1", f"R{i}", round(x), expected=x) for i, x in enumerate(xs)])
+    gold = gold_items(rows, None)["groundedness"]
+    return make_panel("groundedness", SCALE, gold, [(said, scale)], **more)  # type: ignore[arg-type]
+
+
+def test_the_line_from_expected_grades_is_least_squares() -> None:
+    of = expecting([0.0, 1.0, 2.0, 3.0], [0, 0, 2, 2])
+    found = expected_line(of, of.columns[0], "all")
+    assert found is not None
+    # Slope .8 through the means 1.5 and 1; leaving out each topic in turn is done by numpy here.
+    assert (found.intercept, found.slope.value) == (pytest.approx(-0.2), pytest.approx(0.8))
+    x, y = np.arange(4.0), np.array([0.0, 0.0, 2.0, 2.0])
+    errors = [abs(np.polyval(np.polyfit(np.delete(x, i), np.delete(y, i), 1), x[i]) - y[i]) for i in range(4)]
+    assert found.error_line == pytest.approx(np.mean(errors))
+    assert (found.error_grade, found.error_expected) == (0.5, 0.5)
+
+
+def test_there_is_no_line_without_expected_grades_or_across_scales() -> None:
+    of = panel(gold_of())
+    assert expected_line(of, of.columns[0], "all") is None
+    binary = Scale((Level(0, "no", ""), Level(1, "yes", "")), "higher", (1,), None)
+    of = expecting([0.1, 0.9, 0.2, 0.8], [0, 3, 1, 2], binary, binary=True)
+    assert expected_line(of, of.columns[0], "all") is None

@@ -1,0 +1,213 @@
+"""Requirements as they are written, and the three words they can come to."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from judge.calibrate.findings import AgreementRow, Selection, Word
+from judge.calibrate.gate import Requirement, parse_requirement, rules_of, verdict, worst_codes
+from judge.calibrate.panel import gold_items, make_panel
+from judge.errors import UsageError
+from judge.records import Estimate
+from judge.stats.agreement import STATISTICS
+from tests.calibration_world import SCALE, labels, row
+
+
+def interval(low: float | None, high: float | None, value: float = 0.5) -> Estimate:
+    return Estimate(value, low, high, 100, 20, None if low is not None else "fewer than 5 topics")
+
+
+def agreement(n: int = 100, **statistics: Estimate) -> AgreementRow:
+    known = {name: interval(0.5, 0.7) for name in STATISTICS} | statistics
+    return AgreementRow(
+        "server/m", "groundedness/graded", "groundedness", "all", "ann", False, 100, n, 20, n / 100, {}, known, {}, {},
+        {}, (), (0, 1, 2, 3), (), None, None, "wkappa",
+    )  # fmt: skip
+
+
+def chosen(tried: int, bag: Estimate | None, on: str = "all", worst: Estimate | None = None) -> Selection:
+    names = tuple(f"m{i}" for i in range(tried))
+    return Selection(
+        "groundedness", "wkappa", names, "m0", on, interval(0.5, 0.7), None, None, bag, None, (), None, worst
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+def word(row: AgreementRow, *rules: str, **more: object) -> Word:
+    given = {"made": ("blind",), "choice": None, "worst": {}} | more
+    requirements = rules_of([parse_requirement(rule) for rule in rules], row.primary)
+    return verdict(row, requirements, **given).word  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("wkappa.lo>=0.4", Requirement("wkappa", "lo", 0.4)),
+        (" bias . hi <= .3 ", Requirement("bias", "hi", 0.3)),
+        ("bias.lo>=-0.25", Requirement("bias", "lo", -0.25)),
+        ("percent.lo>=1", Requirement("percent", "lo", 1.0)),
+        ("alpha_ordinal.lo>=+.667", Requirement("alpha_ordinal", "lo", 0.667)),
+    ],
+)
+def test_a_requirement_is_read(text: str, expected: Requirement) -> None:
+    assert parse_requirement(text) == expected
+
+
+@pytest.mark.parametrize("number", ["0.4", "-0.3", "1", "0.6666667", "0.12345678901"])
+def test_a_requirement_reads_back_as_it_is_shown(number: str) -> None:
+    rule = parse_requirement(f"wkappa.lo>={number}")
+    assert str(rule) == f"wkappa.lo>={number}"
+    assert parse_requirement(str(rule)) == rule
+
+
+@pytest.mark.parametrize("text", ["wkappa>=0.4", "wkappa > 0.4", "kappa=1", "bias<=.3"])
+def test_a_point_estimate_is_no_gate(text: str) -> None:
+    with pytest.raises(UsageError, match="a point estimate is no gate"):
+        parse_requirement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gamma.lo>=0.4", "no statistic 'gamma', there are percent, within_one, kappa"),
+        ("auc.lo>=0.4", "no statistic 'auc'"),
+        ("wkappa.lo<=0.4", "the end that can fail"),
+        ("wkappa.hi>=0.4", "the end that can fail"),
+        ("wkappa.mid>=0.4", "expected STATISTIC.lo>=NUMBER"),
+        ("wkappa.lo>=", "expected STATISTIC.lo>=NUMBER"),
+        ("wkappa.lo>=nan", "expected STATISTIC.lo>=NUMBER"),
+        ("wkappa.lo>=1e9", "expected STATISTIC.lo>=NUMBER"),
+        ("wkappa.lo>=0.4 or so", "expected STATISTIC.lo>=NUMBER"),
+        ("WKAPPA.lo>=0.4", "expected STATISTIC.lo>=NUMBER"),
+        ("", "expected STATISTIC.lo>=NUMBER"),
+        ("wkappa.lo>=0.4\x1b[2J", "expected STATISTIC.lo>=NUMBER"),
+    ],
+)
+def test_what_is_no_requirement_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_requirement(text)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.4, 0.9, "TRUSTED"),
+        (0.41, 0.9, "TRUSTED"),
+        (0.39, 0.9, "INCONCLUSIVE"),
+        (0.1, 0.4, "INCONCLUSIVE"),
+        (0.1, 0.39, "NOT TRUSTED"),
+        (None, None, "INCONCLUSIVE"),
+    ],
+)
+def test_the_lower_end_decides_and_the_upper_one_condemns(
+    low: float | None, high: float | None, expected: Word
+) -> None:
+    # The value is .95 throughout: it decides nothing.
+    assert word(agreement(wkappa=interval(low, high, 0.95))) == expected
+    assert word(agreement(wkappa=interval(low, high, 0.95)), "wkappa.lo>=0.4") == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(-0.1, 0.3, "TRUSTED"), (0.1, 0.31, "INCONCLUSIVE"), (0.31, 0.5, "NOT TRUSTED")]
+)
+def test_an_upper_bound_is_the_mirror_of_a_lower_one(low: float, high: float, expected: Word) -> None:
+    assert word(agreement(bias=interval(low, high)), "bias.hi<=0.3") == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [*itertools.product(["TRUSTED", "INCONCLUSIVE", "NOT TRUSTED"], repeat=2)]
+)
+def test_the_worst_requirement_decides(first: Word, second: Word) -> None:
+    ends = {"TRUSTED": (0.5, 0.7), "INCONCLUSIVE": (0.3, 0.5), "NOT TRUSTED": (0.1, 0.3)}
+    row = agreement(kappa=interval(*ends[first]), percent=interval(*ends[second]))
+    order = ("NOT TRUSTED", "INCONCLUSIVE", "TRUSTED")
+    assert word(row, "kappa.lo>=0.4", "percent.lo>=0.4") == min(first, second, key=order.index)
+
+
+def test_an_undefined_statistic_leaves_the_question_open() -> None:
+    nothing = Estimate(None, None, None, 0, 0, "no pairs")
+    found = verdict(agreement(wkappa=nothing), rules_of((), "wkappa"), ("blind",), None, {})
+    assert (found.word, found.reasons) == ("INCONCLUSIVE", ("wkappa.lo>=0.4: undefined (no pairs)",))
+
+
+@pytest.mark.parametrize("made", ["postedit", "construction", "synthetic"])
+def test_gold_that_was_not_given_blind_can_make_nobody_trusted(made: str) -> None:
+    assert word(agreement(), made=("blind", made)) == "INCONCLUSIVE"
+    assert word(agreement(wkappa=interval(0.1, 0.2)), made=(made,)) == "NOT TRUSTED"
+
+
+def test_missing_grades_cannot_help_a_judge_and_are_no_evidence_against_it() -> None:
+    rule = parse_requirement("wkappa.lo>=0.4")
+    row = agreement(n=60)
+    assert word(row, worst={rule: interval(0.45, 0.6)}) == "TRUSTED"
+    assert word(row, worst={rule: interval(0.2, 0.6)}) == "INCONCLUSIVE"
+    assert word(row, worst={rule: interval(-0.9, -0.5)}) == "INCONCLUSIVE"
+    found = verdict(row, (rule,), ("blind",), None, {rule: interval(-0.9, -0.5)})
+    assert found.reasons[1] == "wkappa.lo>=0.4: [-0.900, -0.500] with the 40 missing grades at the far end of the scale"
+
+
+def test_missing_grades_count_against_every_requirement() -> None:
+    rule = parse_requirement("kappa.lo>=0.4")
+    assert word(agreement(n=5), "kappa.lo>=0.4", worst={rule: interval(-0.9, -0.5)}) == "INCONCLUSIVE"
+
+
+def test_the_worst_that_missing_grades_may_hide_depends_on_the_requirement() -> None:
+    gold = gold_items([row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 1, 2, 3])], None)["groundedness"]
+    of = make_panel("groundedness", SCALE, gold, [(labels("m", {("1_1", "R1"): 2}), SCALE)])
+    codes = of.columns[0].codes
+    assert worst_codes(of, codes, parse_requirement("wkappa.lo>=0.4")).tolist() == [3, 2, 0, 0]
+    # Bias has a sign: too high is worst for its upper end, too low for its lower one.
+    assert worst_codes(of, codes, parse_requirement("bias.hi<=0.3")).tolist() == [3, 2, 3, 3]
+    assert worst_codes(of, codes, parse_requirement("bias.lo>=-0.3")).tolist() == [0, 2, 0, 0]
+    assert np.array_equal(codes, [-1, 2, -1, -1])
+
+
+def test_a_choice_on_the_same_grades_is_paid_for() -> None:
+    row = agreement(wkappa=interval(0.5, 0.7))
+    assert word(row, choice=chosen(1, None)) == "TRUSTED"
+    assert word(row, choice=chosen(3, interval(0.45, 0.7))) == "TRUSTED"
+    assert word(row, choice=chosen(3, interval(0.3, 0.7))) == "INCONCLUSIVE"
+    assert word(row, choice=chosen(3, interval(0.1, 0.3))) == "NOT TRUSTED"
+    assert word(row, choice=chosen(3, None)) == "INCONCLUSIVE"
+    assert word(row, choice=chosen(3, interval(0.1, 0.3), on="dev")) == "TRUSTED"
+
+
+def test_the_estimate_of_the_verdict_is_the_one_that_decided() -> None:
+    bag = interval(0.3, 0.6)
+    found = verdict(agreement(), rules_of((), "wkappa"), ("blind",), chosen(4, bag), {})
+    assert found.estimate == bag
+    assert found.reasons == ("wkappa.lo>=0.4: [0.300, 0.600] after choosing among 4 on the same grades",)
+    assert (found.judge, found.requirements, found.statistic) == ("server/m graded", ("wkappa.lo>=0.4",), "wkappa")
+
+
+def test_missing_grades_after_a_choice_go_by_the_interval_that_repeats_it() -> None:
+    rule, bag = parse_requirement("wkappa.lo>=0.4"), interval(0.5, 0.7)
+    # The plain worst case would pass; with the choice repeated it does not.
+    options: dict[str, object] = {"worst": {rule: interval(0.45, 0.7)}}
+    row = agreement(n=60)
+    assert word(row, choice=chosen(3, bag, worst=interval(0.45, 0.7)), **options) == "TRUSTED"
+    assert word(row, choice=chosen(3, bag, worst=interval(0.3, 0.7)), **options) == "INCONCLUSIVE"
+    # Missing grades are no evidence against a judge, after a choice as before.
+    assert word(row, choice=chosen(3, bag, worst=interval(-0.9, -0.5)), **options) == "INCONCLUSIVE"
+    assert word(row, choice=chosen(3, interval(0.1, 0.3), worst=interval(0.5, 0.7)), **options) == "NOT TRUSTED"
+    found = verdict(row, (rule,), ("blind",), chosen(3, bag, worst=interval(0.3, 0.6)), {rule: interval(0.45, 0.7)})
+    assert found.estimate == bag
+    assert found.reasons == (
+        "wkappa.lo>=0.4: [0.500, 0.700] after choosing among 3 on the same grades",
+        "wkappa.lo>=0.4: [0.300, 0.600] after choosing among 3 on the same grades, missing grades at the far end of "
+        "the scale",
+    )
+    # One candidate, or other grades: nothing was chosen on these, and the plain worst case holds.
+    for choice in (chosen(1, None, worst=interval(-0.9, 0.9)), chosen(3, bag, "dev", interval(-0.9, 0.9))):
+        assert word(row, choice=choice, **options) == "TRUSTED"
+
+
+def test_another_statistic_can_be_failed_but_not_met_after_a_choice_on_the_same_grades() -> None:
+    choice = chosen(3, interval(0.5, 0.7))
+    rules = ("wkappa.lo>=0.4", "percent.lo>=0.4")
+    assert word(agreement(), *rules, choice=choice) == "INCONCLUSIVE"
+    assert word(agreement(percent=interval(0.1, 0.3)), *rules, choice=choice) == "NOT TRUSTED"
+    assert word(agreement(), *rules, choice=chosen(1, None)) == "TRUSTED"
+    assert word(agreement(), *rules, choice=chosen(3, None, on="dev")) == "TRUSTED"
+    found = verdict(agreement(), [parse_requirement("percent.lo>=0.4")], ("blind",), choice, {})
+    assert found.reasons == ("percent.lo>=0.4: [0.500, 0.700], but the judge was chosen on the same grades",)

@@ -1,0 +1,458 @@
+"""Gold and labels side by side: what meets what, and what may not meet at all."""
+
+import random
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.ask.criteria import find_criterion
+from judge.ask.labels import Label, Labels
+from judge.calibrate.intake import (
+    Source,
+    make_panels,
+    parse_scale,
+    read_gold_files,
+    read_pool_folder,
+    read_sources,
+)
+from judge.calibrate.panel import Panel, constant, gold_items, make_panel
+from judge.errors import InputError, UsageError
+from judge.pool.build import normalize
+from judge.records import GoldRow, Level, Pool, RunEntry, Scale
+from judge.text.safe import digest
+from tests.calibration_world import (
+    SCALE,
+    gold_rows,
+    items,
+    jsonl,
+    judgment,
+    labels,
+    pool,
+    row,
+    write_columns,
+    write_gold,
+    write_output,
+    write_pool,
+)
+
+BINARY = Scale((Level(0, "no", ""), Level(1, "yes", "")), "higher", (1,), None)
+INVERTED = Scale((Level(0, "no", ""), Level(1, "yes", "")), "lower", (0,), None)
+
+
+def panel(rows: list[GoldRow], *said: Labels, scale: Scale = SCALE, **options: object) -> Panel:
+    gold = gold_items(rows, None)["groundedness"]
+    return make_panel("groundedness", scale, gold, [(one, scale) for one in said], **options)  # type: ignore[arg-type]
+
+
+def test_codes_point_into_the_scale_in_natural_order_of_turns() -> None:
+    uneven = Scale((Level(9, "9", ""), Level(-1, "-1", ""), Level(4, "4", "")), "higher", (9,), None)
+    rows = [row("1_10", "R1", 4), row("1_2", "R3", -1), row("1_2", "R2", 9)]
+    found = panel(rows, labels("m", {("1_2", "R2"): 4, ("1_10", "R1"): -1}), scale=uneven)
+    assert found.grades == (-1, 4, 9)
+    assert [(one.turn_id, one.response_id) for one in found.items] == [("1_2", "R2"), ("1_2", "R3"), ("1_10", "R1")]
+    assert found.human.tolist() == [2, 0, 1]
+    assert found.columns[0].codes.tolist() == [1, -1, 0]
+    assert found.columns[0].reasons == (None, "not_judged", None)
+    assert found.positive == {2}
+
+
+def test_topics_are_those_of_turn_ids_in_natural_order() -> None:
+    found = panel([row("10_1", "R1", 0), row("9_1", "R2", 1), row("9_2", "R3", 2)])
+    assert found.topics == ("9", "10")
+    assert found.topic.tolist() == [0, 0, 1]
+
+
+def test_tables_hold_the_pairs_that_both_graded() -> None:
+    found = panel(
+        [row("1_1", "R1", 0), row("1_2", "R2", 3), row("2_1", "R3", 3)],
+        labels("m", {("1_1", "R1"): 1, ("2_1", "R3"): 3}),
+    )
+    tables = found.tables(found.columns[0].codes)
+    assert tables.sum(axis=(1, 2)).tolist() == [1, 1]
+    assert (tables[0][0, 1], tables[1][3, 3]) == (1, 1)
+    assert found.tables(found.columns[0].codes, np.array([True, True, False])).sum() == 1
+
+
+def test_a_missing_grade_is_taken_as_the_one_farthest_from_the_assessor_s() -> None:
+    found = panel([row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 1, 2, 3])], labels("m", {}))
+    assert found.farthest(found.columns[0].codes).tolist() == [3, 3, 0, 0]
+
+
+def test_the_farthest_is_measured_in_grades_not_in_places() -> None:
+    uneven = Scale(tuple(Level(grade, str(grade), "") for grade in (0, 1, 2, 9)), "higher", (9,), None)
+    found = panel([row("1_1", "R1", 2)], labels("m", {}), scale=uneven)
+    assert found.farthest(found.columns[0].codes).tolist() == [3]
+
+
+def test_several_assessors_are_one_consensus_and_stay_known() -> None:
+    rows = [row("1_1", "R1", 3, "ann"), row("1_1", "R1", 3, "ben"), row("1_1", "R1", 0, "cyd"),
+            row("1_2", "R2", 0, "ann"), row("1_2", "R2", 1, "ben"), row("1_3", "R3", 2, "cyd")]  # fmt: skip
+    found = panel(rows)
+    # 3 3 0 has the mode 3; 0 1 has none and its mean .5 goes up.
+    assert found.human.tolist() == [3, 1, 2]
+    assert found.reference == "consensus of at most 3"
+    assert {name: codes.tolist() for name, codes in found.assessors.items()} == {
+        "ann": [3, 0, -1],
+        "ben": [3, 1, -1],
+        "cyd": [0, -1, 2],
+    }
+
+
+def test_one_assessor_is_called_by_name() -> None:
+    assert panel([row("1_1", "R1", 3, "ann")]).reference == "ann"
+    assert panel([row("1_1", "R1", 3, "ann", run_id=run) for run in ("ape", "bee")]).reference == "ann"
+
+
+def test_assessors_who_share_no_item_are_no_consensus() -> None:
+    shared_out = [row("1_1", "R1", 3, "ann"), row("1_2", "R2", 0, "ben"), row("1_3", "R3", 0, "cyd")]
+    assert panel(shared_out).reference == "assessors, one an item"
+    assert panel([*shared_out, row("1_3", "R3", 1, "ann")]).reference == "consensus of at most 2"
+
+
+def test_every_run_that_gold_names_for_a_response_is_known() -> None:
+    rows = [row("1_1", "R1", 3, "ann", run_id="cat"), row("1_1", "R1", 3, "ann", run_id="ape"),
+            row("1_1", "R1", 0, "ben")]  # fmt: skip
+    found = panel(rows)
+    assert found.items[0].runs == ("ape", "cat")
+    # 3 and 0 have no mode; counted once a run, ann would outvote ben.
+    assert found.human.tolist() == [2]
+
+
+def test_items_weigh_what_they_stand_for() -> None:
+    p = [1.0, 0.5, 0.25, 0.25]
+    rows = [row(f"{i}_1", f"R{i}", i % 2, inclusion_probability=one) for i, one in enumerate(p)]
+    found = panel(rows, labels("m", {(f"{i}_1", f"R{i}"): 0 for i in range(4)}))
+    assert found.weights.tolist() == [1, 2, 4, 4]
+    assert found.weighted
+    codes = found.columns[0].codes
+    # 11 in all, over 4 items.
+    assert found.tables(codes).sum(axis=0)[:2, 0] == pytest.approx(np.array([5, 6]) * 4 / 11)
+    assert found.counts(codes, np.ones(4, dtype=bool))[:2, 0].tolist() == [2, 2]
+    # Items that weigh the same among themselves are counted.
+    last = np.arange(4) >= 2
+    assert found.tables(codes, last).dtype == np.int64
+    assert found.tables(codes, last).sum(axis=0)[:2, 0].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("p", [None, 1.0, 0.3])
+def test_equal_probabilities_weigh_nothing(p: float | None) -> None:
+    rows = [row(f"{i}_1", f"R{i}", i % 2, inclusion_probability=p) for i in range(4)]
+    found = panel(rows, labels("m", {(f"{i}_1", f"R{i}"): 0 for i in range(4)}))
+    assert not found.weighted
+    assert found.tables(found.columns[0].codes).dtype == np.int64
+
+
+def test_a_probability_is_on_every_row_or_on_none() -> None:
+    rows = [row("1_1", "R1", 1, inclusion_probability=0.5), row("1_2", "R2", 1), row("1_3", "R3", 1)]
+    with pytest.raises(InputError) as caught:
+        panel(rows)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("mixed_inclusion", "$.inclusion_probability")
+    assert problem.message == (
+        "2 rows have no inclusion probability, others have one: expected it on every row or on none"
+    )
+
+
+def test_an_item_is_drawn_with_one_probability() -> None:
+    rows = [row("1_1", "R1", 1, name, inclusion_probability=p) for name, p in (("ann", 0.5), ("ben", 0.25))]
+    with pytest.raises(InputError) as caught:
+        panel(rows)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.turn_id) == ("inclusion_probability", "1_1")
+    assert problem.message == "response R1 has 0.25 and 0.5: expected one probability"
+
+
+def test_the_constant_gives_the_commonest_grade_of_what_the_gold_was_drawn_from() -> None:
+    rows = [row(f"{i}_1", f"R{i}", grade, inclusion_probability=p)
+            for i, (grade, p) in enumerate([(3, 1.0), (3, 1.0), (1, 0.2)])]  # fmt: skip
+    assert constant(panel(rows), np.ones(3, dtype=bool)).codes.tolist() == [1] * 3
+
+
+def test_an_assessor_counts_once_however_many_files_name_the_grade() -> None:
+    rows = [row("1_1", "R1", 3, "ann"), row("1_1", "R1", 3, "ann"), row("1_1", "R1", 0, "ben")]
+    # 3 and 0 have no mode: 1.5 goes up to 2. Counted twice, ann would outvote ben.
+    assert panel(rows).human.tolist() == [2]
+    with pytest.raises(InputError, match="different grades") as caught:
+        panel([row("1_1", "R1", 3, "ann"), row("1_1", "R1", 2, "ann")])
+    assert caught.value.problems[0].message == "ann gave response R1 3 and 2: expected one grade"
+
+
+def test_gold_by_text_alone_needs_a_pool() -> None:
+    nameless = GoldRow("1_1", "1", "groundedness", 1, "ann", None, "0" * 64)
+    with pytest.raises(UsageError, match="1 gold rows name their response by text_sha256 alone"):
+        gold_items([nameless, row("1_2", "R2", 1)], None)
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "message"),
+    [
+        ([Label("1_1", "R1", 9)], "off_scale", "grade 9 for R1 by m: expected one of 0, 1, 2, 3"),
+        ([Label("1_1", "R1", 1), Label("1_1", "R1", 1)], "duplicate_judgment", "R1 is judged 2 times by m"),
+        ([Label("1_1", "R1", 1, sample=-1)], "wrong_sample", "sample -1 of R1: expected 0 to 999"),
+        ([Label("1_1", "R1", 1, sample=10**12)], "wrong_sample", "expected 0 to 999"),
+        ([Label("9_9", "no gold", 7)], "off_scale", "grade 7"),
+    ],
+)
+def test_labels_that_cannot_be_meant_are_refused(said: list[Label], code: str, message: str) -> None:
+    with pytest.raises(InputError, match="cannot be compared under groundedness") as caught:
+        panel([row("1_1", "R1", 1)], labels("m", said))
+    (problem,) = caught.value.problems
+    assert problem.code == code
+    assert message in problem.message
+
+
+def test_every_fault_of_gold_and_of_every_judge_is_listed_at_once() -> None:
+    rows = [row("1_1", "R1", 4), row("1_2", "R2", -1, "ben")]
+    with pytest.raises(InputError) as caught:
+        panel(rows, labels("m", {("1_1", "R1"): 8}), labels("n", {("1_1", "R1"): 9}))
+    assert [one.code for one in caught.value.problems] == ["off_scale"] * 4
+
+
+def test_two_files_of_one_judge_cannot_be_told_apart() -> None:
+    with pytest.raises(InputError) as caught:
+        panel([row("1_1", "R1", 1)], labels("m", {("1_1", "R1"): 1}), labels("m", {("1_1", "R1"): 2}))
+    assert caught.value.problems[0].code == "duplicate_judge"
+
+
+def test_no_judge_may_take_the_name_of_the_yardstick() -> None:
+    with pytest.raises(InputError) as caught:
+        panel([row("1_1", "R1", 1)], labels("constant", {("1_1", "R1"): 1}))
+    assert caught.value.problems[0].code == "reserved_name"
+
+
+def test_a_split_is_on_every_row_and_never_cuts_a_topic() -> None:
+    with pytest.raises(InputError) as caught:
+        panel([row("1_1", "R1", 1, split="dev"), row("2_1", "R2", 1)])
+    assert caught.value.problems[0].message == "1 rows have no split, others have one"
+    with pytest.raises(InputError) as caught:
+        panel([row("1_1", "R1", 1, split="dev"), row("1_2", "R2", 1, split="test")])
+    assert caught.value.problems[0].message == "topic 1 is in dev and in test"
+
+
+def test_the_first_sample_is_the_grade_and_all_are_kept() -> None:
+    said = [Label("1_1", "R1", 2), Label("1_1", "R1", 3, sample=2), Label("1_2", "R2", 0, sample=1)]
+    (column,) = panel([row("1_1", "R1", 1), row("1_2", "R2", 1)], labels("m", said)).columns
+    assert column.codes.tolist() == [2, -1]
+    assert column.samples.tolist() == [[2, -1], [-1, 0], [3, -1]]
+    assert column.reasons == (None, "not_judged")
+
+
+def test_the_constant_gives_the_commonest_grade_of_the_part_it_was_made_on() -> None:
+    rows = [row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 0, 2, 2, 3, 3, 3])]
+    found = panel(rows)
+    assert constant(found, np.ones(7, dtype=bool)).codes.tolist() == [3] * 7
+    # Of two equally common ones, the lower.
+    assert constant(found, np.arange(7) < 4).codes.tolist() == [0] * 7
+    assert constant(found, np.ones(7, dtype=bool)).baseline
+
+
+def test_two_scales_meet_as_positive_or_not_each_by_its_own() -> None:
+    rows = [row("1_1", "R1", 0), row("1_2", "R2", 1), row("1_3", "R3", 2), row("1_4", "R4", 3)]
+    said = [Label(f"1_{i}", f"R{i}", grade, expected=x) for i, grade, x in
+            [(1, 1, 0.9), (2, 1, 0.8), (3, 0, 0.2), (4, 1, 0.7)]]  # fmt: skip
+    gold = gold_items(rows, None)["groundedness"]
+    found = make_panel("groundedness", SCALE, gold, [(labels("m", said), INVERTED)], binary=True)
+    assert (found.grades, found.positive, found.higher_is_better) == ((0, 1), {1}, True)
+    assert found.human.tolist() == [0, 0, 1, 1]
+    # On the inverted scale 0 is the good end, for the grade and for the expected grade.
+    assert found.columns[0].codes.tolist() == [0, 0, 1, 0]
+    assert found.columns[0].expected.tolist() == [-0.9, -0.8, -0.2, -0.7]
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_rows_and_labels_changes_nothing(shuffle: random.Random) -> None:
+    world = items(4, 3)
+    rows = gold_rows(world) + [row(one.turn_id, one.response_id, 3 - one.gold, "ben") for one in world[::2]]
+    said = [Label(one.turn_id, one.response_id, one.deserved) for one in world]
+    before = panel(rows, labels("m", said))
+    shuffle.shuffle(rows)
+    shuffle.shuffle(said)
+    after = panel(rows, labels("m", said))
+    assert before.items == after.items
+    for name in ("human", "topic"):
+        assert getattr(before, name).tolist() == getattr(after, name).tolist()
+    assert before.columns[0].codes.tolist() == after.columns[0].codes.tolist()
+
+
+@pytest.mark.parametrize(("text", "positive"), [("0-3", (2, 3)), ("1-5", (4, 5)), ("0-1", (1,))])
+def test_a_scale_from_two_numbers(text: str, positive: tuple[int, ...]) -> None:
+    found = parse_scale(text)
+    assert (found.positive, found.polarity, found.unable) == (positive, "higher", None)
+
+
+def test_where_lower_is_better_the_lower_half_is_positive() -> None:
+    assert (parse_scale("0-3", "lower").positive, parse_scale("0-3", "lower").polarity) == ((0, 1), "lower")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "0-", "-3", "3-0", "2-2", "0-3-5", "a-b", "0-101", "0–3", " 0-3", "-1-3", "0-²",
+             "1" * 5000 + "-3", "0-" + "9" * 5000]
+)  # fmt: skip
+def test_what_is_no_scale_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="expected the lowest and the highest grade"):
+        parse_scale(text)
+
+
+def test_gold_of_columns_is_an_assessor_named_after_the_file(tmp_path: Path) -> None:
+    path = write_columns(tmp_path / "nist.qrel", {("1_1", "R1"): 3})
+    found = read_gold_files([path], "relevance", SCALE)
+    assert found.rows == (GoldRow("1_1", "1", "relevance", 3, "nist", "R1"),)
+    assert found.columns
+    with pytest.raises(UsageError, match="--criterion NAME is needed"):
+        read_gold_files([path], None, SCALE)
+
+
+def test_the_faults_of_all_gold_files_come_at_once(tmp_path: Path) -> None:
+    first = write_columns(tmp_path / "a.qrel", {("1_1", "R1"): 3, ("1_2", "R2"): 7})
+    second = write_columns(tmp_path / "b.qrel", {("1_1", "R1"): 8})
+    third = tmp_path / "c.jsonl"
+    third.write_text('{"turn_id": 7}\n', encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_gold_files([first, second, third], "relevance", SCALE)
+    assert {(Path(one.file).name, one.path.partition(":")[0]) for one in caught.value.problems} >= {
+        ("a.qrel", "line 2"), ("b.qrel", "line 1"), ("c.jsonl", "line 1")
+    }  # fmt: skip
+
+
+def test_the_faults_of_all_label_files_come_at_once(tmp_path: Path) -> None:
+    paths = [write_columns(tmp_path / f"{name}.txt", {("1_1", "R1"): 3, ("1_2", "R2"): 7}) for name in "ab"]
+    with pytest.raises(InputError) as caught:
+        read_sources(paths, None, SCALE)
+    places = [(Path(one.file).name, one.path) for one in caught.value.problems]
+    assert places == [("a.txt", "line 2"), ("b.txt", "line 2")]
+
+
+def panels_of(gold: list[GoldRow], *sources: Source) -> tuple[tuple[Panel, ...], int]:
+    prompts = {name: find_criterion(name) for name in ("groundedness/graded", "groundedness/yes_no")}
+    return make_panels(gold, sources, prompts, {"groundedness": prompts["groundedness/graded"].scale}, "gold")
+
+
+def by_text(of: Pool, grades: dict[str, int], run_id: bool = False) -> list[GoldRow]:
+    return [
+        GoldRow(one.turn_id, one.topic_id, "groundedness", grades[one.turn_id], "ann", None,
+                digest(normalize(one.text)), entry.run_id if run_id else None)
+        for one in of.responses for entry in one.runs
+    ]  # fmt: skip
+
+
+def test_pools_with_other_ids_are_brought_together_through_the_gold() -> None:
+    world = items(6, 1)
+    first, second = pool(world), pool(list(reversed(world)), shift=100)
+    gold = by_text(first, {one.turn_id: one.gold for one in world})
+    here = labels("m", {(one.turn_id, one.response_id): one.deserved for one in world})
+    there = labels("n", {(one.turn_id, one.response_id): world[i].deserved
+                         for i, one in enumerate(reversed(second.responses))})  # fmt: skip
+    (found,), unmatched = panels_of(gold, Source((here,), first), Source((there,), second))
+    assert unmatched == 0
+    assert found.columns[0].codes.tolist() == found.columns[1].codes.tolist() == [one.deserved for one in world]
+
+
+def test_labels_by_ids_of_another_pool_never_pass_as_the_first_one_s() -> None:
+    world = items(2, 1)
+    first = pool(world)
+    # The ids are exchanged, so that each id of the second pool names the other response in the first.
+    second = Pool(
+        tuple(
+            msgspec.structs.replace(one, response_id=other.response_id)
+            for one, other in zip(first.responses, reversed(first.responses), strict=True)
+        ), first.passages, (),
+    )  # fmt: skip
+    gold = by_text(first, {one.turn_id: one.gold for one in world})
+    said = labels("n", {(one.turn_id, one.response_id): i for i, one in enumerate(second.responses)})
+    (found,), _ = panels_of(gold, Source((labels("m", {}),), first), Source((said,), second))
+    assert found.columns[1].codes.tolist() == [0, 1]
+
+
+def test_a_response_is_found_by_any_of_the_runs_that_gave_it() -> None:
+    # Both runs gave one text. Gold has a row of each; the second pool holds only the run of the second row.
+    world = items(3, 1)
+    first = pool(world)
+    both = (RunEntry("ape", 1, "used", "0" * 64), RunEntry("bee", 1, "used", "0" * 64))
+    first = msgspec.structs.replace(
+        first, responses=tuple(msgspec.structs.replace(one, runs=both) for one in first.responses)
+    )
+    second = pool(world, shift=100)
+    second = msgspec.structs.replace(
+        second, responses=tuple(msgspec.structs.replace(one, runs=both[1:]) for one in second.responses)
+    )
+    gold = by_text(first, {one.turn_id: one.gold for one in world}, run_id=True)
+    said = labels("n", {(one.turn_id, one.response_id): i for i, one in enumerate(second.responses)})
+    (found,), unmatched = panels_of(gold, Source((labels("m", {}),), first), Source((said,), second))
+    assert (unmatched, found.columns[1].codes.tolist()) == (0, [0, 1, 2])
+
+
+def test_gold_outside_the_pool_is_counted() -> None:
+    world = items(3, 2)
+    gold = [*gold_rows(world), row("99_1", "R00001", 2)]
+    (found,), unmatched = panels_of(gold, Source((labels("m", {}),), pool(world)))
+    assert (len(found.items), unmatched) == (6, 1)
+
+
+def test_runs_and_lengths_come_from_the_pool() -> None:
+    world = items(1, 2)
+    (found,), _ = panels_of(gold_rows(world), Source((labels("m", {}),), pool(world, words=lambda one: 4)))
+    assert [(one.runs, one.words) for one in found.items] == [(("ape",), 7), (("bee",), 7)]
+    without = panel([row("1_1", "R1", 1, run_id="ape")])
+    assert [(one.runs, one.words) for one in without.items] == [(("ape",), None)]
+
+
+def test_a_yardstick_alone_is_what_the_question_is_about() -> None:
+    world = items(2, 1)
+    overlap, other = (labels(name, {(one.turn_id, one.response_id): 1 for one in world}, "groundedness/graded")
+                      for name in ("baseline/overlap", "server/m"))  # fmt: skip
+    (alone,), _ = panels_of(gold_rows(world), Source((overlap,), None))
+    (beside,), _ = panels_of(gold_rows(world), Source((overlap, other), None))
+    assert [one.baseline for one in alone.columns] == [False]
+    assert [one.baseline for one in beside.columns] == [True, False]
+
+
+@pytest.mark.parametrize("scale", [BINARY, INVERTED])
+def test_scales_of_the_same_numbers_with_other_good_ends_are_not_compared_grade_by_grade(scale: Scale) -> None:
+    prompts = {"groundedness/yes_no": find_criterion("groundedness/yes_no")}
+    rows = [row("1_1", "R1", 0), row("1_2", "R2", 1)]
+    said = labels("m", {("1_1", "R1"): 0, ("1_2", "R2"): 1}, "groundedness/yes_no")
+    (found,), _ = make_panels(rows, [Source((said,), None)], prompts, {"groundedness": scale}, "gold")
+    agrees = found.columns[0].codes.tolist() == found.human.tolist()
+    assert agrees == (scale is BINARY)
+
+
+def test_a_pool_is_found_beside_judgments_or_where_it_is_said_to_be(tmp_path: Path) -> None:
+    world = items(1, 2)
+    path = write_output(tmp_path / "out", world, {"server/m": {"R00001": 1}})
+    (beside,) = read_sources([path], None, None)
+    assert beside.pool is not None
+    columns = write_columns(tmp_path / "out" / "x.txt", {("1_1", "R00001"): 1})
+    (bare,) = read_sources([columns], None, None)
+    assert bare.pool is None
+    (given_,) = read_sources([columns], tmp_path / "out", None)
+    assert given_.pool == read_pool_folder(tmp_path / "out" / "pool.jsonl") == beside.pool
+
+
+def test_a_pool_without_its_passages_is_said(tmp_path: Path) -> None:
+    write_pool(tmp_path, pool(items(1, 1)))
+    (tmp_path / "passages.jsonl").unlink()
+    with pytest.raises(InputError, match=r"passages\.jsonl: cannot be read"):
+        read_pool_folder(tmp_path)
+
+
+def test_equal_gold_is_read_the_same_from_json_and_from_columns(tmp_path: Path) -> None:
+    world = items(2, 2)
+    rows = gold_rows(world)
+    a = read_gold_files([write_gold(tmp_path / "ann.jsonl", rows)], None, None)
+    grades = {(one.turn_id, one.response_id): one.gold for one in world}
+    b = read_gold_files([write_columns(tmp_path / "ann.txt", grades)], "groundedness", SCALE)
+    assert a.rows == b.rows
+    assert a.digest != b.digest
+
+
+def test_many_samples_of_one_judgment_are_one_column(tmp_path: Path) -> None:
+    world = items(1, 2)
+    write_pool(tmp_path, pool(world))
+    said = [judgment(one.turn_id, one.response_id, one.deserved, sample=s) for one in world for s in range(3)]
+    (tmp_path / "judgments.jsonl").write_bytes(jsonl(said))
+    (found,), _ = panels_of(gold_rows(world), *read_sources([tmp_path / "judgments.jsonl"], None, None))
+    assert found.columns[0].samples.shape == (3, 2)

@@ -1,0 +1,448 @@
+"""`judge calibrate` as a user types it: what is printed and written, and the exit codes."""
+
+import gzip
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from judge.calibrate.findings import Calibration
+from judge.cli import main
+from tests.calibration_world import (
+    FAST,
+    Item,
+    contents,
+    gold_rows,
+    items,
+    jsonl,
+    judgment,
+    labeled,
+    pool,
+    row,
+    table,
+    write_columns,
+    write_gold,
+    write_output,
+    write_pool,
+)
+from tests.conftest import PROJECT
+
+WORLD = items()
+EVIL = ["a\tb", "a\nb", "\x1b[2J\x1b[31mred", "$(touch x)", "a|b", "<script>alert(1)</script>", "`x` *y* _z_",
+        "\u202egnihtemos", "../../up", "constant", "=1+1", "x" * 190]  # fmt: skip
+
+
+@pytest.fixture
+def pictures() -> None:
+    """Asked for by tests in which pictures are drawn."""
+
+
+@pytest.fixture(autouse=True)
+def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes most of a calibration's time and is tested elsewhere."""
+    for name in ("forest", "confusion_maps") if "pictures" not in request.fixturenames else ():
+        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+
+
+def calibrate(gold: Iterable[Path] | Path, *more: str | Path) -> int:
+    files = [gold] if isinstance(gold, Path) else gold
+    return main(["calibrate", "--gold", *map(str, files), *FAST, *map(str, more)])
+
+
+def stored(tmp_path: Path, noise: float = 0.1, world: list[Item] = WORLD, **gold: object) -> tuple[Path, Path]:
+    """Gold and judgments."""
+    return (
+        write_gold(tmp_path / "gold.jsonl", gold_rows(world, **gold)),
+        write_output(tmp_path / "run", world, {"server/m": labeled(world, noise, 2)}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("noise", "rule", "word", "code"),
+    [
+        (0.1, "wkappa.lo>=0.4", "TRUSTED", 0),
+        (0.1, "wkappa.lo>=0.85", "INCONCLUSIVE", 1),
+        (1.0, "wkappa.lo>=0.4", "NOT TRUSTED", 1),
+    ],
+)
+def test_three_words_and_their_exit_codes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], noise: float, rule: str, word: str, code: int
+) -> None:
+    gold, judgments = stored(tmp_path, noise)
+    assert calibrate(gold, "--judgments", judgments, "--require", rule) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].endswith(f"  {word}")
+    assert f"required: {rule}" in "\n".join(lines)
+    # Without a requirement the word stands, and is no reason to fail.
+    assert calibrate(gold, "--judgments", judgments) == 0
+
+
+def test_gold_that_is_not_blind_fails_every_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold, judgments = stored(tmp_path, 0.0, made="construction")
+    assert calibrate(gold, "--judgments", judgments, "--require", "wkappa.lo>=-1") == 1
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1].endswith("INCONCLUSIVE")
+    assert "gold made by construction" in " ".join(out.split())
+
+
+def test_a_judge_without_a_single_grade_of_gold_meets_no_gate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judgments = write_output(tmp_path / "run", WORLD, {"server/m": {"R00001": 1}})
+    gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD[10:20]))
+    assert calibrate(gold, "--judgments", judgments, "--require", "wkappa.lo>=0.4") == 1
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1].endswith("  INCONCLUSIVE")
+    assert "0 judged gold items on 0 topics" in " ".join(out.split())
+    assert "because: no judge has grades that the statistic is defined for" in " ".join(out.split())
+
+
+def test_json_is_everything_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold, judgments = stored(tmp_path)
+    assert calibrate(gold, "--judgments", judgments, "--json") == 0
+    found = msgspec.json.decode(capsys.readouterr().out, type=Calibration)
+    assert [one.judge for one in found.agreement] == ["server/m", "constant", "baseline/overlap"]
+    assert found.verdicts[0].word == "TRUSTED"
+
+
+@pytest.mark.usefixtures("pictures")
+def test_every_promised_file_is_there_and_the_same_again(tmp_path: Path) -> None:
+    gold, judgments = stored(tmp_path)
+    out = tmp_path / "out"
+    assert calibrate(gold, "--judgments", judgments, "--out", out) == 0
+    first = contents(out)
+    assert set(first) >= {
+        "agreement.tsv", "agreement.svg", "agreement.png", "confusion.tsv", "confusion.svg", "confusion.png",
+        "comparisons.tsv", "calibration_map.tsv", "systems.tsv", "diagnostics.tsv", "calibration.md",
+        "calibration.json", "selection.json", "certificate.json",
+    }  # fmt: skip
+    assert calibrate(gold, "--judgments", judgments, "--out", out) == 0
+    assert contents(out) == first
+    # Another process, another hash seed, another order of reading: the same bytes.
+    again = tmp_path / "again"
+    assert calibrate(gold, "--judgments", judgments, "--out", again) == 0
+    assert contents(again) == first
+
+
+def test_a_certificate_of_calibrate_is_one_that_run_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_pool(tmp_path / "pool", pool(WORLD))
+    gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD))
+    out = tmp_path / "cal"
+    asking = [
+        "--model",
+        "baseline/overlap",
+        "--prompt",
+        "groundedness/graded",
+        "--pool",
+        tmp_path / "pool",
+        "--out",
+        out,
+    ]
+    assert calibrate(gold, *asking, "--require", "wkappa.lo>=0.4") == 0
+    capsys.readouterr()
+    run = ["run", "--runs", str(PROJECT / "examples" / "runs" / "harbor-grounded.json"), "--criteria", "groundedness",
+           "--passages", str(PROJECT / "examples" / "passages.jsonl"), "--model", "baseline/overlap"]  # fmt: skip
+    certificate = ["--certificate", str(out / "certificate.json")]
+    assert main([*run, *certificate, "--out", str(tmp_path / "a")]) == 0
+    shown = capsys.readouterr().out
+    assert "CALIBRATED" in shown.replace("UNCALIBRATED", "")
+    assert main([*run, *certificate, "--out", str(tmp_path / "b"), "--temperature", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "CALIBRATED" not in shown.replace("UNCALIBRATED", "")
+
+
+def test_the_second_question_to_sealed_grades_is_in_every_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, judgments = stored(tmp_path)
+    assert main(["gold", "split", str(gold), "--test", "0.5", "--seed", "1", "--out", str(tmp_path / "split")]) == 0
+    options = ["--judgments", judgments, "--test", tmp_path / "split" / "test.jsonl", "--out", tmp_path / "out"]
+    dev = tmp_path / "split" / "dev.jsonl"
+
+    def said() -> list[bool]:
+        capsys.readouterr()
+        assert calibrate(dev, *options) == 0
+        terminal = capsys.readouterr().out
+        assert calibrate(dev, *options, "--json") == 0
+        texts = [terminal, capsys.readouterr().out]
+        texts += [
+            (tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("calibration.md", "calibration.json")
+        ]
+        return ["opened for 2 different questions" in " ".join(text.split()) for text in texts]
+
+    assert said() == [False] * 4
+    first = contents(tmp_path / "out")
+    assert said() == [False] * 4
+    assert contents(tmp_path / "out") == first
+    judgments.write_bytes(judgments.read_bytes() + b"\n")
+    assert said() == [True] * 4
+    assert (
+        json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))["certified"][0]["openings"] == 2
+    )
+
+
+def test_files_off_the_scale_are_all_named_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = {(one.turn_id, one.response_id): one.gold for one in WORLD}
+    gold = write_columns(tmp_path / "nist.qrel", keys)
+    for name, place in (("a", 3), ("b", 7)):
+        key = list(keys)[place]
+        write_columns(tmp_path / f"{name}.txt", {**keys, key: 9})
+    files = [tmp_path / f"{name}.txt" for name in "ab"]
+    more = ("--criterion", "relevance", "--scale", "0-3", "--out", tmp_path / "out")
+    assert calibrate(gold, "--judgments", *files, *more) == 2
+    err = capsys.readouterr().err
+    assert "a.txt: off_scale at 1_4 line 4: grade 9: expected one of 0, 1, 2, 3" in err
+    assert "b.txt: off_scale at 2_3 line 8: grade 9" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_requirement_is_not_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold, judgments = stored(tmp_path, world=WORLD[:5])
+    for rule, message in (
+        ("wkappa>=0.4", "a point estimate is no gate"),
+        ("gamma.lo>=0.4", "no statistic 'gamma'"),
+        ("wkappa.lo<=0.4", "the end that can fail"),
+    ):
+        assert calibrate(gold, "--judgments", judgments, "--require", rule) == 2
+        out, err = capsys.readouterr()
+        assert message in err
+        assert out == ""
+
+
+def test_asked_and_stored_are_either_or(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold, judgments = stored(tmp_path, world=WORLD[:5])
+    for more in ([], ["--judgments", judgments, "--model", "baseline/overlap"]):
+        assert calibrate(gold, *more) == 2
+        assert "expected either" in capsys.readouterr().err
+
+
+def test_gold_of_columns_is_taken_as_blind_and_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = {(one.turn_id, one.response_id): one.gold for one in WORLD}
+    gold = write_columns(tmp_path / "nist.qrel", keys)
+    judge = write_columns(tmp_path / "umbrela.txt", keys)
+    assert calibrate(gold, "--judgments", judge) == 2
+    assert "--criterion NAME is needed" in capsys.readouterr().err
+    assert calibrate(gold, "--judgments", judge, "--criterion", "relevance", "--scale", "0-3") == 0
+    assert "taken as given blind" in " ".join(capsys.readouterr().out.split())
+    assert calibrate(gold, "--judgments", judge, "--criterion", "my own") == 2
+    assert "--scale LOW-HIGH is needed" in capsys.readouterr().err
+
+
+# Strangers' names
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_names_of_strangers_break_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    world = items(5, 4)
+    write_pool(tmp_path / "run", pool(world))
+    said = [judgment(one.turn_id, one.response_id, one.deserved, judge) for one in world for judge in (name, "b")]
+    path = tmp_path / "run" / "judgments.jsonl"
+    path.write_bytes(jsonl(said))
+    rows = [row(one.turn_id, one.response_id, one.gold, assessor=name, run_id=name) for one in world]
+    rows += [row(one.turn_id, one.response_id, one.deserved, assessor="ben", run_id=name) for one in world]
+    gold = write_gold(tmp_path / "gold.jsonl", rows)
+    assert calibrate(gold, "--judgments", path, "--out", tmp_path / "out") == 0
+    out, err = capsys.readouterr()
+    assert not {"\x1b", "\u202e", "\t"} & set(out + err)
+    for line in table(tmp_path / "out" / "agreement.tsv"):
+        assert line["criterion"] == "groundedness"
+    markdown = (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
+    assert "\x1b" not in markdown
+    assert "<script>" not in markdown
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["gold.jsonl", "out", "run"]
+    found = json.loads((tmp_path / "out" / "calibration.json").read_text(encoding="utf-8"))["agreement"]
+    assert name in {one["judge"] for one in found if one["prompt"]}
+
+
+@pytest.mark.usefixtures("pictures")
+def test_pictures_of_strange_names_are_drawn(tmp_path: Path) -> None:
+    world = items(5, 4)
+    write_pool(tmp_path / "run", pool(world))
+    said = [judgment(one.turn_id, one.response_id, one.deserved, judge) for one in world for judge in EVIL]
+    path = tmp_path / "run" / "judgments.jsonl"
+    path.write_bytes(jsonl(said))
+    gold = write_gold(tmp_path / "gold.jsonl", gold_rows(world, assessor="\x1b[2J<b>"))
+    assert calibrate(gold, "--judgments", path, "--out", tmp_path / "out") == 0
+    for picture in (tmp_path / "out").glob("*.svg"):
+        assert b"<script" not in picture.read_bytes()
+        assert b"\x1b" not in picture.read_bytes()
+
+
+def test_a_file_called_as_the_yardstick_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold, _ = stored(tmp_path, world=WORLD[:5])
+    judge = write_columns(tmp_path / "constant.txt", {("1_1", "R00001"): 1})
+    assert calibrate(gold, "--judgments", judge, "--criterion", "groundedness") == 2
+    assert "reserved_name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "groundedness/\u0000.md",
+        "../../../etc/passwd",
+        "x" * 5000 + "/y",
+        "groundedness/" + "y" * 5000 + ".md",
+        "/",
+        "\n/\t",
+    ],
+)
+def test_a_prompt_named_in_a_file_is_no_path(tmp_path: Path, capsys: pytest.CaptureFixture[str], prompt: str) -> None:
+    gold, path = stored(tmp_path, world=WORLD[:5])
+    said = [judgment(one.turn_id, one.response_id, one.gold, "m", prompt, digest="0" * 64) for one in WORLD[:5]]
+    path.write_bytes(jsonl(said))
+    assert calibrate(gold, "--judgments", path) == 2
+    assert "no prompt called" in capsys.readouterr().err
+
+
+# Rubbish
+
+RUBBISH = {
+    "nothing": b"",
+    "blank": b"\n\n \n",
+    "nul": b"\x00" * 40,
+    "nul inside": b"1_1 0 R00001 1\x00\n",
+    "utf-16": "1_1 0 R00001 1\n".encode("utf-16"),
+    "latin-1": "1_1 0 R00001é 1\n".encode("latin-1"),
+    "half a gzip": gzip.compress(b"1_1 0 R00001 1\n" * 100)[:-9],
+    "deep": b'{"turn_id":' + b"[" * 100_000,
+    "a list": b"[]",
+    "a number": b"17",
+    "half an object": b'{"turn_id": "1_1", ',
+    "a lone surrogate": b'{"turn_id": "\\ud800"}\n',
+    "an enormous integer": b'{"turn_id": "1_1", "topic_id": "1", "criterion": "groundedness", "grade": 1' + b"0" * 5000
+    + b', "assessor": "a", "response_id": "R00001"}\n',
+    "a png": b"\x89PNG\r\n\x1a\n\x00\x00",
+    "five columns": b"1_1 0 R00001 1 extra\n",
+    "a fraction": b"1_1 0 R00001 1.5\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", RUBBISH.values(), ids=RUBBISH)
+def test_rubbish_is_refused_in_every_place_a_file_may_be_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    gold, judgments = stored(tmp_path, world=WORLD[:5])
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(content)
+    (tmp_path / "judgments.jsonl").write_bytes(content)
+    more = ["--criterion", "groundedness", "--out", tmp_path / "out"]
+    assert calibrate([gold, bad], "--judgments", judgments, *more) == 2
+    assert calibrate(gold, "--judgments", judgments, bad, *more) == 2
+    assert calibrate(gold, "--judgments", judgments, "--pool", bad, *more) == 2
+    assert calibrate(gold, "--judgments", judgments, "--test", bad, *more) == 2
+    if content.strip():
+        assert calibrate(gold, "--judgments", tmp_path / "judgments.jsonl", *more) == 2
+        if content.strip() != b"\x00" * 40:
+            assert calibrate(gold, "--judgments", judgments, "--families", bad, *more) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", ["--judgments", "--pool", "--test", "--families", "--gold"])
+@pytest.mark.parametrize("what", ["folder", "absent", "unnamed"])
+def test_a_folder_or_nothing_in_place_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, what: str
+) -> None:
+    gold, judgments = stored(tmp_path, world=WORLD[:5])
+    (tmp_path / "folder").mkdir()
+    given = {"folder": tmp_path / "folder", "absent": tmp_path / "absent", "unnamed": Path("x" * 5000)}[what]
+    files = ["--judgments", judgments] if option != "--judgments" else []
+    assert calibrate(gold, *files, option, given) in ((2, 3) if what == "unnamed" else (2,))
+    assert "judge: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--resampling-seed", "-1"],
+        ["--replicates", "199"],
+        ["--permutations", "199"],
+        ["--replicates", "99999999999"],
+        ["--permutations", "99999999999"],
+        ["--epsilon", "nan"],
+        ["--epsilon", "-0.1"],
+        ["--samples", "100000"],
+        ["--scale", "0-" + "9" * 5000],
+        ["--gold-scale", "absent"],
+        ["--criterion", "groundedness/absent"],
+        ["--prompt", "\udcff"],
+    ],
+)
+def test_numbers_and_names_that_mean_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    gold, judgments = stored(tmp_path, world=WORLD[:5])
+    assert calibrate(gold, "--judgments", judgments, *more) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("judge: ")
+    assert out == ""
+
+
+def test_byte_order_marks_and_other_line_ends_change_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = items(6, 3)
+    gold, judgments = stored(tmp_path, world=world)
+    assert calibrate(gold, "--judgments", judgments) == 0
+    plain = capsys.readouterr().out
+    for path in (gold, judgments):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n") + b"\r\n")
+    assert calibrate(gold, "--judgments", judgments) == 0
+    assert capsys.readouterr().out == plain
+
+
+def test_one_item_one_topic_or_one_grade_is_little_and_no_crash(tmp_path: Path) -> None:
+    for world in (
+        WORLD[:1],
+        WORLD[:2],
+        [msgspec.structs.replace(one, gold=2, deserved=2) for one in WORLD[:12]],
+        [msgspec.structs.replace(one, turn_id="7_1") for one in WORLD[:12]],
+    ):
+        gold, judgments = stored(tmp_path, world=world)
+        assert calibrate(gold, "--judgments", judgments, "--require", "wkappa.lo>=0.4", "--out", tmp_path / "out") == 1
+
+
+# The LLMJudge collection
+
+
+def test_released_label_files_agree_as_published(shared: Path, tmp_path: Path) -> None:
+    folder = shared / "llmjudge"
+    files = [folder / "judges" / f"{name}.txt" for name in ("willia-umbrela1", "h2oloo-fewself", "TREMA-rubric0")]
+    code = calibrate(folder / "llmjudge_test.qrel", "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
+                     "--out", tmp_path / "out")  # fmt: skip
+    assert code == 0
+    found = {line["judge"]: line for line in table(tmp_path / "out" / "agreement.tsv")}
+    assert set(found) == {"willia-umbrela1", "h2oloo-fewself", "TREMA-rubric0", "constant"}
+    published = {
+        "willia-umbrela1": (0.2863, 0.4918),
+        "h2oloo-fewself": (0.2774, 0.4958),
+        "TREMA-rubric0": (0.0779, 0.1036),
+    }
+    for judge, (kappa, alpha) in published.items():
+        line = found[judge]
+        assert (round(float(line["kappa"]), 4), round(float(line["alpha_ordinal"]), 4)) == (kappa, alpha)
+        assert (line["n"], line["topics"], line["coverage"]) == ("4423", "25", "1.000000")
+        # Topics matter: the interval that ignores them is far narrower.
+        assert float(line["deff"]) > 3
+    chosen = json.loads((tmp_path / "out" / "selection.json").read_text(encoding="utf-8"))["selections"][0]["chosen"]
+    assert chosen == max(published, key=lambda judge: float(found[judge]["wkappa"]))
+
+
+def test_the_released_file_with_impossible_grades_is_refused_by_line(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shared / "llmjudge"
+    files = [folder / "judges" / f"{name}.txt" for name in ("RMITIR-llama70B", "willia-umbrela1")]
+    code = calibrate(folder / "llmjudge_test.qrel", "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
+                     "--out", tmp_path / "out")  # fmt: skip
+    assert code == 2
+    err = capsys.readouterr().err
+    assert "RMITIR-llama70B.txt: off_scale at" in err
+    assert [line for line in (2449, 3825) if f"line {line}: grade" in err] == [2449, 3825]
+    assert err.count("off_scale") == 2
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,294 @@
+"""`judge gold`: what it prints where, what it writes, and its exit codes."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import judge.cli
+from judge.cli import main
+from judge.gold import read_gold, read_plan
+from judge.pool.bank import read_pool
+from judge.records import Judgment, PooledResponse
+
+PROJECT = Path(__file__).parent.parent.parent
+EXAMPLE = PROJECT / "gold" / "example.gold.jsonl"
+BEGIN = "model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\n"
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(judge.cli.COMMANDS, "gold", "")
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Path:
+    """Twelve responses of two models to six knowledge texts."""
+    labels = ("Fully attributable", "Not fully attributable")
+    rows = [f"m{n % 2}\twow\tK{n // 2}\thi\tanswer {n}\t{labels[n % 2]}\n" for n in range(12)]
+    path = tmp_path / "begin.tsv"
+    path.write_text(BEGIN + "".join(rows), encoding="utf-8")
+    return path
+
+
+def gold(*arguments: object) -> int:
+    return main(["gold", *map(str, arguments)])
+
+
+def row(**fields: object) -> str:
+    base = {"turn_id": "1_1", "topic_id": "1", "criterion": "groundedness", "grade": 3, "assessor": "a"}
+    return json.dumps({**base, "response_id": "R00000", "inclusion_probability": 1, **fields}) + "\n"
+
+
+def test_sound_gold_is_silent_and_exits_0(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "g.jsonl"
+    path.write_text(row(), encoding="utf-8")
+    assert gold("check", path) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert (
+        err
+        == "1 files, 1 sound rows: 0 errors, 0 warnings\nnot checked without --pool: not_in_pool, different_grades\n"
+    )
+
+
+def test_warnings_exit_0_and_errors_1(tmp_path: Path, capsys) -> None:
+    assert gold("check", EXAMPLE) == 0
+    assert f"{EXAMPLE}: warning not_blind 1-1_1 line 1: $.made: 153 rows are construction" in capsys.readouterr().out
+    path = tmp_path / "g.jsonl"
+    path.write_text(row(grade=7), encoding="utf-8")
+    assert gold("check", path) == 1
+    assert capsys.readouterr().out == (
+        f"{path}: error off_scale 1_1 line 1: $.grade: 'groundedness' grade 7: expected one of 0, 1, 2, 3\n"
+    )
+
+
+def test_many_findings_of_one_code_are_counted_and_json_has_all(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "g.jsonl"
+    path.write_text("".join(row(grade=7, response_id=f"R{n}") for n in range(9)), encoding="utf-8")
+    assert gold("check", path) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert (len(lines), lines[-1]) == (6, f"{path}: error off_scale: 4 more (--all lists them)")
+    assert gold("check", path, "--json") == 1
+    problems = json.loads(capsys.readouterr().out)
+    assert [problem["path"] for problem in problems] == [f"line {n}: $.grade" for n in range(1, 10)]
+
+
+def test_a_prompt_or_a_scale_may_be_given(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "g.jsonl"
+    path.write_text(row(grade=2), encoding="utf-8")
+    assert gold("check", path, "--prompt", "groundedness/yes_no") == 1
+    assert "expected one of" in capsys.readouterr().out
+    assert gold("check", path, "--scale", "0-1", "--polarity", "higher") == 1
+    path.write_text(row(grade=2, criterion="charm"), encoding="utf-8")
+    assert gold("check", path) == 1
+    assert "missing_polarity" in capsys.readouterr().out
+    assert gold("check", path, "--scale", "0-2", "--polarity", "lower") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--scale", "0-3"], "--scale and --polarity go together"),
+        (["--polarity", "higher"], "--scale and --polarity go together"),
+        (["--prompt", "groundedness", "--prompt", "groundedness/yes_no"], "gives groundedness two scales"),
+        (["--prompt", "charm"], "no prompt called 'charm'"),
+        (["--pool", "none"], "none: cannot be read"),
+    ],
+)
+def test_a_check_that_cannot_be_made_exits_2(capsys, arguments: list[str], says: str) -> None:
+    assert gold("check", EXAMPLE, *arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert says in err
+
+
+@pytest.mark.parametrize("arguments", [["--scale", "3-0"], ["--scale", "0-"], ["--scale", "²-3"]])
+def test_what_is_no_scale_is_a_usage_error(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        gold("check", EXAMPLE, *arguments)
+
+
+def test_a_criterion_named_like_a_file_opens_no_file(tmp_path: Path, capsys) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("secret", encoding="utf-8")
+    path = tmp_path / "g.jsonl"
+    path.write_text(row(criterion=str(secret)), encoding="utf-8")
+    assert gold("check", path) == 1
+    assert "missing_polarity" in capsys.readouterr().out
+
+
+def test_hostile_text_cannot_drive_the_terminal(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "g\x1b.jsonl"
+    path.write_text(row(criterion="\x1b[2J\u202e", run_id="\x1b]0;"), encoding="utf-8")
+    gold("check", path)
+    said = "".join(capsys.readouterr())
+    assert "missing_polarity" in said
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+
+
+def test_import_check_split_and_plan_go_together(begin: Path, tmp_path: Path, capsys) -> None:
+    out, pool = tmp_path / "gold.jsonl", tmp_path / "pool"
+    assert gold("import", "begin", begin, "--out", out, "--pool-out", pool, "--inclusion", "1") == 0
+    assert f"{out}: 12 grades: 12 of groundedness" in capsys.readouterr().err
+    assert {row.inclusion_probability for row in read_gold(out)} == {1.0}
+    assert gold("check", out, "--pool", pool, "--prompt", "groundedness/yes_no") == 0
+    assert capsys.readouterr().err == "1 files, 12 sound rows: 0 errors, 0 warnings\n"
+
+    split = tmp_path / "split"
+    assert gold("split", out, "--test", "0.5", "--seed", "1", "--out", split) == 0
+    said = capsys.readouterr().err
+    assert "dev: 6 responses, 6 grades, 3 topics\ntest: 6 responses, 6 grades, 3 topics\n" in said
+    assert f"publish {split / 'dev.jsonl'} and {split / 'seal.json'}" in said
+    assert f"keep {split / 'test.jsonl'} and {split / 'test.salt'} to yourself" in said
+    assert gold("check", split / "dev.jsonl", split / "test.jsonl", "--pool", pool) == 0
+
+    plan = tmp_path / "plan.jsonl"
+    drawn = ("plan", "--pool", pool, "--seed", "2", "--per-run", "2", "--out", plan)
+    assert gold(*drawn, "--n", "6", "--criteria", "groundedness") == 0
+    assert capsys.readouterr().err.endswith(f"{plan}: 6 of 12 responses, 6 of 12 turns\n")
+    table = tmp_path / "graded.csv"
+    lines = [f"{one.turn_id},{one.response_id},1" for one in read_plan(plan.read_bytes(), "p")]
+    table.write_text("\n".join(["turn_id,response_id,grade", *lines]), encoding="utf-8")
+    graded = tmp_path / "graded.jsonl"
+    constants = ("--criterion", "groundedness", "--constant", "assessor=ann")
+    assert gold("import", "csv", table, "--out", graded, "--plan", plan, *constants, "--made", "blind") == 0
+    assert "taken as given blind" not in capsys.readouterr().err
+    assert gold("import", "csv", table, "--out", graded, "--plan", plan, *constants) == 0
+    assert "taken as given blind; --made says otherwise\n" in capsys.readouterr().err
+    rows = read_gold(graded)
+    assert [row.inclusion_probability for row in rows] == pytest.approx([0.5] * 6)
+    assert {(row.assessor, row.stratum) for row in rows} == {("ann", "drawn")}
+
+    left = (*drawn[:-1], tmp_path / "next.jsonl", "--gold", graded, "--criteria", "groundedness", "--n", "6")
+    assert gold(*left) == 0
+    said = capsys.readouterr().err
+    assert "6 of 6 responses, 6 of 6 turns" in said
+    assert "6 responses have grades already; beside this plan their inclusion probability is 1" in said
+
+
+def test_faulty_input_is_listed_and_nothing_is_written(begin: Path, tmp_path: Path, capsys) -> None:
+    begin.write_text(BEGIN + "a\tb\tc\td\te\tno\n" + "a\tb\n", encoding="utf-8")
+    out, pool = tmp_path / "gold.jsonl", tmp_path / "pool"
+    assert gold("import", "begin", begin, "--out", out, "--pool-out", pool) == 2
+    said = capsys.readouterr().err
+    assert f"{begin}: wrong_value at line 2: begin_label 'no'" in said
+    assert f"{begin}: wrong_columns at line 3: 2 cells" in said
+    assert not out.exists()
+    assert not pool.exists()
+
+
+def test_a_pool_that_is_there_is_not_written_over(begin: Path, tmp_path: Path, capsys) -> None:
+    pool = tmp_path / "pool"
+    pool.mkdir()
+    (pool / "pool.jsonl").write_bytes(b"other\n")
+    assert gold("import", "begin", begin, "--out", tmp_path / "g", "--pool-out", pool) == 2
+    assert "holds another pool" in capsys.readouterr().err
+    assert (pool / "pool.jsonl").read_bytes() == b"other\n"
+    assert not (tmp_path / "g").exists()
+
+
+def test_a_plan_that_is_there_is_not_written_over(begin: Path, tmp_path: Path, capsys) -> None:
+    gold("import", "begin", begin, "--out", tmp_path / "g", "--pool-out", tmp_path / "pool")
+    arguments = (
+        "plan",
+        "--pool",
+        tmp_path / "pool",
+        "--per-run",
+        "1",
+        "--out",
+        tmp_path / "plan",
+        "--n",
+        "6",
+        "--seed",
+    )
+    assert gold(*arguments, "1") == 0
+    before = (tmp_path / "plan").read_bytes()
+    assert gold(*arguments, "1") == 0
+    assert gold(*arguments, "2") == 2
+    assert "holds another plan" in capsys.readouterr().err
+    assert (tmp_path / "plan").read_bytes() == before
+
+
+def judgment(response: PooledResponse, share: float) -> Judgment:
+    probabilities = {"yes": share, "no": 1 - share}
+    return Judgment(
+        response.response_id, response.turn_id, response.topic_id, "groundedness", "yes_no", 1, False, share,
+        probabilities, None, (), "b/m", None, "", "", "label", False, 0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("shares", "alike"), [((0.5, 1.0), False), ((1.0, 1.0), True)])
+def test_judgments_give_a_plan_its_criteria_and_probabilities(
+    begin: Path, tmp_path: Path, capsys, shares: tuple[float, float], alike: bool
+) -> None:
+    pool, out, path = tmp_path / "pool", tmp_path / "plan.jsonl", tmp_path / "judgments.jsonl"
+    gold("import", "begin", begin, "--out", tmp_path / "g", "--pool-out", pool)
+    responses = read_pool((pool / "pool.jsonl").read_bytes(), b"", "p").responses
+    judged = [judgment(response, shares[number // 2 % 2]) for number, response in enumerate(responses)]
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in judged))
+    capsys.readouterr()
+    assert gold("plan", "--pool", pool, "--judgments", path, "--n", 6, "--seed", 0, "--per-run", 1, "--out", out) == 0
+    rows = read_plan(out.read_bytes(), "p")
+    assert {row.criteria for row in rows} == {("groundedness",)}
+    assert (len({row.inclusion_probability for row in rows}) == 1) is alike
+    assert ("the judgments tell no turn from another" in capsys.readouterr().err) is alike
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "--pool", "p", "--n", "0", "--seed", "1", "--out", "o"],
+        ["plan", "--pool", "p", "--n", "5", "--seed", "-1", "--out", "o"],
+        ["split", "f", "--test", "x", "--seed", "1", "--out", "o"],
+        ["import", "csv", "f", "--out", "o", "--column", "grade"],
+        ["import", "csv", "f", "--out", "o", "--inclusion", "1", "--plan", "p"],
+        ["import", "nist", "f", "--out", "o"],
+        [],
+    ],
+)
+def test_bad_usage_exits_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        gold(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["import", "csv", "f.csv", "--out", "f.csv"], "would be written over what it is made of"),
+        (
+            ["import", "csv", "f", "--out", "o", "--criterion", "c", "--constant", "criterion=d"],
+            "given twice: criterion",
+        ),
+        (["import", "csv", "f", "--out", "o"], "cannot be read"),
+        (["split", "f", "--test", "0.5", "--seed", "1", "--out", "o"], "cannot be read"),
+        (["split", str(EXAMPLE), "--test", "1", "--seed", "1", "--out", "o"], "between 0 and 1"),
+        (["plan", "--pool", "f", "--n", "5", "--seed", "1", "--out", "o"], "cannot be read"),
+    ],
+)
+def test_what_cannot_be_done_exits_2_with_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert gold(*arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("judge: ")
+    assert says in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"\x00" * 9, b"[" * 100_000, b"\x1f\x8bx", b"\r\n\r\n"])
+def test_bytes_of_any_kind_end_in_a_message(tmp_path: Path, capsys, content: bytes) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(content)
+    assert gold("check", path) in (1, 2)
+    assert gold("split", path, "--test", "0.5", "--seed", "1", "--out", tmp_path / "s") == 2
+    assert gold("plan", "--pool", path, "--n", "5", "--seed", "1", "--out", tmp_path / "p") == 2
+    for source in ("begin", "cast-regin", "crowd", "csv", "qrels"):
+        assert gold("import", source, path, "--out", tmp_path / "o") == 2
+        assert gold("import", source, EXAMPLE, "--out", tmp_path / "o", "--bank", path) == 2
+        assert gold("import", source, EXAMPLE, "--out", tmp_path / "o", "--plan", path) == 2
+    assert [one.name for one in tmp_path.iterdir()] == ["f"]
+    assert "Traceback" not in capsys.readouterr().err

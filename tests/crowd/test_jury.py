@@ -1,0 +1,292 @@
+"""Members' results become a jury's, and judges beside a crowd are looked at without a vote."""
+
+import msgspec
+import pytest
+
+from judge.ask.criteria import find_criterion
+from judge.ask.labels import Label, Labels
+from judge.crowd.joint import DIAGNOSTIC, diagnostic_tsv, joint_diagnostic
+from judge.crowd.jury import JURIES, Member, Verdicts, cautions, consensus, jury_criterion, member_names
+from judge.crowd.labels import CrowdLabels, Item
+from judge.errors import UsageError
+from judge.records import AnswerForm, Criterion, Failure, FailureReason, Judgment
+
+GRADED = find_criterion("relevance/graded")
+IKAT = find_criterion("relevance/ikat")
+"""The same scale, with an `unable` level."""
+
+Said = int | str
+"""A grade, `unable`, or the reason of a failure."""
+
+
+def jury(size: int, prompt: Criterion = IKAT) -> tuple[Member, ...]:
+    return tuple(Member(f"server/{'abcdefgh'[i]}", prompt.prompt_id, prompt.digest, 0) for i in range(size))
+
+
+def result(member: Member, said: Said, item: str = "1-1_1", form: AnswerForm = "json") -> Judgment | Failure:
+    criterion, _, variant = member.prompt.partition("/")
+    common = {
+        "response_id": f"R{item}",
+        "turn_id": item,
+        "topic_id": item.partition("_")[0],
+        "criterion": criterion,
+        "variant": variant,
+        "judge": member.judge,
+        "criterion_digest": member.prompt_digest,
+        "request_digest": f"{member.judge}:{item}:{member.sample}",
+        "sample": member.sample,
+    }
+    if isinstance(said, str) and said != "unable":
+        return msgspec.convert({**common, "kind": "failure", "reason": said, "detail": "", "raw": None}, Failure)
+    return Judgment(
+        **common,  # type: ignore[arg-type]
+        grade=-1 if said == "unable" else int(said),
+        unable=said == "unable",
+        expected=None,
+        probabilities=None,
+        rationale="because",
+        sentences=(),
+        model="m-2026",
+        form=form,
+        repaired=False,
+    )
+
+
+def decide(rows: list[list[Said]], aggregator: str = "majority", prompt: Criterion = IKAT) -> Verdicts:
+    """One turn a row, one member a column."""
+    members = jury(len(rows[0]), prompt)
+    results = [
+        result(member, row[i], f"1-1_{number}")
+        for i, member in enumerate(members)
+        for number, row in enumerate(rows, start=1)
+    ]
+    return consensus(jury_criterion([prompt], members), members, results, aggregator)
+
+
+def only(said: list[Said], aggregator: str = "majority") -> Judgment | Failure:
+    (one,) = decide([said], aggregator).results
+    return one
+
+
+@pytest.mark.parametrize(
+    ("said", "grade", "expected"),
+    [
+        ([3, 3, 0], 3, 2.0),
+        ([0, 1], 1, 0.5),
+        ([0, 0, 3, 3], 2, 1.5),
+        ([2, "unreadable"], 2, 2.0),
+        ([2, 3, "unreadable", "unable"], 3, 2.5),
+        ([1, 1, "unable"], 1, 1.0),
+    ],
+)
+def test_the_majority_decides_and_a_tie_goes_to_the_mean_half_up(said: list[Said], grade: int, expected: float) -> None:
+    one = only(said)
+    assert isinstance(one, Judgment)
+    assert (one.grade, one.expected, one.unable) == (grade, expected, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (["unreadable", "refused", "refused"], "refused"),
+        ([3, "truncated", "unreadable"], "truncated"),
+        ([3, "unable", "budget", "budget", "refused"], "budget"),
+        (["unable", "refused", "unreadable"], "refused"),
+        ([2, 2, "unable", "unable", "provider_error"], "provider_error"),
+        (["no_passages", "no_passages"], "no_passages"),
+    ],
+)
+def test_without_half_of_the_members_there_is_a_failure_and_no_grade(said: list[Said], reason: FailureReason) -> None:
+    one = only(said)
+    assert isinstance(one, Failure)
+    assert one.reason == reason
+    assert f"{sum(isinstance(word, int) for word in said)} of {len(said)} members gave a grade" in one.detail
+
+
+@pytest.mark.parametrize("said", [["unable", "unable", 3], ["unable", "refused"], ["unable", "unable", 1, "refused"]])
+def test_a_jury_is_unable_where_most_of_those_who_answered_are(said: list[Said]) -> None:
+    one = only(said)
+    assert isinstance(one, Judgment)
+    assert (one.unable, one.grade, one.expected, one.probabilities) == (True, -1, None, None)
+
+
+def test_a_judgment_says_who_gave_what_and_is_the_jurys_own() -> None:
+    one = only([3, "unable", 2, "refused"])
+    assert isinstance(one, Judgment)
+    assert one.judge == "jury/majority"
+    assert one.model is None
+    assert one.rationale == "server/a: 3; server/b: unable; server/c: 2; server/d: refused"
+    assert one.probabilities == {"0": 0.0, "1": 0.0, "2": 0.5, "3": 0.5}
+    assert (one.variant, one.sample, one.form) == ("ikat", 0, "json")
+    assert one.criterion_digest not in {IKAT.digest, ""}
+    assert one.request_digest != only([3, "unable", 2, "unreadable", "refused"]).request_digest
+
+
+def test_the_digest_is_of_the_members() -> None:
+    three, two = jury(3), jury(2)
+    assert jury_criterion([IKAT], three).digest != jury_criterion([IKAT], two).digest
+    assert jury_criterion([IKAT], three).digest == jury_criterion([IKAT], three).digest
+    other = tuple(msgspec.structs.replace(one, sample=1) for one in two)
+    assert jury_criterion([IKAT], other).digest != jury_criterion([IKAT], two).digest
+
+
+def test_prompts_on_other_scales_are_refused_and_an_unable_level_is_none() -> None:
+    both = jury_criterion([GRADED, IKAT], jury(2))
+    assert both.prompt_id == "relevance/graded"
+    assert both.scale.unable == IKAT.scale.unable
+    groundedness = [find_criterion("groundedness/graded"), find_criterion("groundedness/yes_no")]
+    with pytest.raises(UsageError, match="groundedness/graded and groundedness/yes_no: members of one jury"):
+        jury_criterion(groundedness, jury(2))
+
+
+def test_dawid_skene_believes_the_members_who_agree_with_each_other() -> None:
+    # The third always says 3: it is no evidence, so that the fourth row's tie of 0 and 3 goes to 0.
+    rows: list[list[Said]] = [[0, 0, 3], [3, 3, 3], [0, 0, 3], [0, "refused", 3], [3, 3, 3], [0, 0, 3]] * 3
+    found = decide(rows, "dawid-skene")
+    fourth = found.results[3]
+    assert isinstance(fourth, Judgment)
+    assert fourth.grade == 0
+    assert fourth.expected == 1.5
+    assert fourth.probabilities is not None
+    assert fourth.probabilities["0"] > 0.9
+    assert sum(fourth.probabilities.values()) == pytest.approx(1, abs=1e-5)
+    assert "Dawid and Skene's model" in found.rule
+    mean = decide(rows, "mean").results[3]
+    assert isinstance(mean, Judgment)
+    assert mean.grade == 2
+
+
+@pytest.mark.parametrize("aggregator", JURIES)
+def test_every_jury_can_decide(aggregator: str) -> None:
+    rows: list[list[Said]] = [[0, 0, 1], [3, 3, 3], ["refused", "refused", "refused"], [2, 2, 2]]
+    found = decide(rows * 5, aggregator)
+    words = [one.grade if isinstance(one, Judgment) else one.reason for one in found.results]
+    assert words == [0, 3, "refused", 2] * 5
+    assert {one.judge for one in found.results} == {f"jury/{aggregator}"}
+    assert [one.turn_id for one in found.results] == [f"1-1_{i}" for i in range(1, 21)]
+
+
+def test_a_jury_of_which_nobody_says_anything() -> None:
+    found = decide([["refused", "unreadable"]], "dawid-skene")
+    assert isinstance(found.results[0], Failure)
+    assert (found.rule, found.ties) == ("no member gave a grade", 0)
+    assert (found.alpha.value, found.alpha.n) == (None, 0)
+
+
+def test_alpha_and_ties_are_of_the_members_grades() -> None:
+    # Two members who always differ by a grade on a scale of which they use four.
+    rows: list[list[Said]] = [[grade, grade] for grade in (0, 1, 2, 3)]
+    assert decide(rows).alpha.value == pytest.approx(1.0)
+    split = decide([*rows, [0, 3], [3, "unable"]])
+    assert split.ties == 1
+    assert split.alpha.n == 5
+    assert split.alpha.value is not None
+    assert split.alpha.value < 1
+
+
+def test_names_tell_members_apart_and_no_more() -> None:
+    two = jury(2)
+    assert member_names(two) == ["server/a", "server/b"]
+    again = (two[0], msgspec.structs.replace(two[0], sample=1))
+    assert member_names(again) == ["server/a #1", "server/a #2"]
+    prompts = (two[0], msgspec.structs.replace(two[0], prompt="relevance/graded", prompt_digest=GRADED.digest))
+    assert member_names(prompts) == ["server/a relevance/ikat", "server/a relevance/graded"]
+
+
+def said(aggregator: str, members: tuple[Member, ...], temperature: float = 1.0, **families: str) -> str:
+    named = {name.replace("_", "/"): family for name, family in families.items()}
+    return "\n".join(cautions(aggregator, {"relevance": members}, named, ["ape", "bee"], temperature))
+
+
+def test_what_to_know_before_believing_a_jury() -> None:
+    assert said("majority", jury(3)) == ""
+    assert "an even number of members (4)" in said("majority", jury(4))
+    assert "of 2 members nothing tells" in said("dawid-skene", jury(2))
+    again = (*jury(2), msgspec.structs.replace(jury(1)[0], sample=1))
+    assert "2 of 3 members are server/a" in said("majority", again)
+    assert "at temperature 0" in said("majority", again, 0.0)
+    assert "at temperature 0" not in said("majority", jury(3), 0.0)
+    kin = said("majority", jury(3), server_a="llama", server_c="llama", ape="llama", bee="gpt")
+    assert kin.splitlines() == [
+        "server/a and server/c are of one family, llama: they are not independent",
+        "self-judging: ape and server/a and server/c are of one family, llama",
+    ]
+
+
+ITEMS = tuple(Item(f"1-1_{i}", f"R{i}") for i in range(1, 9))
+TRUTH = (0, 1, 2, 3, 0, 1, 2, 3)
+
+
+def crowd(workers: tuple[str, ...] = ("w1", "w2", "w3")) -> CrowdLabels:
+    """Two who are always right, and one who always says 3."""
+    import numpy as np
+
+    rows = [(w, i, 3 if w == 2 else TRUTH[i]) for w in range(3) for i in range(8)]
+    worker, item, code = (np.array(column) for column in zip(*rows, strict=True))
+    return CrowdLabels(
+        "relevance", (0, 1, 2, 3), workers, ITEMS,
+        worker.astype(np.int32), item.astype(np.int32), code.astype(np.int8),
+    )  # fmt: skip
+
+
+def judge(name: str, grades: list[int | None], prompt: str | None = "relevance/ikat", shift: str = "") -> Labels:
+    labels = tuple(Label(turn, shift + item, grade) for (turn, item), grade in zip(ITEMS, grades, strict=False))
+    return Labels(name, prompt, None, f"{name}.jsonl", "", labels)
+
+
+def test_the_joint_model_tells_good_raters_from_bad() -> None:
+    found = joint_diagnostic(crowd(), [judge("server/a", [*TRUTH]), judge("server/b", [3, 2, 1, 0, 3, 2, 1, None])])
+    by_name = {one.name: one for one in found.raters}
+    assert [(one.kind, one.name) for one in found.raters] == [
+        ("worker", "w1"), ("worker", "w2"), ("worker", "w3"), ("judge", "server/a"), ("judge", "server/b"),
+    ]  # fmt: skip
+    good, bad, spam = by_name["server/a"], by_name["server/b"], by_name["w3"]
+    assert (good.labels, good.compared, good.same, good.deviation) == (8, 8, 1.0, 0.0)
+    assert (bad.labels, bad.same) == (7, 0.0)
+    # 3 2 1 0 3 2 1 less 0 1 2 3 0 1 2 is 3 over 7.
+    assert bad.deviation == pytest.approx(3 / 7)
+    # The spammer's own label is left out: two of eight items are of grade 3.
+    assert spam.same == 0.25
+    assert good.accuracy is not None
+    assert bad.accuracy is not None
+    assert spam.accuracy is not None
+    assert good.accuracy > 0.4 > bad.accuracy
+    assert good.accuracy > spam.accuracy
+    assert good.confusion is not None
+    assert all(sum(row) == pytest.approx(1) for row in good.confusion)
+
+
+def test_the_crowds_own_grades_stay_as_they_are() -> None:
+    labels = crowd()
+    before = labels.counts.tolist()
+    found = joint_diagnostic(labels, [judge("server/a", [3] * 8)] * 1)
+    assert labels.counts.tolist() == before
+    # Nothing in it is a grade of an item.
+    assert found._fields == ("criterion", "grades", "raters", "rule")
+    reference = {one.name: one.same for one in found.raters if one.kind == "worker"}
+    alone = joint_diagnostic(labels, [judge("server/a", [0] * 8)])
+    assert reference == {one.name: one.same for one in alone.raters if one.kind == "worker"}
+
+
+def test_a_judge_among_the_workers_is_refused() -> None:
+    with pytest.raises(UsageError, match="server/a is among the crowd's workers") as refused:
+        joint_diagnostic(crowd(("w1", "w2", "server/a")), [judge("server/a", [*TRUTH])])
+    assert refused.value.exit_code == 2
+
+
+def test_judges_of_other_criteria_and_items_are_left_out() -> None:
+    with pytest.raises(UsageError, match="no judge has a grade of an item"):
+        joint_diagnostic(crowd(), [judge("server/a", [*TRUTH], "naturalness/graded")])
+    with pytest.raises(UsageError, match="no judge has a grade of an item"):
+        joint_diagnostic(crowd(), [judge("server/a", [*TRUTH], shift="other-")])
+    off = joint_diagnostic(crowd(), [judge("server/a", [0, 7, 9, 1])]).raters[-1]
+    assert (off.labels, off.left_out) == (2, 2)
+
+
+def test_the_table_says_that_it_decides_nothing() -> None:
+    head, *lines = diagnostic_tsv([joint_diagnostic(crowd(), [judge("server/a\t", [*TRUTH])])]).splitlines()
+    rows = [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
+    assert [row["kind"] for row in rows] == ["worker"] * 3 + ["judge"]
+    assert all(row["note"].startswith(DIAGNOSTIC) for row in rows)
+    assert (rows[3]["name"], rows[3]["same"], rows[3]["grades"]) == ("server/a\\t", "1.0000", "0,1,2,3")
+    assert [len(row.split(",")) for row in rows[3]["confusion"].split(";")] == [4, 4, 4, 4]

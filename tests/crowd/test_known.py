@@ -1,0 +1,260 @@
+"""Workers who contradict known items are left out of that topic, in all criteria, and everything is told."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
+from judge.crowd.known import (
+    Audit,
+    FewLabels,
+    Removal,
+    changed_grades,
+    few_labels,
+    filter_workers,
+    known_warnings,
+    without_known,
+)
+from judge.crowd.known_file import KnownItem, read_known
+from judge.crowd.labels import CrowdLabels, Item
+from judge.errors import InputError
+from judge.records import Problem
+from judge.text.ids import natural_key, topic_of
+
+SCALE = (0, 1, 2, 3)
+Given = list[tuple[str, str, str, int]]
+"""(worker, turn, item, label)."""
+
+
+def crowd(given: Given, criterion: str = "relevance") -> CrowdLabels:
+    workers = sorted({row[0] for row in given}, key=natural_key)
+    items = sorted({Item(*row[1:3]) for row in given}, key=lambda item: tuple(map(natural_key, item)))
+    return CrowdLabels(
+        criterion,
+        SCALE,
+        tuple(workers),
+        tuple(items),
+        np.array([workers.index(row[0]) for row in given], dtype=np.int32),
+        np.array([items.index(Item(*row[1:3])) for row in given], dtype=np.int32),
+        np.array([row[3] for row in given], dtype=np.int8),
+    )
+
+
+def rows(labels: CrowdLabels) -> Given:
+    return [
+        (labels.workers[w], *labels.items[i], labels.grades[c])
+        for w, i, c in zip(labels.worker, labels.item, labels.code, strict=True)
+    ]
+
+
+KNOWN = KnownItem("1_1", "K", "relevance", (0, 1))
+RELEVANCE: Given = [
+    ("ann", "1_1", "K", 0),
+    ("ben", "1_1", "K", 2),
+    ("cid", "1_1", "K", 3),
+    ("ann", "1_2", "A", 3),
+    ("ben", "1_2", "A", 0),
+    ("cid", "1_2", "A", 0),
+    ("ben", "2_1", "A", 1),
+    ("cid", "1_3", "B", 1),
+]
+NOVELTY: Given = [("cid", "1_1", "K", 0), ("cid", "1_2", "A", 2), ("dan", "1_2", "A", 1)]
+
+
+def filtered(**options: int) -> tuple[dict[str, CrowdLabels], Audit]:
+    labels = {"relevance": crowd(RELEVANCE), "novelty": crowd(NOVELTY, "novelty")}
+    return filter_workers(labels, [KNOWN], **options)
+
+
+def test_who_contradicts_a_known_item_is_left_out_of_that_topic_in_all_criteria() -> None:
+    kept, audit = filtered()
+    # Ben and cid gave the known item 2 and 3, where 0 and 1 are acceptable; ben's label in topic 2 stays.
+    assert rows(kept["relevance"]) == [("ann", "1_2", "A", 3), ("ben", "2_1", "A", 1)]
+    assert rows(kept["novelty"]) == [("dan", "1_2", "A", 1)]
+    assert audit.removals == (
+        Removal("1", "ben", "1_1", "K", "relevance", 2, (0, 1)),
+        Removal("1", "cid", "1_1", "K", "relevance", 3, (0, 1)),
+    )
+    assert audit.removed == (("1", "ben"), ("1", "cid"))
+    assert audit.labels_removed == {"relevance": {"1": 3}, "novelty": {"1": 1}}
+    # Ann, ben and cid met it in topic 1; dan in topic 1 and ben in topic 2 met none.
+    assert (audit.checked, audit.unchecked, audit.tolerated, audit.known) == (3, 2, 0, 1)
+
+
+def test_known_items_leave_every_criterion_and_emptied_items_stay() -> None:
+    kept, _ = filtered()
+    assert kept["relevance"].items == (Item("1_2", "A"), Item("1_3", "B"), Item("2_1", "A"))
+    assert kept["relevance"].counts.sum(axis=1).tolist() == [1, 0, 1]
+    assert kept["novelty"].items == (Item("1_2", "A"),)
+
+
+@pytest.mark.parametrize(
+    ("options", "removed", "tolerated"),
+    [
+        ({"max_deviation": 1}, ["cid"], 0),
+        ({"max_deviation": 2}, [], 0),
+        ({"max_fails": 1}, [], 2),
+        ({"max_fails": 0}, ["ben", "cid"], 0),
+    ],
+)
+def test_tolerance(options: dict[str, int], removed: list[str], tolerated: int) -> None:
+    _, audit = filtered(**options)
+    assert ([worker for _, worker in audit.removed], audit.tolerated) == (removed, tolerated)
+
+
+def test_the_distance_is_to_the_nearest_acceptable_grade() -> None:
+    labels = {"relevance": crowd([("a", "1_1", "K", 1), ("b", "1_1", "K", 2), ("b", "1_1", "A", 2)])}
+    known = [KnownItem("1_1", "K", "relevance", (0, 3))]
+    assert len(filter_workers(labels, known)[1].removed) == 2
+    assert not filter_workers(labels, known, max_deviation=1)[1].removed
+
+
+def test_fails_of_a_topic_add_up_over_items_and_criteria_but_not_over_topics() -> None:
+    known = [KnownItem(turn, "K", name, (0,)) for turn in ("1_1", "1_2", "2_1") for name in ("relevance", "novelty")]
+    of = {
+        "relevance": crowd([("a", "1_1", "K", 3), ("b", "1_1", "K", 3), ("b", "2_1", "K", 3), ("c", "1_1", "K", 3)]),
+        "novelty": crowd([("a", "1_2", "K", 3), ("c", "1_1", "K", 0)], "novelty"),
+    }
+    _, audit = filter_workers(of, known, max_fails=1)
+    assert audit.removed == (("1", "a"),)
+    assert (len(audit.removals), audit.tolerated) == (2, 3)
+
+
+def test_a_known_item_that_nobody_labeled_is_a_warning() -> None:
+    _, audit = filter_workers({"relevance": crowd(RELEVANCE)}, [KNOWN, KnownItem("9_1", "X", "relevance", (0,))])
+    assert audit.unlabeled == (Item("9_1", "X"),)
+    assert [(one.severity, one.turn_id, one.message) for one in known_warnings(audit, "k.tsv")] == [
+        ("warning", "9_1", "nobody labeled X")
+    ]
+
+
+def test_what_the_filter_changes() -> None:
+    labels = {"relevance": crowd(RELEVANCE)}
+    before = without_known(labels, [KNOWN])["relevance"]
+    kept = filter_workers(labels, [KNOWN])[0]["relevance"]
+    assert few_labels(kept, before, 2) == (
+        FewLabels("1_2", "A", "relevance", 1, 3),
+        FewLabels("1_3", "B", "relevance", 0, 1),
+        FewLabels("2_1", "A", "relevance", 1, 1),
+    )
+    assert few_labels(kept, before, 1) == (FewLabels("1_3", "B", "relevance", 0, 1),)
+    grades = [AGGREGATORS["majority"](one, AggregatorOptions()) for one in (kept, before)]
+    # 1_2 A: 3 of one label, against 0 by two of three; 1_3 B: no grade against 1; 2_1 A: 1 both times.
+    assert [one.code.tolist() for one in grades] == [[3, -1, 1], [0, 1, 1]]
+    assert changed_grades(*grades) == 2
+
+
+LABELS = st.lists(
+    st.tuples(
+        st.sampled_from("abc"), st.sampled_from(["1_1", "1_2", "2_1"]), st.sampled_from("KAB"), st.integers(0, 3)
+    ),
+    min_size=1,
+    unique_by=lambda row: row[:3],
+)
+KNOWN_ITEMS = st.lists(
+    st.builds(
+        KnownItem,
+        st.sampled_from(["1_1", "2_1"]),
+        st.sampled_from("KB"),
+        st.just("relevance"),
+        st.sets(st.integers(0, 3), min_size=1).map(lambda grades: tuple(sorted(grades))),
+    ),
+    unique_by=lambda item: item[:2],
+)
+
+
+@given(LABELS, KNOWN_ITEMS, st.integers(0, 2), st.integers(0, 3))
+def test_the_filter_is_the_rule_said_row_by_row(given: Given, known: list[KnownItem], fails: int, away: int) -> None:
+    acceptable = {item[:2]: item.acceptable for item in known}
+    times: dict[tuple[str, str], int] = {}
+    for worker, turn, item, label in given:
+        if (turn, item) in acceptable and min(abs(label - one) for one in acceptable[turn, item]) > away:
+            times[worker, topic_of(turn)] = times.get((worker, topic_of(turn)), 0) + 1
+    kept, audit = filter_workers({"relevance": crowd(given)}, known, max_fails=fails, max_deviation=away)
+    assert rows(kept["relevance"]) == [
+        row for row in given if row[1:3] not in acceptable and times.get((row[0], topic_of(row[1])), 0) <= fails
+    ]
+    assert set(audit.removed) == {(topic, worker) for (worker, topic), n in times.items() if n > fails}
+    assert len(audit.removals) + audit.tolerated == sum(times.values())
+
+
+# Known items as files
+
+
+def put(folder: Path, name: str, content: str) -> Path:
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("k.tsv", "turn_id\tresponse_id\tcriterion\tacceptable\n1_10\tK\trelevance\t3\n1_1\tK\trelevance\t1, 0\n"),
+        ("k.csv", 'turn_id,question_id,acceptable\n1_1,K,"0,1"\n1_10,K,3\n'),
+        ("k.csv", "turn_id,item_id,acceptable\n1_1,K,0|1\n1_10,K,3\n"),
+        (
+            "k.jsonl",
+            '{"turn_id":"1_1","item_id":"K","acceptable":[1,0,1]}\n{"turn_id":"1_10","item_id":"K","acceptable":3}\n',
+        ),
+    ],
+)
+def test_known_items_are_read(tmp_path: Path, name: str, content: str) -> None:
+    known = read_known(put(tmp_path, name, content)).known({"relevance": SCALE})
+    assert known == (KNOWN, KnownItem("1_10", "K", "relevance", (3,)))
+
+
+def test_every_fault_of_known_items_is_listed(tmp_path: Path) -> None:
+    content = (
+        "turn_id\tresponse_id\tcriterion\tacceptable\n1_1\tK\trelevance\t0\n1_1\tK\trelevance\t1\n\tK\trelevance\t1\n"
+        "1_1\t\trelevance\t1\n1_1\tL\tbeauty\t1\n1_1\tL\trelevance\t4\n1_1\tL\trelevance\t\n1_1\tL\trelevance\t0-3\n"
+        "1_1\tL\t\t1\n"
+    )
+    warnings: list[Problem] = []
+    with pytest.raises(InputError) as caught:
+        read_known(put(tmp_path, "k.tsv", content)).known({"relevance": SCALE, "novelty": SCALE}, warnings)
+    assert [one.path for one in caught.value.problems] == [f"line {n}" for n in (3, 4, 5, 7, 8, 9, 10)]
+    assert [(one.code, one.severity, one.path) for one in warnings] == [("unknown_criterion", "warning", "line 6")]
+    words = (
+        "earlier line",
+        "turn_id",
+        "response_id",
+        "acceptable",
+        "acceptable",
+        "acceptable",
+        "criterion",
+    )
+    assert all(word in one.message for word, one in zip(words, caught.value.problems, strict=True))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "turn_id\tacceptable\n", "{", '{"acceptable": [true]}', '{"acceptable": "1.5"}'),
+        '{"turn_id": "1_1", "item_id": "K", "criterion": "beauty", "acceptable": 1}',
+    ],
+)
+def test_what_is_no_list_of_known_items(tmp_path: Path, content: str) -> None:
+    with pytest.raises(InputError):
+        read_known(put(tmp_path, "k", content)).known({"relevance": SCALE})
+
+
+def test_a_known_file_names_items_and_criteria_before_any_scale(tmp_path: Path) -> None:
+    content = "turn_id,response_id,criterion,acceptable\n1_1,K,relevance,0\n1_1,K,nat,9\n1_2,L,,0\n,M,,0\n"
+    found = read_known(put(tmp_path, "k.csv", content))
+    assert found.items == {Item("1_1", "K"), Item("1_2", "L"), Item("", "M")}
+    assert found.criteria == ("relevance", "nat")
+    rows = "turn_id,response_id,acceptable\n1_1,K,0\n"
+    scales = {"relevance": SCALE, "nat": SCALE}
+    assert read_known(put(tmp_path, "k.csv", rows)).known(scales, only="nat") == (KnownItem("1_1", "K", "nat", (0,)),)
+
+
+def test_a_known_item_that_was_shown_twice_counts_twice() -> None:
+    labels = crowd([("a", "1_1", "K", 3), ("a", "1_1", "K", 2), ("b", "1_1", "K", 3), ("b", "1_1", "K", 0)])
+    known = [KnownItem("1_1", "K", "relevance", (0, 1))]
+    _, audit = filter_workers({"relevance": labels}, known, max_fails=1)
+    assert audit.removed == (("1", "a"),)
+    assert (len(audit.removals), audit.tolerated) == (2, 1)

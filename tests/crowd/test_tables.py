@@ -1,0 +1,591 @@
+"""Tables of labels in every shape, and all that can be wrong with them, named by file and row."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.rows import distinct, factorize, natural_text
+from judge.crowd.tables import read_tables
+from judge.crowd.wide import Question, read_questions
+from judge.errors import InputError, JudgeError, UsageError
+from judge.records import Problem
+from judge.text.ids import natural_key
+
+SCALE = (0, 1, 2, 3)
+ONE = {"relevance": SCALE}
+HEADER = "worker,turn_id,response_id,criterion,label\n"
+
+
+def put(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def read(*paths: Path, **options) -> dict[str, CrowdLabels]:
+    return read_tables(paths, **{"columns": {}, "scales": SCALE} | options)
+
+
+def rows(labels: CrowdLabels) -> list[tuple[str, str, str, int]]:
+    """(worker, turn, item, label) in the labels' order."""
+    return [
+        (labels.workers[w], *labels.items[i], labels.grades[c])
+        for w, i, c in zip(labels.worker, labels.item, labels.code, strict=True)
+    ]
+
+
+def faults(*paths: Path, **options) -> list[tuple[str, str]]:
+    """(code, path) of all that is wrong."""
+    with pytest.raises(InputError) as caught:
+        read(*paths, **options)
+    return [(problem.code, problem.path) for problem in caught.value.problems]
+
+
+# Long tables
+
+LONG = [("w10", "1_10", "R1", 3), ("w2", "1_2", "R1", 0), ("w10", "1_2", "R10", 1), ("w10", "1_2", "R2", 2)]
+TSV = "worker\tturn_id\tresponse_id\tcriterion\tlabel\n" + "".join(
+    f"{worker}\t{turn}\t{item}\trelevance\t{label}\n" for worker, turn, item, label in LONG
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.tsv", TSV),
+        ("t.csv", TSV.replace("\t", ",")),
+        ("t.csv", TSV.replace("\t", " , ").replace("\n", "\r\n")),
+        ("t.csv", '"' + TSV.replace("\t", '","').replace("\n", '"\n"').removesuffix('"')),
+        ("t.csv", "\n" + TSV.replace("\t", ";").replace("\n", "\n\n") + ";;;;\n"),
+        ("t.csv", TSV.replace("\t", ",") + " ,,,,\n"),
+        ("t.csv.gz", gzip.compress(TSV.encode())),
+        ("t.txt", b"\xef\xbb\xbf" + TSV.encode()),
+        (
+            "t.jsonl",
+            "\n".join(
+                json.dumps({"worker": w, "turn_id": t, "response_id": r, "criterion": "relevance", "label": label})
+                for w, t, r, label in LONG
+            ),
+        ),
+    ],
+)
+def test_a_long_table_in_any_dress_is_the_same_labels(tmp_path: Path, name: str, content: str | bytes) -> None:
+    (labels,) = read(put(tmp_path, name, content)).values()
+    assert rows(labels) == LONG
+    assert labels.workers == ("w2", "w10")
+    assert labels.items == (Item("1_2", "R1"), Item("1_2", "R2"), Item("1_2", "R10"), Item("1_10", "R1"))
+    assert (labels.criterion, labels.grades, labels.seconds) == ("relevance", SCALE, None)
+    assert labels.worker.dtype == labels.item.dtype == np.int32
+    assert labels.code.dtype == np.int8
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.Int64, pl.UInt64, pl.String])
+def test_parquet_takes_integers_as_they_are_and_any_id_as_text(tmp_path: Path, dtype: type[pl.DataType]) -> None:
+    frame = pl.DataFrame({"worker": [10, 9, 10], "turn_id": ["1_1"] * 3, "question_id": [7, 7, 8], "label": [3, 0, 1]})
+    frame = frame.with_columns(
+        pl.col("label").cast(dtype), pl.col("worker").cast(dtype), pl.col("turn_id").cast(pl.Categorical)
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    (labels,) = read(tmp_path / "t.parquet", scales=ONE).values()
+    assert rows(labels) == [("10", "1_1", "7", 3), ("9", "1_1", "7", 0), ("10", "1_1", "8", 1)]
+    assert labels.workers == ("9", "10")
+
+
+def test_rows_of_a_parquet_file_are_counted_from_one(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"worker": ["a", None], "turn_id": ["1_1"] * 2, "item_id": ["R1"] * 2, "label": [4, 1]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    assert faults(tmp_path / "t.parquet", scales=ONE) == [("wrong_label", "row 1"), ("empty_cell", "row 2")]
+
+
+@pytest.mark.parametrize("label", ["3.0", "", "x", "4", "-1", "1e0", "٣", "99999999999999999999", "0 1", "NaN"])
+def test_a_label_is_an_integer_of_the_scale(tmp_path: Path, label: str) -> None:
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\nb,1_1,R1,relevance,{label}\n")
+    assert faults(path) == [("wrong_label" if label else "empty_cell", "line 3")]
+
+
+def test_all_faults_are_listed_at_once_in_the_order_of_the_rows(tmp_path: Path) -> None:
+    first = put(
+        tmp_path,
+        "1.csv",
+        f"{HEADER}a,1_1,R1,relevance,3\n,1_1,R2,relevance,9\na,1_1,R1,relevance,2\na,{'x' * 201},R1,relevance,2\n"
+        "a,1_1,R\x1b1,relevance,0\na,1_1,R4,,1\n",
+    )
+    second = put(tmp_path, "2.csv", f"{HEADER}a,1_1,R1,relevance,0\n\na,1_1,R5,beauty,0\n")
+    with pytest.raises(InputError) as caught:
+        read(first, second, scales=ONE)
+    assert [(one.file[-5:], one.code, one.path, one.turn_id) for one in caught.value.problems] == [
+        ("1.csv", "empty_cell", "line 3", "1_1"),
+        ("1.csv", "wrong_label", "line 3", "1_1"),
+        ("1.csv", "different_labels", "line 4", "1_1"),
+        ("1.csv", "wrong_id", "line 5", None),
+        ("1.csv", "wrong_id", "line 6", "1_1"),
+        ("1.csv", "empty_cell", "line 7", "1_1"),
+        ("2.csv", "different_labels", "line 2", "1_1"),
+        ("2.csv", "unknown_criterion", "line 4", "1_1"),
+    ]
+    assert f"again: 0, but 3 at line 2 of {first}" in caught.value.problems[6].message
+
+
+def test_the_same_label_twice_counts_once_with_a_warning(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\nb,1_1,R1,relevance,1\na,1_1,R1,relevance,3\n")
+    warnings: list[Problem] = []
+    (labels,) = read(path, warnings=warnings).values()
+    assert rows(labels) == [("a", "1_1", "R1", 3), ("b", "1_1", "R1", 1)]
+    assert [(one.code, one.severity, one.path) for one in warnings] == [("duplicate_row", "warning", "line 4")]
+
+
+def test_one_item_under_two_criteria_is_no_repetition(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\na,1_1,R1,novelty,1\nb,1_2,R1,novelty,1\n")
+    labels = read(path)
+    assert list(labels) == ["novelty", "relevance"]
+    assert [(one.workers, len(one.items)) for one in labels.values()] == [(("a", "b"), 2), (("a",), 1)]
+
+
+def test_crowd_kit_tasks_are_turn_and_response(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", "task,worker,label\n9-1_2/R00001,a,3\n")
+    assert rows(read(path, scales=ONE)["relevance"]) == [("a", "9-1_2", "R00001", 3)]
+    path = put(tmp_path, "t.csv", "task,worker,label\nR1,a,3\n,b,3\na/b/c,a,0\n")
+    assert faults(path, scales=ONE) == [("wrong_task", "line 2"), ("empty_cell", "line 3")]
+
+
+def test_a_pattern_may_find_the_turn_inside_the_id(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", "unit,worker,label\nQ10_EC1,a,3\nQ9_EC1,a,0\n")
+    task = r"(?P<response_id>(?P<turn_id>Q\d+)_\w+)"
+    labels = read(path, scales=ONE, columns={"task": "unit"}, task=task)["relevance"]
+    assert rows(labels) == [("a", "Q10", "Q10_EC1", 3), ("a", "Q9", "Q9_EC1", 0)]
+    assert labels.topics == ("Q9", "Q10")
+
+
+def test_a_pool_tells_the_turns_of_ids(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", "response_id,worker,label\nR1,a,3\nR2,a,3\n")
+    assert rows(read(path, scales=ONE, turns={"R1": "1_1", "R2": "2_1"})["relevance"])[1] == ("a", "2_1", "R2", 3)
+    assert faults(path, scales=ONE, turns={"R1": "1_1"}) == [("unknown_item", "line 3")]
+    assert faults(path, scales=ONE) == [("missing_column", "line 1")]
+
+
+def test_each_criterion_may_have_a_column(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", "worker,turn_id,item_id,relevance,nov\na,1_1,R1,3,1\nb,1_1,R1,0,\n")
+    columns = {"label:relevance": "relevance", "label:novelty": "nov"}
+    assert faults(path, columns=columns) == [("empty_cell", "line 3: nov")]
+    path = put(tmp_path, "t.csv", "worker,turn_id,item_id,relevance,novelty\na,1_1,R1,3,1\n")
+    labels = read(path, scales={"relevance": SCALE, "novelty": (1, 2)})
+    assert {name: rows(one)[0][3] for name, one in labels.items()} == {"relevance": 3, "novelty": 1}
+    assert labels["novelty"].grades == (1, 2)
+
+
+def test_criteria_not_asked_for_are_passed_over(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\na,1_1,R1,novelty,77\n")
+    assert list(read(path, criteria=["relevance"])) == ["relevance"]
+    assert list(read(path, scales=ONE, criteria=["relevance"])) == ["relevance"]
+    with pytest.raises(InputError, match="no label of 'beauty'"):
+        read(path, criteria=["beauty"])
+    assert faults(path, scales=ONE) == [("unknown_criterion", "line 3")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"scales": ONE | {"novelty": SCALE}}, {"criteria": ["relevance", "novelty"]}],
+    ids=["scales", "criteria"],
+)
+@pytest.mark.parametrize(
+    "table",
+    ["worker,turn_id,item_id,relevance,noveltie\na,1_1,R1,3,1\n", f"{HEADER}a,1_1,R1,relevance,3\n"],
+    ids=["columns", "rows"],
+)
+def test_a_criterion_asked_for_without_labels_is_an_error(tmp_path: Path, table: str, options: dict) -> None:
+    with pytest.raises(InputError, match="no label of 'novelty'; found labels of 'relevance'"):
+        read(put(tmp_path, "t.csv", table), **options)
+
+
+def test_criteria_beside_those_wanted_are_read_if_they_are_there(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\na,1_1,R1,novelty,1\na,1_1,R1,beauty,77\n")
+    labels = read(path, criteria=["relevance"], beside=["novelty", "diversity"])
+    assert list(labels) == ["novelty", "relevance"]
+    assert list(read(path, scales=ONE, criteria=["relevance"], beside=["novelty"])) == ["relevance"]
+    path = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\n")
+    assert list(read(path, criteria=["relevance"], beside=["novelty"])) == ["relevance"]
+
+
+def test_a_known_item_may_be_labeled_again(tmp_path: Path) -> None:
+    table = "worker,turn_id,item_id,label\na,1_1,K,0\na,1_1,K,1\na,1_1,K,1\na,1_1,R,2\na,1_2,K,3\n"
+    warnings: list[Problem] = []
+    path = put(tmp_path, "t.csv", table)
+    again = [Item("1_1", "K"), Item("9_9", "K"), Item("1_2", "X")]
+    labels = read(path, scales=ONE, repeatable=again, warnings=warnings)["relevance"]
+    assert [row[3] for row in rows(labels)] == [0, 1, 1, 2, 3]
+    assert warnings == []
+    path = put(tmp_path, "t.csv", f"{table}a,1_2,K,0\n")
+    assert faults(path, scales=ONE, repeatable=again) == [("different_labels", "line 7")]
+
+
+def test_a_million_digits_are_a_fault_and_no_traceback(tmp_path: Path) -> None:
+    long = "9" * 1_200_000
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,{long}\na,1_1,{long},relevance,2\n")
+    assert faults(path) == [("wrong_label", "line 2"), ("wrong_id", "line 3")]
+    path = put(tmp_path, "m.csv", f"WorkerId,Input.turn_id,Input.item_id,Answer.r_{long}\na,1_1,R1,2\n")
+    with pytest.raises(InputError):
+        read(path, scales={"r": SCALE})
+
+
+def test_of_many_faults_the_first_are_listed_and_the_others_counted(tmp_path: Path) -> None:
+    wrong = "".join(f"w{n},1_1,R1,relevance,9\n" for n in range(250))
+    twice = "".join(f"v{n % 120},1_1,R1,relevance,1\n" for n in range(240))
+    first = put(tmp_path, "1.csv", f"{HEADER}{wrong},1_1,R1,relevance,1\n")
+    second = put(tmp_path, "2.csv", f"{HEADER}{''.join(wrong.splitlines(keepends=True)[:125])}{twice}")
+    with pytest.raises(InputError, match="376 faults") as caught:
+        read(first, second)
+    listed = [(one.file[-5:], one.code, one.path) for one in caught.value.problems]
+    assert listed[:100] == [("1.csv", "wrong_label", f"line {n}") for n in range(2, 102)]
+    assert listed[100:102] == [("1.csv", "empty_cell", "line 252"), ("1.csv", "wrong_label", "")]
+    assert listed[102:] == [("2.csv", "wrong_label", f"line {n}") for n in range(2, 102)] + [
+        ("2.csv", "wrong_label", "")
+    ]
+    assert next(one.message for one in caught.value.problems if not one.path) == "150 more of these, not listed"
+    warnings: list[Problem] = []
+    read(put(tmp_path, "3.csv", HEADER + twice), warnings=warnings)
+    assert len(warnings) == 101
+    assert (warnings[-1].code, warnings[-1].severity) == ("duplicate_row", "warning")
+    assert warnings[-1].message == "20 more of these, not listed"
+
+
+def test_integers_with_gaps_are_integers_in_parquet(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "worker": [10.0, 9.0],
+            "turn_id": ["1_1"] * 2,
+            "item_id": [7.0, 7.0],
+            "label": [3.0, 2.0],
+            "seconds": [float("nan"), 2.5],
+        }
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    labels = read(tmp_path / "t.parquet", scales=ONE)["relevance"]
+    assert rows(labels) == [("10", "1_1", "7", 3), ("9", "1_1", "7", 2)]
+    np.testing.assert_array_equal(labels.seconds, [np.nan, 2.5])
+    for bad, fault in ((float("nan"), "empty_cell"), (2.5, "wrong_label"), (float("inf"), "wrong_label")):
+        frame.with_columns(label=pl.Series([3.0, bad])).write_parquet(tmp_path / "t.parquet")
+        assert faults(tmp_path / "t.parquet", scales=ONE) == [(fault, "row 2")]
+
+
+def test_seconds_are_kept_and_checked(tmp_path: Path) -> None:
+    table = "worker,turn_id,item_id,label,seconds\na,1_1,R1,3,2.5\nb,1_1,R1,3,\n"
+    seconds = read(put(tmp_path, "t.csv", table), scales=ONE)["relevance"].seconds
+    assert seconds is not None
+    np.testing.assert_array_equal(seconds, [2.5, np.nan])
+    bad = "c,1_1,R1,3,-1\nd,1_1,R1,3,soon\ne,1_1,R1,3,inf\n"
+    assert faults(put(tmp_path, "t.csv", table + bad), scales=ONE) == [
+        ("wrong_seconds", f"line {n}") for n in (4, 5, 6)
+    ]
+
+
+def test_nested_json_is_a_fault_only_where_it_is_needed(tmp_path: Path) -> None:
+    row = {"worker": "a", "turn_id": "1_1", "item_id": "R1", "label": 1, "more": [1]}
+    path = put(tmp_path, "t.jsonl", json.dumps(row))
+    assert rows(read(path, scales=ONE)["relevance"]) == [("a", "1_1", "R1", 1)]
+    path = put(tmp_path, "t.jsonl", f"{json.dumps(row)}\n\n{json.dumps(row | {'worker': ['a']})}\n{{\n")
+    assert faults(path, scales=ONE) == [("not_json", "line 4: $")]
+    path = put(tmp_path, "t.jsonl", f"{json.dumps(row)}\n\n{json.dumps(row | {'worker': ['a']})}\n")
+    assert faults(path, scales=ONE) == [("wrong_type", "line 3: $.worker")]
+
+
+def test_parquet_lists_cannot_be_labels(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"worker": ["a"], "turn_id": ["1_1"], "item_id": ["R1"], "label": [[3]], "other": [[1]]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    assert faults(tmp_path / "t.parquet", scales=ONE) == [("wrong_type", "column 'label'")]
+
+
+@pytest.mark.parametrize(
+    ("header", "lacking"),
+    [
+        ("turn_id,item_id,criterion,label", "workers"),
+        ("worker,turn_id,criterion,label", "turns"),
+        ("worker,turn_id,item_id,criterion", "labels"),
+        ("worker,turn_id,item_id,label", "criteria"),
+    ],
+)
+def test_a_missing_column_is_named(tmp_path: Path, header: str, lacking: str) -> None:
+    path = put(tmp_path, "t.csv", f"{header}\n{','.join('1' * (header.count(',') + 1))}\n")
+    with pytest.raises(InputError) as caught:
+        read(path)
+    (problem,) = caught.value.problems
+    assert problem.code == "missing_column"
+    assert lacking in problem.message
+
+
+@pytest.mark.parametrize("row", ["b,1_1,R1,relevance", "b,1_1,R1,relevance,3,9", "b", "b\nc,1_1,R1,relevance,3,9"])
+def test_a_row_too_short_is_no_empty_cell(tmp_path: Path, row: str) -> None:
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\n{row}\nz,1_1,R1,relevance,3\n")
+    assert faults(path) == [("wrong_columns", f"line {3 + n}") for n in range(row.count("\n") + 1)]
+    path = put(tmp_path, "t.csv", "worker,turn_id,item_id,label,seconds\nw1,1_1,R1,2,5\nw2,1_1,R1,3\n")
+    assert faults(path, scales=ONE) == [("wrong_columns", "line 3")]
+
+
+def test_a_ragged_row_is_named(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3,9\nb,1_1,R1,relevance,3\n")
+    assert faults(path) == [("wrong_columns", "line 2")]
+
+
+def test_files_of_other_kinds_join(tmp_path: Path) -> None:
+    pl.DataFrame({"worker": [1], "turn_id": ["1_1"], "item_id": ["R1"], "label": [3]}).write_parquet(
+        tmp_path / "t.parquet"
+    )
+    other = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\n01,1_1,R1,2\n")
+    labels = read(tmp_path / "t.parquet", other, scales=ONE)["relevance"]
+    assert rows(labels) == [("1", "1_1", "R1", 3), ("01", "1_1", "R1", 2)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": {"wrker": "worker"}},
+        {"scales": (1,)},
+        {"scales": range(101)},
+        {"scales": ONE, "criteria": ["novelty"]},
+        {"columns": {"task": "a", "turn_id": "b"}},
+        {"task": "(", "columns": {"task": "worker"}},
+        {"task": "(?P<turn_id>.*)", "columns": {"task": "worker"}},
+        {"wide": "("},
+        {"wide": "(?P<turn_id>.)(?P<response_id>.*)", "columns": {"label": "a"}},
+        {"wide": "(?P<response_id>.*)"},
+    ],
+)
+def test_options_that_make_no_sense(tmp_path: Path, options: dict) -> None:
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\n")
+    with pytest.raises(UsageError):
+        read(path, **options)
+
+
+# Wide tables
+
+MTURK = (
+    "WorkerId,AssignmentId,WorkTimeInSeconds,Input.turn_id,Input.response_id_1,Input.response_id_2,"
+    "Answer.relevance_1,Answer.relevance_2,Answer.comment\n"
+)
+
+
+def test_mturk_has_a_row_an_assignment(tmp_path: Path) -> None:
+    path = put(tmp_path, "m.csv", f"{MTURK}w1,A,20,1_1,R1,R2,3,0,fine\nw2,B,7,1_2,R3,,2,,\n")
+    labels = read(path, scales=ONE)["relevance"]
+    assert rows(labels) == [("w1", "1_1", "R1", 3), ("w1", "1_1", "R2", 0), ("w2", "1_2", "R3", 2)]
+    # 20 s over two responses, 7 s over one.
+    assert labels.seconds is not None
+    assert labels.seconds.tolist() == [10.0, 10.0, 7.0]
+
+
+def test_mturk_labels_are_in_the_order_of_assignments_then_slots(tmp_path: Path) -> None:
+    head = "WorkerId,Input.turn_id,Input.item_id_1,Input.item_id_2,Input.item_id_10,Answer.r_1,Answer.r_10,Answer.r_2\n"
+    path = put(tmp_path, "m.csv", f"{head}a,1_1,A,B,C,0,2,1\na,1_2,A,B,C,0,2,1\n")
+    assert [row[3] for row in rows(read(path)["r"])] == [0, 1, 2, 0, 1, 2]
+
+
+def test_work_time_is_shared_by_items_and_criteria(tmp_path: Path) -> None:
+    head = "WorkerId,WorkTimeInSeconds,Input.turn_id,Input.item_id_1,Input.item_id_2,"
+    path = put(tmp_path, "m.csv", f"{head}Answer.r_1,Answer.r_2,Answer.q_1,Answer.q_2\na,60,1_1,A,B,0,2,1,0\n")
+    for labels in read(path).values():
+        assert labels.seconds is not None
+        assert labels.seconds.tolist() == [15.0, 15.0]
+
+
+def test_rejected_assignments_have_no_vote(tmp_path: Path) -> None:
+    head = "WorkerId,AssignmentStatus,Input.turn_id,Input.item_id,Answer.r\n"
+    path = put(
+        tmp_path, "m.csv", f"{head}a,Approved,1_1,A,3\nb,Rejected,1_1,A,0\nc,Submitted,1_1,A,2\nd,rejected,1_1,A,9\n"
+    )
+    warnings: list[Problem] = []
+    assert [row[0] for row in rows(read(path, warnings=warnings)["r"])] == ["a", "c"]
+    assert [(one.code, one.severity, one.path, one.message) for one in warnings] == [
+        (
+            *("row_left_out", "warning", "line 3"),
+            "2 rows left out, AssignmentStatus 'Rejected', 'rejected'; this is the first",
+        )
+    ]
+    path = put(tmp_path, "m.csv", f"{head}b,Rejected,1_1,A,0\n")
+    with pytest.raises(InputError, match="no label of any criterion") as caught:
+        read(path)
+    assert [one.code for one in caught.value.problems] == ["row_left_out"]
+
+
+def test_mturk_faults_name_the_column(tmp_path: Path) -> None:
+    path = put(tmp_path, "m.csv", f"{MTURK}w1,A,20,1_1,R1,R2,3,,\nw2,B,x,1_2,,,2,,\n")
+    assert faults(path, scales=ONE) == [
+        ("empty_cell", "line 2: Answer.relevance_2"),
+        ("empty_cell", "line 3: Answer.relevance_1"),
+        ("wrong_seconds", "line 3: Answer.relevance_1"),
+    ]
+    path = put(tmp_path, "m.csv", "WorkerId,Input.turn_id,Answer.relevance_3\nw,1_1,2\n")
+    assert faults(path, scales=ONE) == [("missing_column", "line 1")]
+
+
+SURVEY = (
+    "StartDate,PROLIFIC_PID,1_1.R1.relevance,1_1.R2.relevance\n"
+    '"Start Date","PID","How relevant,\nis it?","…"\n"{""ImportId"":""s""}","{""ImportId"":""p""}","x","y"\n'
+    "2024,p1,3,\n2024,p2,2,1\n"
+)
+PATTERN = r"(?P<turn_id>[^.]+)\.(?P<response_id>R\d+)\.(?P<criterion>\w+)"
+SURVEYED = [("p1", "1_1", "R1", 3), ("p2", "1_1", "R1", 2), ("p2", "1_1", "R2", 1)]
+
+
+def test_a_qualtrics_survey_has_a_row_a_participant(tmp_path: Path) -> None:
+    path = put(tmp_path, "s.csv", SURVEY)
+    assert rows(read(path, wide=PATTERN)["relevance"]) == SURVEYED
+    short = PATTERN.replace("(?P<criterion>", "(?:")
+    assert rows(read(path, wide=short, scales=ONE)["relevance"]) == SURVEYED
+    assert faults(path, wide=short) == [("missing_column", "line 1")]
+    assert faults(path, wide="(?P<turn_id>x)(?P<response_id>y)", scales=ONE) == [("missing_column", "line 1")]
+
+
+@pytest.mark.parametrize("extra", ["", "{one}\n{two}\n"])
+def test_previews_spam_and_unfinished_records_have_no_vote(tmp_path: Path, extra: str) -> None:
+    two = '"{""ImportId"":""s""}",x,x,x,x,x'
+    table = "ResponseId,Status,Finished,DistributionChannel,PROLIFIC_PID,1_1.R1.relevance\n"
+    table += extra.format(one="Response ID,Response Type,Finished,Distribution Channel,PID,How?", two=two)
+    for n, (status, finished, channel) in enumerate(
+        [
+            ("IP Address", "True", "anonymous"),
+            ("0", "1", "gl"),
+            ("Survey Preview", "True", "preview"),
+            ("8", "1", "anonymous"),
+            ("IP Address", "False", "anonymous"),
+            ("IP Address", "0", "anonymous"),
+            ("IP Address", "1", "test"),
+        ]
+    ):
+        table += f"R_{n},{status},{finished},{channel},p{n},3\n"
+    warnings: list[Problem] = []
+    labels = read(put(tmp_path, "s.csv", table), wide=PATTERN, warnings=warnings)["relevance"]
+    assert labels.workers == ("p0", "p1")
+    below = 2 if extra else 0
+    assert [(one.path, one.message.partition(";")[0]) for one in warnings] == [
+        (f"line {4 + below}", "2 rows left out, Status '8', 'Survey Preview'"),
+        (f"line {6 + below}", "2 rows left out, Finished '0', 'False'"),
+        (f"line {8 + below}", "1 row left out, DistributionChannel 'test'"),
+    ]
+
+
+def test_status_is_qualtrics_only_in_what_qualtrics_exported(tmp_path: Path) -> None:
+    path = put(tmp_path, "s.csv", "worker,Status,1_1.R1.relevance\np1,1,3\n")
+    assert read(path, wide=PATTERN)["relevance"].workers == ("p1",)
+
+
+def test_faults_of_a_survey_have_the_line_of_the_file(tmp_path: Path) -> None:
+    # The question text in the second row takes two lines.
+    path = put(tmp_path, "s.csv", f"{SURVEY}2024,,3,\n2024,p3,3.0,\n")
+    column = "1_1.R1.relevance"
+    assert faults(path, wide=PATTERN) == [("empty_cell", f"line 7: {column}"), ("wrong_label", f"line 8: {column}")]
+
+
+def test_a_survey_without_the_two_extra_rows_keeps_all_of_its_rows(tmp_path: Path) -> None:
+    path = put(tmp_path, "s.csv", "worker,1_1.R1.relevance\np1,3\np2,2\np3,x\n")
+    assert faults(path, wide=PATTERN) == [("wrong_label", "line 4: 1_1.R1.relevance")]
+
+
+def test_a_map_of_columns_does_what_a_pattern_does(tmp_path: Path) -> None:
+    table = "column\tturn_id\tresponse_id\tcriterion\n1_1.R1.relevance\t1_1\tR1\trelevance\n"
+    table += "1_1.R2.relevance\t1_1\tR2\trelevance\n"
+    questions = read_questions(put(tmp_path, "map.tsv", table))
+    assert questions["1_1.R1.relevance"] == Question("1_1", "R1", "relevance")
+    assert rows(read(put(tmp_path, "s.csv", SURVEY), wide=questions)["relevance"]) == SURVEYED
+    with pytest.raises(InputError) as caught:
+        read_questions(put(tmp_path, "map.tsv", f"{table}1_1.R1.relevance\tx\ty\tz\na\t\tb\tc\n"))
+    assert [(one.code, one.path) for one in caught.value.problems] == [
+        ("duplicate_row", "line 4"),
+        ("empty_cell", "line 5"),
+    ]
+
+
+def test_the_seconds_of_a_participant_are_shared(tmp_path: Path) -> None:
+    path = put(tmp_path, "s.csv", "worker,t,1_1.R1.relevance,1_1.R2.relevance\np1,9,3,\np2,9,2,1\n")
+    seconds = read(path, wide=PATTERN, columns={"seconds": "t"})["relevance"].seconds
+    assert seconds is not None
+    assert seconds.tolist() == [9.0, 4.5, 4.5]
+
+
+# Real data, hostile data
+
+
+def test_transparentcis_reads_as_published(shared: Path) -> None:
+    path = shared / "worker-level/transparentCIS/judgments_long.tsv"
+    labels = read(
+        path,
+        scales=(1, 2, 3, 4),
+        columns={"task": "item_id", "criterion": "dimension"},
+        task=r"(?P<response_id>(?P<turn_id>Q\d+)_\w+)",
+    )
+    assert len(labels) == 14
+    assert {(len(one.items), len(one.item), len(one.topics)) for one in labels.values()} == {(50, 50 * 16, 10)}
+    assert labels["relevance"].counts.sum(axis=0).tolist() == [4, 37, 343, 416]
+
+
+CELL = st.sampled_from(["", "a", "b", "1_1", "R1", "0", "3", "4", "x", "\u202e", '"', "3.0", ",", "\t", "relevance"])
+
+
+@given(st.lists(st.lists(CELL, min_size=3, max_size=6), max_size=6), st.sampled_from(["\n", "\r\n", "\r", "\n\n"]))
+def test_no_table_ends_in_a_traceback_and_every_bad_row_is_named(
+    tmp_path_factory: pytest.TempPathFactory, cells: list[list[str]], end: str
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    path.write_bytes((HEADER.strip() + end + end.join(map(",".join, cells))).encode())
+    try:
+        labels = read(path)
+    except JudgeError as error:
+        assert all(one.file == str(path) and one.message for one in error.problems)
+        return
+    assert all(len(one.code) and one.code.min() >= 0 for one in labels.values())
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"PAR1", b"{", b"\x1f\x8b", HEADER.encode()]))
+def test_no_bytes_end_in_a_traceback(tmp_path_factory: pytest.TempPathFactory, content: bytes, start: bytes) -> None:
+    path = tmp_path_factory.mktemp("t") / "t"
+    path.write_bytes(start + content)
+    with pytest.raises(JudgeError):
+        read(path, scales=ONE, criteria=["relevance"], columns={"worker": "no such column"})
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", ""]),
+            st.sampled_from(["1_1", ""]),
+            st.sampled_from(["R1", "R2"]),
+            st.sampled_from("03x"),
+        ),
+        min_size=1,
+    )
+)
+def test_each_faulty_row_is_named_once_for_each_fault(
+    tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[str, str, str, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    path.write_text(HEADER + "".join(f"{w},{t},{r},relevance,{label}\n" for w, t, r, label in cells), encoding="utf-8")
+    expected: list[tuple[str, str]] = []
+    first: dict[str, str] = {}
+    for line, (worker, turn, item, label) in enumerate(cells, start=2):
+        wrong = [("empty_cell", f"line {line}")] * ((not worker) + (not turn))
+        wrong += [("wrong_label", f"line {line}")] if label == "x" else []
+        if not wrong and first.setdefault(item, label) != label:
+            wrong.append(("different_labels", f"line {line}"))
+        expected += wrong
+    if expected:
+        assert sorted(faults(path)) == sorted(expected)
+    else:
+        assert {item: str(label) for _, _, item, label in rows(read(path)["relevance"])} == first
+
+
+@given(st.lists(st.text(st.sampled_from("R0129a_- \u0663é"), max_size=8)))
+def test_the_cheap_order_is_the_natural_one(texts: list[str]) -> None:
+    assert sorted(texts, key=natural_text) == sorted(texts, key=natural_key)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)))
+def test_integers_factorize_as_their_texts_do(values: list[int]) -> None:
+    names, codes = factorize(pl.Series(values, dtype=pl.Int64))
+    assert [names[code] for code in codes] == list(map(str, values))
+    assert names == sorted(set(map(str, values)), key=natural_key)
+    assert distinct(np.array(values, dtype=np.int64)).tolist() == sorted(set(values))

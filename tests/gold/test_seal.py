@@ -1,0 +1,313 @@
+"""Splits that never cut a topic, seals that give nothing away, and a ledger that cannot be rewritten unseen."""
+
+import json
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import InputError, UsageError
+from judge.files.stored import sha256
+from judge.gold import open_sealed, parse_gold, read_gold, read_ledger, read_seal, split_topics, write_split
+from judge.gold.seal import salted, sealed_beside
+from judge.records import GoldRow
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def row(topic: str = "1-1", turn: int = 1, item: str = "R00000", grade: int = 0, **fields: object) -> GoldRow:
+    base = {"turn_id": f"{topic}_{turn}", "topic_id": topic, "criterion": "c", "assessor": "ann", "response_id": item}
+    return GoldRow(**{**base, "grade": grade, **fields})  # type: ignore[arg-type]
+
+
+def gold(topics: int, items: int = 4) -> list[GoldRow]:
+    return [row(f"{topic}", 1, f"R{item:05d}", item % 4) for topic in range(topics) for item in range(items)]
+
+
+def test_the_split_has_half_the_items_and_like_grades() -> None:
+    # Topics come in pairs of opposite grades; only a balanced choice has as many 0 as 3 on both sides.
+    rows = [row(f"{topic}", 1, f"R{item}", 3 * (topic % 2)) for topic in range(8) for item in range(5)]
+    test = split_topics(rows, 0.5, 1)
+    assert Counter(one.grade for one in rows if one.topic_id in test) == {0: 10, 3: 10}
+
+
+def test_items_count_once_however_many_rows_they_have() -> None:
+    # Topic 9 has 6 rows of one item; the others one row of one item each: half of 6 items is three topics.
+    rows = [row("9", assessor=f"a{number}") for number in range(6)] + [row(f"{topic}") for topic in range(5)]
+    assert all(len(split_topics(rows, 0.5, seed)) == 3 for seed in range(10))
+
+
+@given(st.permutations(gold(7)), st.integers(0, 3))
+def test_neither_order_nor_anything_but_the_seed_decides(rows: list[GoldRow], seed: int) -> None:
+    assert split_topics(rows, 0.3, seed) == split_topics(gold(7), 0.3, seed)
+
+
+def test_seeds_make_different_splits() -> None:
+    assert len({split_topics(gold(20), 0.5, seed) for seed in range(10)}) == 10
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=6), st.floats(0.01, 0.99))
+def test_both_parts_have_a_topic(sizes: list[int], share: float) -> None:
+    rows = [row(f"{topic}", 1, f"R{item}") for topic, size in enumerate(sizes) for item in range(size)]
+    assert 1 <= len(split_topics(rows, share, 0)) < len(sizes)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -1.0, float("nan"), float("inf")])
+def test_a_share_outside_0_to_1_is_refused(share: float) -> None:
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        split_topics(gold(4), share, 1)
+
+
+def test_one_topic_cannot_be_split() -> None:
+    with pytest.raises(InputError, match="never cuts a topic"):
+        split_topics(gold(1), 0.5, 1)
+
+
+def test_the_split_is_written_in_full_and_the_seal_has_no_grade(tmp_path: Path) -> None:
+    rows = gold(4)
+    seal = write_split(rows, 0.5, 7, tmp_path)
+    dev, test = read_gold(tmp_path / "dev.jsonl"), read_gold(tmp_path / "test.jsonl")
+    assert {one.split for one in dev} == {"dev"}
+    assert {one.split for one in test} == {"test"}
+    assert {msgspec.structs.replace(one, split=None) for one in (*dev, *test)} == set(rows)
+    assert {one.topic_id for one in dev}.isdisjoint(one.topic_id for one in test)
+    assert read_seal(tmp_path / "seal.json") == seal
+    assert (seal.test.rows, len(seal.test.items), len(seal.test.topics)) == (8, 8, 2)
+    assert "grade" not in (tmp_path / "seal.json").read_text(encoding="utf-8")
+    salt = (tmp_path / "test.salt").read_bytes().strip()
+    assert seal.commitment == sha256(salt + b"\n" + (tmp_path / "test.jsonl").read_bytes())
+    assert salt.decode() not in (tmp_path / "seal.json").read_text(encoding="utf-8")
+
+
+def test_the_same_again_writes_the_same_bytes_and_shuffled_rows_too(tmp_path: Path) -> None:
+    write_split(gold(4), 0.5, 7, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    write_split(gold(4)[::-1], 0.5, 7, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert set(before) == {"dev.jsonl", "test.jsonl", "test.salt", "seal.json"}
+
+
+def test_two_seals_of_the_same_grades_differ(tmp_path: Path) -> None:
+    one, other = (write_split(gold(4), 0.5, 7, tmp_path / name) for name in "ab")
+    assert one.test == other.test
+    assert one.commitment != other.commitment
+    assert one.source != other.source
+
+
+@pytest.mark.parametrize("change", [{"seed": 8}, {"share": 0.25}, {"rows": gold(5)}])
+def test_another_split_is_not_written_over(tmp_path: Path, change: dict[str, object]) -> None:
+    arguments = {"rows": gold(4), "share": 0.5, "seed": 7, "out": tmp_path}
+    write_split(**arguments)  # type: ignore[arg-type]
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="another split"):
+        write_split(**{**arguments, **change})  # type: ignore[arg-type]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_lost_salt_does_not_replace_the_seal(tmp_path: Path) -> None:
+    write_split(gold(4), 0.5, 7, tmp_path)
+    (tmp_path / "test.salt").unlink()
+    with pytest.raises(InputError, match="another split"):
+        write_split(gold(4), 0.5, 7, tmp_path)
+    assert not (tmp_path / "test.salt").exists()
+
+
+def test_rows_that_are_split_already_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="`split` already"):
+        write_split([*gold(4), row("9", split="dev")], 0.5, 7, tmp_path)
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> tuple[Path, Path]:
+    write_split(gold(4), 0.5, 7, tmp_path)
+    return tmp_path / "test.jsonl", tmp_path / "seal.json"
+
+
+def ledger(seal: Path) -> Path:
+    return seal.with_name("openings.jsonl")
+
+
+def test_openings_are_numbered_and_a_repeated_question_has_the_number_of_all_by_now(sealed: tuple[Path, Path]) -> None:
+    test, seal = sealed
+    rows, first = open_sealed(test, seal, "q1", NOW)
+    assert rows == parse_gold(test.read_bytes(), "t")
+    assert (first.number, first.repeated) == (1, False)
+    assert open_sealed(test, seal, "q2", NOW)[1].number == 2
+    before = ledger(seal).read_bytes()
+    again = open_sealed(test, seal, "q1", "2027-01-01T00:00:00Z")[1]
+    # The answer to q2 is known by now, however early q1 was asked.
+    assert (again.number, again.repeated) == (2, True)
+    assert ledger(seal).read_bytes() == before
+
+
+def test_rows_that_cannot_be_used_stay_closed_and_cost_no_look(sealed: tuple[Path, Path]) -> None:
+    test, seal = sealed
+    seen: list[tuple[GoldRow, ...]] = []
+
+    def refuse(rows: tuple[GoldRow, ...]) -> None:
+        seen.append(rows)
+        raise InputError("cannot be used")
+
+    with pytest.raises(InputError, match="cannot be used"):
+        open_sealed(test, seal, "q", NOW, refuse)
+    assert seen == [parse_gold(test.read_bytes(), "t")]
+    assert not ledger(seal).exists()
+
+
+def test_rows_of_the_sealed_side_are_known_beside_their_seal_only(sealed: tuple[Path, Path], tmp_path: Path) -> None:
+    test, _ = sealed
+    dev, held_out = read_gold(test.with_name("dev.jsonl")), read_gold(test)
+    anywhere = tmp_path / "whatever.jsonl"
+    assert not sealed_beside(anywhere, dev)
+    assert sealed_beside(anywhere, held_out)
+    # One row among many is enough, and so is another assessor's grade of the same response.
+    assert sealed_beside(anywhere, [*dev, msgspec.structs.replace(held_out[0], assessor="bob", split=None)])
+    (tmp_path / "elsewhere").mkdir()
+    assert not sealed_beside(tmp_path / "elsewhere" / "test.jsonl", held_out)
+
+
+def test_the_ledger_is_a_hash_chain_from_the_seal(sealed: tuple[Path, Path]) -> None:
+    test, seal = sealed
+    for question in ("q1", "q2", "q3"):
+        open_sealed(test, seal, question, NOW)
+    lines = ledger(seal).read_bytes().splitlines()
+    entries = [json.loads(line) for line in lines]
+    assert [entry["number"] for entry in entries] == [1, 2, 3]
+    assert [entry["previous"] for entry in entries] == [read_seal(seal).commitment, *map(sha256, lines[:2])]
+    assert [entry.question for entry in read_ledger(seal)] == ["q1", "q2", "q3"]
+
+
+def test_a_read_only_ledger_still_answers_a_question_on_record(
+    sealed: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test, seal = sealed
+    open_sealed(test, seal, "q1", NOW)
+    real = Path.open
+
+    def refuse(self: Path, mode: str = "r", *rest: object, **more: object) -> object:
+        if "a" in mode or "w" in mode:
+            raise PermissionError(13, "Permission denied")
+        return real(self, mode, *rest, **more)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert open_sealed(test, seal, "q1", NOW)[1].repeated
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the ledger is locked where there is fcntl")
+def test_commands_at_the_same_time_make_one_chain(sealed: tuple[Path, Path]) -> None:
+    test, seal = sealed
+    with ThreadPoolExecutor(8) as pool:
+        openings = list(pool.map(lambda number: open_sealed(test, seal, f"q{number % 12}", NOW)[1], range(24)))
+    assert {opening.number for opening in openings} == set(range(1, 13))
+    assert sum(not opening.repeated for opening in openings) == len(read_ledger(seal)) == 12
+
+
+@pytest.mark.parametrize("name", ["test.jsonl", "test.salt"])
+def test_a_changed_test_file_or_salt_stays_closed(sealed: tuple[Path, Path], name: str) -> None:
+    test, seal = sealed
+    path = test.with_name(name)
+    old = path.read_bytes()
+    path.write_bytes(old.replace(b'"grade":0', b'"grade":1') if name == "test.jsonl" else b"0" * 64)
+    assert path.read_bytes() != old
+    with pytest.raises(InputError, match="has been changed or belongs to another split"):
+        open_sealed(test, seal, "q", NOW)
+    assert not ledger(seal).exists()
+
+
+def test_a_seal_whose_lists_were_edited_is_refused(sealed: tuple[Path, Path]) -> None:
+    test, seal = sealed
+    values = json.loads(seal.read_bytes())
+    values["test"]["items"].pop()
+    seal.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(InputError, match="changed by hand"):
+        open_sealed(test, seal, "q", NOW)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"schema": "judge-seal/2"}'])
+def test_what_is_no_seal_is_an_input_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "seal.json").write_bytes(content)
+    with pytest.raises(InputError, match="not a seal"):
+        read_seal(tmp_path / "seal.json")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"A" * 64, b"0" * 63])
+def test_what_is_no_salt_is_an_input_error(sealed: tuple[Path, Path], content: bytes) -> None:
+    test, seal = sealed
+    test.with_suffix(".salt").write_bytes(content)
+    with pytest.raises(InputError, match="64 hexadecimal digits"):
+        open_sealed(test, seal, "q", NOW)
+
+
+def test_every_torn_last_line_is_recognized_and_its_number_given_again(sealed: tuple[Path, Path]) -> None:
+    test, seal = sealed
+    open_sealed(test, seal, "q1", NOW)
+    one = ledger(seal).read_bytes()
+    open_sealed(test, seal, "q2", NOW)
+    two = ledger(seal).read_bytes()
+    for length in range(len(one), len(two)):
+        ledger(seal).write_bytes(two[:length])
+        opening = open_sealed(test, seal, "q3", NOW)[1]
+        # Only where all but the line break is there was the line written.
+        assert opening.number == (3 if length == len(two) - 1 else 2), two[:length]
+        assert len(read_ledger(seal)) == opening.number
+
+
+def middle(lines: list[bytes]) -> list[bytes]:
+    return [lines[0], lines[1].replace(b'"q2"', b'"q9"'), lines[2]]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        middle,
+        lambda lines: lines[1:],
+        lambda lines: [lines[0], lines[2]],
+        lambda lines: [lines[1], lines[0], lines[2]],
+        lambda lines: [*lines, lines[2]],
+        lambda lines: [*lines, b"\n"],
+        lambda lines: [*lines, b'{"number":4,"time":'],
+        lambda lines: [*lines[:2], lines[2][:9] + b"\n"],
+        lambda lines: [*lines, b"\x00\x00\n"],
+        lambda lines: [*lines, b"nonsense"],
+    ],
+    ids=["edited", "first gone", "middle gone", "swapped", "twice", "blank", "torn", "short", "nul", "junk"],
+)
+def test_a_ledger_that_is_no_chain_is_refused(sealed: tuple[Path, Path], damage, request) -> None:
+    test, seal = sealed
+    for question in ("q1", "q2", "q3"):
+        open_sealed(test, seal, question, NOW)
+    ledger(seal).write_bytes(b"".join(damage(ledger(seal).read_bytes().splitlines(keepends=True))))
+    if request.node.callspec.id == "torn":
+        assert open_sealed(test, seal, "q4", NOW)[1].number == 4
+        return
+    with pytest.raises(InputError, match="record of openings is damaged"):
+        open_sealed(test, seal, "q4", NOW)
+
+
+def test_a_ledger_of_another_seal_is_refused(sealed: tuple[Path, Path], tmp_path: Path) -> None:
+    test, seal = sealed
+    write_split(gold(4), 0.5, 7, tmp_path / "other")
+    open_sealed(tmp_path / "other/test.jsonl", tmp_path / "other/seal.json", "q", NOW)
+    ledger(seal).write_bytes((tmp_path / "other/openings.jsonl").read_bytes())
+    with pytest.raises(InputError, match="damaged"):
+        open_sealed(test, seal, "q", NOW)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_of_a_ledger_raise_anything_but_an_input_error(tmp_path_factory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("seal")
+    write_split(gold(2), 0.5, 7, folder)
+    (folder / "openings.jsonl").write_bytes(content)
+    try:
+        open_sealed(folder / "test.jsonl", folder / "seal.json", "q", NOW)
+    except InputError as error:
+        assert error.exit_code == 2
+
+
+def test_the_salted_digest() -> None:
+    assert salted(b"00", b"x") == sha256(b"00\nx")

@@ -1,0 +1,502 @@
+"""Grades of others as gold: every source, its quirks, and all that can be wrong with its files."""
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from judge.errors import InputError, UsageError
+from judge.gold import SOURCES, Imported, Options, PlanRow, gold_jsonl, import_gold, match, parse_gold, read_bank, typed
+from judge.gold.rows import text_digest
+from judge.gold.sources import CAST_CRITERIA
+from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
+from judge.records import GoldRow, Pool, PooledResponse, RunEntry, TokenCount
+
+BEGIN_HEADER = "model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\n"
+
+
+def put(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def imported(source: str, *paths: Path, **options) -> Imported:
+    with_pool = options.pop("with_pool", False)
+    return import_gold(source, paths, Options(**options), with_pool=with_pool)
+
+
+def faults(source: str, *paths: Path, **options) -> list[tuple[str, str]]:
+    """(code, path) of all that is wrong."""
+    with pytest.raises(InputError) as caught:
+        imported(source, *paths, **options)
+    assert caught.value.exit_code == 2
+    return [(problem.code, problem.path) for problem in caught.value.problems]
+
+
+def pooled(response_id: str, text: str, *runs: str, turn_id: str = "1-1_1") -> PooledResponse:
+    entries = tuple(RunEntry(run, 1, "used", "") for run in runs)
+    return PooledResponse(response_id, turn_id, "1-1", text, (), TokenCount(1, 1, 1, None), False, entries)
+
+
+# qrels
+
+CRITERION = {"constants": {"criterion": "relevance"}}
+
+
+def test_qrels_without_texts_name_the_response_by_its_id(tmp_path: Path) -> None:
+    path = put(tmp_path, "q.qrel", "\n1-1_1 0 R00000 3\n1-1_1\t0\tR00001\t0\r\n")
+    assert imported("qrels", path, **CRITERION).rows == (
+        GoldRow("1-1_1", "1-1", "relevance", 3, "qrels", response_id="R00000"),
+        GoldRow("1-1_1", "1-1", "relevance", 0, "qrels", response_id="R00001"),
+    )
+
+
+def test_a_bank_gives_qrels_their_texts(tmp_path: Path) -> None:
+    path = put(tmp_path, "q.qrel", "1-1_1 0 R00000 3\n")
+    (row,) = imported("qrels", path, bank={"R00000": " Cafe\u0301 "}, **CRITERION).rows
+    assert (row.text_sha256, row.response_id) == (text_digest("Café"), "R00000")
+
+
+def test_a_pool_gives_qrels_texts_and_the_run_that_tells_them_apart(tmp_path: Path) -> None:
+    path = put(tmp_path, "q.qrel", "1-1_1 0 R00000 3\n1-1_1 0 R00001 1\n")
+    pool = Pool((pooled("R00000", "Yes.", "mill10", "mill9"), pooled("R00001", "Yes.", "harbor")), {}, ())
+    rows = imported("qrels", path, pool=pool, **CRITERION).rows
+    assert [row.run_id for row in rows] == ["mill9", "harbor"]
+    matched, unmatched = match(rows, pool)
+    assert ({key: group[0].grade for key, group in matched.items()}, unmatched) == (
+        {("R00000", "relevance"): 3, ("R00001", "relevance"): 1},
+        (),
+    )
+
+
+def test_every_fault_of_qrels_has_its_line(tmp_path: Path) -> None:
+    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 x\n1-1_1 0 R1\n1-1_1 0 R2 1\n1-1_1 0 R2 2\n")
+    assert faults("qrels", path, **CRITERION) == [
+        ("wrong_grade", "line 1"),
+        ("wrong_columns", "line 2"),
+        ("duplicate_row", "line 4"),
+    ]
+
+
+def test_an_id_without_a_text_is_named_with_its_line(tmp_path: Path) -> None:
+    path = put(tmp_path, "q.qrel", "\n1-1_1 0 R0 1\n1-1_1 0 R1 1\n")
+    assert faults("qrels", path, bank={"R0": "a"}, **CRITERION) == [("not_in_bank", "line 3: $.response_id")]
+    pool = Pool((pooled("R0", "a", "x"), pooled("R1", "b", "x", turn_id="1-1_2")), {}, ())
+    assert faults("qrels", path, pool=pool, **CRITERION) == [("not_in_pool", "line 3: $.response_id")]
+
+
+def test_qrels_need_a_criterion(tmp_path: Path) -> None:
+    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n")
+    assert faults("qrels", path) == [("missing_field", "line 1: $.criterion")]
+
+
+def test_a_text_with_two_ids_in_a_turn_has_a_second_assessor(tmp_path: Path) -> None:
+    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n1-1_1 0 R1 3\n1-1_1 0 R2 0\n1-1_2 0 R0 1\n")
+    done = imported("qrels", path, bank={"R0": "a", "R1": " a", "R2": "a "}, **CRITERION)
+    assert [(row.turn_id, row.grade, row.assessor) for row in done.rows] == [
+        ("1-1_1", 1, "qrels"),
+        ("1-1_1", 3, "qrels#2"),
+        ("1-1_1", 0, "qrels#3"),
+        ("1-1_2", 1, "qrels"),
+    ]
+    assert any("2 grades are of texts that have one" in note for note in done.notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"", "empty_file"),
+        (b"\xff\xfe1\x00", "wrong_encoding"),
+        (b"1-1_1 0 R\xe9 1\n", "wrong_encoding"),
+        (b"\x1f\x8bnonsense", "unreadable_file"),
+        (b"1-1_1 0 R\x000 1\n", "wrong_value"),
+        (b"x" * 500_000, "wrong_columns"),
+    ],
+)
+def test_bytes_that_are_no_qrels_are_a_fault(tmp_path: Path, content: bytes, code: str) -> None:
+    assert [found for found, _ in faults("qrels", put(tmp_path, "q", content), **CRITERION)] == [code]
+
+
+def test_a_missing_file_and_a_faulty_one_are_reported_together(tmp_path: Path) -> None:
+    found = faults("qrels", tmp_path / "none", put(tmp_path, "q", "1 0 R0\n"), **CRITERION)
+    assert [code for code, _ in found] == ["unreadable_file", "wrong_columns"]
+
+
+@pytest.mark.parametrize("source", sorted(SOURCES))
+def test_a_folder_or_a_missing_file_is_an_input_error_of_every_source(tmp_path: Path, source: str) -> None:
+    for path in (tmp_path, tmp_path / "none"):
+        assert faults(source, path, **({} if source == "cast-regin" else CRITERION))
+
+
+# plans and options
+
+
+def test_a_plan_gives_probability_stratum_text_and_run(tmp_path: Path) -> None:
+    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n1-1_1 0 R1 1\n")
+    planned = PlanRow("1-1_1", "1-1", "R0", text_digest("a"), ("x", "y"), ("relevance",), 0.25, "drawn")
+    with pytest.raises(InputError) as caught:
+        imported("qrels", path, plan={("1-1_1", "R0"): planned}, **CRITERION)
+    assert [(p.code, p.path) for p in caught.value.problems] == [("not_in_plan", "line 2: $.response_id")]
+    put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n")
+    (row,) = imported("qrels", path, plan={("1-1_1", "R0"): planned}, **CRITERION).rows
+    assert (row.inclusion_probability, row.stratum, row.text_sha256, row.run_id) == (
+        0.25,
+        "drawn",
+        text_digest("a"),
+        "x",
+    )
+
+
+def test_options_fill_in_what_the_file_does_not_say(tmp_path: Path) -> None:
+    constants = {"criterion": "c", "assessor": "nist", "made": "postedit", "inclusion_probability": 0.5}
+    (row,) = imported("qrels", put(tmp_path, "q", "1_1 0 R0 1\n"), constants=constants).rows
+    assert (row.criterion, row.assessor, row.made, row.inclusion_probability) == ("c", "nist", "postedit", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("inclusion_probability", 1.5), ("made", "guess"), ("assessor", "\ud800")]
+)
+def test_an_option_that_no_row_may_have_is_a_fault(tmp_path: Path, field: str, value: object) -> None:
+    path = put(tmp_path, "q", "1_1 0 R0 1\n")
+    assert faults("qrels", path, constants={"criterion": "c", field: value}) == [("wrong_value", f"line 1: $.{field}")]
+
+
+@pytest.mark.parametrize("content", ["[]", '{"R0": 1}', '{"R0": "a\\u0000"}', '{"R0": "\\ud800"}', "{", "", "\x00" * 9])
+def test_what_is_no_bank_is_an_input_error(tmp_path: Path, content: str) -> None:
+    with pytest.raises(InputError, match="not usable as a response bank") as caught:
+        read_bank(put(tmp_path, "bank.json", content))
+    assert caught.value.problems
+
+
+# csv
+
+TABLE = "turn_id,response_id,criterion,grade,assessor\n1-1_1,R0,naturalness,3,ann\n1-1_2,R1,naturalness,0,bob\n"
+ROWS = (
+    GoldRow("1-1_1", "1-1", "naturalness", 3, "ann", response_id="R0"),
+    GoldRow("1-1_2", "1-1", "naturalness", 0, "bob", response_id="R1"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", TABLE),
+        ("t.csv", "\ufeff" + TABLE.replace("\n", "\r\n")),
+        ("t.csv", TABLE.replace("\n", "\r")),
+        ("t.csv", TABLE.replace(",", ";")),
+        ("t.txt", TABLE.replace(",", "\t")),
+        ("t.tsv", TABLE.replace(",", "\t")),
+        ("t.csv.gz", gzip.compress(TABLE.encode())),
+        ("t.csv", "\n" + TABLE.replace("ann", '" ann "') + "\n,,,,\n"),
+    ],
+)
+def test_a_table_is_read_however_it_was_saved(tmp_path: Path, name: str, content: str | bytes) -> None:
+    assert imported("csv", put(tmp_path, name, content)).rows == ROWS
+
+
+def test_columns_are_mapped_and_constants_fill_in(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", 'Turn,Answer,Mark,P\n1-1_1,"Yes, ""by train"".\nReally.",2,0.5\n')
+    columns = {"turn_id": "Turn", "text": "Answer", "grade": "Mark", "inclusion_probability": "P"}
+    done = imported(
+        "csv", path, columns=columns, constants={"criterion": "c", "assessor": "a", **typed({"split": "dev"})}
+    )
+    assert done.rows == (
+        GoldRow(
+            "1-1_1",
+            "1-1",
+            "c",
+            2,
+            "a",
+            text_sha256=text_digest('Yes, "by train".\nReally.'),
+            inclusion_probability=0.5,
+            split="dev",
+        ),
+    )
+
+
+def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
+    path = put(
+        tmp_path, "t.csv", TABLE.replace("assessor", "assessor,note").replace("ann", "ann,!").replace("bob", "bob,!")
+    )
+    assert imported("csv", path).notes == (f"{path}: columns not used: 'note'", BLIND)
+
+
+BLIND = "taken as given blind; --made says otherwise"
+
+
+def test_grades_of_unstated_origin_are_taken_as_given_blind_and_that_is_said(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", TABLE)
+    crowd = put(tmp_path, "c.csv", "task,worker,label\n1-1_1/R0,w,3\n")
+    qrels = put(tmp_path, "q.txt", "1-1_1 0 R0 3\n")
+    for source, path in (("csv", table), ("crowd", crowd), ("qrels", qrels)):
+        said = imported(source, path, constants={"criterion": "c"})
+        assert said.notes == (BLIND,)
+        assert {row.made for row in said.rows} == {"blind"}
+        assert imported(source, path, constants={"criterion": "c", "made": "postedit"}).notes == ()
+    stated = put(
+        tmp_path, "s.csv", TABLE.replace("assessor", "assessor,made").replace("ann", "ann,blind").replace("bob", "bob,")
+    )
+    assert imported("csv", stated).notes == (BLIND,)
+    both = stated.read_text(encoding="utf-8").replace("bob,", "bob,postedit")
+    assert imported("csv", put(tmp_path, "b.csv", both)).notes == ()
+
+
+@pytest.mark.parametrize("probability", ["1e-310", "0.9e-9", "0", "nan"])
+def test_a_probability_too_small_to_weigh_with_is_a_fault(tmp_path: Path, probability: str) -> None:
+    path = put(tmp_path, "t.csv", TABLE)
+    said = faults("csv", path, constants=typed({"inclusion_probability": probability}))
+    assert [code for code, _ in said] == ["wrong_value", "wrong_value"]
+    assert imported("csv", path, constants=typed({"inclusion_probability": "1e-9"})).rows
+
+
+def test_every_faulty_row_of_a_table_is_named(tmp_path: Path) -> None:
+    rows = [
+        "1-1_1,R0,c,three,ann",
+        "1-1_1,R1,c,3",
+        "1-1_1,,c,3,ann",
+        '1-1_1,"R\n2",c,2.5,ann',
+        ",R3,c,1,",
+        "1-1_1,R4,c,1,ann",
+        "1-1_1,R4,c,2,ann",
+    ]
+    path = put(tmp_path, "t.csv", "\n".join([TABLE.partition("\n")[0], *rows]))
+    assert faults("csv", path) == [
+        ("wrong_value", "line 2: $.grade"),
+        ("wrong_columns", "line 3"),
+        ("missing_field", "line 4: $"),
+        ("wrong_value", "line 5: $.grade"),
+        ("missing_field", "line 7: $.assessor"),
+        ("missing_field", "line 7: $.turn_id"),
+        ("duplicate_row", "line 9: $"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("turn_id,turn_id\n1,2\n", ("repeated_column", "line 1")),
+        ("turn_id,grade\n", ("empty_file", "line 1")),
+        ('turn_id,grade\n1_1,"2\n1_2,3\n', ("not_a_table", "line 2")),
+        ("turn_id,grade\n1_1," + "9" * 200_000 + "\n", ("not_a_table", "line 2")),
+        ("turn_id\tgrade\n\x00,\udcff", ("wrong_encoding", "line 2")),
+    ],
+)
+def test_what_is_no_table_is_a_fault(tmp_path: Path, content: str, fault: tuple[str, str]) -> None:
+    path = put(tmp_path, "t.csv", content.encode("utf-8", "surrogateescape"))
+    assert faults("csv", path)[0] == fault
+
+
+def test_a_nul_in_a_table_is_a_fault(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", TABLE.replace("ann", "a\x00n"))
+    assert faults("csv", path) == [("wrong_value", "line 2: $.assessor")]
+
+
+def test_a_mapped_column_must_be_there_and_a_field_must_exist(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", TABLE)
+    assert faults("csv", path, columns={"grade": "Mark"}) == [("missing_column", "line 1")]
+    with pytest.raises(UsageError, match="'mark' is no field"):
+        imported("csv", path, columns={"mark": "grade"})
+
+
+# crowd
+
+
+def test_each_label_of_a_worker_is_a_row(tmp_path: Path) -> None:
+    path = put(tmp_path, "c.csv", "task,worker,label\n1-1_1/R0,w1,2\n1-1_1/R0,w2,0\n")
+    assert imported("crowd", path, **CRITERION).rows == (
+        GoldRow("1-1_1", "1-1", "relevance", 2, "w1", response_id="R0"),
+        GoldRow("1-1_1", "1-1", "relevance", 0, "w2", response_id="R0"),
+    )
+
+
+def test_a_crowds_task_may_be_mapped(tmp_path: Path) -> None:
+    path = put(tmp_path, "c.tsv", "turn\ttask\tworker\tlabel\n1-1_1\tR0\tw1\t2\n")
+    (row,) = imported("crowd", path, columns={"turn_id": "turn", "response_id": "task"}, **CRITERION).rows
+    assert (row.turn_id, row.response_id) == ("1-1_1", "R0")
+
+
+def test_a_crowds_faults_are_named(tmp_path: Path) -> None:
+    path = put(tmp_path, "c.csv", "task,worker,label\nR0,w1,2\n1_1/R0,,2\n1_1/R0,w1,good\n1_1/R1,w1,1\n1_1/R1,w1,1\n")
+    assert faults("crowd", path, **CRITERION) == [
+        ("missing_field", "line 2: $.turn_id"),
+        ("missing_field", "line 3: $.assessor"),
+        ("wrong_value", "line 4: $.grade"),
+        ("duplicate_row", "line 6: $"),
+    ]
+    assert faults("crowd", put(tmp_path, "d.csv", "item,worker,label\n1,2,3\n"), **CRITERION) == [
+        ("missing_column", "line 1")
+    ]
+
+
+# begin
+
+
+def begin(*rows: tuple[str, str, str, str, str]) -> str:
+    lines = (
+        f"{model}\t{source}\t{knowledge}\thi\t{response}\t{label}\r\n"
+        for model, source, knowledge, response, label in rows
+    )
+    return BEGIN_HEADER + "".join(lines)
+
+
+FULL, NOT = "Fully attributable", "Not fully attributable"
+
+
+def test_begin_rows_are_turns_and_share_a_topic_by_their_knowledge(tmp_path: Path) -> None:
+    path = put(
+        tmp_path,
+        "b.tsv",
+        begin(
+            ("t5", "wow", 'K "one"', "A", FULL),
+            ("gpt2", "wow", "K two", '"B', NOT),
+            ("doha", "wow", 'K "one" ', "Hm.", "Generic"),
+            ("gpt2", "wow", 'K "one"', "A", NOT),
+        ),
+    )
+    done = imported("begin", path, with_pool=True)
+    assert [(r.turn_id, r.topic_id, r.run_id, r.grade, r.criterion, r.assessor) for r in done.rows] == [
+        ("wow-0001_1", "wow-0001", "t5", 1, "groundedness", "begin"),
+        ("wow-0002_1", "wow-0002", "gpt2", 0, "groundedness", "begin"),
+        ("wow-0001_3", "wow-0001", "gpt2", 0, "groundedness", "begin"),
+    ]
+    assert done.notes == ("1 generic responses are left out",)
+    assert done.pool is not None
+    assert [passage.text for passage in done.pool.passages.values()] == ['K "one"', "K two"]
+    assert [len(response.passages) for response in done.pool.responses] == [1, 1, 1]
+    assert read_pool(pool_jsonl(done.pool), passages_jsonl(done.pool), "b") == done.pool
+    matched, unmatched = match(done.rows, done.pool)
+    assert (len(matched), unmatched) == (3, ())
+
+
+def test_generic_responses_may_count_as_not_attributable(tmp_path: Path) -> None:
+    path = put(tmp_path, "b.tsv", begin(("t5", "wow", "K", "A", FULL), ("t5", "wow", "K", "Hm.", "Generic")))
+    done = imported("begin", path, generic_as_zero=True)
+    assert [(row.turn_id, row.grade) for row in done.rows] == [("wow-0001_1", 1), ("wow-0001_2", 0)]
+    assert done.notes == ("1 generic responses are taken as grade 0",)
+
+
+def test_begins_faults_are_named(tmp_path: Path) -> None:
+    rows = [("t5", "wow", "", "A", FULL), ("t5", "wow", "K", "A\x00", FULL), ("t5", "wow", "K", "A", "fully")]
+    assert faults("begin", put(tmp_path, "b.tsv", begin(*rows))) == [
+        ("empty_cell", "line 2"),
+        ("wrong_value", "line 3"),
+        ("wrong_value", "line 4"),
+    ]
+    assert faults("begin", put(tmp_path, "c.tsv", "a\tb\n1\t2\n")) == [("missing_column", "line 1")]
+
+
+def test_a_source_in_which_nothing_is_left_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no grade to import; 1 generic responses are left out"):
+        imported("begin", put(tmp_path, "b.tsv", begin(("t5", "wow", "K", "Hm.", "Generic"))))
+
+
+def test_a_source_without_texts_has_no_pool(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="qrels has no texts to make a pool of"):
+        imported("qrels", put(tmp_path, "q", "1_1 0 R0 1\n"), with_pool=True, **CRITERION)
+
+
+# CAsT-ReGIn
+
+
+def cast(folder: Path, turns: object, bank: object = None) -> Path:
+    put(folder, "qrels/response_judgments.json", json.dumps(turns))
+    put(folder, "response_bank.json", json.dumps({"R00000": " Yes.", "R00001": "Yes. "} if bank is None else bank))
+    return folder
+
+
+def judged(item_id: str, **grades: object) -> dict[str, object]:
+    # Not in the order of the criteria, as in the released file.
+    return {
+        "Conciseness": 1,
+        "Response ID": item_id,
+        "Naturalness": 2,
+        "Response Text": "other",
+        "Relevance": 3,
+        **grades,
+    }
+
+
+def test_cast_regin_grades_go_by_the_names_of_their_keys_and_texts_by_the_bank(tmp_path: Path) -> None:
+    folder = cast(tmp_path, {"132_1-1": {"Responses": [judged("R00000")]}})
+    rows = imported("cast-regin", folder).rows
+    assert [(row.criterion, row.grade) for row in rows] == [("relevance", 3), ("naturalness", 2), ("conciseness", 1)]
+    assert {(r.turn_id, r.topic_id, r.assessor, r.response_id, r.text_sha256) for r in rows} == {
+        ("132_1-1", "132", "crowd", "R00000", text_digest("Yes."))
+    }
+    assert imported("cast-regin", folder / "qrels/response_judgments.json").rows == rows
+
+
+def test_cast_regin_can_be_read_for_one_criterion(tmp_path: Path) -> None:
+    folder = cast(tmp_path, {"132_1-1": {"Responses": [judged("R00000")]}})
+    assert [row.grade for row in imported("cast-regin", folder, constants={"criterion": "naturalness"}).rows] == [2]
+    with pytest.raises(UsageError, match="no grades of 'charm'"):
+        imported("cast-regin", folder, constants={"criterion": "charm"})
+
+
+def test_cast_regins_second_grades_of_a_text_are_a_second_assessors(tmp_path: Path) -> None:
+    folder = cast(tmp_path, {"132_1-1": {"Responses": [judged("R00000"), judged("R00001", Relevance=0)]}})
+    done = imported("cast-regin", folder, constants={"criterion": "relevance"}, with_pool=True)
+    assert [(row.assessor, row.grade) for row in done.rows] == [("crowd", 3), ("crowd#2", 0)]
+    assert done.pool is not None
+    assert len(done.pool.responses) == 1
+    matched, unmatched = match(done.rows, done.pool)
+    assert ([len(group) for group in matched.values()], unmatched) == ([2], ())
+
+
+def test_cast_regins_faults_are_named(tmp_path: Path) -> None:
+    turns = {
+        "132_1-1": {"Responses": [judged("Q2173"), judged("R00000", Naturalness="2"), {"Response ID": 7}]},
+        "132_1-3": [],
+    }
+    assert faults("cast-regin", cast(tmp_path, turns)) == [
+        ("not_in_bank", "$['132_1-1'].Responses[0]"),
+        ("wrong_value", "$['132_1-1'].Responses[1]: $.grade"),
+        ("wrong_type", "$['132_1-1'].Responses[2]"),
+        ("wrong_type", "$['132_1-3']"),
+    ]
+    assert [code for code, _ in faults("cast-regin", cast(tmp_path, [], []))] == ["wrong_type", "not_a_bank"]
+
+
+# the real files
+
+
+def test_the_real_cast_regin(shared: Path) -> None:
+    folder = shared / "cast-regin/response_evaluation"
+    done = imported("cast-regin", folder, with_pool=True)
+    assert done.pool is not None
+    assert Counter(row.criterion for row in done.rows) == dict.fromkeys(
+        ("relevance", "naturalness", "conciseness"), 1626
+    )
+    assert Counter(row.assessor for row in done.rows) == {"crowd": 4878 - 129, "crowd#2": 129}
+    assert parse_gold(gold_jsonl(done.rows), "g") == done.rows
+    assert match(done.rows, done.pool)[1] == ()
+    bank = read_bank(folder / "response_bank.json")
+    for name in CAST_CRITERIA:
+        options = {"bank": bank, "constants": {"criterion": name, "assessor": "crowd"}}
+        assert imported("qrels", folder / f"qrels/response_{name}.qrel", **options).rows == tuple(
+            row for row in done.rows if row.criterion == name
+        )
+
+
+def test_the_real_cast_question_qrels_name_what_the_bank_lacks(shared: Path) -> None:
+    folder = shared / "cast-regin/clarifying_question_evaluation"
+    path, bank = folder / "qrels/question_novelty.qrel", read_bank(folder / "question_bank.json")
+    with pytest.raises(InputError) as caught:
+        imported("qrels", path, bank=bank, constants={"criterion": "novelty"})
+    (problem,) = caught.value.problems
+    assert problem.message == "'Q2173' has no text in the bank"
+
+
+def test_the_real_begin(shared: Path) -> None:
+    done = imported("begin", *sorted((shared / "begin").glob("*.tsv")), with_pool=True)
+    assert done.pool is not None
+    # WoW 180 and 250, CMU 59 and 278, and 79 generic ones left out.
+    assert Counter(row.grade for row in done.rows) == {1: 180 + 59, 0: 250 + 278}
+    assert done.notes == ("79 generic responses are left out",)
+    assert len(done.pool.responses) == len(done.rows)
+    assert match(done.rows, done.pool)[1] == ()
+    assert len({row.topic_id for row in done.rows if row.turn_id.startswith("wow")}) == 333

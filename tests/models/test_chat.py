@@ -1,0 +1,169 @@
+"""What is sent to and read from an OpenAI-compatible endpoint."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import JudgeError, RejectedError, TransientError, UsageError
+from judge.models.address import read_address, read_key
+from judge.models.chat import chat_messages, read_completion, response_format
+from judge.records import Completion, Message
+from tests.mock import ask
+
+
+def read(body: object) -> Completion:
+    encoded = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return read_completion(encoded, {}, structured=True, latency=0.25)
+
+
+def reply(message: object, finish_reason: str | None = "stop", **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "message": message, "finish_reason": finish_reason}], **more}
+
+
+def test_everything_worth_keeping_is_read() -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
+    found = read(reply({"content": "Grade: 2"}, model="m-2026", system_fingerprint="fp", usage=usage))
+    assert found == Completion(
+        text="Grade: 2",
+        finish_reason="stop",
+        model="m-2026",
+        system_fingerprint="fp",
+        prompt_tokens=12,
+        completion_tokens=3,
+        latency=0.25,
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "finish_reason", "text", "reason"),
+    [
+        ({"content": None, "refusal": "I cannot."}, "stop", "I cannot.", "refusal"),
+        ({"content": "", "refusal": None}, "content_filter", "", "content_filter"),
+        ({"content": None, "reasoning_content": "hmm"}, "length", "", "length"),
+        ({}, None, "", None),
+        (
+            {"content": [{"type": "thinking"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            "stop",
+            "ab",
+            "stop",
+        ),
+    ],
+)
+def test_odd_replies(message: object, finish_reason: str | None, text: str, reason: str | None) -> None:
+    found = read(reply(message, finish_reason))
+    assert (found.text, found.finish_reason, found.prompt_tokens) == (text, reason, None)
+
+
+def test_half_an_emoji_does_not_lose_the_reply() -> None:
+    found = read(rb'{"choices": [{"message": {"content": "fine \ud83d Grade: 1"}, "finish_reason": "length"}]}')
+    assert found.text == "fine ? Grade: 1"
+    assert read(b'{"choices": [{"message": {"content": "a\xffb"}}]}').text == "a\ufffdb"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>busy</html>", b'{"choices": [', b"\xff", b'{"a":' * 100_000])
+def test_what_is_not_json_may_pass(body: bytes) -> None:
+    with pytest.raises(TransientError, match="not JSON"):
+        read(body)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, [], 3, {"choices": []}, {"choices": [{}]}, reply({"content": 3}), {"choices": {"a": 1}}]
+)
+def test_json_of_another_shape_is_rejected(body: object) -> None:
+    with pytest.raises(RejectedError, match="status 200, but"):
+        read(body)
+
+
+def test_an_error_sent_with_status_200_is_an_error() -> None:
+    with pytest.raises(TransientError, match="status 429: busy"):
+        read({"error": {"code": 429, "message": "busy"}})
+    with pytest.raises(TransientError, match="broke off"):
+        read(reply({"content": "half"}, "error"))
+
+
+@given(
+    st.binary(max_size=200)
+    | st.builds(
+        lambda value: json.dumps(value).encode(),
+        st.recursive(
+            st.none() | st.integers() | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["choices", "message", "content", "error", "code", "usage", "refusal"]),
+                    inner,
+                    max_size=4,
+                )
+            ),
+            max_leaves=12,
+        ),
+    )
+)
+def test_any_body_gives_a_completion_or_an_error_of_ours(body: bytes) -> None:
+    try:
+        found = read(body)
+    except JudgeError as error:
+        assert str(error)
+    else:
+        found.text.encode()
+
+
+@pytest.mark.parametrize(
+    ("given_url", "url"),
+    [
+        ("http://localhost:8000", "http://localhost:8000/v1"),
+        ("http://localhost:8000/", "http://localhost:8000/v1"),
+        ("http://localhost:8000/v1", "http://localhost:8000/v1"),
+        (" http://localhost:8000/v1/ ", "http://localhost:8000/v1"),
+        ("https://example.org/api/v1/chat/completions", "https://example.org/api/v1"),
+        ("https://example.org/v1beta/openai/", "https://example.org/v1beta/openai"),
+        ("http://[::1]:8080", "http://[::1]:8080/v1"),
+        ("HTTP://Example.ORG", "http://example.org/v1"),
+    ],
+)
+def test_addresses(given_url: str, url: str) -> None:
+    assert read_address(given_url).url == url
+
+
+def test_credentials_in_an_address_are_kept_apart() -> None:
+    address = read_address("http://ann:p%40ss@host:1/v1")
+    assert (address.url, address.user) == ("http://host:1/v1", ("ann", "p@ss"))
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8000", "ftp://host", "http://", "http://host:99999", "http://h/v1?key=1"]
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="--base-url"):
+        read_address(url)
+
+
+def test_keys_are_trimmed_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X_KEY", " abc\n")
+    assert read_key("X_KEY") == "abc"
+    monkeypatch.setenv("X_KEY", "")
+    assert read_key("X_KEY") is None
+    monkeypatch.setenv("X_KEY", "a\nb")
+    with pytest.raises(UsageError, match="X_KEY") as refused:
+        read_key("X_KEY")
+    assert "a\nb" not in str(refused.value)
+
+
+def test_json_is_asked_by_schema_and_text_by_nothing() -> None:
+    assert response_format(ask("text")) == {}
+    wanted = response_format(ask("json"))["response_format"]
+    assert (wanted["type"], wanted["json_schema"]["strict"]) == ("json_schema", True)
+    assert wanted["json_schema"]["schema"]["properties"]["grade"]["enum"] == ["0", "1", "2", "3"]
+    by_sentence = response_format(ask("json", sentences=2))["response_format"]
+    assert "sentences" in by_sentence["json_schema"]["schema"]["properties"]
+
+
+def test_messages_that_are_no_unicode_cannot_be_sent() -> None:
+    assert chat_messages(ask())[0] == {"role": "system", "content": "You grade responses."}
+    broken = msgspec.structs.replace(ask(), messages=(Message("user", "a \ud800 b"),))
+    with pytest.raises(RejectedError, match="character 2"):
+        chat_messages(broken)

@@ -1,0 +1,206 @@
+import asyncio
+import hashlib
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from judge.errors import InputError, OperationalError
+from judge.models.journal import Journal, read_journal, request_digest
+from judge.records import Completion, Level, Message, Request, Scale
+
+SCALE = Scale((Level(0, "0", "no"), Level(1, "1", "yes")), "higher", (1,), None)
+
+
+def request(content: str = "q", sample: int = 0) -> Request:
+    return Request(
+        response_id="R00000",
+        turn_id="1-1_1",
+        criterion="naturalness",
+        form="text",
+        messages=(Message("user", content),),
+        scale=SCALE,
+        labels=SCALE.labels,
+        sentences=0,
+        response="r",
+        passages=(),
+        sample=sample,
+    )
+
+
+def completion(text: str = "Grade: 1") -> Completion:
+    return Completion(text=text, finish_reason="stop", model="m")
+
+
+def put(journal: Journal, digest: str, *texts: str) -> None:
+    async def run() -> None:
+        await asyncio.gather(
+            *(journal.put(f"{digest}{i}", "b/m", {"t": 0}, request(), completion(text)) for i, text in enumerate(texts))
+        )
+
+    asyncio.run(run())
+
+
+def test_a_completion_is_there_after_reopening(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    with Journal(path) as journal:
+        put(journal, "d", "Grade: 1", "Grade: 0")
+        assert journal.get("d0") == completion("Grade: 1")
+    with Journal(path) as journal:
+        assert len(journal) == 2
+        assert "d1" in journal
+        assert journal.get("d1") == completion("Grade: 0")
+        assert journal.get("absent") is None
+
+
+def test_a_put_has_reached_another_process_s_view_before_it_returns(tmp_path: Path) -> None:
+    """The row is in the file as the operating system sees it, not only in this process's memory."""
+    script = (
+        "import asyncio, os, sys; from pathlib import Path; sys.path.insert(0, '.')\n"
+        "from judge.models.journal import Journal; from tests.models.test_journal import request, completion\n"
+        "async def run():\n"
+        "    journal = Journal(Path(sys.argv[1]))\n"
+        "    await journal.put('d', 'b/m', {}, request(), completion())\n"
+        "    os._exit(9)\n"
+        "asyncio.run(run())\n"
+    )
+    path = tmp_path / "journal.sqlite"
+    killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert killed.returncode == 9
+    with Journal(path) as journal:
+        assert journal.get("d") == completion()
+
+
+def test_the_first_completion_of_a_digest_stays(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        put(journal, "d", "first")
+        put(journal, "d", "second")
+        assert journal.get("d0") == completion("first")
+
+
+def test_meta_survives(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        assert journal.meta("form:x") is None
+        journal.set_meta("form:x", "text")
+    with Journal(tmp_path / "j") as journal:
+        assert journal.meta("form:x") == "text"
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path), pytest.raises(InputError, match="another judge process is using it"):
+        Journal(path)
+
+
+def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    path.write_text("not a database, but long enough to be looked at" * 50, encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be used as a journal"):
+        Journal(path)
+    with pytest.raises(InputError, match="no such journal"):
+        list(read_journal(tmp_path / "absent"))
+    with pytest.raises(InputError, match="cannot be read as a journal"):
+        list(read_journal(path))
+
+
+def test_a_journal_of_another_schema_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        journal.set_meta("schema", "99")
+    with pytest.raises(InputError, match="schema version 99"):
+        Journal(path)
+
+
+def test_read_journal_gives_back_what_was_asked(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        put(journal, "d", "Grade: 1")
+    (entry,) = read_journal(path)
+    assert entry.digest == "d0"
+    assert entry.judge == "b/m"
+    assert entry.parameters == {"t": 0}
+    assert entry.messages == (Message("user", "q"),)
+    assert entry.form == "text"
+    assert entry.completion == completion()
+
+
+def test_a_full_disk_ends_in_an_operational_error(tmp_path: Path) -> None:
+    """max_page_count stands in for the disk: SQLite answers 'database or disk is full' either way."""
+    with Journal(tmp_path / "j") as journal:
+        journal._connection.execute("PRAGMA max_page_count = 12")
+        with pytest.raises(OperationalError, match="full"):
+            for i in range(50):
+                put(journal, f"d{i}-", "x" * 4000)
+
+
+@pytest.mark.parametrize(
+    ("judge", "parameters", "asked"),
+    [
+        ("b/other", {"t": 0}, request()),
+        ("b/m", {"t": 1}, request()),
+        ("b/m", {"t": 0, "seed": 1}, request()),
+        ("b/m", {"t": 0}, request("another question")),
+        ("b/m", {"t": 0}, request(sample=1)),
+    ],
+)
+def test_everything_sent_changes_the_digest(judge: str, parameters: dict[str, int], asked: Request) -> None:
+    assert request_digest(judge, parameters, asked) != request_digest("b/m", {"t": 0}, request())
+
+
+def test_the_digest_does_not_depend_on_the_order_of_parameters() -> None:
+    assert request_digest("b/m", {"a": 1, "b": 2}, request()) == request_digest("b/m", {"b": 2, "a": 1}, request())
+
+
+def test_the_digest_is_this_one() -> None:
+    """Journals outlive versions: a change of this value makes every recorded completion unfindable."""
+    sent = b'["b/m",{"t":0},[{"role":"user","content":"q"}],0]'
+    assert request_digest("b/m", {"t": 0}, request()) == hashlib.sha256(sent).hexdigest()
+
+
+def test_the_file_can_be_queried_with_sql(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        put(journal, "d", "Grade: 1")
+    connection = sqlite3.connect(tmp_path / "j")
+    assert connection.execute("SELECT turn_id, response_id, criterion FROM completion").fetchall() == [
+        ("1-1_1", "R00000", "naturalness")
+    ]
+    connection.close()
+
+
+def test_a_journal_takes_over_what_another_paid_for(tmp_path: Path) -> None:
+    with Journal(tmp_path / "a") as journal:
+        put(journal, "d", "from a")
+        journal.set_meta("form:x", "text")
+    with Journal(tmp_path / "b") as journal:
+        put(journal, "d", "from b", "only b")
+        journal.adopt(tmp_path / "a")
+        assert journal.get("d0") == completion("from b")
+        assert journal.meta("form:x") == "text"
+    with Journal(tmp_path / "c") as journal:
+        journal.adopt(tmp_path / "a")
+        assert journal.get("d0") == completion("from a")
+    with Journal(tmp_path / "d") as journal, pytest.raises(InputError, match="cannot be taken over"):
+        journal.adopt(tmp_path / "absent")
+
+
+def test_a_damaged_completion_is_named(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        put(journal, "d", "Grade: 1")
+    connection = sqlite3.connect(tmp_path / "j")
+    connection.execute("UPDATE completion SET completion = '{'")
+    connection.commit()
+    connection.close()
+    with Journal(tmp_path / "j") as journal, pytest.raises(InputError, match="damaged at the completion d0"):
+        journal.get("d0")
+
+
+def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) -> None:
+    async def run(journal: Journal) -> None:
+        broken = msgspec.structs.replace(request(), turn_id="\ud800")
+        await asyncio.wait_for(journal.put("d", "b/m", {}, broken, completion()), 10)
+
+    with Journal(tmp_path / "j") as journal, pytest.raises(OperationalError, match="cannot be written"):
+        asyncio.run(run(journal))

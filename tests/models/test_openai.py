@@ -1,0 +1,229 @@
+"""The backend on OpenAI's SDK against a real server process on this machine."""
+
+import asyncio
+import importlib.util
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from judge.errors import (
+    AuthenticationError,
+    ContextLengthError,
+    JudgeError,
+    QuotaError,
+    RejectedError,
+    StructureUnsupported,
+    TransientError,
+    UsageError,
+)
+from judge.models.backends import open_model
+from judge.models.backends.openai import OpenAIModel, list_price
+from judge.models.model import ModelOptions, Price
+from judge.records import Completion, Message, Request
+from tests.mock import Mock, ask, start_mock
+
+SECRET = "sk-test-0123456789"
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Mock]:
+    with start_mock() as mock:
+        yield mock
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("OPENAI_") or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+
+@pytest.fixture
+def mock(process: Mock) -> Mock:
+    process.reset()
+    return process
+
+
+def behind(mock: Mock, name: str = "gpt-4o-mini", **options: Any) -> OpenAIModel:
+    return OpenAIModel(name, ModelOptions(**{"base_url": mock.base_url, **options}))
+
+
+def complete(model: OpenAIModel, request: Request) -> Completion:
+    async def whole() -> Completion:
+        try:
+            return await model.complete(request)
+        finally:
+            await model.aclose()
+
+    return asyncio.run(whole())
+
+
+def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
+    model = open_model("openai/gpt-4o-mini", ModelOptions(base_url=mock.url, seed=3))
+    assert isinstance(model, OpenAIModel)
+    model.check([])
+    found = complete(model, ask("json"))
+    headers, body = mock.last()
+    assert mock.stats()["requests"] == 1
+    assert headers["authorization"] == f"Bearer {SECRET}"
+    assert body.pop("messages") == [
+        {"role": "system", "content": "You grade responses."},
+        {"role": "user", "content": "Is it grounded?"},
+    ]
+    assert {"base_url": mock.base_url, **body} == model.parameters(ask("json"))
+    assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.0, 1024, 3)
+    assert msgspec.json.decode(found.text)["grade"] in "0123"
+    assert (found.model, found.system_fingerprint, found.attempts) == ("gpt-4o-mini", "mock", 1)
+    assert found.latency is not None
+
+
+@pytest.mark.parametrize("name", ["o3-mini", "o1", "gpt-5", "gpt-5-mini", "gpt-5.1", "ft:o4-mini:org"])
+def test_reasoning_models_get_another_limit_and_no_temperature(mock: Mock, name: str) -> None:
+    model = behind(mock, name, max_tokens=9)
+    complete(model, ask("text"))
+    sent = mock.last()[1]
+    assert sent["max_completion_tokens"] == 9
+    assert not {"max_tokens", "temperature"} & set(sent)
+    with pytest.raises(UsageError, match="temperature"):
+        behind(mock, name, temperature=0.5).check([])
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "gpt-5-chat-latest", "gpt-4.1", "omni-x"])
+def test_other_models_get_a_temperature(mock: Mock, name: str) -> None:
+    sent = behind(mock, name).parameters(ask())
+    assert (sent["temperature"], sent["max_tokens"]) == (0.0, 1024)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected", "message"),
+    [
+        ({"status": 429, "body": {"error": {"message": "slow down"}}}, TransientError, "status 429: slow down"),
+        ({"status": 429, "body": {"error": {"code": "insufficient_quota"}}}, QuotaError, "insufficient_quota"),
+        ({"status": 500, "body": "oops"}, TransientError, "status 500: oops"),
+        ({"status": 401, "body": {"error": {"message": f"bad {SECRET}"}}}, AuthenticationError, r"bad \*\*\*"),
+        ({"status": 404, "body": {"error": {"code": "model_not_found"}}}, AuthenticationError, "model"),
+        (
+            {"status": 400, "body": {"error": {"code": "context_length_exceeded", "message": "long"}}},
+            ContextLengthError,
+            "status 400: long",
+        ),
+        ({"status": 400, "body": {"error": {"message": "no json_schema here"}}}, StructureUnsupported, "400"),
+        ({"status": 400, "body": {"error": {"message": "bad"}}}, RejectedError, "bad"),
+        ({"status": 200, "body": "<html>"}, TransientError, "not JSON"),
+        ({"status": 200, "body": {"hello": 1}}, RejectedError, "no choices"),
+        ({"drop": True}, TransientError, "disconnected"),
+        ({"delay": 1.0}, TransientError, "no answer within 0.2 s"),
+    ],
+)
+def test_failures_are_told_apart_after_one_request(
+    mock: Mock, step: dict[str, Any], expected: type[JudgeError], message: str
+) -> None:
+    mock.script(step)
+    with pytest.raises(JudgeError, match=message) as failed:
+        complete(behind(mock, timeout=0.2), ask("json"))
+    assert type(failed.value) is expected
+    assert SECRET not in f"{failed.value!r} {failed.value}"
+    assert mock.stats()["requests"] == 1
+
+
+def test_retry_after_is_handed_on(mock: Mock) -> None:
+    mock.config(p429=1, retry_after=0.3)
+    with pytest.raises(TransientError) as limited:
+        complete(behind(mock), ask())
+    assert limited.value.retry_after == 0.3
+    assert mock.stats()["requests"] == 1
+
+
+def test_a_refusal_keeps_its_words(mock: Mock) -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I cannot help."}
+    mock.script({"status": 200, "body": {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}})
+    found = complete(behind(mock), ask())
+    assert (found.text, found.finish_reason) == ("I cannot help.", "refusal")
+
+
+def test_nobody_listening_is_transient() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(TransientError, match="ConnectionRefusedError"):
+        complete(OpenAIModel("m", ModelOptions(base_url=f"http://127.0.0.1:{port}")), ask())
+
+
+def test_text_that_is_no_unicode_fails_alone(mock: Mock) -> None:
+    broken = msgspec.structs.replace(ask(), messages=(Message("user", "a \ud800"),))
+    with pytest.raises(RejectedError, match="cannot be sent"):
+        complete(behind(mock), broken)
+
+
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        OpenAIModel("gpt-4o", ModelOptions()).check([])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"base_url": "nowhere"}, "--base-url"),
+        ({"base_url": "http://ann:pw@host/v1"}, "--base-url"),
+        ({"threads": 2}, "--threads"),
+    ],
+)
+def test_what_can_never_work_is_refused_before_anything_is_sent(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        OpenAIModel("gpt-4o", ModelOptions(**options)).check([])
+    assert "pw" not in str(refused.value)
+
+
+def test_an_address_in_the_environment_is_used_and_recorded(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "base_url" not in OpenAIModel("gpt-4o", ModelOptions()).parameters(ask())
+    monkeypatch.setenv("OPENAI_BASE_URL", mock.base_url)
+    model = OpenAIModel("gpt-4o", ModelOptions())
+    complete(model, ask())
+    assert mock.stats()["requests"] == 1
+    assert model.parameters(ask())["base_url"] == mock.base_url
+
+
+def test_the_key_is_in_no_record(mock: Mock) -> None:
+    model = behind(mock)
+    complete(model, ask())
+    assert SECRET not in f"{model!r} {vars(model)} {model.parameters(ask())}"
+
+
+def test_cost_is_tokens_times_list_price(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "litellm" / "__init__.py"
+    package.parent.mkdir()
+    package.touch()
+    prices = {"gpt-x": {"input_cost_per_token": 2e-6, "output_cost_per_token": 8e-6}, "embed": {"mode": "embedding"}}
+    file = package.with_name("model_prices_and_context_window_backup.json")
+    file.write_bytes(msgspec.json.encode(prices))
+    found = importlib.util.spec_from_file_location("litellm", package)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
+    list_price.cache_clear()
+    try:
+        model = OpenAIModel("gpt-x", ModelOptions())
+        assert model.price() == Price(2e-6, 8e-6)
+        completion = Completion("", "stop", "gpt-x", prompt_tokens=1000, completion_tokens=50)
+        assert model._cost(completion) == pytest.approx(1000 * 2e-6 + 50 * 8e-6)
+        assert model._cost(Completion("", "stop", "gpt-x")) is None
+        assert list_price("embed") is None
+        assert list_price("unheard-of") is None
+        # What another server charges is not in the list.
+        assert OpenAIModel("gpt-x", ModelOptions(base_url="http://localhost")).price() is None
+        list_price.cache_clear()
+        file.write_text("not JSON", encoding="utf-8")
+        assert list_price("gpt-x") is None
+    finally:
+        list_price.cache_clear()
+
+
+def test_litellms_price_list_is_found_where_it_is_installed() -> None:
+    found = list_price("gpt-4o-mini")
+    assert found is not None
+    assert 0 < found.prompt < found.completion < 1e-3

@@ -1,0 +1,109 @@
+"""Measures of runs by passage qrels, against arithmetic and against ir_measures itself."""
+
+from math import log2
+from pathlib import Path
+
+import pytest
+
+from judge.errors import UsageError
+from judge.pool.effectiveness import DEFAULT_MEASURE, Effectiveness
+from judge.pool.lists import read_relevance
+from judge.records import Provenance, Response, Run, RunTurn
+from judge.runs.formats import read_run
+from judge.runs.ranking import provenance_run, ranking
+
+GRADES = {"1_1": {"a": 2, "b": 1, "c": 0, "n": -1}, "1_2": {"d": 1}}
+
+
+def ranked(ids: str) -> list[tuple[str, float]]:
+    return [(one, float(len(ids) - place)) for place, one in enumerate(ids)]
+
+
+BEST = 2 / log2(2) + 1 / log2(3)
+"""DCG of the ideal order of 1_1: a, b."""
+
+
+@pytest.mark.parametrize(
+    ("measure", "given", "expected"),
+    [
+        ("nDCG@5", {"1_1": "ab", "1_2": "d"}, 1.0),
+        # b first: (1 / log2(2) + 2 / log2(3)) of the best; the unanswered turn counts 0.
+        ("nDCG@5", {"1_1": "ba"}, (1 + 2 / log2(3)) / BEST / 2),
+        # x has no grade and n a negative one: both gain nothing and take a place.
+        ("nDCG@5", {"1_1": "xna", "1_2": "xd"}, (2 / log2(4) / BEST + 1 / log2(3)) / 2),
+        # The sixth does not count.
+        ("nDCG@5", {"1_1": "xyzwva"}, 0.0),
+        ("nDCG@3", {"1_1": "xyza"}, 0.0),
+        ("P@2", {"1_1": "ac", "1_2": "d"}, (1 / 2 + 1 / 2) / 2),
+        ("P(rel=2)@2", {"1_1": "ab", "1_2": "d"}, (1 / 2 + 0) / 2),
+        ("RR", {"1_1": "cxb", "1_2": "d"}, (1 / 3 + 1) / 2),
+        ("AP", {"1_1": "axb", "1_2": "xd"}, ((1 + 2 / 3) / 2 + 1 / 2) / 2),
+        ("R@1000", {"1_1": "b"}, 1 / 4),
+        # A turn that nobody judged changes nothing.
+        ("RR", {"1_1": "a", "1_2": "d", "7_7": "zzz"[:1]}, 1.0),
+        ("RR", {"1_1": "", "1_2": "d"}, 1 / 2),
+        ("RR", {}, 0.0),
+    ],
+)
+def test_measures_by_hand(measure: str, given: dict[str, str], expected: float) -> None:
+    found = Effectiveness(measure, GRADES).of({turn: ranked(ids) for turn, ids in given.items()})
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_scores_that_are_one_in_single_precision_keep_their_order() -> None:
+    close = (Provenance("a", 0.123456789, None, None), Provenance("z", 0.123456788, None, None))
+    turn = RunTurn("1_1", (Response(1, "text", close),))
+    run = Run("r", None, None, "ikat2024", "r.json", "d", True, (turn,))
+    measure = Effectiveness("RR", {"1_1": {"a": 1, "z": 0}})
+    assert measure.of({"1_1": [(one.passage_id, one.score or 0.0) for one in close]}) == 0.5  # as submitted
+    assert measure.of(ranking(run)) == 1.0
+
+
+def test_one_preparation_measures_many_runs() -> None:
+    measure = Effectiveness(DEFAULT_MEASURE, GRADES)
+    assert measure.name == "nDCG@5"
+    first = [measure.of({"1_1": ranked(ids)}) for ids in ("ab", "ba", "")]
+    assert first == [measure.of({"1_1": ranked(ids)}) for ids in ("ab", "ba", "")]
+    assert first[0] > first[1] > first[2] == 0.0
+
+
+@pytest.mark.parametrize(
+    "measure",
+    # trec_eval would end the process for a cutoff of 0.
+    ["", "nope", "ndcg@5", "nDCG@", "nDCG@0", "nDCG@1001", "nDCG@1e9", "P@True", "P", "P(rel=0)@5", "nDCG(gains=3)@5",
+     "nDCG(foo=3)@5", "nDCG@5, AP", "__import__('os')", "RBP(p=0.8)", "Rprec(rel=99999999999999999999)", "\0",
+     "nDCG@5\n\x1b[1m!", "(" * 300],
+)  # fmt: skip
+def test_measures_that_cannot_be_computed_are_refused(measure: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Effectiveness(measure, GRADES)
+    assert str(caught.value).isprintable()
+
+
+# Real data
+
+
+@pytest.mark.parametrize(
+    ("run", "qrels"),
+    [
+        ("ikat/2024/sample_run.json", "ikat/qrels/2024_test_qrels.trec"),
+        ("cast2022/sample_run.json", "cast2022/cast2022.qrel"),
+    ],
+)
+@pytest.mark.parametrize("measure", ["nDCG@5", "nDCG@3", "P@20", "AP(rel=2)", "RR", "nDCG"])
+def test_the_files_give_the_same_in_ir_measures(
+    shared: Path, tmp_path: Path, run: str, qrels: str, measure: str
+) -> None:
+    import ir_measures
+
+    read = read_run(shared / run).run
+    assert read
+    found = Effectiveness(measure, read_relevance(shared / qrels).grades).of(ranking(read))
+    written = tmp_path / "run"
+    written.write_text(provenance_run(read), encoding="utf-8")
+    parsed = ir_measures.parse_measure(measure)
+    expected = ir_measures.calc_aggregate(
+        [parsed], ir_measures.read_trec_qrels(str(shared / qrels)), ir_measures.read_trec_run(str(written))
+    )
+    assert found == pytest.approx(expected[parsed], abs=1e-12)
+    assert 0 < found < 1

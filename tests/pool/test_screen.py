@@ -1,0 +1,306 @@
+import argparse
+import csv
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.cli.screening import add_screen_arguments, thresholds_of
+from judge.errors import UsageError
+from judge.pool.encoder import Similarity
+from judge.pool.screen import (
+    COLUMNS,
+    DEFAULTS,
+    Thresholds,
+    copied,
+    english,
+    not_latin,
+    repeated_ngrams,
+    repeated_sentences,
+    screen,
+    screen_pool,
+    screen_tsv,
+    words_of,
+)
+from judge.records import Passage, Pool, PooledResponse, TokenCount
+
+PASSAGE = "The ferry to the island leaves the old pier at noon and returns before dark every day in summer."
+GERMAN = (
+    "Um nach Ägypten einzureisen, muss Ihr Reisepass noch mindestens sechs Monate nach der Ankunft gültig sein, und "
+    "das Visum ist für die meisten nicht zu teuer."
+)
+LINE_UP = (
+    "Barcelona's predicted line-up (4-3-3): Marc-Andre ter Stegen; Sergino Dest, Ronald Araujo, Gerard Pique, Jordi "
+    "Alba; Nico Gonzalez, Sergio Busquets, Frenkie de Jong; Ousmane Dembele, Memphis Depay, Philippe Coutinho."
+)
+
+
+def codes(text: str, passages: Sequence[str] = (), **options: object) -> list[str]:
+    return [flag.code for flag in screen(text, passages, **options)]
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("", 0),
+        ("One thing. Another thing.", 0),
+        ("Bye now. Bye now.", 1 / 2),
+        ("Have fun! HAVE  FUN. Go home.", 1 / 3),
+        ("Bye. Bye. Bye. Bye.", 3 / 4),
+        ("Item one\nItem two\nItem one", 1 / 3),
+        ("! ! !", 0),
+    ],
+)
+def test_the_share_of_sentences_that_repeat(text: str, share: float) -> None:
+    assert repeated_sentences(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("a b c", 0),
+        ("a b c d", 0),
+        ("a b c d a b c d", 1 / 5),  # abcd bcda cdab dabc abcd
+        ("go go go go go go", 2 / 3),  # three runs, all the same
+    ],
+)
+def test_the_share_of_four_grams_that_repeat(text: str, share: float) -> None:
+    assert repeated_ngrams(words_of(text)) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("text", "passage", "share"),
+    [
+        ("a b c d e f g h", "x a b c d e f g h y", 1),
+        ("a b c d e f g h z z", "a b c d e f g h", 8 / 10),
+        ("a b c d e f g h i j", "a b c d e f g h i j", 1),
+        ("a b c d e f g", "a b c d e f g", 0),  # seven words may be chance
+        ("a b c d e f g h q a b c d e f g h", "a b c d e f g h", 16 / 17),
+        ("A, b! C d-e f g h?", "a b c d e f g h", 1),  # signs and case do not count
+        ("", "a", 0),
+    ],
+)
+def test_the_share_of_words_in_copied_runs(text: str, passage: str, share: float) -> None:
+    assert copied(words_of(text), words_of(passage)) == pytest.approx(share)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=40), st.lists(st.sampled_from("abc"), max_size=40))
+def test_copied_is_the_count_of_words_in_shared_runs(words: list[str], passage: list[str]) -> None:
+    inside = set()
+    for start in range(len(words) - 7):
+        if any(words[start : start + 8] == passage[at : at + 8] for at in range(len(passage) - 7)):
+            inside |= set(range(start, start + 8))
+    assert copied(words, passage) == pytest.approx(len(inside) / max(len(words), 1))
+
+
+def test_the_share_of_letters_that_are_not_latin() -> None:
+    assert not_latin("ab жж 123") == 0.5
+    assert not_latin("Ägypten café ﬁ Ｗ naïve Việt") == 0
+    assert not_latin("123 …") == 0
+
+
+def test_english_words_less_those_of_other_languages() -> None:
+    assert english(words_of("The cat and der Hund")) == pytest.approx((2 - 1) / 5)
+    assert english([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "passages", "expected"),
+    [
+        ("A ferry runs to the island until the evening, but only in summer.", [PASSAGE], []),
+        ("No.", [PASSAGE], ["near_empty"]),
+        ("😀 …", [], ["near_empty"]),
+        ("Yes, it does.", [], ["near_empty"]),
+        ("It leaves at noon. " * 3, [PASSAGE], ["repeated_sentences", "repeated_ngrams"]),
+        (PASSAGE, [PASSAGE], ["verbatim_passage"]),
+        (PASSAGE, ["Something else.", PASSAGE + " More follows."], ["verbatim_passage"]),
+        ("Quantum computers factor large integers by means of period finding.", [PASSAGE], ["off_passage"]),
+        ("Quantum computers factor large integers by means of period finding.", [], []),
+        ("Ask someone there.", [PASSAGE], ["near_empty"]),
+        (GERMAN, [], ["not_english"]),
+        ("Паром отправляется на остров в полдень и возвращается.", [], ["not_english"]),
+        ("渡し船は正午に出ます。島へ行きます。夏だけです。毎日あります。はい。", [], ["not_english"]),
+        (LINE_UP, [], []),  # names are no language
+    ],
+)
+def test_flags(text: str, passages: list[str], expected: list[str]) -> None:
+    assert codes(text, passages) == expected
+
+
+def test_a_missing_passage_leaves_the_rest_of_the_evidence_unmeasured() -> None:
+    text = "Quantum computers factor large integers by means of period finding."
+    assert codes(text, [PASSAGE], complete=False) == []
+    assert codes(PASSAGE, [PASSAGE], complete=False) == ["verbatim_passage"]
+
+
+def test_a_similarity_replaces_the_words() -> None:
+    off = "Quantum computers factor large integers by means of period finding."
+    assert codes(off, [PASSAGE], similarity=0.31) == []
+    (flag,) = screen("A ferry runs to the island in summer.", [PASSAGE], similarity=0.29)
+    assert (flag.code, flag.value, flag.threshold) == ("off_passage", 0.29, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "flagged", "text"),
+    [
+        ("near_empty", 2, 3, "Yes, indeed."),
+        ("repeated_sentences", 0.5, 0.49, "Please go home now dear. Please go home now dear."),
+        ("repeated_ngrams", 0.2, 0.19, "one two three four one two three four"),
+        ("not_latin", 0.5, 0.49, "abcde words here жжжжж жжжжж ееее"),
+    ],
+)
+def test_a_value_at_the_threshold_is_no_flag(name: str, kept: float, flagged: float, text: str) -> None:
+    off = {"near_empty": 0, "repeated_sentences": 1, "repeated_ngrams": 1, "not_latin": 1}
+    assert screen(text, (), Thresholds(**{**off, name: kept})) == ()
+    assert len(screen(text, (), Thresholds(**{**off, name: flagged}))) == 1
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=100), max_size=3))
+def test_any_text_can_be_screened(text: str, passages: list[str]) -> None:
+    for flag in screen(text, passages):
+        assert -1 <= flag.value <= max(1, flag.threshold)
+
+
+@pytest.mark.parametrize("unit", ["Bye. ", "x", "a b c d e f g h i ", "語", "́"])
+def test_long_hostile_texts_can_be_screened(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    assert screen(text, [text])
+
+
+def response(number: int, text: str, passages: tuple[str, ...] = ()) -> PooledResponse:
+    return PooledResponse(f"R{number:05d}", f"1_{number}", "1", text, passages, TokenCount(1, 1, 1, None), False, ())
+
+
+POOL = Pool(
+    (
+        response(1, "Quantum computers factor large integers by means of period finding.", ("p",)),
+        response(2, "Quantum computers factor large integers by means of period finding.", ("p", "gone")),
+        response(3, "No.", ("p",)),
+    ),
+    {"p": Passage("p", PASSAGE, "collection")},
+    (),
+)
+
+
+def test_the_rows_of_a_pool() -> None:
+    content = screen_tsv(screen_pool(POOL)).decode()
+    assert content.splitlines() == [
+        "\t".join(COLUMNS),
+        "R00001\t1_1\toff_passage\t0.0000\t0.25\tshare of the content words that occur in the used passages",
+        "R00003\t1_3\tnear_empty\t1.0000\t5\twords",
+    ]
+    assert [row.code for row in screen_pool(POOL, Thresholds(near_empty=0, off_passage=0))] == []
+
+
+class Letters:
+    """An encoder that counts two letters, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        self.asked += texts
+        return np.array([[text.count("x"), text.count("y")] for text in texts], dtype=np.float32)
+
+
+def test_similarity_is_the_mean_of_the_best_cosines() -> None:
+    similar = Similarity(Letters())
+    # x against {x, xy}: 1. y against the same: cosine of (0, 1) and (1, 1).
+    assert similar("Xx. Yy y.", ["A x.", "A xy."]) == pytest.approx((1 + 1 / np.sqrt(2)) / 2)
+    assert similar("Yes y.", ["Max x. Why y."]) == pytest.approx(1)  # the closest sentence counts
+    assert similar("Nothing.", ["A x."]) == 0
+    assert similar("", ["A x."]) is None
+    assert similar("A x.", [" "]) is None
+
+
+def test_an_encoder_that_gives_no_numbers_is_no_similarity() -> None:
+    assert Similarity(lambda texts: np.full((len(texts), 2), np.nan))("A.", ["B."]) is None
+
+
+def test_a_response_is_encoded_once_however_many_passages_it_has() -> None:
+    letters = Letters()
+    Similarity(letters)("Own x.", ["A x.", "A y.", "A xy."])
+    assert sorted(letters.asked) == ["A x.", "A xy.", "A y.", "Own x."]
+
+
+def test_a_pool_with_an_encoder_encodes_each_passage_once() -> None:
+    letters = Letters()
+    rows = screen_pool(POOL, encoder=letters)
+    # "by" in the response and "day" in the passage are all that this encoder sees; of "No." it sees nothing.
+    assert [(row.response_id, row.code, row.value) for row in rows] == [
+        ("R00003", "near_empty", 1),
+        ("R00003", "off_passage", 0),
+    ]
+    assert letters.asked.count(PASSAGE) == 1
+    assert len(letters.asked) == 3
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_screen_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_thresholds_are_options() -> None:
+    assert thresholds_of(parsed()) == DEFAULTS
+    found = thresholds_of(parsed("--screen-threshold", "near_empty=3", "--screen-threshold", "english=-0.1"))
+    assert found == Thresholds(near_empty=3, english=-0.1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--screen", "off", "--encoder", "x"], "need the screen"),
+        (["--screen-threshold", "near_empty=3", "--screen-threshold", "near_empty=4"], "near_empty: given more than"),
+        (["--screen-threshold", "similarity=0.2"], "needs --encoder"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        thresholds_of(parsed(*arguments))
+
+
+@pytest.mark.parametrize("value", ["near_empty", "near_empty=", "near_empty=x", "near_empty=nan", "nothing=1", ""])
+def test_a_threshold_is_a_known_name_and_a_number(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("--screen-threshold", value)
+    assert "--screen-threshold" in capsys.readouterr().err
+
+
+def test_the_real_responses_of_2024(shared: Path) -> None:
+    """Ten runs: nearly all that is flagged is one run whose model did not stop talking."""
+    turns = json.loads((shared / "cone-rag/automatic_responses_2024.json").read_text("utf-8"))
+    flags = Counter(
+        (run, flag.code) for texts in turns.values() for run, text in texts.items() for flag in screen(text, ())
+    )
+    assert flags == {
+        ("Llama3.1-QR-splade-rr-baseline", "repeated_sentences"): 16,
+        ("Llama3.1-QR-splade-rr-baseline", "repeated_ngrams"): 19,
+        ("uot-yahoo_run", "repeated_ngrams"): 4,
+        ("infosense_llama_pssgqrs_wghtdrerank_1_run", "repeated_ngrams"): 1,
+        ("ksu", "repeated_ngrams"): 1,
+    }
+
+
+def test_the_sample_run_of_cast_copies_its_passages(shared: Path) -> None:
+    run = json.loads((shared / "cast2022/sample_run.json").read_text("utf-8"))
+    responses = [response for turn in run["turns"] for response in turn["responses"]]
+    flags = Counter(
+        code for one in responses for code in codes(one["text"], [passage["text"] for passage in one["provenance"]])
+    )
+    assert len(responses) == 207
+    assert flags == {"verbatim_passage": 192, "repeated_ngrams": 26, "near_empty": 7, "repeated_sentences": 1}
+
+
+def test_no_response_that_people_found_attributable_is_off_its_passage(shared: Path) -> None:
+    off: Counter[str] = Counter()
+    for name in ("wow", "cmu"):
+        with (shared / f"begin/begin_dev_{name}.tsv").open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+                off[row["begin_label"]] += "off_passage" in codes(row["response"], [row["knowledge"]])
+    assert off == {"Fully attributable": 0, "Generic": 0, "Not fully attributable": 51 + 78}

@@ -1,0 +1,469 @@
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import InputError
+from judge.records import (
+    Criterion,
+    Estimate,
+    Exclusion,
+    Failure,
+    GoldRow,
+    Judgment,
+    Level,
+    Pool,
+    PooledResponse,
+    RunEntry,
+    Scale,
+    TokenCount,
+)
+from judge.results.corrected import cautions, change, corrected
+from judge.results.corrected_tables import (
+    COLUMNS,
+    FLAGS,
+    HEADER,
+    change_text,
+    corrected_lines,
+    corrected_markdown,
+    corrected_tsv,
+    flag_lines,
+)
+from judge.results.rows import Change, CorrectedRow
+from judge.text.ids import topic_of
+
+
+def criterion(polarity: str = "higher") -> Criterion:
+    scale = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), polarity, (2, 3), Level(-1, "unable", ""))
+    return Criterion("groundedness", "graded", 1, (), "grade", scale, (), None, "", "", "x.md", "c" * 64)
+
+
+def pooled(response_id: str, turn_id: str, *runs: str) -> PooledResponse:
+    entries = tuple(RunEntry(run_id, 1, "used", "0" * 64) for run_id in runs)
+    return PooledResponse(
+        response_id, turn_id, topic_of(turn_id), "text", (), TokenCount(1, 1, 1, None), False, entries
+    )  # fmt: skip
+
+
+def judgment(response: PooledResponse, grade: int, unable: bool = False, name: str = "groundedness") -> Judgment:
+    return Judgment(
+        response.response_id, response.turn_id, response.topic_id, name, "graded", grade, unable, None, None, None, (),
+        "litellm/m", "m", "c" * 64, "r" * 64, "json", False, 0,
+    )  # fmt: skip
+
+
+def failure(response: PooledResponse) -> Failure:
+    return Failure(
+        response.response_id, response.turn_id, response.topic_id, "groundedness", "graded", "unreadable", "", None,
+        "litellm/m", "c" * 64, "r" * 64, 0,
+    )  # fmt: skip
+
+
+def gold(response: PooledResponse, *grades: int, p: float | None = 0.5, **changes: object) -> list[GoldRow]:
+    """A row for each assessor's grade."""
+    return [
+        GoldRow(
+            response.turn_id, response.topic_id, "groundedness", grade, f"A{place}", response.response_id,
+            inclusion_probability=p, **changes,
+        )
+        for place, grade in enumerate(grades)
+    ]  # fmt: skip
+
+
+class World:
+    """Runs given as (judge's grade or None, gold grade or None) by turn, two turns a topic."""
+
+    def __init__(self, p: float | None = 0.5, **runs: list[tuple[int | None, int | None]]) -> None:
+        responses, self.results, self.gold = [], [], {}
+        for run_id, turns in runs.items():
+            for place, (judged, graded) in enumerate(turns):
+                response = pooled(f"R{len(responses):05d}", f"{place // 2}_{place}", run_id)
+                responses.append(response)
+                self.results.append(failure(response) if judged is None else judgment(response, judged))
+                if graded is not None:
+                    self.gold[response.response_id, "groundedness"] = gold(response, graded, p=p)
+        self.pool = Pool(tuple(responses), {}, ())
+
+    def rows(self, polarity: str = "higher", **options: object) -> dict[str, CorrectedRow]:
+        found = corrected(
+            self.pool, self.results, criterion(polarity), self.gold, rng=np.random.default_rng(0), **options
+        )
+        return {row.run_id: row for row in found}
+
+
+TEN = [(3, 2), (2, 2), (3, 3), (1, 0), (2, 1), (3, 3), (3, 2), (0, 0), (2, 1), (1, 1)]
+REST = [(3, None), (2, None), (3, None), (1, None), (2, None), (3, None), (3, None), (0, None), (2, None), (1, None)]
+
+
+def test_a_row_says_what_the_judge_says_and_what_gold_makes_of_it() -> None:
+    row = World(a=TEN + REST).rows()["a"]
+    f, y = np.array([pair[0] for pair in TEN]), np.array([pair[1] for pair in TEN])
+    weight = np.cov(y, f)[0, 1] / np.var(f, ddof=1)
+    assert (row.n, row.missing, row.gold, row.method, row.flags) == (20, 0, 10, "ppi++", ())
+    assert row.raw.value == f.mean()
+    assert (row.raw.n, row.raw.topics) == (20, 10)
+    assert row.weight == pytest.approx(min(weight, 1))
+    assert row.corrected.value == pytest.approx(row.weight * f.mean() + (y - row.weight * f).mean())
+    assert (row.corrected.n, row.corrected.topics, row.corrected.reason) == (10, 5, None)
+    assert row.bias == pytest.approx((f - y).mean())
+    assert (row.bound_low, row.bound_high) == (row.corrected.low, row.corrected.high)
+    assert (row.rank, row.rank_low, row.rank_high, row.tie) == (1, 1, 1, "a")
+    assert row.effective_n > 10
+
+
+def test_the_best_corrected_run_comes_first_whichever_end_is_good() -> None:
+    praised = [(3, 0 if place % 2 else 1) for place in range(10)] + [(3, None)] * 10
+    world = World(praised=praised, honest=TEN + REST)
+    assert world.rows()["praised"].raw.value > world.rows()["honest"].raw.value
+    assert [(run_id, row.rank) for run_id, row in world.rows().items()] == [("honest", 1), ("praised", 2)]
+    assert [(run_id, row.rank) for run_id, row in world.rows("lower").items()] == [("praised", 1), ("honest", 2)]
+
+
+def test_a_shared_response_is_gold_for_every_run_that_gave_it() -> None:
+    responses = [pooled(f"R{i}", f"{i}_1", "x", "y") for i in range(9)]
+    matched = {(one.response_id, "groundedness"): gold(one, i % 3, p=8 / 9) for i, one in enumerate(responses[:8])}
+    results = [judgment(one, i % 4) for i, one in enumerate(responses)]
+    x, y = corrected(
+        Pool(tuple(responses), {}, ()), results, criterion(), matched, rng=np.random.default_rng(0)
+    )  # fmt: skip
+    assert (x.gold, y.gold) == (8, 8)
+    assert x.corrected == y.corrected
+    assert (x.rank, y.rank, x.tie, y.tie) == (1, 1, "a", "a")
+
+
+def test_missing_responses_widen_the_bounds_by_the_ends_of_the_scale_or_their_gold() -> None:
+    missing = [(None, 2), (None, None), (None, None)]
+    row = World(a=TEN + REST + missing).rows()["a"]
+    assert (row.n, row.missing, row.gold, row.flags) == (20, 3, 10, ("MISSING",))
+    assert row.bound_low == pytest.approx((20 * row.corrected.low + 2 + 2 * 0) / 23)
+    assert row.bound_high == pytest.approx((20 * row.corrected.high + 2 + 2 * 3) / 23)
+
+
+def test_missing_responses_have_bounds_without_an_interval_too() -> None:
+    rows = World(a=TEN + REST, b=[(3, 2), *[(3, None)] * 18, (1, None), (None, 1), (None, None), (None, None)]).rows()
+    row = rows["b"]
+    assert (row.flags, row.corrected.low) == (("UNCORRECTED", "MISSING"), None)
+    assert row.bound_low == pytest.approx((19 * 3 + 1 + 1 + 2 * 0) / 23)
+    assert row.bound_high == pytest.approx((19 * 3 + 1 + 1 + 2 * 3) / 23)
+    unjudged = World(a=TEN + REST, b=[(None, None)] * 20).rows()["b"]
+    assert (unjudged.bound_low, unjudged.bound_high) == (0, 3)
+
+
+def test_unable_unanswered_and_excluded_turns_are_missing() -> None:
+    world = World(a=TEN + REST)
+    more = pooled("R9", "90_1", "a")
+    other = pooled("R8", "91_1", "b")
+    world.pool = Pool((*world.pool.responses, more, other), {}, (Exclusion("b", "91_2", 1, "over_limit", ""),))
+    world.results += [judgment(more, -1, unable=True), judgment(other, 3)]
+    rows = world.rows()
+    assert (rows["a"].n, rows["a"].missing) == (20, 1 + 1)
+    assert (rows["b"].n, rows["b"].missing) == (1, 20 + 1)
+    assert world.rows(expected={"a": (), "b": ["91_1", "91_2"]})["b"].missing == 1
+
+
+def test_a_run_that_asked_not_to_be_judged_has_no_row() -> None:
+    world = World(a=TEN + REST)
+    world.pool = msgspec.structs.replace(
+        world.pool, exclusions=(Exclusion("b", "0_0", None, "eval_response_false", ""),)
+    )
+    assert list(world.rows()) == ["a"]
+
+
+def test_only_the_response_ranked_first_stands_for_a_run() -> None:
+    first, second = pooled("R0", "1_1", "a"), pooled("R1", "1_1")
+    second = msgspec.structs.replace(second, runs=(RunEntry("a", 2, "used", "0" * 64),))
+    pool = Pool((first, second), {}, ())
+    (row,) = corrected(
+        pool, [judgment(first, 1), judgment(second, 3)], criterion(),
+        {("R1", "groundedness"): gold(second, 3)}, rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert (row.raw.value, row.n, row.gold) == (1.0, 1, 0)
+
+
+def test_too_little_gold_corrects_nothing_and_ranks_nothing() -> None:
+    rows = World(a=TEN + REST, b=[(3, 3), (3, 2), *[(3, None)] * 18], c=[(1, None)] * 20).rows()
+    assert list(rows) == ["a", "b", "c"]
+    assert [(row.corrected.value, row.method, row.rank, row.tie, row.flags) for row in list(rows.values())[1:]] == [
+        (None, "raw", None, "", ("UNCORRECTED",)),
+        (None, "raw", None, "", ("UNCORRECTED",)),
+    ]
+    assert rows["b"].corrected.reason == "fewer than 3 gold grades"
+    assert (rows["b"].bias, rows["c"].bias, rows["c"].bound_low) == (1 / 2, None, None)
+    assert (rows["a"].rank_low, rows["a"].rank_high) == (1, 1)
+
+
+def test_flags_say_why_a_row_is_special() -> None:
+    few = [(3, 2), (2, 2), (1, 0), (3, 3), *[(2, None)] * 4]
+    same = [(3, 3)] * 10 + [(3, None)] * 10
+    families = {"own": "gpt", "few": "llama", "litellm/m": "gpt"}
+    rows = World(own=TEN + REST, few=few, same=same).rows(families=families, judge_families={"gpt"})
+    assert {run_id: (row.flags, row.method, row.family) for run_id, row in rows.items()} == {
+        "own": (("SELF",), "ppi++", "gpt"),
+        "few": (("MISSING", "FEWGOLD"), "ppi++ pooled", "llama"),
+        "same": (("DEGENERATE",), "gold only", None),
+    }
+
+
+def test_a_run_of_any_family_in_a_jury_is_of_the_judges() -> None:
+    families = {"a": "gpt", "b": "llama", "c": "qwen"}
+    rows = World(a=TEN + REST, b=TEN + REST, c=TEN + REST, d=TEN + REST).rows(
+        families=families, judge_families={"gpt", "llama"}
+    )
+    assert {run_id: row.flags for run_id, row in rows.items()} == {"a": ("SELF",), "b": ("SELF",), "c": (), "d": ()}
+
+
+def test_three_equal_grades_are_few_too() -> None:
+    same = [(3, 3)] * 3 + [(3, None)] * 3
+    row = World(same=same, other=TEN + REST).rows()["same"]
+    assert (row.method, row.flags) == ("gold only", ("DEGENERATE", "MISSING", "FEWGOLD"))
+    assert "gold minus judge" in FLAGS["DEGENERATE"]
+
+
+def test_without_the_judges_family_nobody_is_of_it() -> None:
+    assert World(a=TEN + REST).rows(families={}, judge_families=())["a"].flags == ()
+
+
+def test_a_family_stands_in_for_its_runs() -> None:
+    runs = {f"r{i}": [(3, 2) if k == i else (2, 2) if k == i + 1 else (3, None) for k in range(8)] for i in range(4)}
+    world = World(0.25, **runs)
+    rows = world.rows(families=dict.fromkeys(runs, "gpt"), fallback="family")
+    assert {(row.method, row.flags) for row in rows.values()} == {("family", ("FAMILY",))}
+    assert [row.corrected.value for row in rows.values()] == pytest.approx([(7 * 3 + 2) / 8 - 1 / 2] * 4)
+    assert {row.flags for row in world.rows(families=dict.fromkeys(runs, "gpt")).values()} == {("UNCORRECTED",)}
+
+
+def test_a_census_is_exact_up_to_what_the_judge_did_not_grade() -> None:
+    row = World(1.0, a=[*TEN, (None, 3), (None, None)]).rows()["a"]
+    mean = sum(graded for _, graded in TEN) / 10
+    assert (row.method, row.corrected.value, row.corrected.low, row.corrected.high) == ("census", mean, mean, mean)
+    assert row.bound_low == pytest.approx((10 * mean + 3 + 0) / 12)
+    assert row.bound_high == pytest.approx((10 * mean + 3 + 3) / 12)
+
+
+def test_several_assessors_count_by_their_consensus() -> None:
+    world = World(1.0, a=[(3, 0), (2, 0), (2, 0)])
+    for response, grades in zip(world.pool.responses, [(3, 1, 3), (0, 1), (2, 2, 2)], strict=True):
+        world.gold[response.response_id, "groundedness"] = gold(response, *grades, p=1.0)
+    assert world.rows()["a"].corrected.value == (3 + 1 + 2) / 3
+
+
+def test_intervals_for_new_topics_are_wider() -> None:
+    clustered = [(pair[0], pair[1]) for pair in sorted(TEN)] + REST
+    pool, topics = (World(a=clustered).rows(target=target)["a"].corrected for target in ("pool", "topics"))
+    assert pool.value == topics.value
+    assert topics.high - topics.low > pool.high - pool.low
+
+
+def test_gold_of_unknown_origin_is_refused_row_by_row() -> None:
+    world = World(None, a=TEN + REST)
+    with pytest.raises(InputError, match="judge gold import --inclusion P") as error:
+        world.rows(name="gold.jsonl")
+    assert len(error.value.problems) == 10
+    first = error.value.problems[0]
+    assert (first.file, first.turn_id, first.path) == ("gold.jsonl", "0_0", "$.inclusion_probability")
+    assert "A0 for response R00000" in first.message
+
+
+def test_unknown_probabilities_do_not_matter_where_the_gold_is_not_used() -> None:
+    world = World(a=TEN + REST)
+    unjudged = pooled("R9", "90_1", "a")
+    world.pool = Pool((*world.pool.responses, unjudged), {}, ())
+    world.gold["R9", "groundedness"] = gold(unjudged, 2, p=None)
+    world.gold["R0", "completeness"] = gold(unjudged, 2, p=None)
+    assert world.rows()["a"].gold == 10
+
+
+def test_two_probabilities_of_one_response_are_refused() -> None:
+    world = World(a=TEN + REST)
+    response = world.pool.responses[0]
+    world.gold["R00000", "groundedness"] = [*gold(response, 2), *gold(response, 2, 2, p=0.25)[1:]]
+    with pytest.raises(InputError) as error:
+        world.rows()
+    assert "0.25, but 0.5 in another row" in error.value.problems[0].message
+
+
+def test_certainty_that_left_responses_out_is_refused() -> None:
+    with pytest.raises(InputError) as error:
+        World(1.0, a=TEN + REST).rows()
+    assert "probability 1 for all 10 gold grades, but 20 responses" in error.value.problems[0].message
+
+
+def test_a_run_whose_gold_happens_to_be_certain_has_a_mean_and_no_interval() -> None:
+    world = World(a=TEN + REST, b=[(3, 2), (2, 2), (1, 0), *[(2, None)] * 17])
+    for response in world.pool.responses[20:23]:
+        (graded,) = world.gold[response.response_id, "groundedness"]
+        world.gold[response.response_id, "groundedness"] = [msgspec.structs.replace(graded, inclusion_probability=1.0)]
+    row = world.rows()["b"]
+    assert row.corrected.value == pytest.approx((6 + 17 * 2) / 20 - 2 / 3)
+    assert (row.corrected.low, row.flags) == (None, ("FEWGOLD",))
+    assert row.corrected.reason is not None
+    assert "chosen for certain" in row.corrected.reason
+
+
+def split(world: World, *parts: str | None) -> None:
+    """The gold as parts of a split, in turn."""
+    for place, (key, rows) in enumerate(world.gold.items()):
+        world.gold[key] = [msgspec.structs.replace(row, split=parts[place % len(parts)]) for row in rows]
+
+
+def test_one_part_of_a_split_says_nothing_of_the_topics_of_the_other() -> None:
+    world = World(a=TEN + REST)
+    split(world, "dev")
+    with pytest.raises(InputError, match="give both parts of the split") as error:
+        world.rows(name="dev.jsonl")
+    assert "only the dev part" in str(error.value)
+    assert world.rows(target="topics")["a"].corrected.value is not None
+    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    assert (
+        found == "the gold is only the dev part of a split and has no grade in 5 of the topics judged (5, 6, 7, 8, 9)"
+    )
+    split(world, "dev", "test")
+    assert world.rows()["a"].corrected.value is not None
+    assert cautions(world.pool, world.results, criterion(), world.gold) == ()
+
+
+def test_one_part_of_a_split_that_covers_every_topic_is_used_with_a_caution() -> None:
+    world = World(a=[pair for both in zip(TEN, REST, strict=True) for pair in both])
+    split(world, "test")
+    assert world.rows()["a"].corrected.value is not None
+    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    assert found == "the gold is only the test part of a split, though it has grades in every topic judged"
+
+
+def test_gold_off_the_scale_is_refused() -> None:
+    with pytest.raises(InputError, match="not on the scale") as error:
+        World(a=[*TEN, (2, 7), *REST]).rows()
+    assert [one.code for one in error.value.problems] == ["off_scale"]
+
+
+def test_strata_count_where_every_row_has_one() -> None:
+    world = World(a=[(0, 0), (3, 3)] * 3 + [(0, 1), (3, 2)] * 2 + REST)
+    plain = world.rows()["a"].corrected
+    for response in world.pool.responses[:10]:
+        (row,) = world.gold[response.response_id, "groundedness"]
+        side = "even" if int(response.response_id[1:]) % 2 else "odd"
+        world.gold[response.response_id, "groundedness"] = [msgspec.structs.replace(row, stratum=side)]
+    assert world.rows()["a"].corrected != plain
+    response = world.pool.responses[0]
+    world.gold[response.response_id, "groundedness"] = gold(response, 0)
+    assert world.rows()["a"].corrected == plain
+
+
+def test_cautions_name_gold_that_was_not_given_blind_and_gold_that_does_not_add_up() -> None:
+    world = World(a=TEN + REST)
+    assert cautions(world.pool, world.results, criterion(), world.gold) == ()
+    response = world.pool.responses[0]
+    world.gold[response.response_id, "groundedness"] = gold(response, 2, made="postedit")
+    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    assert found.startswith("1 of 10 gold grades were not given blind (1 postedit)")
+    world = World(0.1, a=TEN + REST)
+    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    assert "stands for 100 responses, but 20 were judged" in found
+
+
+@given(st.permutations(range(20)), st.randoms(use_true_random=False))
+def test_the_order_of_files_does_not_matter(order: list[int], random) -> None:
+    world = World(a=TEN + REST, b=REST + TEN)
+    before = world.rows()
+    world.pool = Pool(tuple(world.pool.responses[i] for i in (*order, *range(20, 40))), {}, ())
+    random.shuffle(world.results)
+    world.gold = dict(sorted(world.gold.items(), key=lambda item: random.random()))
+    assert world.rows() == before
+
+
+def row(run_id: str, raw: float, value: float | None, **changes: object) -> CorrectedRow:
+    low, high = (None, None) if value is None else (value - 0.25, value + 0.25)
+    fields: dict[str, object] = {
+        "criterion": "groundedness", "family": None, "n": 80, "missing": 0,
+        "raw": Estimate(raw, raw - 0.1, raw + 0.1, 80, 20), "gold": 20,
+        "corrected": Estimate(value, low, high, 20, 10, None if value is not None else "fewer than 3 gold grades"),
+        "bound_low": low, "bound_high": high, "method": "ppi++", "weight": 0.8125, "effective_n": 31.5, "bias": 0.25,
+        "rank": 1, "rank_low": 1, "rank_high": 2, "tie": "a", "flags": (), **changes,
+    }  # fmt: skip
+    return CorrectedRow(run_id=run_id, **fields)
+
+
+RAW = row("raw", 2.0, None, rank=None, rank_low=None, rank_high=None, tie="", weight=None, effective_n=None, bias=None,
+          method="raw", gold=0, flags=("UNCORRECTED",))  # fmt: skip
+
+
+def test_what_correction_changes_in_the_order() -> None:
+    rows = [row("a", 3, 1), row("b", 2, 3), row("c", 1, 2), RAW]
+    found = change(rows, higher_is_better=True)
+    # b c a against a b c: the pairs (a, b) and (a, c) change places, (b, c) does not.
+    assert (found.runs, found.flips, found.pairs, found.tau_b) == (3, 2, 3, pytest.approx(-1 / 3))
+    # Below a nothing is rightly above b; above c, b is and a is not.
+    assert found.tau_ap == pytest.approx(2 / 2 * (0 / 1 + 1 / 2) - 1)
+    assert found.rbo == pytest.approx(1 * 0.9**3 + 0.1 / 0.9 * (0 / 1 * 0.9 + 1 / 2 * 0.9**2 + 3 / 3 * 0.9**3))
+    assert found.top == {1: 0.0}
+    assert change(rows, higher_is_better=False).tau_b == pytest.approx(-1 / 3)
+
+
+def test_one_run_has_no_order() -> None:
+    assert change([row("a", 3, 1), RAW], higher_is_better=True) == Change(1, None, None, None, {}, 0, 0)
+    assert change_text(change([RAW], higher_is_better=True)) == "Fewer than two runs have a corrected mean."
+
+
+def test_the_tsv_has_the_announced_columns() -> None:
+    assert COLUMNS[1:-1] == tuple(
+        "rank rank_lo rank_hi tie run family n missing raw raw_lo raw_hi gold_n corrected lo hi bound_lo bound_hi "
+        "method lambda ess bias flags".split()
+    )
+    header, first, second = corrected_tsv(
+        [row("a\tb", 2.5, 2.0, family="gpt", flags=("SELF", "MISSING")), RAW]
+    ).splitlines()
+    assert header.split("\t") == list(COLUMNS)
+    assert first.split("\t") == [
+        "groundedness", "1", "1", "2", "a", r"a\tb", "gpt", "80", "0", "2.5000", "2.4000", "2.6000", "20", "2.0000",
+        "1.7500", "2.2500", "1.7500", "2.2500", "ppi++", "0.8125", "31.5000", "0.2500", "SELF MISSING", "",
+    ]  # fmt: skip
+    assert second.split("\t") == [
+        "groundedness", "", "", "", "", "raw", "", "80", "0", "2.0000", "1.9000", "2.1000", "0", "", "", "", "", "",
+        "raw", "", "", "", "UNCORRECTED", "fewer than 3 gold grades",
+    ]  # fmt: skip
+
+
+HOSTILE = "a|b\n<img src=x> [x](y) `c` $m$ \x1b[31m\u202e"
+
+
+def test_hostile_names_stay_in_their_cells() -> None:
+    rows = [row(HOSTILE, 2.5, 2.0, missing=3, flags=("MISSING",)), RAW]
+    markdown = corrected_markdown(
+        rows, [criterion()], {"groundedness": change(rows, higher_is_better=True)}, target="pool",
+        cautions=(f"gold {HOSTILE}",),
+    )  # fmt: skip
+    table = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert len(table) == 2 + 2
+    assert all(len(line.replace(r"\|", "").split("|")) == len(HEADER) + 2 for line in table)
+    for text in (markdown, "\n".join(corrected_lines(rows)), corrected_tsv(rows)):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert "<img" not in markdown
+    assert "MISSING: " in markdown
+    assert "SELF" not in markdown
+
+
+def test_the_terminal_table_fits_80_columns() -> None:
+    long = "team-with-a-very-long-name_and-a-run-with-one-too"
+    rows = [
+        row(f"{long}{i}", 2.5, 2.0, rank=i, rank_low=1, rank_high=120, tie="abcdefghijklm", flags=tuple(FLAGS), n=1000)
+        for i in range(98, 102)
+    ]
+    lines = corrected_lines([*rows, RAW, row("字" * 40, 1, 1)])
+    assert max(map(len, lines)) <= 80
+    assert any(line.strip() == " ".join(FLAGS) for line in lines)
+    assert all("…" in line for line in lines if "team" in line)
+
+
+def test_only_flags_that_are_there_are_explained() -> None:
+    assert flag_lines([row("a", 1, 1)]) == []
+    assert flag_lines([RAW]) == ["UNCORRECTED: too little gold for a correction"]
+
+
+def test_undefined_numbers_are_none() -> None:
+    for found in World(a=TEN + REST, b=[(1, None)] * 20, c=[(None, None)] * 20).rows().values():
+        numbers = [found.weight, found.effective_n, found.bias, found.bound_low, found.bound_high, found.raw.value]
+        assert not any(isinstance(number, float) and math.isnan(number) for number in numbers)

@@ -1,0 +1,405 @@
+import math
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.cli.tables import print_leaderboard
+from judge.records import (
+    Criterion,
+    Estimate,
+    Exclusion,
+    Failure,
+    Judgment,
+    Level,
+    Pool,
+    PooledResponse,
+    RunEntry,
+    Scale,
+    TokenCount,
+)
+from judge.results.leaderboard import (
+    COLUMNS,
+    HEADER,
+    by_criterion,
+    leaderboard,
+    leaderboard_cells,
+    leaderboard_markdown,
+    leaderboard_tsv,
+)
+from judge.results.rows import LeaderboardRow
+from judge.text.ids import topic_of
+from judge.text.safe import escape
+
+UNABLE = Level(-1, "unable", "")
+
+
+def scale(grades: range = range(4), polarity: str = "higher", positive: tuple[int, ...] = (2, 3)) -> Scale:
+    return Scale(tuple(Level(grade, str(grade), "") for grade in grades), polarity, positive, UNABLE)
+
+
+def criterion(name: str = "groundedness", variant: str = "graded", **options: object) -> Criterion:
+    return Criterion(name, variant, 1, (), "grade", scale(**options), (), None, "", "", "x.md", "c" * 64)
+
+
+def pooled(response_id: str, turn_id: str, *entries: tuple[str, int]) -> PooledResponse:
+    runs = tuple(RunEntry(run_id, rank, "used", "0" * 64) for run_id, rank in entries)
+    return PooledResponse(
+        response_id, turn_id, topic_of(turn_id), "text", (), TokenCount(1, 1, 1, None), False, runs
+    )  # fmt: skip
+
+
+def pool(*responses: PooledResponse, excluded: tuple[Exclusion, ...] = ()) -> Pool:
+    return Pool(responses, {}, excluded)
+
+
+def excluded(run_id: str, turn_id: str, reason: str = "over_limit", rank: int | None = 1) -> Exclusion:
+    return Exclusion(run_id, turn_id, rank, reason, "")
+
+
+def judgment(
+    response: PooledResponse,
+    grade: int,
+    *,
+    name: str = "groundedness",
+    variant: str = "graded",
+    unable: bool = False,
+    expected: float | None = None,
+) -> Judgment:
+    return Judgment(
+        response.response_id, response.turn_id, response.topic_id, name, variant, grade, unable, expected, None, None,
+        (), "litellm/m", "m", "c" * 64, "r" * 64, "json", False, 0,
+    )  # fmt: skip
+
+
+def failure(response: PooledResponse, name: str = "groundedness") -> Failure:
+    return Failure(
+        response.response_id, response.turn_id, response.topic_id, name, "graded", "unreadable", "", None, "litellm/m",
+        "c" * 64, "r" * 64, 0,
+    )  # fmt: skip
+
+
+def row(run_id: str, *, mean: Estimate | None = None, **changes: object) -> LeaderboardRow:
+    fields: dict[str, object] = {
+        "criterion": "groundedness", "turns": 84, "n": 73, "unable": 3, "missing": 4, "not_asked": 0,
+        "unanswered": 4, "mean": mean or Estimate(2.5, 2.25, 2.75, 73, 23), "expected_mean": 2.4375, "positive": 65,
+        "share_positive": 65 / 73, **changes,
+    }  # fmt: skip
+    return LeaderboardRow(run_id=run_id, **fields)
+
+
+def test_a_shared_response_counts_for_every_run_that_gave_it() -> None:
+    a = pooled("R0", "1_1", ("x", 1), ("y", 1))
+    b, c = pooled("R1", "2_1", ("x", 1)), pooled("R2", "2_1", ("y", 1))
+    rows = leaderboard(pool(a, b, c), [judgment(a, 3), judgment(b, 2), judgment(c, 0)], [criterion()])
+    assert [(one.run_id, one.mean.value, one.n, one.mean.topics) for one in rows] == [
+        ("x", (3 + 2) / 2, 2, 2),
+        ("y", (3 + 0) / 2, 2, 2),
+    ]
+    assert [(one.positive, one.share_positive) for one in rows] == [(2, 2 / 2), (1, 1 / 2)]
+
+
+def test_what_is_missing_or_unable_is_counted_and_in_no_mean() -> None:
+    responses = [pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(6)]
+    results = [
+        judgment(responses[0], 3),
+        judgment(responses[1], 1),
+        judgment(responses[2], -1, unable=True),
+        failure(responses[3]),
+        failure(responses[4]),
+    ]
+    (found,) = leaderboard(pool(*responses), results, [criterion()])
+    assert (found.turns, found.n, found.unable, found.missing, found.not_asked) == (6, 2, 1, 2, 1)
+    assert found.mean.value == (3 + 1) / 2
+    assert found.coverage == (2 + 1) / 6
+    assert (found.positive, found.share_positive) == (1, 1 / 2)
+
+
+def test_a_level_below_zero_is_in_the_mean_where_it_is_no_unable() -> None:
+    a, b, c = (pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(3))
+    results = [judgment(a, -1), judgment(b, 3), judgment(c, 1)]
+    (found,) = leaderboard(pool(a, b, c), results, [criterion(grades=range(-1, 4), positive=(2, 3))])
+    assert (found.mean.value, found.mean.low, found.mean.high) == ((-1 + 3 + 1) / 3, -1, 3)
+
+
+def test_a_turn_without_a_response_is_unanswered() -> None:
+    a, b = pooled("R0", "1_1", ("x", 1), ("y", 1)), pooled("R1", "1_2", ("y", 1))
+    rows = leaderboard(pool(a, b), [judgment(a, 3), judgment(b, 0)], [criterion()])
+    assert [(one.run_id, one.mean.value, one.turns, one.n, one.unanswered, one.coverage) for one in rows] == [
+        ("x", 3.0, 2, 1, 1, 1 / 2),
+        ("y", 1.5, 2, 2, 0, 2 / 2),
+    ]
+
+
+def test_the_caller_says_which_turns_a_run_had_to_answer() -> None:
+    a, b = pooled("R0", "1_1", ("x", 1), ("part", 1)), pooled("R1", "9_9", ("part", 1))
+    wanted = {"x": ["1_1", "1_2", "1_3"], "part": (), "silent": ["1_1", "1_2"], "none": ()}
+    rows = leaderboard(pool(a, b), [judgment(a, 3), judgment(b, 3)], [criterion()], expected=wanted)
+    assert [(one.run_id, one.turns, one.n, one.unanswered) for one in rows] == [
+        ("part", 2, 2, 0),
+        ("x", 3, 1, 2),
+        ("silent", 2, 0, 2),
+    ]
+
+
+def test_a_run_that_is_not_named_had_to_answer_every_turn_known() -> None:
+    a = pooled("R0", "1_1", ("old", 1))
+    rows = leaderboard(pool(a), [judgment(a, 3)], [criterion()], expected={"new": ["1_2", "1_3"]})
+    assert [(one.run_id, one.turns, one.unanswered) for one in rows] == [("old", 3, 2), ("new", 2, 2)]
+
+
+def test_a_run_whose_responses_were_all_excluded_has_a_row() -> None:
+    a = pooled("R0", "1_1", ("x", 1))
+    here = pool(a, excluded=(excluded("long", "1_1"), excluded("shy", "1_1", "eval_response_false", None)))
+    rows = leaderboard(here, [judgment(a, 3)], [criterion()], expected={"shy": ["1_1"]})
+    assert [(one.run_id, one.turns, one.n, one.unanswered, one.coverage) for one in rows] == [
+        ("x", 1, 1, 0, 1.0),
+        ("long", 1, 0, 1, 0.0),
+    ]
+    assert rows[1].mean == Estimate(None, None, None, 0, 0, "no grades")
+
+
+def test_a_trial_calls_what_was_not_asked_not_missing() -> None:
+    a, b, c = (pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(3))
+    results = [failure(a), judgment(b, 3)]
+    (found,) = leaderboard(pool(a, b, c), results, [criterion()])
+    assert (found.n, found.missing, found.not_asked, found.unanswered) == (1, 1, 1, 0)
+    (found,) = leaderboard(pool(a, b, c), results, [criterion(variant="other")])
+    assert (found.n, found.missing, found.not_asked) == (0, 0, 3)
+
+
+def test_no_lower_response_takes_the_place_of_the_first_ranked_one() -> None:
+    second = pooled("R0", "1_1", ("x", 2), ("y", 1))
+    here = pool(second, excluded=(excluded("x", "1_1"), excluded("y", "1_1", "bad_rank", 0)))
+    rows = leaderboard(here, [judgment(second, 3)], [criterion()])
+    # y counts its ranks from 0, so that 1 is its second choice.
+    assert [(one.run_id, one.n, one.unanswered) for one in rows] == [("x", 0, 1), ("y", 0, 1)]
+
+
+def test_a_run_that_ranks_from_two_is_represented_by_its_best() -> None:
+    second, third = pooled("R0", "1_1", ("x", 2)), pooled("R1", "1_1", ("x", 3))
+    here = pool(third, second, excluded=(excluded("x", "1_1", "duplicate_rank", 2), excluded("x", "1_1", "no", 4)))
+    (found,) = leaderboard(here, [judgment(second, 3), judgment(third, 0)], [criterion()])
+    assert (found.mean.value, found.n, found.unanswered) == (3.0, 1, 0)
+
+
+def test_the_best_ranked_response_of_a_turn_stands_for_the_run() -> None:
+    first, second = pooled("R0", "1_1", ("x", 2), ("y", 1)), pooled("R1", "1_1", ("x", 1), ("y", 2))
+    results = [judgment(first, 0), judgment(second, 3)]
+    rows = leaderboard(pool(first, second), results, [criterion()])
+    assert [(one.run_id, one.n, one.mean.value) for one in rows] == [("x", 1, 3.0), ("y", 1, 0.0)]
+
+
+def test_runs_stand_best_mean_first_then_in_natural_order_and_the_unjudged_last() -> None:
+    responses = [pooled(f"R{i}", "1_1", (run_id, 1)) for i, run_id in enumerate(["run10", "run2", "top", "none"])]
+    results = [judgment(responses[0], 2), judgment(responses[1], 2), judgment(responses[2], 3), failure(responses[3])]
+    order = [one.run_id for one in leaderboard(pool(*responses), results, [criterion()])]
+    assert order == ["top", "run2", "run10", "none"]
+    order = [one.run_id for one in leaderboard(pool(*responses), results, [criterion(polarity="lower")])]
+    assert order == ["run2", "run10", "top", "none"]
+
+
+def test_criteria_stand_in_the_order_given_and_do_not_mix() -> None:
+    a = pooled("R0", "1_1", ("x", 1))
+    results = [judgment(a, 3), judgment(a, 1, name="naturalness"), judgment(a, 0, variant="other")]
+    rows = leaderboard(pool(a), results, [criterion("naturalness"), criterion()])
+    assert [(one.criterion, one.mean.value) for one in rows] == [("naturalness", 1.0), ("groundedness", 3.0)]
+
+
+def test_the_expected_mean_is_given_only_if_every_graded_response_has_one() -> None:
+    a, b, c = (pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(3))
+    whole = [judgment(a, 3, expected=2.5), judgment(b, 1, expected=1.25), judgment(c, -1, unable=True)]
+    (found,) = leaderboard(pool(a, b, c), whole, [criterion()])
+    assert found.expected_mean == (2.5 + 1.25) / 2
+    (found,) = leaderboard(pool(a, b, c), [*whole[:2], judgment(c, 2)], [criterion()])
+    assert found.expected_mean is None
+
+
+def test_two_judgments_of_one_response_are_an_error() -> None:
+    a = pooled("R0", "1_1", ("x", 1))
+    with pytest.raises(ValueError, match="R0 has two judgments under groundedness/graded"):
+        leaderboard(pool(a), [judgment(a, 3), judgment(a, 3)], [criterion()])
+    with pytest.raises(ValueError, match="two prompts"):
+        leaderboard(pool(a), [], [criterion(), criterion(variant="other")])
+
+
+def test_the_tsv_has_four_decimals_and_empty_fields_where_undefined() -> None:
+    undefined = Estimate(None, None, None, 0, 0, "no grades")
+    rows = [
+        row("x"),
+        row(
+            "y",
+            mean=undefined,
+            n=0,
+            unable=0,
+            missing=9,
+            not_asked=75,
+            unanswered=0,
+            expected_mean=None,
+            positive=0,
+            share_positive=None,
+        ),
+    ]
+    head, first, second = (line.split("\t") for line in leaderboard_tsv(rows).splitlines())
+    assert tuple(head) == COLUMNS
+    assert dict(zip(head, first, strict=True)) == {
+        "run_id": "x", "criterion": "groundedness", "turns": "84", "n": "73", "unable": "3", "missing": "4",
+        "not_asked": "0", "unanswered": "4", "coverage": "0.9048",
+        "mean": "2.5000", "low": "2.2500", "high": "2.7500", "topics": "23",
+        "expected_mean": "2.4375", "positive": "65", "share_positive": "0.8904", "note": "",
+    }  # fmt: skip
+    assert dict(zip(head, second, strict=True)) == {
+        "run_id": "y", "criterion": "groundedness", "turns": "84", "n": "0", "unable": "0", "missing": "9",
+        "not_asked": "75", "unanswered": "0", "coverage": "0.0000", "mean": "", "low": "", "high": "", "topics": "0",
+        "expected_mean": "", "positive": "0", "share_positive": "", "note": "no grades",
+    }  # fmt: skip
+
+
+def test_a_negative_zero_loses_its_sign() -> None:
+    assert "-0.0000" not in leaderboard_tsv([row("x", expected_mean=-0.00001)])
+
+
+def test_the_share_is_printed_with_positive_and_other_counts() -> None:
+    (cells,) = leaderboard_cells([row("run-4", mean=Estimate(2.5, None, None, 73, 23, "all grades equal"))])
+    assert dict(zip(HEADER, cells, strict=True)) == {
+        "run": "run-4", "mean": "2.500", "95 % interval": "all grades equal", "positive": "0.89 (65/8)",
+        "expected": "2.438", "n/turns": "73/84", "coverage": "0.90", "no grade": "3 unable, 4 missing, 4 unanswered",
+    }  # fmt: skip
+
+
+def test_markdown_has_a_table_a_criterion_under_the_banner() -> None:
+    whole = {"n": 84, "unable": 0, "missing": 0, "unanswered": 0, "positive": 84, "share_positive": 1.0}
+    rows = [row("b"), row("a"), row("b", criterion="naturalness", expected_mean=None, **whole)]
+    text = leaderboard_markdown(rows, "UNCALIBRATED", [criterion(polarity="lower", positive=(0, 1))])
+    table, notes = text[: text.index("\nn/turns:")], text[text.index("\nn/turns:") :]
+    assert table == (
+        "# Leaderboard\n\n**UNCALIBRATED**\n\n## groundedness\n\n"
+        "Prompt groundedness/graded, grades 0, 1, 2, 3: lower is better; positive: 0, 1 "
+        "(share, then positive and other counts).\n\n"
+        "| run | mean | 95 % interval | positive | expected | n/turns | coverage | no grade |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| b | 2.500 | [2.250, 2.750] | 0.89 (65/8) | 2.438 | 73/84 | 0.90 | 3 unable, 4 missing, 4 unanswered |\n"
+        "| a | 2.500 | [2.250, 2.750] | 0.89 (65/8) | 2.438 | 73/84 | 0.90 | 3 unable, 4 missing, 4 unanswered |\n"
+        "\n## naturalness\n\n"
+        "| run | mean | 95 % interval | positive | expected | n/turns | coverage | no grade |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| b | 2.500 | [2.250, 2.750] | 1.00 (84/0) | - | 84/84 | 1.00 | - |\n"
+    )
+    assert "from 3 topics on" in notes
+    assert "`9-1` and `9-2`, two personas of one theme, count as two topics" in notes
+    assert [(name, len(group)) for name, group in by_criterion(rows)] == [("groundedness", 2), ("naturalness", 1)]
+
+
+@pytest.mark.parametrize(
+    ("run_id", "shown"),
+    [
+        ("run_4-GPT_4", "run_4-GPT_4"),
+        ("a|b", r"a\|b"),
+        ("a\n| evil | 9.9 |", r"a\\n\| evil \| 9.9 \|"),
+        ("`x`", r"\`x\`"),
+        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ("&lt;b&gt;", "&amp;lt;b&amp;gt;"),
+        ("[x](http://evil)", r"\[x\](http://evil)"),
+        ("**best**", r"\*\*best\*\*"),
+        ("_best_", r"\_best\_"),
+        ("a\u202eb", r"a\\u202eb"),
+    ],
+)
+def test_a_hostile_run_id_shows_as_itself_in_markdown(run_id: str, shown: str) -> None:
+    lines = leaderboard_markdown([row(run_id)], "banner").splitlines()
+    assert any(line.startswith(f"| {shown} | 2.500 |") for line in lines)
+
+
+def test_printable_text_tells_a_line_break_from_a_backslash_and_n() -> None:
+    assert escape("a\nb") == "a\\nb"
+    assert escape("a\\nb") == "a\\\\nb"
+
+
+@given(st.text())
+def test_a_hostile_run_id_breaks_no_line_of_the_tsv(run_id: str) -> None:
+    text = leaderboard_tsv([row(run_id)])
+    assert len(text.splitlines()) == 2
+    assert text.splitlines()[1].count("\t") == len(COLUMNS) - 1
+    assert escape(run_id).isprintable()
+    text.encode()
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("xyz"), st.integers(1, 3), st.integers(0, 3)), max_size=20),
+    st.randoms(use_true_random=False),
+)
+def test_the_leaderboard_does_not_depend_on_the_order_of_responses_or_results(
+    given_items: list[tuple[str, int, int]], shuffle: random.Random
+) -> None:
+    turns: dict[str, int] = {}
+    responses, results = [], []
+    for i, (run_id, topic, grade) in enumerate(given_items):
+        turns[run_id] = turns.get(run_id, 0) + 1
+        responses.append(pooled(f"R{i}", f"{topic}_{turns[run_id]}", (run_id, 1)))
+        results.append(judgment(responses[-1], grade))
+    rows = leaderboard(pool(*responses), results, [criterion()])
+    shuffle.shuffle(responses)
+    shuffle.shuffle(results)
+    assert leaderboard(pool(*responses), results, [criterion()]) == rows
+    assert sum(one.n for one in rows) == len(given_items)
+    for one in rows:
+        assert one.turns == one.n + one.unable + one.missing + one.not_asked + one.unanswered
+        assert one.turns == len({response.turn_id for response in responses})
+
+
+def test_the_terminal_table_fits_110_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    few = Estimate(2.5, None, None, 73, 2, "fewer than 3 topics")
+    rows = [
+        row("run-of-twenty-chars!", unable=0, missing=0),
+        row("b", mean=few, unable=0, missing=0),
+        row("c", n=6, unable=0, missing=0, not_asked=78, unanswered=0, positive=2, share_positive=2 / 6),
+    ]
+    print_leaderboard(rows, [criterion()], "UNCALIBRATED\x1b[2J")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "UNCALIBRATED\\x1b[2J"
+    assert max(map(len, lines[3:])) <= 110
+
+
+def ikat_2023(shared: Path, name: str, positive: tuple[int, ...], grades: range, polarity: str) -> list[LeaderboardRow]:
+    """The released GPT-4 judgments of five runs x 73 turns as a leaderboard, best run first."""
+    file = shared / "ikat" / "2023" / "gpt4_judgments" / f"{name}_judgement-gpt4.txt"
+    lines = [line.split("\t")[-3:] for line in file.read_text(encoding="utf-8").splitlines()[1:]]
+    responses = [pooled(f"R{i:05}", turn_id, (run_id, 1)) for i, (turn_id, run_id, _) in enumerate(lines)]
+    prompt = criterion(grades=grades, polarity=polarity, positive=positive)
+    results = [
+        judgment(response, int(grade), unable=int(grade) not in grades)
+        for response, (_, _, grade) in zip(responses, lines, strict=True)
+    ]
+    return list(leaderboard(pool(*responses), results, [prompt]))
+
+
+def test_ikat_2023_groundedness_has_the_published_order_only_with_its_inverted_polarity(shared: Path) -> None:
+    rows = ikat_2023(shared, "groundedness", (0,), range(2), "lower")
+    assert [(one.run_id.lower(), leaderboard_cells([one])[0][3]) for one in rows] == [
+        ("run-4-gpt-4", "0.89 (65/8)"),
+        ("georgetown_infosense_ikat_run_3", "0.68 (50/23)"),
+        ("uot-yahoo_run_llmnoptkb", "0.67 (49/24)"),
+        ("run_automatic_dense_monot5", "0.51 (37/36)"),
+        ("llama2_only_10_docs", "0.32 (23/50)"),
+    ]
+    assert [round(one.share_positive, 4) for one in rows] == [0.8904, 0.6849, 0.6712, 0.5068, 0.3151]
+    # Topic-bootstrap percentile intervals of the shares; the mean is 1 - share.
+    bootstrap = [(0.806, 0.956), (0.577, 0.786), (0.552, 0.774), (0.414, 0.584), (0.186, 0.458)]
+    for one, (low, high) in zip(rows, bootstrap, strict=True):
+        assert (one.mean.n, one.mean.topics) == (73, 23)
+        assert (1 - one.mean.high, 1 - one.mean.low) == pytest.approx((low, high), abs=0.02)
+
+
+def test_ikat_2023_naturalness_keeps_a_constant_run_without_an_interval(shared: Path) -> None:
+    rows = ikat_2023(shared, "naturallness", (3, 4), range(5), "higher")
+    assert [round(one.mean.value, 4) for one in rows] == [4.0, 3.6986, 3.6438, 2.9041, 2.7671]
+    assert rows[0].mean == Estimate(4.0, None, None, 73, 23, "all grades equal")
+
+
+def test_ikat_2023_completeness_leaves_the_unable_out_of_the_mean(shared: Path) -> None:
+    rows = ikat_2023(shared, "completeness", (2, 3), range(4), "higher")
+    assert [round(one.mean.value, 4) for one in rows] == [2.8493, 1.2329, 1.0556, 0.3699, 0.1096]
+    assert [(one.n, one.unable) for one in rows] == [(73, 0), (73, 0), (72, 1), (73, 0), (73, 0)]
+    assert math.isclose(rows[2].mean.value, 76 / 72)

@@ -1,0 +1,574 @@
+"""Repaired copies: what is mended, how the log says it, and that nothing else changes."""
+
+import copy
+import gzip
+import json
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.errors import UsageError
+from judge.records import Run, TokenCount
+from judge.runs.check.codes import CODES
+from judge.runs.check.validate import validate_run
+from judge.runs.fix import MENDED, FixFolder, Outcome, repaired
+from judge.runs.fix.fixes import Repairer
+from judge.runs.formats import read_run
+from judge.runs.tokens import TokenCounter
+
+LIMIT = 250
+
+
+def words(text, limit=LIMIT):
+    """A token count by white space, in place of spaCy."""
+    found = [match.end() for match in re.finditer(r"\S+", text)]
+    n = len(found)
+    return TokenCount(bare=n, english=n, whitespace=n, cut=found[limit - 1] if n > limit else None)
+
+
+def head(format="ikat2024", *, eval_response=True):
+    return Run("r", "automatic", None, format, "a.json", "", eval_response, ())
+
+
+def passage(number, score, **more):
+    return {"id": f"clueweb22-en0000-00-00000:{number}", "score": score} | more
+
+
+def ids(entries):
+    return [int(entry["id"].rpartition(":")[2]) for entry in entries]
+
+
+def mend(response, format="ikat2024", **turn):
+    """A turn with one response, repaired; gives the response and the edits as (path, code, before, after)."""
+    repairer = Repairer(head(format), words)
+    turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "Text."} | response]} | turn
+    repairer.turn(turn, "$")
+    edits = [(edit.path.removeprefix("$.responses[0]."), edit.code, edit.before, edit.after) for edit in repairer.edits]
+    return turn["responses"][0], edits, turn
+
+
+def test_every_code_that_is_mended_is_a_code():
+    assert set(MENDED) < CODES.keys()
+
+
+def test_passages_are_ordered_by_score_and_ties_keep_their_order():
+    response, edits, _ = mend(
+        {"passage_provenance": [passage(n, s, used=True) for n, s in ((0, 9), (1, 3), (2, 5.5), (3, 3), (4, 1))]}
+    )
+    assert ids(response["passage_provenance"]) == [0, 2, 1, 3, 4]
+    name = "clueweb22-en0000-00-00000:"
+    assert edits == [
+        ("passage_provenance[1:3]", "scores_not_decreasing", [f"{name}1", f"{name}2"], [f"{name}2", f"{name}1"])
+    ]
+
+
+@pytest.mark.parametrize("score", [None, float("nan"), float("inf"), "high", True])
+def test_passages_stay_in_order_where_a_score_cannot_be_ranked_by(score):
+    entries = [passage(n, one, used=True) for n, one in enumerate((1.0, score, 3.0))]
+    response, edits, _ = mend({"passage_provenance": entries})
+    assert edits == []
+    assert ids(response["passage_provenance"]) == [0, 1, 2]
+
+
+def test_the_best_of_a_repeated_passage_is_kept_and_is_used_if_any_was():
+    entries = [passage(n, score, used=score == 1) for n, score in ((0, 2), (1, 1.5), (0, 3), (0, 1))]
+    response, edits, _ = mend({"passage_provenance": copy.deepcopy(entries)})
+    assert response["passage_provenance"] == [passage(0, 3, used=True), passage(1, 1.5, used=False)]
+    # By falling score the entries are 2, 0, 1, 3.
+    assert [edit[:2] for edit in edits] == [
+        ("passage_provenance[0:3]", "scores_not_decreasing"),
+        ("passage_provenance[0]", "duplicate_passage"),
+        ("passage_provenance[3]", "duplicate_passage"),
+        ("passage_provenance[2].used", "duplicate_passage"),
+    ]
+    assert edits[1][2:] == (entries[0], None)
+    assert edits[3][2:] == (False, True)
+
+
+def test_a_repetition_that_says_something_new_is_kept():
+    entries = [passage(0, 2, used=True, text="One."), passage(0, 1, used=False, text="Another.")]
+    response, edits, _ = mend({"passage_provenance": copy.deepcopy(entries)})
+    assert (response["passage_provenance"], edits) == (entries, [])
+    entries = [passage(0, 2, used=True), passage(0, 1, used=False, note="x")]
+    response, edits, _ = mend({"passage_provenance": copy.deepcopy(entries)})
+    assert (response["passage_provenance"], edits) == (entries, [])
+
+
+def test_the_five_best_are_flagged_where_none_is():
+    response, edits, _ = mend({"passage_provenance": [passage(n, 10 - n) for n in range(7)]})
+    assert [entry["used"] for entry in response["passage_provenance"]] == [True] * 5 + [False] * 2
+    assert edits == [(f"passage_provenance[{n}].used", "no_used_passage", None, True) for n in range(5)] + [
+        ("passage_provenance[*].used", "no_used_passage", None, False)
+    ]
+
+
+def test_the_first_five_are_flagged_where_there_are_no_scores():
+    entries = [{"id": passage(n, 0)["id"], "used": False} for n in (3, 3, 1, 2, 4, 5, 6)]
+    response, edits, _ = mend({"passage_provenance": entries})
+    assert ids(response["passage_provenance"]) == [3, 1, 2, 4, 5, 6]
+    assert [entry["used"] for entry in response["passage_provenance"]] == [True] * 5 + [False]
+    assert [edit[1] for edit in edits] == ["duplicate_passage"] + ["no_used_passage"] * 5
+    assert edits[1][2:] == (False, True)
+
+
+def test_passages_without_a_flag_beside_flagged_ones_are_not_used():
+    entries = [passage(0, 3), passage(1, 2, used=True), passage(2, 1, used=None)]
+    response, edits, _ = mend({"passage_provenance": entries})
+    assert [entry["used"] for entry in response["passage_provenance"]] == [False, True, False]
+    assert edits == [("passage_provenance[*].used", "missing_used", None, False)]
+
+
+@pytest.mark.parametrize("used", ["yes", 0, 1, "false"])
+def test_a_flag_of_another_type_is_left_for_validation(used):
+    entries = [passage(0, 3, used=used), passage(1, 2)]
+    response, edits, _ = mend({"passage_provenance": copy.deepcopy(entries)})
+    assert (response["passage_provenance"], edits) == (entries, [])
+
+
+@pytest.mark.parametrize("rule", ["bare", "english"])
+def test_a_text_of_251_tokens_comes_out_with_250(rule):
+    counter = TokenCounter(rule=rule, limit=LIMIT)
+    repairer = Repairer(head(), counter)
+    text = " ".join(f"word{n}" for n in range(251))
+    turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": text}]}
+    repairer.turn(turn, "$")
+    kept = turn["responses"][0]["text"]
+    assert kept == " ".join(f"word{n}" for n in range(250))
+    assert getattr(counter(kept), rule) == 250
+    assert [(edit.code, edit.before, edit.after) for edit in repairer.edits] == [("over_token_limit", text, kept)]
+
+
+def test_a_text_is_cut_again_while_what_is_left_is_still_too_long():
+    def grows(text):
+        return words(text, 3) if len(text) > 8 else words(text, 2)
+
+    repairer = Repairer(head(), grows)
+    turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "aa bb cc dd"}]}
+    repairer.turn(turn, "$")
+    assert turn["responses"][0]["text"] == "aa bb"
+
+
+def test_texts_that_are_not_judged_are_not_cut():
+    repairer = Repairer(head(eval_response=False), words)
+    turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "w " * 300}]}
+    repairer.turn(turn, "$")
+    assert repairer.edits == []
+    assert mend({"text": " " * 300})[1] == mend({"text": "\0" + "w " * 300})[1] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "codes"),
+    [
+        ([1, 2, 1], [1, 2], ["duplicate_ptkb"]),
+        (["3", 3, "03"], [3], ["coerced_value", "duplicate_ptkb", "coerced_value", "duplicate_ptkb"]),
+        ([0, 0], [0, 0], []),
+        (["x", "x", None, None, 1.0, 1.0, True, True], ["x", "x", None, None, 1.0, 1.0, True, True], []),
+    ],
+)
+def test_statement_numbers_are_numbers_and_stand_once(before, after, codes):
+    response, edits, _ = mend({"ptkb_provenance": before})
+    assert response["ptkb_provenance"] == after
+    assert [edit[1] for edit in edits] == codes
+
+
+def test_statements_of_2023_stand_once_if_they_say_the_same():
+    entries = [
+        {"id": "1", "text": "a", "score": "0.5"},
+        {"id": "1", "text": "a", "score": 0.4},
+        {"id": "1", "text": "b"},
+    ]
+    response, edits, _ = mend({"ptkb_provenance": entries}, "ikat2023")
+    assert response["ptkb_provenance"] == [{"id": "1", "text": "a", "score": 0.5}, {"id": "1", "text": "b"}]
+    assert [edit[:3] for edit in edits] == [
+        ("ptkb_provenance[0].score", "coerced_value", "0.5"),
+        ("ptkb_provenance[1]", "duplicate_ptkb", {"id": "1", "text": "a", "score": 0.4}),
+    ]
+
+
+def test_statements_of_2025_stand_once():
+    response, edits, _ = mend({"ptkb_provenance": ["I am vegan.", "", "", "I am vegan."]}, "ikat2025")
+    assert response["ptkb_provenance"] == ["I am vegan.", "", ""]
+    assert edits == [("ptkb_provenance[3]", "duplicate_ptkb", "I am vegan.", None)]
+
+
+@pytest.mark.parametrize(
+    ("rank", "mended"), [("2", 2), (2.0, 2), (2, 2), ("two", "two"), (2.5, 2.5), (True, True), (None, None)]
+)
+def test_a_rank_is_written_as_the_number_it_is_read_as(rank, mended):
+    response, edits, _ = mend({"rank": rank})
+    assert (response["rank"], type(response["rank"])) == (mended, type(mended))
+    assert edits == ([] if type(rank) is type(mended) else [("rank", "coerced_value", rank, mended)])
+
+
+@pytest.mark.parametrize(("score", "mended"), [("2", 2.0), ("nan", "nan"), ("inf", "inf"), ("1e999", "1e999"), (2, 2)])
+def test_a_score_is_written_as_the_number_it_is_read_as(score, mended):
+    response, _, _ = mend({"provenance": [{"id": "MARCO_1-1", "score": score}]}, "cast2022")
+    assert response["provenance"] == [{"id": "MARCO_1-1", "score": mended}]
+
+
+def test_references_and_citations_of_2025_are_ordered():
+    response, edits, turn = mend(
+        {"citations": {"a": 1, "x": "2", "b": 9, "y": 3}}, "ikat2025", references={"a": 1, "b": "5", "c": 3}
+    )
+    assert list(turn["references"].items()) == [("b", 5.0), ("c", 3), ("a", 1)]
+    # Only x and y are ranked by their own scores, of which the second is higher.
+    assert list(response["citations"].items()) == [("b", 9), ("y", 3), ("x", 2.0), ("a", 1)]
+    assert [edit[:2] for edit in edits] == [
+        ("$.references.b", "coerced_value"),
+        ("$.references[0:3]", "scores_not_decreasing"),
+        ("citations.x", "coerced_value"),
+        ("citations[0:4]", "scores_not_decreasing"),
+    ]
+
+
+def test_citations_that_are_references_keep_their_order():
+    response, edits, _ = mend({"citations": {"a": 1, "b": 2}}, "ikat2025", references={"b": 2, "a": 1})
+    assert (list(response["citations"]), edits) == (["a", "b"], [])
+
+
+@pytest.mark.parametrize(
+    ("ranks", "mended"),
+    [
+        ([2, 1, 3], [1, 2, 3]),
+        ([2, 1, 2], [1, 2, 2]),
+        ([1, 2, 1], [1, 2, 1]),
+        ([2, 0], [2, 0]),
+        ([2, "x", 1], [2, "x", 1]),
+    ],
+)
+def test_responses_are_ordered_by_rank(ranks, mended):
+    repairer = Repairer(head(), words)
+    turn = {"turn_id": "9-1_1", "responses": [{"rank": rank, "text": str(j)} for j, rank in enumerate(ranks)]}
+    repairer.turn(turn, "$.turns[0]")
+    assert [response["rank"] for response in turn["responses"]] == mended
+    assert len(repairer.edits) == (ranks != mended)
+
+
+def test_values_that_are_no_turn_or_response_are_left_alone():
+    for value in (None, [], 1, {"responses": 1}, {"responses": [1, None, [], {"passage_provenance": [1]}]}):
+        repairer = Repairer(head(), words)
+        kept = copy.deepcopy(value)
+        repairer.turn(value, "$")
+        assert (value, repairer.edits) == (kept, [])
+
+
+def document(**response):
+    answer = {"rank": 1, "text": "Text.", "ptkb_provenance": [1], "passage_provenance": [passage(0, 1, used=True)]}
+    turns = [{"turn_id": "9-1_1", "responses": [answer | response]}]
+    return {"run_name": "r", "run_type": "manual", "eval_response": True, "own": {"x": 1e-7}, "turns": turns}
+
+
+def copied(path, format=None):
+    read = read_run(path, format)
+    return repaired(path, read.run, words, format)
+
+
+def test_a_sound_run_keeps_its_bytes(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_bytes(b'{"run_name" :"r", "turns": [{"turn_id":"9-1_1","responses":[]}], "x": 1.50}\r\n\n')
+    assert copied(path) == Outcome(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "style", [{}, {"indent": 1}, {"indent": "\t"}, {"separators": (",", ":")}, {"indent": 4, "ensure_ascii": False}]
+)
+def test_an_edited_run_keeps_its_style_and_all_that_was_not_edited(tmp_path, style):
+    path = tmp_path / "a.json"
+    before = document(text="Ünï\u2028\u202e", ptkb_provenance=[1, 2, 1])
+    path.write_bytes(json.dumps(before, **style).encode() + b"\n")
+    outcome = copied(path)
+    after = document(text="Ünï\u2028\u202e", ptkb_provenance=[1, 2])
+    assert outcome.stored.decode() == json.dumps(after, **style) + "\n"
+    assert len(outcome.edits) == 1
+
+
+def test_values_that_json_does_not_have_are_kept(tmp_path):
+    path = tmp_path / "a.json"
+    text = '{"run_name": "r", "x": [NaN, -Infinity, "\\ud800", "ü", 123456789012345678901234567890], "turns": [%s]}'
+    turn = '{"turn_id": "9-1_1", "responses": [{"rank": %s, "text": "T"}]}'
+    path.write_text(text % turn % '"1"', encoding="utf-8")
+    assert copied(path).stored.decode() == text % turn % "1"
+
+
+def test_a_packed_file_is_packed_again_and_always_the_same(tmp_path):
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(document(rank="1")).encode(), mtime=5))
+    outcome = copied(path)
+    assert outcome.stored[:8] == b"\x1f\x8b\x08\x00\0\0\0\0"
+    assert json.loads(gzip.decompress(outcome.stored)) == document(rank=1)
+    path.write_bytes(gzip.compress(json.dumps(document()).encode(), mtime=5))
+    assert copied(path).stored == path.read_bytes()
+
+
+def test_a_byte_order_mark_is_taken_off(tmp_path):
+    path = tmp_path / "a.json"
+    text = json.dumps(document()).encode()
+    path.write_bytes(b"\xef\xbb\xbf" + text)
+    outcome = copied(path)
+    assert outcome.stored == text
+    assert [(edit.code, edit.path, edit.after) for edit in outcome.edits] == [("byte_order_mark", "", None)]
+
+
+def test_of_json_lines_only_the_edited_change(tmp_path):
+    path = tmp_path / "a.jsonl"
+    meta = {"run_id": "r", "run_type": "automatic", "team_id": "t"}
+
+    def line(turn_id, rank, **style):
+        turn = {"metadata": meta, "turn_id": turn_id, "references": {}, "responses": [{"rank": rank, "text": "T"}]}
+        return json.dumps(turn, **style).encode()
+
+    sound, faulty = line("1-1_1", 1, separators=(",", " :  ")), line("1-1_2", "1")
+    path.write_bytes(b"\n".join([sound, b"", b'{"broken', faulty + b"\r", b""]))
+    outcome = copied(path)
+    assert outcome.stored == b"\n".join([sound, b"", b'{"broken', line("1-1_2", 1) + b"\r", b""])
+    assert [edit.path for edit in outcome.edits] == ["line 4: $.responses[0].rank"]
+
+
+def test_a_single_turn_of_2025_over_several_lines_is_repaired(tmp_path):
+    path = tmp_path / "a.json"
+    turn = {"metadata": {"run_id": "r"}, "turn_id": "1-1_1", "responses": [{"rank": "1", "text": "T"}]}
+    path.write_text(json.dumps(turn, indent=2), encoding="utf-8")
+    outcome = copied(path)
+    assert [edit.path for edit in outcome.edits] == ["line 1: $.responses[0].rank"]
+    assert outcome.stored.decode() == json.dumps(turn, indent=2).replace('"1"', "1")
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        ('"text": "U"', "the member 'text' is twice in one JSON object"),
+        ('"x": 1e999', "the JSON has a number beyond the reach of a float"),
+    ],
+)
+def test_a_run_that_would_not_be_the_same_is_not_written_anew(tmp_path, member, why):
+    path = tmp_path / "a.json"
+    text = '{"run_name": "r", "turns": [{"turn_id": "9-1_1", "responses": [{"rank": "1", "text": "T", %s}]}]}'
+    path.write_text(text % member, encoding="utf-8")
+    assert copied(path) == Outcome(None, refused=f"not repaired: {why}")
+
+
+@pytest.mark.parametrize("depth", [100, 800, 900])
+def test_deep_json_is_repaired_or_refused(tmp_path, depth):
+    path = tmp_path / "a.json"
+    text = '{"run_name": "r", "x": %s, "turns": [{"turn_id": "9-1_1", "responses": [{"rank": %s, "text": "T"}]}]}'
+    path.write_text(text % ("[" * depth + "]" * depth, '"1"'), encoding="utf-8")
+    outcome = copied(path)
+    if outcome.stored is None:
+        assert outcome.refused == "not repaired: the JSON is nested too deeply"
+    else:
+        assert outcome.stored.decode() == text % ("[" * depth + "]" * depth, "1")
+
+
+def test_a_pool_is_not_repaired(tmp_path):
+    assert repaired(tmp_path / "pool", head("cast_regin"), words).refused
+
+
+def put(folder, name="a.json", **response):
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(json.dumps(document(**response)), encoding="utf-8")
+    return path
+
+
+def test_the_log_has_every_edit_as_json(tmp_path):
+    path = put(tmp_path / "runs", text="w\t\x7f\u202e" + " w" * 250)
+    with FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
+        assert folder.write(path, copied(path)) == tmp_path / "out" / "a.json"
+    lines = (tmp_path / "out" / "edits.tsv").read_text(encoding="utf-8").split("\n")
+    assert lines[0] == "file\tturn_id\tpath\tcode\tbefore\tafter"
+    assert lines[2:] == [""]
+    cells = lines[1].split("\t")
+    assert cells[:4] == [str(path), "9-1_1", "$.turns[0].responses[0].text", "over_token_limit"]
+    assert lines[1].replace("\t", "").isprintable()
+    assert json.loads(cells[4]) == "w\t\x7f\u202e" + " w" * 250
+    assert json.loads(cells[5]) == "w\t\x7f\u202e" + " w" * 248
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["a.json", "edits.tsv"]
+
+
+def test_the_folder_may_be_used_again_for_the_same_runs_only(tmp_path):
+    path = put(tmp_path / "runs", rank="1")
+    for _ in range(2):
+        with FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
+            folder.write(path, copied(path))
+    with FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
+        assert folder.write(path, Outcome(None, refused="why")) is None
+    assert [one.name for one in (tmp_path / "out").iterdir()] == ["edits.tsv"]
+    (tmp_path / "out" / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"holds 'notes\.txt', which this command did not write"):
+        FixFolder(tmp_path / "out", tmp_path / "runs", [path])
+
+
+def test_what_breaks_off_can_be_done_again(tmp_path):
+    path = put(tmp_path / "runs", rank="1")
+    with pytest.raises(KeyboardInterrupt), FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
+        folder.write(path, copied(path))
+        raise KeyboardInterrupt
+    assert not (tmp_path / "out" / "edits.tsv").exists()
+    with FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
+        folder.write(path, copied(path))
+    assert (tmp_path / "out" / "edits.tsv").read_text(encoding="utf-8").count("\n") == 2
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from judge.runs.fix import FixFolder, Outcome
+runs, out = map(pathlib.Path, sys.argv[1:])
+paths = sorted(runs.iterdir())
+with FixFolder(out, runs, paths) as folder:
+    folder.write(paths[0], Outcome(b"{}"))
+    os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+    folder.write(paths[1], Outcome(b"half"))
+"""
+
+
+def test_what_was_killed_can_be_done_again(tmp_path):
+    paths = [put(tmp_path / "runs", name, rank="1") for name in ("a.json", "b.json")]
+    out = tmp_path / "out"
+    killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "runs", out], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert sorted(one.name for one in out.iterdir()) == [".b.json.tmp", ".edits.tsv.tmp", "a.json"]
+    for outcome in (Outcome(None, refused="why"), Outcome(b"whole")):
+        with FixFolder(out, tmp_path / "runs", paths) as folder:
+            folder.write(paths[0], Outcome(b"{}"))
+            folder.write(paths[1], outcome)
+        names = sorted(one.name for one in out.iterdir())
+        assert names == ["a.json", *(["b.json"] if outcome.stored else []), "edits.tsv"]
+    (out / ".c.json.tmp").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"holds '\.c\.json\.tmp'"):
+        FixFolder(out, tmp_path / "runs", paths)
+
+
+def test_a_run_that_is_a_link_is_not_written_over_where_it_lies(tmp_path):
+    path = put(tmp_path / "out", rank="1")
+    (tmp_path / "out" / "edits.tsv").write_bytes(b"")
+    (tmp_path / "runs").mkdir()
+    link = tmp_path / "runs" / "a.json"
+    link.symlink_to(path)
+    with pytest.raises(UsageError, match="give a folder of its own"):
+        FixFolder(tmp_path / "out", tmp_path / "runs", [link])
+
+
+def test_the_input_is_never_touched(tmp_path):
+    path = put(tmp_path / "runs", rank="1")
+    (tmp_path / "link").symlink_to(tmp_path / "runs")
+    for folder in (tmp_path / "runs", tmp_path / "link", tmp_path / "runs" / ".." / "runs"):
+        for runs in (tmp_path / "runs", path):
+            with pytest.raises(UsageError, match="give a folder of its own"):
+                FixFolder(folder, runs, [path])
+    with pytest.raises(UsageError, match="give a folder outside it"):
+        FixFolder(tmp_path / "link" / "out", tmp_path / "runs", [path])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.json").hardlink_to(path)
+    with pytest.raises(UsageError, match=r"holds 'a\.json', which this command did not write"):
+        FixFolder(tmp_path / "out", tmp_path / "runs", [path])
+    with pytest.raises(UsageError, match="name of the log"):
+        FixFolder(tmp_path / "new", tmp_path / "runs", [tmp_path / "runs" / "edits.tsv"])
+
+
+SCORES = st.one_of(
+    st.floats(-9, 9),
+    st.integers(-9, 9),
+    st.sampled_from(["1", "2.5", "x", None, float("nan"), True, 10**400, [], "inf"]),
+)
+ENTRIES = st.one_of(
+    st.fixed_dictionaries(
+        {"id": st.sampled_from(["clueweb22-en0000-00-00000:1", "clueweb22-en0000-00-00000:2", "c", "", 7])},
+        optional={"score": SCORES, "used": st.sampled_from([True, False, None, "yes"]), "text": st.sampled_from("ab")},
+    ),
+    st.none(),
+)
+TEXTS = st.one_of(st.text("ab \n.\u3000", max_size=30), st.sampled_from(["\0 a b c d e", " ", None, "\ud800 b c d e"]))
+STATEMENTS = st.one_of(
+    st.sampled_from([1, 2, "1", "2", "01", 0, None, "x", True]),
+    st.fixed_dictionaries({"id": st.sampled_from(["1", "2", "x", 1])}, optional={"score": SCORES, "text": TEXTS}),
+)
+RESPONSES = st.fixed_dictionaries(
+    {"rank": st.sampled_from([1, 2, 3, 0, "1", "2", 2.0, None, "x"])},
+    optional={
+        "text": TEXTS,
+        "passage_provenance": st.lists(ENTRIES, max_size=8),
+        "provenance": st.lists(ENTRIES, max_size=8),
+        "citations": st.dictionaries(st.sampled_from("abcd"), SCORES),
+        "ptkb_provenance": st.lists(STATEMENTS, max_size=4),
+    },
+)
+TURNS = st.fixed_dictionaries(
+    {"turn_id": st.sampled_from(["9-1_1", "9-1_2", 3]), "responses": st.lists(RESPONSES, max_size=4)},
+    optional={"references": st.dictionaries(st.sampled_from("abcd"), SCORES)},
+)
+
+
+@given(st.lists(TURNS, max_size=3), st.sampled_from(["ikat2023", "ikat2024", "ikat2025", "cast2022"]))
+@settings(max_examples=300, deadline=None)
+def test_repairing_a_repaired_run_edits_nothing(turns, format):
+    def once():
+        repairer = Repairer(head(format), lambda text: words(text, 3))
+        for i, turn in enumerate(turns):
+            repairer.turn(turn, f"$.turns[{i}]")
+        return repairer.edits
+
+    once()
+    mended = copy.deepcopy(turns)
+    assert once() == []
+    assert repr(turns) == repr(mended)
+
+
+SOUND = st.fixed_dictionaries(
+    {
+        "rank": st.sampled_from([1, 2, "1"]),
+        "text": st.text("ab ", min_size=1, max_size=30).map("a".__add__),
+        "passage_provenance": st.lists(
+            st.builds(passage, st.integers(1, 5), st.floats(-9, 9) | st.just("1.5")).flatmap(
+                lambda entry: st.sampled_from([entry, entry | {"used": True}, entry | {"used": False}])
+            ),
+            min_size=1,
+            max_size=8,
+        ),
+        "ptkb_provenance": st.lists(st.sampled_from([1, 2, "1", "2"]), min_size=1, max_size=4),
+    }
+)
+
+
+@given(st.lists(SOUND, min_size=1, max_size=4), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_what_can_be_mended_is_mended(tmp_path_factory, responses, marked):
+    path = tmp_path_factory.mktemp("runs") / "a.json"
+    turns = [{"turn_id": "9-1_1", "responses": responses}]
+    text = json.dumps({"run_name": "r", "run_type": "manual", "eval_response": True, "turns": turns})
+    path.write_bytes((b"\xef\xbb\xbf" if marked else b"") + text.encode())
+
+    def codes():
+        read = read_run(path)
+        checked = validate_run(
+            read.run, None, lambda text: words(text, 3), limit=3, rule="bare", found=read.problems, places=read.places
+        )
+        return read.run, {problem.code for problem in checked.problems} & set(MENDED)
+
+    run, before = codes()
+    outcome = repaired(path, run, lambda text: words(text, 3))
+    assert {edit.code for edit in outcome.edits} <= before
+    path.write_bytes(outcome.stored)
+    assert codes()[1] == set()
+
+
+def test_real_runs_are_repaired_and_then_left_alone(shared, tmp_path):
+    for name, edits in (
+        ("ikat/2024/sample_run.json", {"coerced_value": 602}),
+        ("ikat/2025/runs/cfda-ikat2025-auto-1.jsonl", {"over_token_limit": 1}),
+        ("ikat/2023/sample_run.json", {}),
+        ("cast2022/sample_run.json", {}),
+    ):
+        path = shared / name
+        counter = TokenCounter()
+        outcome = repaired(path, read_run(path).run, counter)
+        found = [edit.code for edit in outcome.edits]
+        assert {code: found.count(code) for code in found} == edits
+        copy_ = tmp_path / path.name
+        copy_.write_bytes(outcome.stored)
+        again = repaired(copy_, read_run(copy_).run, counter)
+        assert again == Outcome(outcome.stored)

@@ -1,0 +1,404 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.inter_rater import cohens_kappa
+
+from judge.records import Estimate
+from judge.stats.agreement import STATISTICS, Undefined, auc, confusion, mean_scores, point, spearman, topic_tables
+from judge.stats.means import mean_interval
+from judge.stats.resampling import (
+    bca,
+    jackknife_interval,
+    resampled,
+    spread,
+    topic_draws,
+    undefined_too_often,
+    weighted_resample,
+)
+from tests.stats.test_agreement import COHEN, LLMJUDGE, llmjudge_tables
+
+GRADES = (0, 1, 2, 3)
+MEANS = ("percent", "within_one", "mae", "bias")
+COEFFICIENTS = tuple(name for name in STATISTICS if name not in MEANS)
+# Efron & Tibshirani (1993), Table 14.1: the spatial test data, A.
+SPATIAL = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]
+
+
+def topics_of_a_noisy_judge(T: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    tables = np.zeros((T, 4, 4), dtype=np.int64)
+    for t in range(T):
+        z = rng.normal(0, 0.5) + rng.normal(0, 0.9, 7)
+        human, judge = (np.digitize(x, [-0.7, 0.2, 1]) for x in (z, z + rng.normal(0, 0.4) + rng.normal(0, 0.7, 7)))
+        np.add.at(tables[t], (human, judge), 1)
+    return tables
+
+
+def items_of(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Topic, human and judge code of every item."""
+    topics, human, judge = np.repeat(np.argwhere(tables >= 0), tables.reshape(-1), axis=0).T
+    return topics, human, judge
+
+
+def test_draws_of_topics_have_as_many_topics_as_there_are() -> None:
+    draws = topic_draws(7, 500, np.random.default_rng(1))
+    assert draws.shape == (500, 7)
+    assert (draws.sum(axis=1) == 7).all()
+    # A count is binomial(7, 1/7), with variance 6/7.
+    assert draws.var() == pytest.approx(6 / 7, abs=0.06)
+
+
+@pytest.mark.parametrize("name", ["wkappa", "alpha_ordinal", "tau_b"])
+def test_interval_equals_resampling_whole_topics_item_by_item(name: str) -> None:
+    tables = topics_of_a_noisy_judge(12, seed=3)
+    found = resampled(name, tables, GRADES, np.random.default_rng(1), replicates=4000).estimate
+    rng = np.random.default_rng(99)
+    naive = []
+    for _ in range(3000):
+        C = np.zeros((4, 4), dtype=np.int64)
+        for t in rng.integers(0, 12, 12):
+            C += tables[t]
+        naive.append(STATISTICS[name](C[None], GRADES)[0])
+    value = point(name, tables.sum(axis=0), GRADES)
+    width = 2.200985 * np.std(naive, ddof=1) / (1 - value**2)
+    assert found.value == value
+    assert found.low == pytest.approx(math.tanh(math.atanh(value) - width), abs=0.015)
+    assert found.high == pytest.approx(math.tanh(math.atanh(value) + width), abs=0.015)
+    assert (found.n, found.topics, found.reason) == (84, 12, None)
+
+
+def test_resampled_items_spread_as_resampling_the_items_themselves() -> None:
+    tables = topics_of_a_noisy_judge(20, seed=4)
+    _, human, judge = items_of(tables)
+    rng = np.random.default_rng(5)
+    draws = rng.integers(0, len(human), (600, len(human)))
+    naive = [cohen_kappa_score(human[one], judge[one], weights="quadratic", labels=GRADES) for one in draws]
+    quick = weighted_resample("wkappa", tables.sum(axis=0), GRADES, rng, 4000)
+    assert spread(quick) == pytest.approx(np.std(naive), rel=0.1)
+    assert quick.mean() == pytest.approx(np.mean(naive), abs=0.01)
+
+
+def test_spread_of_resampled_items_is_near_the_analytic_standard_error() -> None:
+    # Fleiss, Cohen & Everitt (1969) on Cohen's table of 200: .051002.
+    found = spread(weighted_resample("kappa", COHEN, (1, 2, 3), np.random.default_rng(1), 20_000))
+    assert cohens_kappa(COHEN).std_kappa == pytest.approx(0.051002, abs=5e-7)
+    assert found == pytest.approx(0.051002, rel=0.04)
+
+
+def test_undefined_replicates_are_left_out_of_the_spread() -> None:
+    assert spread(np.array([1.0, np.nan, 3.0])) == pytest.approx(math.sqrt(2))
+    assert spread(np.array([np.nan, 3.0])) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 3)), max_size=40))
+def test_means_over_pairs_have_the_interval_of_a_mean(items: list[tuple[int, int, int]]) -> None:
+    tables = np.stack([confusion([(h, j) for t, h, j in items if t == topic], GRADES) for topic in range(6)])
+    for name in MEANS:
+        found = resampled(name, tables, GRADES, np.random.default_rng(1))
+        scores = mean_scores(name, GRADES)
+        values, topics = [float(scores[h, j]) for _, h, j in items], [str(t) for t, _, _ in items]
+        bounds = (scores.min(), scores.max())
+        expected = mean_interval(values, topics, bounds=bounds, what="pairs")
+        each = mean_interval(values, [str(i) for i in range(len(items))], bounds=bounds, what="pairs")
+        assert (found.estimate.n, found.estimate.topics) == (expected.n, expected.topics)
+        assert found.estimate.reason == expected.reason
+        assert (found.item.low is None) == (each.low is None)
+        for one, other in ((found.estimate, expected), (found.item, each)):
+            assert one.value == pytest.approx(other.value, abs=1e-12)
+            assert one.low == pytest.approx(other.low, abs=1e-10)
+            assert one.high == pytest.approx(other.high, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", ["percent", "bias"])
+def test_design_effect_of_copies_is_their_number(name: str) -> None:
+    rng = np.random.default_rng(2)
+    tables = np.zeros((40, 4, 4), dtype=np.int64)
+    tables[np.arange(40), rng.integers(0, 4, 40), rng.integers(0, 4, 40)] = 6
+    # Σ (6 d)² T/(T - 1) over Σ 6 d² N/(N - 1), with T = 40 and N = 240.
+    found = resampled(name, tables, GRADES, np.random.default_rng(1)).design_effect
+    assert found == pytest.approx(6 * (40 / 39) / (240 / 239))
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS)
+def test_design_effect_of_copies_is_near_their_number(name: str) -> None:
+    rng = np.random.default_rng(2)
+    tables = np.zeros((60, 4, 4), dtype=np.int64)
+    human = rng.integers(0, 4, 60)
+    tables[np.arange(60), human, np.where(rng.random(60) < 0.6, human, rng.integers(0, 4, 60))] = 6
+    found = resampled(name, tables, GRADES, np.random.default_rng(1), replicates=8000)
+    assert found.design_effect == pytest.approx(6, rel=0.15)
+    assert found.item.high - found.item.low < found.estimate.high - found.estimate.low
+
+
+@pytest.mark.parametrize("name", ["wkappa", "ac2", "percent"])
+def test_interval_covers_the_truth_in_about_95_of_100_worlds(name: str) -> None:
+    truth = point(name, topics_of_a_noisy_judge(20_000, seed=0).sum(axis=0), GRADES)
+    rng = np.random.default_rng(5)
+    found = [
+        resampled(name, topics_of_a_noisy_judge(20, seed), GRADES, rng, replicates=500).estimate
+        for seed in range(1, 301)
+    ]
+    covered = sum(one.low <= truth <= one.high for one in found)
+    assert 0.90 * 300 <= covered <= 0.98 * 300
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_topics_without_pairs_change_nothing(name: str) -> None:
+    tables = topics_of_a_noisy_judge(8, seed=4)
+    with_empty = np.concatenate([tables, np.zeros((3, 4, 4), dtype=np.int64)])
+    found = resampled(name, tables, GRADES, np.random.default_rng(7))
+    assert resampled(name, with_empty, GRADES, np.random.default_rng(7)) == found
+    assert found.estimate.low < found.estimate.value < found.estimate.high
+    assert found.design_effect > 0
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_the_same_generator_gives_the_same_interval(name: str) -> None:
+    tables = topics_of_a_noisy_judge(8, seed=4)
+    first, again, other = (resampled(name, tables, GRADES, np.random.default_rng(seed)) for seed in (7, 7, 8))
+    assert first == again
+    assert (first == other) == (name in MEANS)
+
+
+def nine(*pairs: tuple[int, int]) -> np.ndarray:
+    return np.stack([confusion(pairs, GRADES)] * 9)
+
+
+@pytest.mark.parametrize(
+    ("tables", "value", "topics", "reason"),
+    [
+        (np.zeros((3, 4, 4), dtype=np.int64), None, 0, "no pairs"),
+        (topics_of_a_noisy_judge(4, seed=1), 0.5, 4, "fewer than 5 topics"),
+        (nine((2, 2)), None, 9, "both raters gave one and the same grade throughout"),
+        (nine((0, 0), (3, 3)), 1.0, 9, "perfect agreement"),
+        (nine((0, 0), (3, 3), (1, 2)), 0.9, 9, "no variation between topics"),
+        (np.concatenate([topics_of_a_noisy_judge(4, seed=1), np.zeros((9, 4, 4), dtype=np.int64)]), 0.5, 4,
+         "fewer than 5 topics"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["wkappa", "alpha_ordinal", "ac2"])
+def test_no_interval_without_a_reason(
+    name: str, tables: np.ndarray, value: float | None, topics: int, reason: str
+) -> None:
+    found = resampled(name, tables, GRADES, np.random.default_rng(1))
+    one = found.estimate
+    assert (one.low, one.high, one.n, one.topics, one.reason) == (None, None, tables.sum(), topics, reason)
+    assert one.value == (None if value is None else pytest.approx(value, abs=0.3))
+    assert found.design_effect is None
+
+
+def test_perfect_disagreement_has_no_interval() -> None:
+    found = resampled("wkappa", nine((0, 3), (3, 0)), GRADES, np.random.default_rng(1))
+    assert found.estimate == Estimate(-1.0, None, None, 18, 9, "perfect disagreement")
+    assert found.item == Estimate(-1.0, None, None, 18, 9, "perfect disagreement")
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS)
+def test_items_get_an_interval_where_topics_are_too_few(name: str) -> None:
+    found = resampled(name, topics_of_a_noisy_judge(2, seed=9), GRADES, np.random.default_rng(1))
+    assert found.estimate.reason == "fewer than 5 topics"
+    assert found.item.low < found.item.value < found.item.high
+    few = resampled(name, nine((0, 0), (1, 2))[:2], GRADES, np.random.default_rng(1))
+    assert few.item.reason == "fewer than 5 items"
+
+
+def test_resamples_that_agree_throughout_count_for_ac1() -> None:
+    tables = np.zeros((25, 2, 2), dtype=np.int64)
+    tables[:, 1, 1] = 4
+    tables[0, 0, 1] = 1
+    found = resampled("ac1", tables, (0, 1), np.random.default_rng(1)).estimate
+    # 36 of 100 resamples lack topic 0, so the interval has to reach 1.
+    assert found.value < found.high == 1
+    assert found.low < found.value
+    # Kappa of most resamples is 0 or undefined: it gets no such luck.
+    assert resampled("kappa", tables, (0, 1), np.random.default_rng(1)).estimate.value == 0
+
+
+def one_in_two(T: int, varied: int) -> np.ndarray:
+    """Topics of ten pairs (0, 0), but for the first few, which have each of the four pairs and more of what agrees."""
+    tables = np.zeros((T, 2, 2), dtype=np.int64)
+    tables[:, 0, 0] = 10
+    tables[:varied] = [[4, 1], [1, 4]]
+    return tables
+
+
+@pytest.mark.parametrize("name", ["kappa", "wkappa", "alpha_ordinal", "tau_b"])
+def test_one_topic_with_all_the_variation_gives_no_interval(name: str) -> None:
+    found = resampled(name, one_in_two(25, 1), (0, 1), np.random.default_rng(1))
+    # 36 of 100 resamples lack the topic; in the others its weight alone differs.
+    assert found.estimate.value is not None
+    assert (found.estimate.low, found.estimate.reason) == (None, "undefined without one of the topics")
+    assert found.design_effect is None
+
+
+def test_two_topics_with_all_the_variation_give_no_interval_either() -> None:
+    found = resampled("kappa", one_in_two(25, 2), (0, 1), np.random.default_rng(1)).estimate
+    # (23/25)^25 = .124.
+    assert (found.low, found.reason) == (None, "undefined on 12% of resampled topics")
+    assert resampled("kappa", one_in_two(25, 5), (0, 1), np.random.default_rng(1)).estimate.low is not None
+
+
+@pytest.mark.parametrize(
+    ("undefined", "without", "reason"),
+    [
+        (0, None, None),
+        (5, None, None),
+        (6, None, "undefined on 6% of resampled topics"),
+        (0, [0.5, math.nan], "undefined without one of the topics"),
+        (0, [0.5, 0.4], None),
+    ],
+)
+def test_so_many_resamples_may_be_undefined(undefined: int, without: list[float] | None, reason: str | None) -> None:
+    replicates = np.where(np.arange(100) < undefined, np.nan, 0.5)
+    left = None if without is None else np.array(without)
+    assert undefined_too_often(replicates, "topics", left) == reason
+
+
+def drawn_by_label(T: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Codes, topics and probabilities of gold that holds all that the judge calls positive and a tenth of the rest."""
+    rng = np.random.default_rng(seed)
+    topics = np.repeat(np.arange(T), 60)
+    z = rng.normal(0, 0.4, T)[topics] + rng.normal(0, 1, 60 * T)
+    human = (z > 1.2).astype(int)
+    judge = (z + rng.normal(0, 0.3, T)[topics] + rng.normal(0, 0.7, 60 * T) > 1.2).astype(int)
+    p = np.where(judge == 1, 1.0, 0.1)
+    taken = rng.random(60 * T) < p
+    return human[taken], judge[taken], topics[taken], p[taken]
+
+
+def test_gold_drawn_by_the_judge_s_label_gives_the_kappa_of_what_it_was_drawn_from() -> None:
+    human, judge, topics, p = drawn_by_label(20_000, seed=0)
+    truth = point("kappa", topic_tables(human, judge, topics, 2, 20_000, 1 / p).sum(axis=0), (0, 1))
+    weighted, plain, reasons = [], [], set()
+    for seed in range(1, 201):
+        human, judge, topics, p = drawn_by_label(30, seed)
+        tables = [topic_tables(human, judge, topics, 2, 30, w) for w in (1 / p, None)]
+        (one, other) = (resampled("kappa", C, (0, 1), np.random.default_rng(1), replicates=300) for C in tables)
+        weighted.append(one.estimate.low <= truth <= one.estimate.high)
+        plain.append(other.estimate.low <= truth <= other.estimate.high)
+        reasons.add((one.estimate.n == len(human), one.item.low, one.item.reason, one.design_effect))
+    # 95 % less three standard errors, and less what 30 topics are known to lose.
+    assert np.mean(weighted) >= 0.88
+    assert np.mean(plain) <= 0.2
+    assert reasons == {(True, None, "items have unequal weights", None)}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_weights_that_are_whole_numbers_are_items_that_many_times(name: str) -> None:
+    counts = topics_of_a_noisy_judge(12, seed=3)
+    found, same = (resampled(name, C, GRADES, np.random.default_rng(1)) for C in (counts, counts.astype(np.float64)))
+    assert same.estimate.value == pytest.approx(found.estimate.value, abs=1e-12)
+    assert (same.estimate.low, same.estimate.high) == pytest.approx((found.estimate.low, found.estimate.high))
+    assert (same.estimate.n, same.estimate.topics) == (84, 12)
+    assert (same.item.value, same.item.low, same.item.reason) == (
+        pytest.approx(found.estimate.value), None, "items have unequal weights"
+    )  # fmt: skip
+
+
+def test_bca_of_efron_and_tibshiranis_spatial_data() -> None:
+    x = np.array(SPATIAL, dtype=np.float64)
+    draws = np.random.default_rng(1).integers(0, 26, (100_000, 26))
+    without = np.array([np.delete(x, i).var() for i in range(26)])
+    assert x.var() == pytest.approx(171.534, abs=5e-4)
+    found = bca(float(x.var()), x[draws].var(axis=1), without, np.ones(26), width=1.644854)
+    # Their 2,000 replicates gave (115.8, 259.6).
+    assert found == pytest.approx((115.8, 259.6), abs=3)
+
+
+def test_percentiles_of_ac2_are_those_of_t_over_topics() -> None:
+    tables = topics_of_a_noisy_judge(12, seed=3)
+    found = resampled("ac2", tables, GRADES, np.random.default_rng(1), replicates=500).estimate
+    draws, C = topic_draws(12, 500, np.random.default_rng(1)), tables.sum(axis=0)
+    replicates, without = (
+        STATISTICS["ac2"](batch, GRADES) for batch in (np.tensordot(draws, tables, axes=1), C - tables)
+    )
+    # 2.200985 is t with 11 degrees of freedom.
+    expected = bca(found.value, replicates, without, np.ones(12), math.sqrt(12 / 11) * 2.200985)
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-6)
+
+
+def test_bca_counts_alike_units_by_weight() -> None:
+    replicates = np.random.default_rng(1).normal(0.1, 1, 999)
+    each = bca(0.0, replicates, np.array([1.0, 1.0, 1.0, 5.0]), np.ones(4), 2.0)
+    assert bca(0.0, replicates, np.array([1.0, 5.0]), np.array([3, 1]), 2.0) == each
+
+
+def test_bca_without_bias_or_acceleration_is_the_percentile_interval() -> None:
+    replicates = np.linspace(-1, 1, 2001)
+    assert bca(0.0, replicates, np.array([1.0, 2.0]), np.ones(2), 1.959964) == pytest.approx((-0.95, 0.95), abs=1e-6)
+
+
+def test_bca_of_extreme_skew_ends_where_the_replicates_end() -> None:
+    replicates = np.linspace(0, 1, 2001)
+    # Nearly all replicates lie below the value, and one of 1,000 units decides.
+    low, high = bca(0.9999, replicates, np.array([1.0, 0.0]), np.array([999, 1]), 3.0)
+    assert 0.99 < low <= high == 1
+
+
+def test_jackknife_of_a_mean_with_one_item_a_topic_is_the_t_interval() -> None:
+    x = np.array([0.1, 0.2, 0.3, 0.4, 0.9])
+    found = jackknife_interval(lambda kept: float(x[kept].mean()), np.array([4, 8, 15, 16, 23]))
+    expected = mean_interval(x.tolist(), list("abcde"))
+    assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
+    assert (found.n, found.topics, found.reason) == (5, 5, None)
+
+
+def test_jackknife_of_spearman_is_near_the_bootstrap_over_topics() -> None:
+    rng = np.random.default_rng(3)
+    topics = np.repeat(np.arange(40), 6)
+    x = rng.normal(0, 0.7, 40)[topics] + rng.normal(0, 1, 240)
+    y = x + rng.normal(0, 0.7, 40)[topics] + rng.normal(0, 0.7, 240)
+    found = jackknife_interval(lambda kept: spearman(x[kept], y[kept]), topics)
+    replicates = []
+    for _ in range(1000):
+        kept = (rng.integers(0, 40, 40)[:, None] * 6 + np.arange(6)).ravel()
+        replicates.append(spearman(x[kept], y[kept]))
+    # 2.022691 is t with 39 degrees of freedom.
+    assert (found.high - found.low) / 2 == pytest.approx(2.022691 * np.std(replicates), rel=0.15)
+
+
+def test_jackknife_is_clipped_to_its_bounds() -> None:
+    scores, positive = np.array([1, 2, 3, 4, 5, 0.5]), np.array([False, False, True, True, True, True])
+    found = jackknife_interval(lambda kept: auc(scores[kept], positive[kept]), np.arange(6), bounds=(0.5, 1))
+    assert (found.value, found.low, found.high) == (6 / 8, 0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("scores", "positive", "topics", "expected"),
+    [
+        ([1, 2], [True, True], [0, 1], Estimate(None, None, None, 2, 2, "no negative items")),
+        ([1, 2], [True, False], [0, 1], Estimate(0.0, None, None, 2, 2, "fewer than 5 topics")),
+        ([1, 2, 3, 4, 5], [0, 0, 0, 0, 1], [1, 2, 3, 4, 5],
+         Estimate(1.0, None, None, 5, 5, "without topic 5: no positive items")),
+        ([1, 2] * 5, [0, 1] * 5, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5],
+         Estimate(1.0, None, None, 10, 5, "no variation between topics")),
+    ],
+)  # fmt: skip
+def test_no_jackknife_interval_without_a_reason(
+    scores: list[float], positive: list[bool], topics: list[int], expected: Estimate
+) -> None:
+    def statistic(kept: np.ndarray) -> float | Undefined:
+        return auc(np.array(scores)[kept], np.array(positive)[kept])
+
+    assert jackknife_interval(statistic, np.array(topics)) == expected
+
+
+def test_topics_make_the_interval_of_a_real_judge_several_times_wider(shared: Path) -> None:
+    found = resampled("kappa", llmjudge_tables(shared, "willia-umbrela1"), GRADES, np.random.default_rng(1))
+    # The percentile interval over 25 topics is [.167, .390]; over 4,423 items as if independent [.265, .307].
+    assert found.estimate.value == pytest.approx(0.286272, abs=5e-7)
+    assert (found.estimate.low, found.estimate.high) == pytest.approx((0.167, 0.390), abs=0.02)
+    assert (found.item.low, found.item.high) == pytest.approx((0.265, 0.307), abs=0.002)
+    assert 17 <= found.design_effect <= 40
+
+
+def test_an_interval_over_items_needs_only_the_pooled_table() -> None:
+    C = np.array(LLMJUDGE["umbrela1"][0])
+    found = resampled("kappa", C[None], GRADES, np.random.default_rng(1))
+    assert found.estimate.reason == "fewer than 5 topics"
+    assert (found.item.low, found.item.high) == pytest.approx((0.265, 0.307), abs=0.002)

@@ -1,0 +1,180 @@
+"""A fast part of `bench/simulations.py`: intervals cover and tests err as often as they promise.
+
+Replicates are few, so a figure may be out of its band by MARGIN Monte Carlo standard errors of these replicates (for a
+rate, √(p(1-p)/replicates)); the bands of the full simulations are as they are.
+"""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parent.parent.parent / "bench" / "simulations.py"
+MARGIN = 2.0
+
+spec = importlib.util.spec_from_file_location("simulations", SCRIPT)
+assert spec is not None and spec.loader is not None
+simulations: Any = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(simulations)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20)
+
+
+def by_setting(findings: list[Any]) -> dict[str, Any]:
+    return {one.setting: one for one in findings}
+
+
+def all_within(findings: list[Any]) -> bool:
+    banded = [one for one in findings if one.low is not None or one.high is not None]
+    assert banded
+    return all(one.within(MARGIN) for one in banded)
+
+
+def test_gold_alone_covers_the_mean_of_the_pool() -> None:
+    assert all_within(simulations.a2(60, rng(), sizes=(20,)))
+
+
+def test_corrected_means_cover_and_are_narrower_than_gold_alone() -> None:
+    findings = simulations.a3(60, rng(), sizes=(20,))
+    assert all_within(findings)
+    assert findings[1].obtained < 0.8
+
+
+def test_raw_means_do_not_cover() -> None:
+    assert all_within(simulations.a1(10, rng()))
+
+
+def test_few_gold_grades_with_a_common_variance_cover() -> None:
+    assert all_within(simulations.a8(60, rng()))
+
+
+def test_one_correction_for_all_leaves_the_ranking_and_correct_does_not() -> None:
+    random = rng()
+    moved = []
+    for _ in range(10):
+        here = simulations.world(random)
+        gold = simulations.drawn(random, here.human.shape, 20)
+        raw = here.judge.mean(axis=1)
+        assert (simulations.pooled_rectifier(here, gold)[0].argsort() == raw.argsort()).all()
+        moved.append((simulations.intervals(here, gold)[0].argsort() != raw.argsort()).any())
+    assert all(moved)
+    assert all_within(simulations.a5(5, random, sizes=(20,)))
+
+
+def test_correction_gains_rank_correlation_with_the_truth() -> None:
+    assert all_within(simulations.a6(60, rng(), sizes=(20,)))
+
+
+def test_preferred_runs_are_top_in_raw_means_only() -> None:
+    findings = simulations.a7(200, rng())
+    assert all_within(findings)
+    raw, truth, _ = findings
+    assert raw.obtained > truth.obtained + 0.4
+
+
+def test_topics_as_units_cover_new_topics_and_items_do_not() -> None:
+    findings = by_setting(simulations.a9(500, rng(), numbers=(25,)))
+    assert all_within(list(findings.values()))
+    items, topics = (findings[f"corrected, {unit} as units, T=25: coverage"] for unit in ("items", "topics"))
+    assert topics.obtained > items.obtained + 0.03
+
+
+def test_exchanging_topics_keeps_the_false_positive_rate_and_exchanging_items_does_not() -> None:
+    findings = by_setting(simulations.b1(100, rng()))
+    assert all_within(list(findings.values()))
+    by_topic, by_item = (findings[f"{unit} exchanged, T=25 n=175: false positives"] for unit in ("topics", "items"))
+    assert by_item.obtained > by_topic.obtained + 0.02
+
+
+def test_pairs_have_more_power_than_judges_apart() -> None:
+    assert all_within(simulations.b3(150, rng()))
+
+
+def test_adjusted_tests_keep_the_family_wise_rate_and_unadjusted_ones_do_not() -> None:
+    unadjusted, holm, max_t = simulations.c1(150, rng(), settings=((10, 7),))
+    assert all_within([holm, max_t])
+    assert unadjusted.obtained - MARGIN * unadjusted.error > 0.07
+
+
+def test_the_best_prompt_is_overrated_on_its_own_gold_and_not_on_held_out_topics() -> None:
+    findings = simulations.c2(100, rng(), settings=((10, 7),))
+    assert all_within(findings)
+    optimism, nested = findings[0], findings[4]
+    assert optimism.obtained > 0.03
+    assert abs(nested.obtained) < 0.02
+
+
+def test_intervals_of_weighted_kappa_cover() -> None:
+    assert all_within(simulations.kappa_coverage(500, rng(), sizes=(50,)))
+
+
+def test_gold_of_binary_grades_covers_corrected_and_post_stratified() -> None:
+    assert all_within(simulations.f1(300, rng()))
+
+
+def test_oversampled_gold_covers_with_weights_and_is_refused_without() -> None:
+    findings = simulations.f2(300, rng())
+    assert all_within(findings)
+    assert by_setting(findings)["the same unweighted, weight of the judge 1: coverage"].obtained < 0.1
+
+
+def test_gold_at_hand_misleads_and_is_refused() -> None:
+    naive, stratified, refused = simulations.f3(50, rng())
+    assert max(naive.obtained, stratified.obtained) < 0.5
+    assert refused.obtained == 1.0
+
+
+@pytest.mark.skipif(not simulations.LLMJUDGE.is_dir(), reason="the LLMJudge data are not beside the repository")
+def test_corrected_means_cover_with_the_judges_of_llmjudge() -> None:
+    human, judges = simulations.llmjudge()
+    assert len(human) == 4423
+    assert len(judges) == 16
+    assert "RMITIR-llama70B" not in judges
+    assert all_within(simulations.real(30, rng(), sizes=(200,)))
+
+
+def test_a_figure_out_of_its_band_is_seen() -> None:
+    hits = [True] * 80 + [False] * 20
+    out = simulations.finding("X", "coverage", hits, 0.93, 0.97)
+    # √(.8 · .2 / 99) = .040, so .8 is 3.2 errors below .93.
+    assert out.error == pytest.approx(0.0402, abs=1e-4)
+    assert not out.within()
+    assert not out.within(3.2)
+    assert out.within(3.3)
+    assert "BROKEN" in simulations.shown(out)
+    assert simulations.shown(simulations.finding("X", "width", [1.0, 2.0])).endswith("-")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_command_fails_if_a_band_is_broken() -> None:
+    # Of three replicates 0, 1/3, 2/3 or 1 cover, and none of these is in [.93, .97].
+    broken = run("--only", "F3,D", "--replicates", "3")
+    assert broken.returncode == 1
+    lines = broken.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:6]] == ["F3", "F3", "F3", "D", "D", "D"]
+    assert "3 out of band" in lines[-1]
+    assert run("--only", "F3", "--replicates", "3").returncode == 0
+
+
+def test_the_command_names_an_unknown_simulation() -> None:
+    wrong = run("--only", "A1,Z9")
+    assert wrong.returncode == 2
+    assert "no simulation Z9" in wrong.stderr
+
+
+def test_real_judges_are_skipped_with_a_reason_where_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(simulations, "LLMJUDGE", tmp_path / "none")
+    monkeypatch.setattr(sys, "argv", ["simulations.py", "--only", "L"])
+    assert simulations.main() == 0
+    assert capsys.readouterr().out.startswith("L   skipped: ")

@@ -1,0 +1,132 @@
+"""The house keeps its walls: imports point down, pure modules stay pure, and starting up stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "judge"
+
+DOORS = [
+    "records",
+    "errors",
+    "stats",
+    "text",
+    "files",
+    "runs",
+    "passages",
+    "models",
+    "pool",
+    "ask",
+    "gold",
+    "results",
+    "crowd",
+    "calibrate",
+    "harness",
+    "cli",
+]
+"""The rooms at the top of the package, in the order of the pipeline; a room imports only what stands above it."""
+
+PURE_ROOMS = {"records", "errors", "stats", "text", "results"}
+"""Rooms without input or output. Elsewhere a module says so at the end of its docstring's first paragraph: `Pure.`"""
+IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess",
+          "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
+ASYNC = {"ask.loop", "models"}
+"""Where asyncio may be; the journal's writer wakes the loop that waits for it."""
+
+MODULES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path.parent != PACKAGE or path.stem not in ("__init__", "__main__")
+}
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def imported(path: Path) -> set[str]:
+    """Every module that a file imports anywhere, inside functions too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def says_pure(path: Path) -> bool:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return docstring.split("\n\n")[0].endswith("Pure.")
+
+
+def test_the_top_of_the_package_is_the_list_of_doors() -> None:
+    there = {path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "_bundled")}
+    rooms = {name if (PACKAGE / name).is_dir() else f"{name}.py" for name in DOORS}
+    assert there == rooms | {"__init__.py", "__main__.py", "py.typed"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_up_the_list_of_doors(module: str) -> None:
+    for name in imported(MODULES[module]):
+        assert name != "judge", f"{module} imports the package that holds it"
+        if name.startswith("judge."):
+            assert DOORS.index(name.split(".")[1]) <= DOORS.index(room(module)), f"{module} imports {name}"
+
+
+def test_there_is_no_import_cycle_between_modules() -> None:
+    below = {
+        module: {name.removeprefix("judge.") for name in imported(path)} & MODULES.keys() - {module}
+        for module, path in MODULES.items()
+    }
+    while leaves := {module for module, targets in below.items() if not targets & below.keys()}:
+        below = {module: targets for module, targets in below.items() if module not in leaves}
+    assert not below, f"cycle among {sorted(below)}"
+
+
+PURE = [module for module, path in MODULES.items() if room(module) in PURE_ROOMS or says_pure(path)]
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_pure_modules_do_no_io(module: str) -> None:
+    names = imported(MODULES[module])
+    if "pathlib.PurePath" in names:
+        # A path that touches no disk.
+        names -= {"pathlib", "pathlib.PurePath"}
+    assert not {name.split(".")[0] for name in names} & IMPURE
+    calls = {
+        node.func.id
+        for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not calls & {"open", "print", "input"}
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if not {module, room(module)} & ASYNC])
+def test_only_the_loop_and_the_models_are_asynchronous(module: str) -> None:
+    assert "asyncio" not in imported(MODULES[module])
+
+
+def test_calibration_does_not_import_the_loop() -> None:
+    for module, path in MODULES.items():
+        if room(module) == "calibrate":
+            assert not any(name.startswith("judge.ask.loop") for name in imported(path))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import judge",
+        "import contextlib, judge.cli\nwith contextlib.suppress(SystemExit):\n    judge.cli.main(['--help'])",
+        "import contextlib, judge.cli\nwith contextlib.suppress(SystemExit):\n    judge.cli.main(['--version'])",
+    ],
+)
+def test_starting_up_loads_nothing_heavy(code: str) -> None:
+    heavy = ["litellm", "openai", "spacy", "numpy", "scipy", "matplotlib", "pydantic", "aiohttp", "asyncio", "rich",
+             "xllamacpp", "krippendorff", "msgspec", "polars"]  # fmt: skip
+    check = f"\nimport sys\nprint([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
