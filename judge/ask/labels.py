@@ -20,10 +20,6 @@ JURY = "jury/"
 """What the names of juries begin with."""
 
 
-CARRIED = "carried.jsonl"
-"""Beside a `judgments.jsonl` of several ways of judging: which of its judgments were carried over, and how made."""
-
-
 def is_jury(judge: str) -> bool:
     """Whether a judge is a jury: its prompt digest is of the members with their prompts, not of a file."""
     return judge.startswith(JURY)
@@ -71,11 +67,6 @@ def read_labels(path: Path, grades: Collection[int] | None = None) -> tuple[Labe
     content = unpack(stored, str(path))
     # By its name too: where every judgment failed, the file is empty.
     if path.name == "judgments.jsonl" or content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        if path.name == "judgments.jsonl" and path.with_name(CARRIED).exists():
-            raise InputError(
-                f"{path}: made in several ways ({CARRIED} beside it says which): expected the judgments of one judge "
-                "and prompt; judge the pool in one way"
-            )
         failures: tuple[Failure, ...] = ()
         beside = path.with_name("failures.jsonl")
         if path.name == "judgments.jsonl" and beside.exists():

@@ -13,12 +13,11 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from judge.cli.options import positive
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
-from judge.harness.folder import read_previous_pool
+from judge.files.jsonl import jsonl_bytes
+from judge.harness.earlier import read_earlier_pool
 from judge.passages import differing, files_of, listed, read_passages
 from judge.pool.intake import read_runs
 from judge.pool.selection import Selection
@@ -148,7 +147,7 @@ def _extract(args: argparse.Namespace) -> int:
     texts = sorted((one for one in kept.values() if one.passage_id not in foreign), key=_order)
     write_atomic(
         args.output,
-        b"".join(msgspec.json.encode({"id": one.passage_id, "contents": one.text}) + b"\n" for one in texts),
+        jsonl_bytes({"id": one.passage_id, "contents": one.text} for one in texts),
     )
     print(printable(f"{args.output}: {len(texts):,} of {len(wanted):,} passages"), file=sys.stderr)
     _name(wanted - found.keys(), "not found")
@@ -175,7 +174,7 @@ def _used(args: argparse.Namespace) -> tuple[frozenset[str], int]:
             print(f"{len(submitted.unusable)} errors in the runs; `judge validate` lists them", file=sys.stderr)
         used = frozenset(passage.passage_id for one in submitted.candidates for passage in one.used)
         return used, len(submitted.unusable)
-    pool = read_previous_pool(args.pool)
+    pool = read_earlier_pool(args.pool)
     if not pool.responses:
         raise InputError(f"{args.pool}: no response to take passages of")
     keys = frozenset(key for response in pool.responses for key in response.passages)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.tables import print_pooled, print_problems
-from judge.harness.pooling import Pooling, check_complete, pool_runs, write_unjudged
+from judge.harness.pooled import write_pool
+from judge.harness.pooling import Pooling, check_complete, pool_runs
 from judge.harness.run import DEFAULT_OUT
 
 
@@ -32,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
     if pooling.missing_passages == "fail":
         check_complete(pooled.pool)
     out = args.out or args.extend or DEFAULT_OUT
-    write_unjudged(out, pooled, sys.argv[1:], extended=args.extend, replace=args.replace)
+    write_pool(out, pooled, sys.argv[1:], extended=args.extend, replace=args.replace)
     print_pooled(pooled)
     print(f"the pool is in {out}", file=sys.stderr)
     return 0 if pooled.pool.responses else 1

@@ -19,7 +19,6 @@ from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.progress import FetchReporter, Reporter
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_table
 from judge.crowd.jury import JURIES
-from judge.harness.mixed import mixed_banner
 from judge.harness.run import (
     DEFAULT_CRITERIA,
     DEFAULT_MODEL,
@@ -92,11 +91,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="certificate.json of `judge calibrate`; every output says whether this run is what it certifies",
     )
-    output.add_argument(
-        "--allow-mixed",
-        action="store_true",
-        help="with --extend: keep judgments there that were made by another judge, prompt or parser, marked everywhere",
-    )
     output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
 
 
@@ -114,7 +108,6 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         families=args.families,
         options=model_options(args),
         settings=loop_settings(args),
-        allow_mixed=args.allow_mixed,
         limit=args.limit,
         replace=args.replace,
         certificate=args.certificate,
@@ -124,8 +117,6 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
     with contextlib.suppress(BrokenPipeError):
         print_pooled(prepared.pooled)
-    if prepared.carried.lines:
-        _say(f"{mixed_banner(prepared.carried.origins)} They are kept and not asked again")
     if prepared.expectation is not None:
         _print_matches(prepared.expectation)
     for warning in prepared.jury.warnings if prepared.jury else ():

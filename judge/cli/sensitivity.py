@@ -1,32 +1,15 @@
 """Options of `judge leaderboard` about the token limit: one rule's exclusions, or all rules side by side."""
 
 import argparse
-import sys
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from judge.cli.options import positive
-from judge.cli.tables import print_leaderboard, print_table
+from judge.cli.tables import print_json, print_leaderboard, print_table, say
 from judge.errors import UsageError
-from judge.files.folder import make_folder, write_atomic
-from judge.records import Criterion, Failure, Judgment, Pool, TokenRule
-from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
-from judge.results.sensitivity import (
-    explained,
-    sensitivity_cells,
-    sensitivity_header,
-    sensitivity_markdown,
-    sensitivity_tsv,
-    token_sensitivity,
-    without_over_limit,
-)
+from judge.harness.judged import JudgedFolder
+from judge.harness.token_limit import under_each_token_rule, under_token_rule
+from judge.results.sensitivity import explained, sensitivity_cells, sensitivity_header
 from judge.runs.tokens import RULES
 from judge.text.safe import printable
-
-LIMIT = 250
 
 
 def add_token_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,67 +63,29 @@ def asks_for_tokens(args: argparse.Namespace, *, with_gold: bool) -> bool:
     return True
 
 
-def show(
-    args: argparse.Namespace,
-    pool: Pool,
-    results: Sequence[Judgment | Failure],
-    criteria: Sequence[Criterion],
-    expected: Mapping[str, Collection[str]],
-    manifest: Mapping[str, Any],
-    banner: str,
-    mixed: Collection[str] = (),
-) -> None:
+def show(args: argparse.Namespace, judged: JudgedFolder) -> None:
     """Compute, write if asked, print."""
-    stored_rule, stored_limit = _stored(manifest)
-    limit: int = args.token_limit or stored_limit
-    already = sum(row.reason == "over_limit" for row in pool.exclusions)
+    already = sum(exclusion.reason == "over_limit" for exclusion in judged.pool.exclusions)
     if already:
-        said = f"Warning: {already} responses over the limit were never judged; they are out under every rule"
-        print(said, file=sys.stderr)
+        say(f"Warning: {already} responses over the limit were never judged; they are out under every rule")
     if args.token_sensitivity:
-        found = token_sensitivity(pool, results, criteria, limit, expected)
-        _write(args.out, sensitivity_tsv(found), sensitivity_markdown(found, criteria, banner))
-        if args.json:
-            _print_json(found)
-            return
-        print(printable(banner))
-        print(f"\n{explained(limit)}")
-        for criterion in criteria:
-            print(f"\n{criterion.name}, prompt {criterion.prompt_id}")
-            print_table(sensitivity_header(limit), sensitivity_cells(found, criterion.name))
+        _show_each_rule(args, judged)
         return
-    rule: TokenRule = args.token_rule or stored_rule
-    note = f"All judged responses, whatever their length (limit {limit} tokens)."
-    turns = expected
-    if args.over_limit == "exclude":
-        before = len(pool.responses)
-        pool, by_run = without_over_limit(pool, rule, limit, expected)
-        turns = by_run
-        out = before - len(pool.responses)
-        note = f"Without the {out} of {before} pooled responses of more than {limit} tokens by the {rule} rule."
-    rows = leaderboard(pool, results, criteria, expected=turns)
-    _write(args.out, leaderboard_tsv(rows, mixed), leaderboard_markdown(rows, banner, criteria, [note]))
+    view = under_token_rule(judged, args.over_limit, args.token_rule, args.token_limit, args.out)
     if args.json:
-        shown = {"rule": rule, "limit": limit, "over_limit": args.over_limit, "rows": rows}
-        _print_json(shown)
+        print_json({"rule": view.rule, "limit": view.limit, "over_limit": view.over_limit, "rows": view.rows})
     else:
-        print_leaderboard(rows, criteria, banner)
-        print(f"\n{note}")
+        print_leaderboard(view.rows, judged.criteria, judged.banner)
+        print(f"\n{view.note}")
 
 
-def _stored(manifest: Mapping[str, Any]) -> tuple[TokenRule, int]:
-    """The rule and the limit of the judging; those of the guidelines where no manifest says it."""
-    said = manifest.get("configuration", {}).get("token_rule")
-    rule, limit = (said.get("rule"), said.get("limit")) if isinstance(said, dict) else (None, None)
-    known: TokenRule = next((one for one in RULES if one == rule), "bare")
-    return known, limit if isinstance(limit, int) and limit > 0 else LIMIT
-
-
-def _write(out: Path | None, tsv: str, markdown: str) -> None:
-    if out:
-        make_folder(out.parent)
-        write_atomic(out, (tsv if out.suffix == ".tsv" else markdown).encode())
-
-
-def _print_json(value: object) -> None:
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+def _show_each_rule(args: argparse.Namespace, judged: JudgedFolder) -> None:
+    sensitivity, limit = under_each_token_rule(judged, args.token_limit, args.out)
+    if args.json:
+        print_json(sensitivity)
+        return
+    print(printable(judged.banner))
+    print(f"\n{explained(limit)}")
+    for criterion in judged.criteria:
+        print(f"\n{criterion.name}, prompt {criterion.prompt_id}")
+        print_table(sensitivity_header(limit), sensitivity_cells(sensitivity, criterion.name))

@@ -4,6 +4,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from judge.harness.pooling import Pooled
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, Problem
@@ -26,6 +28,16 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words: 
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         print("  ".join(padded).rstrip())
+
+
+def print_json(value: object) -> None:
+    """Print a value as indented JSON, fields in the order of the record."""
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def say(text: str) -> None:
+    """Say a line on stderr."""
+    print(printable(text), file=sys.stderr)
 
 
 def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criterion], banner: str) -> None:

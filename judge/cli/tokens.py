@@ -20,7 +20,8 @@ from judge.runs.check.validate import validate_run
 from judge.runs.formats import FORMATS, find_runs, read_run
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import read_topics
-from judge.text.safe import escape, printable
+from judge.text.safe import printable
+from judge.text.tables import tsv
 
 HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "tokens cut", "emptied", "unanswered")
 COLUMNS = (
@@ -126,13 +127,15 @@ def _texts(turn: RunTurn, depth: int) -> list[str]:
 
 def lengths_tsv(runs: Sequence[RunLengths]) -> str:
     """A line for each run and rule, under COLUMNS."""
-    lines: list[tuple[str, ...]] = [COLUMNS]
-    for run in runs:
-        head = (escape(run.run_id), escape(run.file), str(run.eval_response).lower())
-        for one in run.rules:
-            numbers = (one.over, one.at_limit, one.longest, one.tokens_lost, one.emptied, one.unanswered)
-            lines.append((*head, one.rule, *map(str, (run.limit, run.turns, run.responses, *numbers))))
-    return "".join("\t".join(line) + "\n" for line in lines)
+    lines = (
+        (
+            *(run.run_id, run.file, run.eval_response, effect.rule, run.limit, run.turns, run.responses),
+            *(effect.over, effect.at_limit, effect.longest, effect.tokens_lost, effect.emptied, effect.unanswered),
+        )
+        for run in runs
+        for effect in run.rules
+    )
+    return tsv(COLUMNS, lines)
 
 
 def _print(runs: Sequence[RunLengths], limit: int) -> None:

@@ -14,7 +14,8 @@ from judge.errors import UsageError
 from judge.stats.consensus import majority, without_one
 from judge.text.cells import decimals
 from judge.text.ids import natural_key
-from judge.text.safe import escape, printable
+from judge.text.safe import printable
+from judge.text.tables import tsv
 
 DIAGNOSTIC = (
     "diagnostic only: one Dawid-Skene model of workers and judges together; the judges have no vote on any grade, "
@@ -170,24 +171,14 @@ def _agreement(joint: CrowdLabels, reference: NDArray[np.int8]) -> _Agreement:
 
 def diagnostic_tsv(diagnostics: Iterable[Diagnostic]) -> str:
     """All raters under one header; of a confusion matrix the rows are between `;`; undefined numbers are empty."""
-    lines: list[Sequence[str]] = [_COLUMNS]
-    for one in diagnostics:
-        for rater in one.raters:
-            lines.append(
-                (
-                    escape(rater.criterion),
-                    rater.kind,
-                    escape(rater.name),
-                    escape(rater.prompt or ""),
-                    str(rater.labels),
-                    str(rater.left_out),
-                    decimals(rater.accuracy, 4),
-                    str(rater.compared),
-                    decimals(rater.same, 4),
-                    decimals(rater.deviation, 4),
-                    ",".join(map(str, one.grades)),
-                    ";".join(",".join(decimals(p, 4) for p in row) for row in rater.confusion or ()),
-                    one.rule,
-                )
-            )
-    return "".join("\t".join(line) + "\n" for line in lines)
+    lines = (
+        (
+            *(rater.criterion, rater.kind, rater.name, rater.prompt, rater.labels, rater.left_out, rater.accuracy),
+            *(rater.compared, rater.same, rater.deviation, ",".join(map(str, diagnostic.grades))),
+            ";".join(",".join(decimals(p, 4) for p in row) for row in rater.confusion or ()),
+            diagnostic.rule,
+        )
+        for diagnostic in diagnostics
+        for rater in diagnostic.raters
+    )
+    return tsv(_COLUMNS, lines, 4)

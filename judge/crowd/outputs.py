@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 
 from judge.crowd.aggregators import Aggregated
@@ -16,7 +14,7 @@ from judge.crowd.study import SEED, Study
 from judge.crowd.summary import summary_markdown
 from judge.errors import InputError, UsageError
 from judge.files.bundle import __version__
-from judge.files.folder import make_folder, write_atomic
+from judge.files.folder import replace_folder
 from judge.files.jsonl import json_bytes
 from judge.files.stored import read_stored, sha256
 from judge.files.trec import QrelRow, column, qrels_lines, safe_names
@@ -28,9 +26,11 @@ from judge.text.safe import shown
 
 Unit = Literal["response", "question"]
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the folder's layout and of crowd.json."""
 MANIFEST = "crowd.json"
+RECORD = "crowd.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
 ASSESSOR = "crowd"
 """Who made the grades, in gold."""
 FILTER_MIN = 2
@@ -83,69 +83,20 @@ def crowd_files(
 
 
 def write_crowd(out: Path, files: Mapping[str, bytes], inputs: Sequence[Path], options: Mapping[str, Any]) -> None:
-    """Write the files and then the manifest; files that an earlier crowd left and this one has not are taken away.
-
-    An earlier manifest goes first: while there is none, the folder is not whole.
+    """Write the files and then the manifest, without which the folder is not whole.
 
     Raises:
         UsageError: A file would be written over one that it is made of.
-        InputError: The folder's manifest is not one of ours, or a folder or a file cannot be where it has to.
+        InputError: A folder or a file cannot be where it has to, or a file to be removed was changed.
     """
-    read = {path.resolve() for path in inputs}
-    for name in (*files, MANIFEST):
-        if (out / name).resolve() in read:
-            raise UsageError(f"{out / name}: would be written over what it is made of")
-    manifest = json_bytes(
-        {
-            "schema": SCHEMA,
-            "judge_version": __version__,
-            "inputs": [{"file": path.name, "sha256": sha256(read_stored(path))} for path in inputs],
-            "options": dict(options),
-            "seed": SEED,
-            "files": {name: sha256(content) for name, content in sorted(files.items())},
-        }
-    )
-    stale = _earlier(out) - files.keys()
-    if folders := [name for name in (*files, MANIFEST) if (out / name).is_dir()]:
-        raise InputError(f"{', '.join(str(out / name) for name in folders)}: a folder where a file has to be")
-    for folder in sorted({(out / name).parent for name in (*files, MANIFEST)}):
-        make_folder(folder)
-    _remove(out, [MANIFEST, *sorted(stale)])
-    for name, content in files.items():
-        write_atomic(out / name, content)
-    write_atomic(out / MANIFEST, manifest)
-
-
-def _remove(out: Path, names: Iterable[str]) -> None:
-    """Remove files of the folder, and the folders in it that are left empty."""
-    for name in names:
-        path = out / name
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be removed: {error.strerror}") from error
-        for folder in path.relative_to(out).parents[:-1]:
-            with suppress(OSError):
-                (out / folder).rmdir()
-
-
-class _Manifest(msgspec.Struct):
-    """What is read of an earlier manifest."""
-
-    files: dict[str, str]
-
-
-def _earlier(out: Path) -> set[str]:
-    """The files that an earlier crowd left in the folder as it made them."""
-    path = out / MANIFEST
-    if not path.exists():
-        return set()
-    try:
-        files = msgspec.json.decode(read_stored(path), type=_Manifest).files
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: not a manifest that judge wrote ({error}); choose another --out") from error
-    inside = {name for name in files if (out / name).resolve().is_relative_to(out.resolve())}
-    return {name for name in inside if (out / name).is_file() and sha256(read_stored(out / name)) == files[name]}
+    manifest = {
+        "schema": SCHEMA,
+        "judge_version": __version__,
+        "inputs": [{"file": path.name, "sha256": sha256(read_stored(path))} for path in inputs],
+        "options": dict(options),
+        "seed": SEED,
+    }
+    replace_folder(out, {**files, MANIFEST: json_bytes(manifest)}, RECORD, inputs=inputs, last=MANIFEST)
 
 
 def _grades(labels: CrowdLabels, aggregated: Aggregated) -> Iterator[tuple[Item, int]]:

@@ -1,11 +1,17 @@
 """Output folders: where one may lie, and how its files are replaced whole."""
 
 import os
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from judge.errors import InputError, OperationalError, UsageError
+from judge.files.stored import read_stored, sha256
 from judge.text.safe import shown
+
+_RECORDED = re.compile(r"([0-9a-f]{64})  (.+)")
+"""A line of a record: digest and name, as `sha256sum` writes and checks them."""
 
 
 def make_folder(path: Path) -> None:
@@ -98,3 +104,115 @@ def write_atomic(path: Path, data: bytes) -> None:
             raise
     except OSError as error:
         raise OperationalError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def replace_folder(
+    folder: Path,
+    files: Mapping[str, bytes],
+    record: str,
+    *,
+    inputs: Iterable[Path] = (),
+    last: str | None = None,
+    more: bool = False,
+) -> None:
+    """Make the files of one job in a folder exactly these: each is replaced whole, and a stale one is removed.
+
+    A file is the job's own if the record, which the job keeps in the folder, lists it. Other files are left alone.
+
+    Args:
+        folder: Where the job writes; made if it is not there.
+        files: Names, which may have folders in them, and contents, in the order of writing.
+        record: Name of the record: lines that `sha256sum -c` checks. While files are being written it lists the
+            earlier ones too, so that a job that was killed can be done again.
+        inputs: What the job has read: never written over and never removed.
+        last: The file that vouches for the others: an earlier one goes first, the new one comes last.
+        more: More files of the job follow, so nothing is stale yet.
+
+    Raises:
+        UsageError: A file would be written over an input.
+        InputError: A folder stands where a file has to be, a stale file was changed by somebody else, or the record
+            cannot be read.
+        OperationalError: The disk is full or the folder cannot be written.
+    """
+    read = {path.resolve() for path in inputs}
+    for name in (*files, record):
+        if (folder / name).resolve() in read:
+            raise UsageError(f"{folder / name}: would be written over what it is made of; choose another --out")
+    if folders := [str(folder / name) for name in (*files, record) if (folder / name).is_dir()]:
+        raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
+    new = {(name, sha256(content)) for name, content in files.items()}
+    earlier = _recorded(folder, record)
+    stale = [] if more else _stale(folder, earlier, files, read)
+    for parent in sorted({(folder / name).parent for name in (*files, record)}):
+        make_folder(parent)
+    _write_record(folder / record, earlier | new)
+    changed = [name for name, content in files.items() if not _holds(folder / name, content)]
+    if last is not None and changed:
+        remove_files(folder, [last])
+        changed = [name for name in changed if name != last] + [last]
+    remove_files(folder, stale)
+    for name in changed:
+        write_atomic(folder / name, files[name])
+    if not more:
+        _write_record(folder / record, new)
+
+
+def remove_files(folder: Path, names: Iterable[str]) -> None:
+    """Remove files of a folder if they are there, and the folders in it that are left empty.
+
+    Raises:
+        InputError: A file cannot be removed.
+    """
+    for name in names:
+        path = folder / name
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be removed: {error.strerror}") from error
+        for parent in path.relative_to(folder).parents[:-1]:
+            with suppress(OSError):
+                (folder / parent).rmdir()
+
+
+def _recorded(folder: Path, record: str) -> set[tuple[str, str]]:
+    """Names and digests of what the job wrote into the folder; none where it has no record."""
+    path = folder / record
+    if not path.exists():
+        return set()
+    try:
+        lines = read_stored(path).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}: expected lines of `sha256sum`") from error
+    entries: set[tuple[str, str]] = set()
+    for number, line in enumerate(lines, start=1):
+        entry = _RECORDED.fullmatch(line)
+        if entry is None:
+            raise InputError(f"{path}: line {number}: {shown(line)}: expected a line of `sha256sum`")
+        # A record can be written by hand: what it names outside the folder is nobody's to remove.
+        if (folder / entry[2]).resolve().is_relative_to(folder.resolve()):
+            entries.add((entry[2], entry[1]))
+    return entries
+
+
+def _stale(
+    folder: Path, earlier: Collection[tuple[str, str]], files: Mapping[str, bytes], read: Collection[Path]
+) -> list[str]:
+    """The recorded files that are not made any more and are no input."""
+    names = sorted({name for name, _ in earlier} - files.keys())
+    stale = [name for name in names if (folder / name).is_file() and (folder / name).resolve() not in read]
+    changed = [name for name in stale if (name, sha256(read_stored(folder / name))) not in earlier]
+    if changed:
+        raise InputError(
+            f"{folder}: {', '.join(changed[:5])}: changed since it was written, and not made any more: move it away "
+            "or choose another --out"
+        )
+    return stale
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
+
+
+def _write_record(path: Path, entries: Iterable[tuple[str, str]]) -> None:
+    lines = (f"{digest}  {name}\n" for name, digest in sorted(entries))
+    write_atomic(path, "".join(lines).encode())

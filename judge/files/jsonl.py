@@ -1,6 +1,6 @@
 """JSON and JSON Lines as bytes: the same value, the same bytes; each faulty line a problem. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -30,6 +30,11 @@ def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> 
             message, _, path = str(error).partition(" - at `")
             where = f"line {number}: {path.rstrip('`') or '$'}"
             yield number, Problem(code, "error", name, None, where, message)
+
+
+def jsonl_bytes(records: Iterable[object]) -> bytes:
+    """Records as JSON Lines, fields in the order of the record."""
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
 
 
 def json_bytes(value: object) -> bytes:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -11,8 +11,7 @@ import msgspec
 from judge.errors import InputError
 from judge.files.stored import read_stored, unpack
 from judge.records import Problem
-from judge.text.cells import decimals
-from judge.text.safe import escape, shown
+from judge.text.safe import shown
 
 _DELIMITERS = ",\t;"
 
@@ -113,16 +112,3 @@ def _delimiter(path: Path, text: str) -> str:
         return "\t"
     header = text.lstrip().partition("\n")[0]
     return max(_DELIMITERS, key=header.count)
-
-
-def tsv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """A header and lines between tabs; text escaped, numbers with six decimals, what is not there empty."""
-    return "".join("\t".join(cells) + "\n" for cells in (columns, *(map(_cell, line) for line in lines)))
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return decimals(value, 6) if isinstance(value, float) else escape(str(value))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError, UsageError
-from judge.files.jsonl import decode_lines
+from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.gold.rows import finder, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.gold.uncertainty import turn_uncertainty
@@ -154,7 +154,7 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
 
 def plan_jsonl(plan: Plan) -> bytes:
     """A plan file: one response a line."""
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in plan.rows)
+    return jsonl_bytes(plan.rows)
 
 
 def _graded(gold: Iterable[GoldRow], pool: Pool) -> set[tuple[str, str]]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError, field
 from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
+from judge.files.jsonl import jsonl_bytes
 from judge.files.stored import read_stored, unpack
 from judge.pool.build import normalize
 from judge.records import GoldRow, Pool, PooledResponse, Problem, Scale
@@ -88,7 +89,7 @@ def row_order(row: GoldRow) -> tuple[object, ...]:
 def gold_jsonl(rows: Iterable[GoldRow]) -> bytes:
     """A gold file of the rows in their own order; fields that say nothing are left out."""
     kept = ({field: value for field, value in msgspec.structs.asdict(row).items() if value is not None} for row in rows)
-    return b"".join(msgspec.json.encode(values) + b"\n" for values in kept)
+    return jsonl_bytes(kept)
 
 
 def text_digest(text: str) -> str:

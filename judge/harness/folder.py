@@ -1,122 +1,106 @@
-"""The output folder: one file per thing a track publishes, each replaced whole, the same bytes on a rerun."""
+"""The output folder of a run: the bytes of every file that a track publishes. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from judge.ask.labels import CARRIED
 from judge.crowd.notes import JuryNotes
-from judge.errors import InputError
-from judge.files.folder import write_atomic
-from judge.files.jsonl import json_bytes
-from judge.files.stored import read_stored
+from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.trec import response_run, safe_names
-from judge.harness.manifest import MANIFEST, UNFINISHED, read_manifest
-from judge.harness.mixed import Carried, as_asked
-from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool, runs_jsonl
-from judge.pool.intake import Submitted
+from judge.harness.pooling import Pooled
+from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl
+from judge.pool.build import lacking_texts
+from judge.pool.screen import screen_tsv
 from judge.records import Criterion, Failure, Judgment, Pool
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow
-from judge.text.ids import natural_key
-from judge.text.safe import shown
+from judge.text.tables import tsv
 
 UNCALIBRATED = (
     "UNCALIBRATED: these grades come from an automatic judge that nobody has compared with human assessors on "
     "these responses; they rank runs as this judge sees them, not as people would."
 )
+MISSING_COLUMNS = ("response_id", "turn_id", "passage_id")
 
 
-def _jsonl(records: Sequence[Any]) -> bytes:
-    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+def pool_files(pooled: Pooled) -> dict[str, bytes]:
+    """What is known before any judge is asked, by file name."""
+    pool = pooled.pool
+    files = {
+        "pool.jsonl": pool_jsonl(pool),
+        "pool.txt": pool_lines(pool).encode(),
+        "bank.json": bank_json(pool),
+        "passages.jsonl": passages_jsonl(pool),
+        "excluded.tsv": excluded_tsv(pool.exclusions),
+        "runs.jsonl": runs_jsonl(pool),
+        "problems.json": json_bytes(pooled.submitted.problems),
+        "missing_passages.tsv": _missing_passages(pool),
+    }
+    if pooled.screened is not None:
+        files["screen.tsv"] = screen_tsv(pooled.screened)
+    if pooled.choice is not None:
+        files["run_choice.tsv"] = pooled.choice.encode()
+    return files | _response_runs(pool)
 
 
-def read_previous_pool(folder: Path) -> Pool:
-    """The pool of an earlier output folder.
-
-    Raises:
-        InputError: The folder has no readable pool, or one that does not belong to its manifest.
-    """
-    pool = read_pool(
-        read_stored(folder / "pool.jsonl"),
-        read_stored(folder / "passages.jsonl"),
-        str(folder),
-        read_stored(folder / "excluded.tsv"),
-        read_stored(folder / "runs.jsonl"),
-    )
-    # Without a manifest the folder was put together by hand; of a run that was stopped the manifest comes first.
-    manifest = read_manifest(folder)
-    if manifest is not None and manifest.get("status") != UNFINISHED:
-        expected, found = set(manifest["configuration"].get("runs", {})), {run.run_id for run in pool.runs}
-        if expected != found:
-            names = ", ".join(map(shown, sorted(expected ^ found, key=natural_key)[:5]))
-            raise InputError(f"{folder / 'runs.jsonl'}: not the runs of {folder / MANIFEST}: {names}")
-    return pool
-
-
-def write_pool(out: Path, submitted: Submitted, pool: Pool) -> None:
-    """Write what is known before any judge is asked."""
-    write_atomic(out / "pool.jsonl", pool_jsonl(pool))
-    write_atomic(out / "pool.txt", pool_lines(pool).encode())
-    write_atomic(out / "bank.json", bank_json(pool))
-    write_atomic(out / "passages.jsonl", passages_jsonl(pool))
-    write_atomic(out / "excluded.tsv", excluded_tsv(pool.exclusions))
-    write_atomic(out / "runs.jsonl", runs_jsonl(pool))
-    write_atomic(out / "problems.json", json_bytes(submitted.problems))
-    lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in pool.runs if run.selected}
-    for response in pool.responses:
-        for entry in response.runs:
-            lines.setdefault(entry.run_id, []).append((response.turn_id, response.response_id, entry.rank))
-    names = safe_names(lines)
-    for run_id, entries in lines.items():
-        write_atomic(out / "response_runs" / f"{names[run_id]}.run", response_run(run_id, entries).encode())
-
-
-def write_results(
-    out: Path,
+def result_files(
     results: Sequence[Judgment | Failure],
     criteria: Sequence[Criterion],
     rows: Sequence[LeaderboardRow],
     banner: str = UNCALIBRATED,
     notes: JuryNotes | None = None,
-    carried: Carried | None = None,
     partial: Mapping[str, int] | None = None,
-) -> None:
-    """Write what the judge said, everywhere under the banner that says how far to believe it.
+) -> dict[str, bytes]:
+    """What the judge said, by file name, everywhere under the banner that says how far to believe it.
 
-    Where judgments are `carried` over from another configuration, every file says so: the qrels by their names.
     `partial` are the numbers of grades, by criterion, that rest on some of the used passages only.
     """
     partial = partial or {}
-    mixed = {one["criterion"] for one in carried.origins} if carried else set()
-    asked = as_asked(results, criteria)
+    judgments = [result for result in results if isinstance(result, Judgment)]
+    failures = [result for result in results if isinstance(result, Failure)]
+    said = [*(notes.lines if notes else ()), *(_partly(*entry) for entry in sorted(partial.items()))]
+    files = {
+        "judgments.jsonl": jsonl_bytes(judgments),
+        "failures.jsonl": jsonl_bytes(failures),
+        "leaderboard.tsv": leaderboard_tsv(rows).encode(),
+        "leaderboard.md": leaderboard_markdown(rows, banner, criteria, said).encode(),
+    }
     if notes is not None:
-        write_atomic(out / "members.jsonl", _jsonl([one for one in notes.said if isinstance(one, Judgment)]))
-        write_atomic(out / "member_failures.jsonl", _jsonl(notes.failures))
-    judgments = [one for one in results if isinstance(one, Judgment)]
-    failures = [one for one in results if isinstance(one, Failure)]
-    write_atomic(out / "judgments.jsonl", _jsonl(judgments))
-    write_atomic(out / "failures.jsonl", _jsonl(failures))
-    graded = [one for one in asked if isinstance(one, Judgment)]
-    missing = [one for one in asked if isinstance(one, Failure)]
+        files["members.jsonl"] = jsonl_bytes(vote for vote in notes.said if isinstance(vote, Judgment))
+        files["member_failures.jsonl"] = jsonl_bytes(notes.failures)
     for criterion in criteria:
-        name = qrel_name(criterion, mixed=criterion.name in mixed)
-        write_atomic(out / "qrels" / name, qrels_text(graded, criterion).encode())
-        about = sidecar(criterion, graded, missing, banner)
-        about["file"] = name
-        if carried is not None and criterion.name in mixed:
-            about["mixed"] = [one for one in carried.origins if one["criterion"] == criterion.name]
+        about: dict[str, Any] = sidecar(criterion, judgments, failures, banner)
         if criterion.name in partial:
             about["partial_evidence"] = partial[criterion.name]
         if notes is not None:
             about["jury"] = notes.about(criterion.name)
-        write_atomic(out / "qrels" / f"{name}.json", json_bytes(about))
-    write_atomic(out / "leaderboard.tsv", leaderboard_tsv(rows, mixed).encode())
-    said = [*(notes.lines if notes else ()), *(_partly(*one) for one in sorted(partial.items()))]
-    write_atomic(out / "leaderboard.md", leaderboard_markdown(rows, banner, criteria, said).encode())
+        name = f"qrels/{qrel_name(criterion)}"
+        files[name] = qrels_text(judgments, criterion).encode()
+        files[f"{name}.json"] = json_bytes(about)
+    return files
+
+
+def _missing_passages(pool: Pool) -> bytes:
+    """The used passages without a text."""
+    lines = (
+        (response.response_id, response.turn_id, key)
+        for response in pool.responses
+        for key in lacking_texts(response, pool)
+    )
+    return tsv(MISSING_COLUMNS, lines).encode()
+
+
+def _response_runs(pool: Pool) -> dict[str, bytes]:
+    """Each run as TREC run lines over response ids."""
+    lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in pool.runs if run.selected}
+    for response in pool.responses:
+        for entry in response.runs:
+            lines.setdefault(entry.run_id, []).append((response.turn_id, response.response_id, entry.rank))
+    names = safe_names(lines)
+    return {
+        f"response_runs/{names[run_id]}.run": response_run(run_id, entries).encode()
+        for run_id, entries in lines.items()
+    }
 
 
 def _partly(criterion: str, count: int) -> str:
@@ -124,22 +108,3 @@ def _partly(criterion: str, count: int) -> str:
         f"{count} grades of {criterion} rest on some of the used passages only, since the others have no text "
         "(missing_passages.tsv)."
     )
-
-
-def clear_results(out: Path, keep: Collection[str] = ()) -> None:
-    """Take away what an earlier configuration left, so that nothing stands beside a manifest it does not belong to."""
-    stale = [*(out / "qrels").glob("response_*"), *(out / "response_runs").glob("*.run")]
-    names = (
-        "judgments.jsonl",
-        "failures.jsonl",
-        "leaderboard.tsv",
-        "leaderboard.md",
-        "members.jsonl",
-        "member_failures.jsonl",
-        "screen.tsv",
-        "missing_passages.tsv",
-        "run_choice.tsv",
-        CARRIED,
-    )
-    for path in (*stale, *(out / name for name in names if name not in keep)):
-        path.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from judge.calibrate.certificate import Statement
 from judge.crowd.notes import JuryNotes
 from judge.errors import InputError
 from judge.files.bundle import __version__
-from judge.files.folder import make_folder, write_atomic
+from judge.files.folder import make_folder
 from judge.files.jsonl import json_bytes
 from judge.files.stored import read_stored, sha256
 from judge.models.address import without_credentials
@@ -28,6 +28,8 @@ SCHEMA = 2
 """Version of the folder's layout and of the manifest."""
 MANIFEST = "manifest.json"
 JOURNAL = "journal.sqlite"
+RECORD = "run.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
 GROWING = frozenset({"runs", "pool", "passages"})
 """What of a configuration changes when runs are added to a pool."""
 
@@ -134,7 +136,7 @@ def check_folder(
         raise InputError(f"{out}: cannot be used as an output folder: no permission to write")
     manifest = read_manifest(out)
     if manifest is None:
-        strange = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, ".")))
+        strange = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, RECORD, ".")))
         if strange:
             raise InputError(
                 f"{out}: holds {', '.join(strange[:5])} and no manifest of judge, so its files are somebody else's; "
@@ -147,9 +149,9 @@ def check_folder(
     different = sorted(key for key in keys if there.get(key) != wanted.get(key))
     surprising = [key for key in different if key not in may_differ]
     if surprising and not replace:
-        details = _details(there, wanted, surprising)
+        differing = details(there, wanted, surprising)
         raise InputError(
-            f"{out}: holds results of another configuration ({details}). Choose another --out, or --replace to "
+            f"{out}: holds results of another configuration ({differing}). Choose another --out, or --replace to "
             "write these results over (the journal of paid calls is kept)"
         )
     if trial and manifest.get("status") == "complete" and not replace:
@@ -157,38 +159,7 @@ def check_folder(
     return bool(different)
 
 
-def check_extended(folder: Path, wanted: Mapping[str, Any]) -> None:
-    """Refuse to add to a pool that was made in another way: one leaderboard cannot hold both.
-
-    Args:
-        folder: The output folder whose pool is extended.
-        wanted: As of `pool_configuration`.
-
-    Raises:
-        InputError: It has no manifest of judge, or differs in what pools.
-    """
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise InputError(f"{folder}: no {MANIFEST} there: expected an output folder of `judge run` or `judge pool`")
-    there = manifest["configuration"]
-    details = _details(there, wanted, [key for key in POOLING if there.get(key) != wanted.get(key)])
-    if details:
-        raise InputError(f"{folder}: pooled in another way ({details}); pool all runs anew into another folder")
-
-
-def earlier_runs(folder: Path) -> dict[str, str]:
-    """Run ids and digests that the manifest of an output folder names.
-
-    Raises:
-        InputError: The manifest is not one that judge wrote.
-    """
-    manifest = read_manifest(folder)
-    runs = manifest["configuration"].get("runs") if manifest else None
-    return dict(runs) if isinstance(runs, dict) else {}
-
-
-def write_manifest(
-    out: Path,
+def manifest_bytes(
     argv: Sequence[str],
     configured: Mapping[str, Any],
     status: str,
@@ -198,8 +169,8 @@ def write_manifest(
     asked: Mapping[str, Any] | None = None,
     said: Statement | None = None,
     notes: JuryNotes | None = None,
-) -> None:
-    """Write how everything else came about; no clock in it, so that a rerun gives the same bytes."""
+) -> bytes:
+    """How everything else came about; no clock in it, so that a rerun gives the same bytes."""
     asked_of = results if notes is None else notes.said
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
@@ -224,7 +195,7 @@ def write_manifest(
     if notes is not None:
         manifest["jury"] = {name: notes.about(name) for name in notes.verdicts}
         manifest["counts"]["members"] = Counter(_kind(one) for one in notes.said)
-    write_atomic(out / MANIFEST, json_bytes(manifest))
+    return json_bytes(manifest)
 
 
 def _by_severity(problems: Sequence[Problem]) -> Counter[str]:
@@ -243,7 +214,7 @@ def _presentable(argument: str) -> str:
     return without_credentials(argument).encode("utf-8", "backslashreplace").decode()
 
 
-def _details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> str:
+def details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> str:
     """What differs under these keys, in words."""
     return "; ".join(
         f"{name}: {_brief(before)} there, {_brief(now)} now"

@@ -8,30 +8,16 @@ from typing import Any, Literal
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.files.folder import same_place, write_atomic
 from judge.files.stored import read_stored, sha256
-from judge.files.trec import column
-from judge.harness.folder import clear_results, read_previous_pool, write_pool
-from judge.harness.manifest import (
-    GROWING,
-    JOURNAL,
-    POOLED,
-    UNFINISHED,
-    check_extended,
-    check_folder,
-    earlier_runs,
-    pool_configuration,
-    read_manifest,
-    write_manifest,
-)
-from judge.models.journal import Journal
+from judge.harness.earlier import check_extended, earlier_runs, read_earlier_pool
+from judge.harness.manifest import pool_configuration
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
 from judge.pool.encoder import Similarity, open_encoder
 from judge.pool.intake import Submitted, make_pool, read_runs, turns_by_id
 from judge.pool.lists import read_relevance, read_turns
 from judge.pool.run_choice import RunChoice, listed_runs
-from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool, screen_tsv
+from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool
 from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
 from judge.records import MissingPassages, OverLimit, Pool, PooledRun, Problem, TokenRule, Turn
 from judge.runs.fields import usable_turn_id
@@ -111,7 +97,7 @@ def pool_runs(pooling: Pooling) -> Pooled:
     hashes = open_hashes(Path(pooling.passage_hashes)) if pooling.passage_hashes is not None else None
     encoder = open_encoder(pooling.encoder) if pooling.encoder is not None and pooling.screen != "off" else None
     earlier = Path(pooling.extend) if pooling.extend is not None else None
-    previous = read_previous_pool(earlier) if earlier is not None else None
+    previous = read_earlier_pool(earlier) if earlier is not None else None
     choice = None
     if pooling.select_runs in RUN_RULES and selection.relevance:
         teams = Path(pooling.teams) if pooling.teams is not None else None
@@ -291,54 +277,3 @@ def check_complete(pool: Pool) -> None:
     ]
     if problems:
         raise InputError(f"{len(problems)} responses have used passages without a text", problems)
-
-
-def missing_tsv(pool: Pool) -> bytes:
-    """`missing_passages.tsv`: the used passages without a text, a line each."""
-    lines = ["response_id\tturn_id\tpassage_id\n"]
-    for response in pool.responses:
-        lines += [
-            f"{response.response_id}\t{column(response.turn_id)}\t{column(key)}\n"
-            for key in lacking_texts(response, pool)
-        ]
-    return "".join(lines).encode()
-
-
-def write_pooled(out: Path, pooled: Pooled) -> None:
-    """Write what is known before any judge is asked."""
-    write_pool(out, pooled.submitted, pooled.pool)
-    write_atomic(out / "missing_passages.tsv", missing_tsv(pooled.pool))
-    if pooled.screened is not None:
-        write_atomic(out / "screen.tsv", screen_tsv(pooled.screened))
-    if pooled.choice is not None:
-        write_atomic(out / "run_choice.tsv", pooled.choice.encode())
-
-
-def write_unjudged(
-    out: Path, pooled: Pooled, argv: Sequence[str], *, extended: Path | None = None, replace: bool = False
-) -> None:
-    """Write a pool into a folder, which `judge run` with the same options can go on from.
-
-    Args:
-        out: The folder.
-        pooled: The pool.
-        argv: The command line, for the manifest.
-        extended: The folder whose pool was extended; its journal is taken over, so that nothing is paid for twice.
-        replace: Write over another pool, and remove what was judged of it.
-
-    Raises:
-        InputError: The folder cannot be used or holds something else.
-    """
-    in_place = extended is not None and same_place(extended, out)
-    manifest = read_manifest(out)
-    if in_place and not replace and manifest is not None and "judge" in manifest["configuration"]:
-        raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
-    changed = check_folder(out, pooled.configured, trial=False, replace=replace, may_differ=GROWING if in_place else ())
-    if extended is not None and not in_place and (extended / JOURNAL).exists():
-        with Journal(out / JOURNAL) as journal:
-            journal.adopt(extended / JOURNAL)
-    write_manifest(out, argv, pooled.configured, UNFINISHED, pooled.submitted, pooled.pool)
-    if changed:
-        clear_results(out)
-    write_pooled(out, pooled)
-    write_manifest(out, argv, pooled.configured, POOLED, pooled.submitted, pooled.pool)

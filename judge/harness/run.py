@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import msgspec
 
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task, spread, tasks
-from judge.ask.labels import CARRIED
 from judge.ask.loop import Forecast, Progress, Settings
 from judge.ask.prompt import needs_turn
 from judge.ask.several import ask, forecasts, open_models
@@ -18,11 +17,19 @@ from judge.calibrate.certificate import Certificate, Statement, match_run, read_
 from judge.crowd.members import Jury, make_jury
 from judge.crowd.notes import JuryNotes
 from judge.errors import InputError, UsageError
-from judge.files.folder import same_place, write_atomic
-from judge.harness.folder import UNCALIBRATED, clear_results, write_results
-from judge.harness.manifest import GROWING, JOURNAL, UNFINISHED, check_folder, configuration, write_manifest
-from judge.harness.mixed import MIXING, Carried, as_asked, carried_jsonl, carry, mixed_banner
-from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs, write_pooled
+from judge.files.folder import replace_folder, same_place
+from judge.harness.folder import UNCALIBRATED, pool_files, result_files
+from judge.harness.manifest import (
+    GROWING,
+    JOURNAL,
+    MANIFEST,
+    RECORD,
+    UNFINISHED,
+    check_folder,
+    configuration,
+    manifest_bytes,
+)
+from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
 from judge.models.families import read_families
 from judge.models.journal import Journal
@@ -60,8 +67,6 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """Run or judge, a tab and the family of models behind it; a jury is warned of its own."""
     options: ModelOptions = ModelOptions()
     settings: Settings = Settings()
-    allow_mixed: bool = False
-    """Keep what `extend` holds of judgments that were made otherwise, marked in every output."""
     limit: int | None = None
     """Judge only this many responses a criterion, spread over the pool."""
     replace: bool = False
@@ -82,11 +87,9 @@ class Prepared(msgspec.Struct, frozen=True):
     models: tuple[Model, ...]
     """One, but for a jury."""
     tasks: tuple[Task, ...]
-    """What is to be judged, less what is carried over."""
+    """What is to be judged."""
     configured: dict[str, Any]
     """All that determines the judgments, for the manifest."""
-    carried: Carried
-    """Judgments of the folder that is extended, made otherwise and kept."""
     certificate: Certificate | None = None
     jury: Jury | None = None
 
@@ -122,14 +125,10 @@ class Outcome(msgspec.Struct, frozen=True):
     """What the certificate says, where there is one."""
     notes: JuryNotes | None = None
     """What is to be said of a jury."""
-    carried: Carried = Carried()
-    """What was not made by this configuration."""
 
     @property
     def banner(self) -> str:
         """What stands over every output."""
-        if self.carried.lines:
-            return f"{mixed_banner(self.carried.origins)} {UNCALIBRATED}"
         return self.statement.banner if self.statement else UNCALIBRATED
 
     @property
@@ -154,7 +153,6 @@ def prepare(plan: Plan) -> Prepared:
         raise UsageError(f"{', '.join(blind)}: shown with the conversation, so a topics file is needed (--topics)")
     names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
     models = open_models(names, plan.options, shown, plan.settings)
-    _check_mixing(plan)
     pooled = pool_runs(plan)
     pool, turns = pooled.pool, pooled.turns
     if not pool.responses:
@@ -175,21 +173,15 @@ def prepare(plan: Plan) -> Prepared:
     configured = configuration(pooled.configured, criteria, judge, _judging_options(plan))
     if jury is not None:
         configured["jury"] = jury.configuration()
-    out = Path(plan.out or plan.extend or DEFAULT_OUT)
-    carried = _carried(plan, out, configured, criteria)
-    if carried.lines:
-        configured["mixed"] = carried.origins
-    held = {(one.criterion, one.response_id) for one in carried.judgments}
     wanted = tasks(pool, criteria, partial=plan.missing_passages == "judge-without")
     return Prepared(
         plan=plan,
-        out=out,
+        out=Path(plan.out or plan.extend or DEFAULT_OUT),
         pooled=pooled,
         criteria=criteria,
         models=models,
-        tasks=spread([one for one in wanted if (one.criterion.name, one.response.response_id) not in held], plan.limit),
+        tasks=spread(wanted, plan.limit),
         configured=configured,
-        carried=carried,
         certificate=certificate,
         jury=jury,
     )
@@ -229,21 +221,16 @@ def carry_out(
         InputError: The output folder cannot be used or holds results of another configuration.
         OperationalError: The run stopped early; the same call goes on from there.
     """
-    plan, out, jury, carried = prepared.plan, prepared.out, prepared.jury, prepared.carried
-    pooled, criteria, configured = prepared.pooled, prepared.criteria, prepared.configured
-    submitted, pool = pooled.submitted, pooled.pool
+    plan, out, jury = prepared.plan, prepared.out, prepared.jury
+    pooled, criteria, pool = prepared.pooled, prepared.criteria, prepared.pooled.pool
     changed = _check_folder(prepared)
     with Journal(out / JOURNAL) as journal:
         if plan.extend is not None and not _in_place(plan, out) and (Path(plan.extend) / JOURNAL).exists():
             journal.adopt(Path(plan.extend) / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
-        if carried.lines:
-            # First of all, since the manifest that follows no longer tells these judgments from the new ones.
-            write_atomic(out / CARRIED, carried_jsonl(carried))
-        write_manifest(out, plan.argv, configured, UNFINISHED, submitted, pool)
-        if changed:
-            clear_results(out, keep=(CARRIED,) if carried.lines else ())
-        write_pooled(out, pooled)
+        files = pool_files(pooled)
+        unfinished = manifest_bytes(plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool)
+        replace_folder(out, {MANIFEST: unfinished} | files, RECORD, more=not changed)
         answers = ask(
             prepared.models,
             prepared.asked,
@@ -254,16 +241,18 @@ def carry_out(
             report=report,
             fetching=fetching,
         )
-        made, notes = jury.decide(answers) if jury is not None else (answers, None)
-        results = [*carried.judgments, *made]
-        rows = leaderboard(pool, as_asked(results, criteria), criteria)
-        said = _statement(prepared, made)
-        outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said, notes, carried)
+        results, notes = jury.decide(answers) if jury is not None else (answers, None)
+        rows = leaderboard(pool, results, criteria)
+        said = _statement(prepared, results)
+        outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said, notes)
         partial = _on_partial_evidence(pool, results, criteria)
-        write_results(out, results, criteria, rows, outcome.banner, notes, carried, partial)
+        files |= result_files(results, criteria, rows, outcome.banner, notes, partial)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
-        write_manifest(out, plan.argv, configured, status, submitted, pool, results, asked, said, notes)
+        files[MANIFEST] = manifest_bytes(
+            plan.argv, prepared.configured, status, pooled.submitted, pool, results, asked, said, notes
+        )
+        replace_folder(out, files, RECORD)
     return outcome
 
 
@@ -275,7 +264,7 @@ def _check_folder(prepared: Prepared) -> bool:
         prepared.configured,
         trial=plan.limit is not None,
         replace=plan.replace,
-        may_differ=GROWING | (MIXING if plan.allow_mixed else frozenset()) if _in_place(plan, out) else (),
+        may_differ=GROWING if _in_place(plan, out) else (),
     )
 
 
@@ -326,25 +315,6 @@ def _presentable(options: dict[str, Any]) -> dict[str, Any]:
     """The judge's options without credentials."""
     url = options["base_url"]
     return {**options, "base_url": without_credentials(url) if url else None}
-
-
-def _check_mixing(plan: Plan) -> None:
-    if plan.allow_mixed and plan.extend is None:
-        raise UsageError("only a folder that is extended has judgments to be mixed with (--extend OUT --allow-mixed)")
-    if plan.allow_mixed and plan.replace:
-        raise UsageError("--replace makes everything anew, so there is nothing to be mixed with (--allow-mixed)")
-    if plan.allow_mixed and plan.certificate is not None:
-        raise UsageError("judgments made in several ways are not what a certificate certifies: leave --certificate out")
-
-
-def _carried(plan: Plan, out: Path, configured: Mapping[str, Any], criteria: Sequence[Criterion]) -> Carried:
-    """What is kept of the judgments of the folder that is extended though this plan would not make them."""
-    if plan.extend is None:
-        return Carried()
-    in_place = _in_place(plan, out)
-    if in_place and plan.replace:
-        return Carried()
-    return carry(Path(plan.extend), configured, criteria, in_place=in_place, allowed=plan.allow_mixed)
 
 
 def _on_partial_evidence(

@@ -9,20 +9,21 @@ from typing import Literal, TypeVar
 import msgspec
 
 from judge.errors import InputError
-from judge.files.jsonl import decode_lines
+from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.files.trec import column
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
 from judge.records import Exclusion, Passage, Pool, PooledResponse, PooledRun, Problem
 from judge.text.ids import natural_key
-from judge.text.safe import escape, unescape
+from judge.text.safe import unescape
+from judge.text.tables import tsv
 
 _Row = TypeVar("_Row")
-_EXCLUDED_HEADER = "run_id\tturn_id\trank\treason\tdetail"
+EXCLUDED_COLUMNS = ("run_id", "turn_id", "rank", "reason", "detail")
 
 
 def pool_jsonl(pool: Pool) -> bytes:
     """`pool.jsonl`: one pooled response a line, fields in the order of the record."""
-    return b"".join(msgspec.json.encode(response) + b"\n" for response in pool.responses)
+    return jsonl_bytes(pool.responses)
 
 
 def pool_lines(pool: Pool, tag: str = "judge") -> str:
@@ -48,21 +49,18 @@ class _PassageLine(msgspec.Struct, frozen=True):
 def passages_jsonl(pool: Pool) -> bytes:
     """`passages.jsonl`: every passage text that the pool's requests may quote, a line each, by key."""
     lines = (_PassageLine(p.passage_id, p.text, key, p.source) for key, p in pool.passages.items())
-    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    return jsonl_bytes(lines)
 
 
 def runs_jsonl(pool: Pool) -> bytes:
     """`runs.jsonl`: the runs of the pool and the turns that each had to answer, a line each."""
-    return b"".join(msgspec.json.encode(run) + b"\n" for run in pool.runs)
+    return jsonl_bytes(pool.runs)
 
 
 def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:
     r"""`excluded.tsv`: what is not judged and why; what would break a line is escaped (`\t`, `\n`, `\x00`)."""
-    rows = [_EXCLUDED_HEADER]
-    for row in sorted(exclusions, key=exclusion_order):
-        rank = "" if row.rank is None else str(row.rank)
-        rows.append("\t".join(map(escape, (row.run_id, row.turn_id, rank, row.reason, row.detail))))
-    return ("\n".join(rows) + "\n").encode()
+    rows = sorted(exclusions, key=exclusion_order)
+    return tsv(EXCLUDED_COLUMNS, map(msgspec.structs.astuple, rows)).encode()
 
 
 def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"", runs: bytes = b"") -> Pool:
@@ -115,8 +113,9 @@ def _damaged(problems: list[Problem], file: str, number: int, path: str, message
 
 def _read_excluded(content: bytes, file: str, problems: list[Problem]) -> Iterator[Exclusion]:
     lines = content.decode(errors="replace").split("\n")
-    if content and lines[0] != _EXCLUDED_HEADER:
-        _damaged(problems, file, 1, "$", f"expected the header {_EXCLUDED_HEADER!r}")
+    header = "\t".join(EXCLUDED_COLUMNS)
+    if content and lines[0] != header:
+        _damaged(problems, file, 1, "$", f"expected the header {header!r}")
     for number, line in enumerate(lines[1:], 2):
         fields = [unescape(field) for field in line.split("\t")]
         if len(fields) == 5 and re.fullmatch("(-?[0-9]{1,18})?", fields[2]):

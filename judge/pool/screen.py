@@ -14,8 +14,8 @@ import msgspec
 
 from judge.pool.encoder import Encoder, Similarity
 from judge.records import Pool
-from judge.text.safe import escape
 from judge.text.sentences import split_sentences
+from judge.text.tables import tsv
 from judge.text.words import containment, content_words
 
 Code = Literal[
@@ -254,8 +254,7 @@ def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: Encoder 
 
 def screen_tsv(rows: Iterable[ScreenRow]) -> bytes:
     """A line a flag under COLUMNS, numbers with four decimals."""
-    lines: list[tuple[str, ...]] = [COLUMNS]
-    for row in rows:
-        ids = escape(row.response_id), escape(row.turn_id)
-        lines.append((*ids, row.code, f"{row.value:.4f}", f"{row.threshold:g}", escape(row.detail)))
-    return "".join("\t".join(line) + "\n" for line in lines).encode()
+    lines = (
+        (row.response_id, row.turn_id, row.code, float(row.value), f"{row.threshold:g}", row.detail) for row in rows
+    )
+    return tsv(COLUMNS, lines, 4).encode()

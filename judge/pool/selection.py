@@ -14,7 +14,8 @@ from judge.pool.build import Candidate
 from judge.records import Exclusion, Provenance, Response, Run
 from judge.runs.provenance import used_provenance
 from judge.text.ids import natural_key
-from judge.text.safe import escape, has_content, printable
+from judge.text.safe import has_content, printable
+from judge.text.tables import tsv
 
 CAST_MAX_RANK = 3
 """How far down the responses of a CAsT 2022 run are looked at (CAsT-ReGIn judged nothing below rank 3)."""
@@ -206,11 +207,22 @@ def choice_tsv(
     measure: str, scores: Mapping[str, RunScore], chosen: Collection[str], reasons: Mapping[str, str]
 ) -> str:
     """The runs that a rule was put to, one a line, chosen ones first, then by falling value; ids escaped."""
-    lines = ["run_id\tteam\tautomatic\tmeasure\tvalue\tchosen\treason\n"]
-    for one in sorted(scores.values(), key=lambda one: (one.run_id not in chosen, -one.value, natural_key(one.run_id))):
-        columns = (
-            *(escape(one.run_id), escape(one.team or ""), "yes" if one.automatic else "no", escape(measure)),
-            *(f"{one.value:.6f}", "yes" if one.run_id in chosen else "no", escape(reasons[one.run_id])),
+
+    def order(score: RunScore) -> tuple[object, ...]:
+        return score.run_id not in chosen, -score.value, natural_key(score.run_id)
+
+    lines = (
+        (
+            *(score.run_id, score.team, _yes_or_no(score.automatic), measure, score.value),
+            *(_yes_or_no(score.run_id in chosen), reasons[score.run_id]),
         )
-        lines.append("\t".join(columns) + "\n")
-    return "".join(lines)
+        for score in sorted(scores.values(), key=order)
+    )
+    return tsv(CHOICE_COLUMNS, lines)
+
+
+def _yes_or_no(said: bool) -> str:
+    return "yes" if said else "no"
+
+
+CHOICE_COLUMNS = ("run_id", "team", "automatic", "measure", "value", "chosen", "reason")

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from judge.records import Criterion
 from judge.results.rows import Change, CorrectedRow
-from judge.text.cells import columns_of, count, decimals, interval, markdown_cell, number, pad, shorten
+from judge.text.cells import columns_of, count, interval, markdown_cell, number, pad, shorten
 from judge.text.safe import escape, printable
+from judge.text.tables import tsv
 
 COLUMNS = (
     *("criterion", "rank", "rank_lo", "rank_hi", "tie", "run", "family", "n", "missing", "raw", "raw_lo", "raw_hi"),
@@ -41,29 +42,17 @@ once with 95 % confidence.
 
 def corrected_tsv(rows: Iterable[CorrectedRow]) -> str:
     """All rows under one header, four decimals; undefined numbers are empty, the reason is the note."""
-    lines: list[tuple[str, ...]] = [COLUMNS]
-    for row in rows:
-        ranks = ("" if rank is None else str(rank) for rank in (row.rank, row.rank_low, row.rank_high))
-        raw, best = row.raw, row.corrected
-        lines.append(
-            (
-                escape(row.criterion),
-                *ranks,
-                row.tie,
-                escape(row.run_id),
-                escape(row.family or ""),
-                str(row.n),
-                str(row.missing),
-                *(decimals(value, 4) for value in (raw.value, raw.low, raw.high)),
-                str(row.gold),
-                *(decimals(value, 4) for value in (best.value, best.low, best.high, row.bound_low, row.bound_high)),
-                row.method,
-                *(decimals(value, 4) for value in (row.weight, row.effective_n, row.bias)),
-                " ".join(row.flags),
-                best.reason or raw.reason or "",
-            )
+    lines = (
+        (
+            *(row.criterion, row.rank, row.rank_low, row.rank_high, row.tie, row.run_id, row.family),
+            *(row.n, row.missing, row.raw.value, row.raw.low, row.raw.high, row.gold),
+            *(row.corrected.value, row.corrected.low, row.corrected.high, row.bound_low, row.bound_high),
+            *(row.method, row.weight, row.effective_n, row.bias, " ".join(row.flags)),
+            row.corrected.reason or row.raw.reason,
         )
-    return "".join("\t".join(line) + "\n" for line in lines)
+        for row in rows
+    )
+    return tsv(COLUMNS, lines, 4)
 
 
 def corrected_markdown(

@@ -10,6 +10,7 @@ from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell
 from judge.text.ids import NaturalKey, natural_key
 from judge.text.safe import escape
+from judge.text.tables import tsv
 
 _Asked = tuple[str, str, str]
 """Criterion, variant, response id."""
@@ -172,30 +173,17 @@ def _place(row: LeaderboardRow, higher: bool) -> tuple[float, NaturalKey, str]:
     return worst_first, natural_key(row.run_id), row.run_id
 
 
-def leaderboard_tsv(rows: Iterable[LeaderboardRow], mixed: Collection[str] = ()) -> str:
-    """All rows under one header, four decimals, undefined numbers empty with the reason as `note`.
-
-    `mixed` are the criteria whose grades were not all made in one way; the note says it.
-    """
-    lines: list[tuple[str, ...]] = [COLUMNS]
-    for row in rows:
-        counts = (row.turns, row.n, row.unable, row.missing, row.not_asked, row.unanswered)
-        mean = (row.mean.value, row.mean.low, row.mean.high)
-        lines.append(
-            (
-                escape(row.run_id),
-                escape(row.criterion),
-                *map(str, counts),
-                decimals(row.coverage, 4),
-                *(decimals(number, 4) for number in mean),
-                str(row.mean.topics),
-                decimals(row.expected_mean, 4),
-                str(row.positive),
-                decimals(row.share_positive, 4),
-                "; ".join([*(["mixed judgments"] if row.criterion in mixed else ()), *filter(None, [row.mean.reason])]),
-            )
+def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
+    """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
+    lines = (
+        (
+            *(row.run_id, row.criterion, row.turns, row.n, row.unable, row.missing, row.not_asked, row.unanswered),
+            *(row.coverage, row.mean.value, row.mean.low, row.mean.high, row.mean.topics, row.expected_mean),
+            *(row.positive, row.share_positive, row.mean.reason),
         )
-    return "".join("\t".join(line) + "\n" for line in lines)
+        for row in rows
+    )
+    return tsv(COLUMNS, lines, 4)
 
 
 def by_criterion(rows: Iterable[LeaderboardRow]) -> Iterator[tuple[str, list[LeaderboardRow]]]:

@@ -13,9 +13,9 @@ _Result = TypeVar("_Result", Judgment, Failure)
 NOTE = "Grades by a machine judge, not by human assessors."
 
 
-def qrel_name(criterion: Criterion, *, mixed: bool = False) -> str:
-    """The file's name: `.llm.` tells it from human qrels wherever it is copied to, `.mixed.` from one judge's."""
-    return f"response_{safe_name(criterion.name)}{'.mixed' if mixed else ''}.llm.qrel"
+def qrel_name(criterion: Criterion) -> str:
+    """The file's name: `.llm.` tells it from human qrels wherever it is copied to."""
+    return f"response_{safe_name(criterion.name)}.llm.qrel"
 
 
 def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:

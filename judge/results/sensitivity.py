@@ -4,7 +4,7 @@ Nothing is judged again: a response over the limit goes, and its turn is unanswe
 `--over-limit exclude` would have left it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from judge.stats.agreement import Undefined
 from judge.stats.ranking import kendall_tau_b
 from judge.text.cells import decimals, markdown_cell
 from judge.text.safe import escape
+from judge.text.tables import tsv
 
 AS_JUDGED = "none"
 """In place of a rule: nothing is excluded."""
@@ -199,18 +200,13 @@ def sensitivity_cells(found: Sensitivity, criterion: str) -> list[list[str]]:
 def sensitivity_tsv(found: Sensitivity) -> str:
     """A line for each criterion, run and rule; tau-b is the rule's, the same for every run."""
     taus = {(one.criterion, one.rule): one for one in found.agreements}
-    lines: list[Iterable[str]] = [COLUMNS]
+    lines: list[tuple[object, ...]] = []
     for view in found.views:
         agreement = taus.get((view.criterion, view.rule))
-        lines.append(
-            (
-                *(escape(view.criterion), escape(view.run_id), view.rule, str(found.limit)),
-                *map(str, (view.over, view.turns, view.n, view.unanswered)),
-                *(decimals(view.mean, 4), "" if view.rank is None else str(view.rank)),
-                *((decimals(agreement.tau_b, 4), agreement.reason or "") if agreement else ("", "")),
-            )
-        )
-    return "".join("\t".join(line) + "\n" for line in lines)
+        tau = (agreement.tau_b, agreement.reason) if agreement else (None, None)
+        counts = (view.over, view.turns, view.n, view.unanswered)
+        lines.append((view.criterion, view.run_id, view.rule, found.limit, *counts, view.mean, view.rank, *tau))
+    return tsv(COLUMNS, lines, 4)
 
 
 def sensitivity_markdown(found: Sensitivity, criteria: Sequence[Criterion], banner: str) -> str:

@@ -213,7 +213,9 @@ def test_sealed_grades_that_cannot_be_used_stay_sealed(folder: Path, capsys: pyt
     write_split(read_gold(gold), 0.5, 1, parts)
     assert run(folder, "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl") == 2
     said = capsys.readouterr().err
-    assert "35 faults of the gold, the sealed grades included (inclusion_probability); the seal was not opened" in said
+    assert (
+        "35 problems of the gold, the sealed grades included (inclusion_probability); the seal was not opened" in said
+    )
     assert read_ledger(parts / "seal.json") == ()
 
 

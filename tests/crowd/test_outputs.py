@@ -11,10 +11,11 @@ import pytest
 from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
 from judge.crowd.known_file import KnownItem
 from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.outputs import MANIFEST, crowd_files, write_crowd
+from judge.crowd.outputs import MANIFEST, RECORD, crowd_files, write_crowd
 from judge.crowd.study import Settings, Study, study
 from judge.crowd.summary import terminal
 from judge.errors import InputError, OperationalError, UsageError
+from judge.files.folder import write_atomic
 from judge.files.stored import sha256
 from judge.files.trec import parse_qrels
 from judge.gold import parse_gold
@@ -297,10 +298,12 @@ def test_the_manifest_has_the_digests_and_names_no_place(tmp_path: Path) -> None
     written = {
         str(p.relative_to(tmp_path / "out")): p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()
     }
+    record = written.pop(RECORD).decode()
+    listed = {name: sha256(content) for name, content in written.items()}
     manifest = json.loads(written.pop(MANIFEST))
     assert written == files
     assert manifest["inputs"] == [{"file": "labels.csv", "sha256": sha256(b"x")}]
-    assert manifest["files"] == {name: sha256(content) for name, content in files.items()}
+    assert record == "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
     assert manifest["options"] == {"aggregator": "majority"}
     assert str(tmp_path) not in json.dumps(manifest)
 
@@ -310,9 +313,14 @@ def test_what_an_earlier_crowd_left_is_taken_away_but_nothing_else(tmp_path: Pat
     write_crowd(out, {"qrels/a.qrel": b"1", "b.tsv": b"2", "c.tsv": b"3"}, [], {})
     (out / "c.tsv").write_bytes(b"mine now")
     (out / "notes.txt").write_bytes(b"mine")
+    # A file that somebody changed is neither removed nor left beside tables that it is not about.
+    with pytest.raises(InputError, match=r"c\.tsv: changed since it was written, and not made any more"):
+        write_crowd(out, {"b.tsv": b"4"}, [], {})
+    assert (out / "b.tsv").read_bytes() == b"2"
+    (out / "c.tsv").rename(out / "mine.tsv")
     write_crowd(out, {"b.tsv": b"4"}, [], {})
     left = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-    assert left == {"b.tsv", "c.tsv", "notes.txt", MANIFEST}
+    assert left == {"b.tsv", "mine.tsv", "notes.txt", MANIFEST, RECORD}
     assert not (out / "qrels").exists()
 
 
@@ -337,26 +345,30 @@ def test_a_folder_half_written_has_no_manifest(tmp_path: Path, monkeypatch: pyte
     def write(path: Path, data: bytes) -> None:
         raise OperationalError(f"{path}: {len(data)} bytes cannot be written")
 
-    monkeypatch.setattr("judge.crowd.outputs.write_atomic", write)
+    monkeypatch.setattr(
+        "judge.files.folder.write_atomic",
+        lambda path, data: write(path, data) if path.name == "a.tsv" else write_atomic(path, data),
+    )
     with pytest.raises(OperationalError):
         write_crowd(tmp_path, {"a.tsv": b"2"}, [], {})
     assert not (tmp_path / MANIFEST).exists()
 
 
-def test_a_manifest_cannot_point_out_of_its_folder(tmp_path: Path) -> None:
+def test_a_record_cannot_point_out_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "precious").write_bytes(b"x")
     out = tmp_path / "out"
     out.mkdir()
-    (out / MANIFEST).write_text(json.dumps({"files": {"../precious": sha256(b"x")}}), encoding="utf-8")
+    (out / RECORD).write_text(f"{sha256(b'x')}  ../precious\n", encoding="utf-8")
     write_crowd(out, {"b.tsv": b"4"}, [], {})
     assert (tmp_path / "precious").exists()
 
 
-def test_a_strange_manifest_or_an_input_in_the_way_keeps_everything(tmp_path: Path) -> None:
-    (tmp_path / MANIFEST).write_text("[]", encoding="utf-8")
+@pytest.mark.parametrize("strange", [b"[]\n", b"\xff"])
+def test_a_strange_record_or_an_input_in_the_way_keeps_everything(tmp_path: Path, strange: bytes) -> None:
+    (tmp_path / RECORD).write_bytes(strange)
     with pytest.raises(InputError):
         write_crowd(tmp_path, {"b.tsv": b"4"}, [], {})
-    (tmp_path / MANIFEST).unlink()
+    (tmp_path / RECORD).unlink()
     (tmp_path / "b.tsv").write_bytes(b"labels")
     with pytest.raises(UsageError):
         write_crowd(tmp_path, {"a.tsv": b"3", "b.tsv": b"4"}, [tmp_path / "b.tsv"], {})

@@ -343,7 +343,7 @@ def test_a_pool_that_was_stopped_while_it_was_written_goes_on(tmp_path, monkeypa
             raise KeyboardInterrupt
         write_atomic(path, data)
 
-    monkeypatch.setattr("judge.harness.folder.write_atomic", stopped)
+    monkeypatch.setattr("judge.files.folder.write_atomic", stopped)
     assert pool(out) == 3
     assert not (out / "excluded.tsv").exists()
     assert pool(out) == 0

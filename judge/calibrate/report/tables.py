@@ -13,9 +13,9 @@ from judge.calibrate.findings import (
     SystemAgreement,
     Verdict,
 )
-from judge.files.tabular import tsv
 from judge.records import Estimate
 from judge.stats.marginals import MarginalTest
+from judge.text.tables import tsv
 
 STATISTICS = (
     *("percent", "within_one", "kappa", "wkappa_linear", "wkappa", "alpha_nominal", "alpha_ordinal", "alpha_interval"),

@@ -26,7 +26,7 @@ from judge.crowd.regin.resource import GRADES, RELEVANT, Part
 from judge.records import Estimate, Run
 from judge.stats.means import mean_interval
 from judge.text.ids import natural_key, topic_of
-from judge.text.safe import escape
+from judge.text.tables import tsv
 
 Rule = Literal["exact", "trimmed", "folded"]
 Reason = Literal["unmatched", "ambiguous", "not_judged"]
@@ -40,7 +40,8 @@ RULES: dict[Rule, Callable[[str], str]] = {
 """How texts are compared, in the order of trying; the first rule that finds an item decides."""
 SHOWN = 200
 """Characters of a text that the list of what was not matched shows."""
-_HEADER = "run_id\tturn_id\trank\treason\tcandidates\ttext"
+_COLUMNS = ("run_id", "turn_id", "rank", "reason", "candidates", "text")
+SCORE_COLUMNS = ("run_id", "qrels", "averaging", "measure", "value", "low", "high", "turns", "topics", "reason")
 
 
 @dataclass(frozen=True)
@@ -139,13 +140,13 @@ def _items(run: MatchedRun) -> Iterable[tuple[str, ...]]:
 
 def not_matched_tsv(runs: Iterable[MatchedRun]) -> bytes:
     """Every response that does not count, why, and which items it might be; texts escaped and cut at SHOWN."""
-    lines = [_HEADER]
-    for run in sorted(runs, key=lambda one: natural_key(one.run_id)):
-        for one in sorted(run.responses, key=lambda one: (natural_key(one.turn_id), one.rank)):
-            if one.reason:
-                cells = (run.run_id, one.turn_id, str(one.rank), one.reason, " ".join(one.items), one.text[:SHOWN])
-                lines.append("\t".join(map(escape, cells)))
-    return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+    lines = (
+        (run.run_id, one.turn_id, one.rank, one.reason, " ".join(one.items), one.text[:SHOWN])
+        for run in sorted(runs, key=lambda run: natural_key(run.run_id))
+        for one in sorted(run.responses, key=lambda one: (natural_key(one.turn_id), one.rank))
+        if one.reason
+    )
+    return tsv(_COLUMNS, lines).encode("utf-8", "backslashreplace")
 
 
 def evaluate(run: MatchedRun, qrels: Mapping[str, Sequence[tuple[str, str, int]]]) -> list[Score]:
@@ -254,10 +255,10 @@ MEASURES: dict[str, tuple[Measure, float]] = {
 
 def scores_tsv(scores: Iterable[Score]) -> bytes:
     """`evaluation.tsv`: a line a measure; numbers in full."""
-    lines = ["run_id\tqrels\taveraging\tmeasure\tvalue\tlow\thigh\tturns\ttopics\treason"]
+    lines: list[tuple[object, ...]] = []
     for score in scores:
-        one = score.estimate
-        numbers = ("" if value is None else repr(value) for value in (one.value, one.low, one.high))
-        cells = (score.run_id, score.qrels, score.averaging, score.measure)
-        lines.append("\t".join([*map(escape, cells), *numbers, str(one.n), str(one.topics), one.reason or ""]))
-    return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+        mean = score.estimate
+        numbers = (None if value is None else repr(value) for value in (mean.value, mean.low, mean.high))
+        head = (score.run_id, score.qrels, score.averaging, score.measure)
+        lines.append((*head, *numbers, mean.n, mean.topics, mean.reason))
+    return tsv(SCORE_COLUMNS, lines).encode("utf-8", "backslashreplace")

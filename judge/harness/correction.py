@@ -1,0 +1,227 @@
+"""The leaderboard of a judged folder corrected by gold: what `judge leaderboard --gold` does, for use from Python."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from judge.ask.labels import is_jury
+from judge.calibrate.report.plots import raw_vs_corrected
+from judge.errors import InputError, UsageError
+from judge.files.folder import make_folder, replace_folder, write_atomic
+from judge.files.stored import read_stored, sha256
+from judge.gold import match, open_sealed, read_gold, read_seal, sealed_beside
+from judge.harness.judged import JUDGMENTS, JudgedFolder, read_judged
+from judge.models.families import read_families
+from judge.records import Criterion, GoldRow
+from judge.results.corrected import cautions, change, corrected
+from judge.results.corrected_tables import corrected_markdown, corrected_tsv
+from judge.results.rows import Change, CorrectedRow
+
+SEED = 2023
+RECORD = "corrected.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+
+
+class CorrectionPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `judge leaderboard --gold` can be told; paths may be strings."""
+
+    folder: Path | str
+    """Output folder of `judge run`."""
+    gold: Sequence[Path | str] = ()
+    test: Path | str | None = None
+    """Sealed test grades, as gold beside `gold`; each look at them is logged."""
+    seal: Path | str | None = None
+    """Their seal; by default `seal.json` beside them."""
+    criterion: str | None = None
+    """Only this criterion, or the prompt file that the judgments are under."""
+    target: Literal["pool", "topics"] = "pool"
+    """Means of these responses, or of the runs on topics like these."""
+    families: Path | str | None = None
+    """Run or judge, a tab and the family of models behind it: flags SELF."""
+    fallback: Literal["family"] | None = None
+    """Correct runs with fewer than 3 gold grades by their family's error."""
+    seed: int = SEED
+    """Of the rank intervals' resampling."""
+    out: Path | str | None = None
+    """A folder for all files, or one file named .tsv or .md."""
+
+
+class CorrectionOutcome(msgspec.Struct, frozen=True):
+    """The corrected leaderboard, and what to know before reading it."""
+
+    criteria: tuple[Criterion, ...]
+    """Those that there is gold for."""
+    rows: tuple[CorrectedRow, ...]
+    changes: dict[str, Change]
+    """By criterion, how the ranking changed."""
+    cautions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    """A line for each prompt file that has changed since."""
+    gold: str
+    """Digest of the gold files."""
+    seal: str | None
+    """The salted digest of the sealed grades: with a plain one guesses could be tried."""
+
+
+def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> CorrectionOutcome:
+    """Correct the means of a judged folder by gold, and write them if the plan names a place.
+
+    Args:
+        plan: What to do.
+        now: For the ledger of sealed grades; by default the clock's time.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    _check(plan)
+    judged = read_judged(plan.folder, plan.criterion)
+    out = None if plan.out is None else Path(plan.out)
+    if out is not None:
+        make_folder(out.parent if _is_file(out) else out)
+    gold = _gold(plan.gold)
+    digest = sha256(b"\n".join(sorted(sha256(read_stored(Path(path))).encode() for path in plan.gold)))
+    sealed, said = _opened(plan, judged, gold, digest, now) if plan.test is not None else ((), ())
+    criteria, rows, cautions_said = _corrected(plan, judged, (*gold, *sealed), said)
+    outcome = CorrectionOutcome(
+        criteria=criteria,
+        rows=rows,
+        changes={
+            criterion.name: change(
+                [row for row in rows if row.criterion == criterion.name],
+                higher_is_better=criterion.scale.polarity == "higher",
+            )
+            for criterion in criteria
+        },
+        cautions=cautions_said,
+        warnings=judged.warnings,
+        gold=digest,
+        seal=None if plan.test is None else read_seal(_seal(plan)).commitment,
+    )
+    if out is not None:
+        _write(out, plan, outcome)
+    return outcome
+
+
+def _check(plan: CorrectionPlan) -> None:
+    if not plan.gold and plan.test is None:
+        raise UsageError("a correction needs gold grades (--gold)")
+    if plan.seal is not None and plan.test is None:
+        raise UsageError("--seal is that of the sealed grades in --test")
+    if plan.fallback and plan.families is None:
+        raise UsageError("--fallback family needs --families, which says what family a run is of")
+    if plan.seed < 0:
+        raise UsageError(f"--seed {plan.seed}: expected a number of 0 or more")
+
+
+def _gold(paths: Sequence[Path | str]) -> tuple[GoldRow, ...]:
+    """The rows of gold files; sealed grades are refused."""
+    gold: list[GoldRow] = []
+    for path in map(Path, paths):
+        rows = read_gold(path)
+        if sealed_beside(path, rows):
+            raise UsageError(f"{path}: sealed test grades: they are opened with --test, which puts it on record")
+        gold += rows
+    return tuple(gold)
+
+
+def _seal(plan: CorrectionPlan) -> Path:
+    return Path(str(plan.test)).with_name("seal.json") if plan.seal is None else Path(plan.seal)
+
+
+def _opened(
+    plan: CorrectionPlan, judged: JudgedFolder, gold: tuple[GoldRow, ...], digest: str, now: datetime | None
+) -> tuple[tuple[GoldRow, ...], tuple[str, ...]]:
+    """The sealed grades, and a warning where they had been looked at before."""
+    question = {
+        "gold": digest,
+        "target": plan.target,
+        "fallback": plan.fallback,
+        "criteria": [(criterion.prompt_id, criterion.digest) for criterion in judged.criteria],
+        "judgments": sha256(read_stored(judged.path / JUDGMENTS)),
+    }
+
+    def check(rows: tuple[GoldRow, ...]) -> None:
+        try:
+            _corrected(plan, judged, (*gold, *rows))
+        except InputError as error:
+            if not error.problems:
+                raise
+            codes = ", ".join(sorted({problem.code for problem in error.problems}))
+            raise InputError(
+                f"{plan.test}: {len(error.problems)} problems of the gold, the sealed grades included ({codes}); the "
+                "seal was not opened"
+            ) from None
+
+    rows, opening = open_sealed(
+        Path(str(plan.test)),
+        _seal(plan),
+        sha256(msgspec.json.encode(question, order="sorted")),
+        (now or datetime.now(UTC)).isoformat(timespec="seconds"),
+        check=check,
+    )
+    if opening.number < 2:
+        return rows, ()
+    return rows, (
+        f"the sealed test grades have been opened for {opening.number} different questions; what is reported on them "
+        "is no longer held out",
+    )
+
+
+def _corrected(
+    plan: CorrectionPlan, judged: JudgedFolder, gold: Sequence[GoldRow], warnings: Sequence[str] = ()
+) -> tuple[tuple[Criterion, ...], tuple[CorrectedRow, ...], tuple[str, ...]]:
+    """The criteria that there is gold for, their rows, and what to know before reading them."""
+    families = {} if plan.families is None else read_families(Path(plan.families))
+    name = ", ".join(str(path) for path in (*plan.gold, plan.test) if path)
+    matched, unmatched = match(gold, judged.pool, name)
+    criteria = tuple(one for one in judged.criteria if any(criterion == one.name for _, criterion in matched))
+    if not criteria:
+        names = ", ".join(criterion.name for criterion in judged.criteria)
+        raise UsageError(f"{name}: no grade of a pooled response under {names}")
+    said = list(warnings)
+    if unmatched:
+        said.append(f"{len(unmatched)} of {len(gold)} gold grades are of responses not in the pool")
+    if without := [criterion.name for criterion in judged.criteria if criterion not in criteria]:
+        said.append(f"no gold under {', '.join(without)}, so nothing is said of it here")
+    rows: list[CorrectedRow] = []
+    for criterion in criteria:
+        judges = judged.judges(criterion)
+        if families and judges and all(map(is_jury, judges)):
+            said.append(f"{criterion.name}: no manifest says who the jury's members are, so no run is flagged SELF")
+        said += [f"{criterion.name}: {text}" for text in cautions(judged.pool, judged.results, criterion, matched)]
+        rows += corrected(
+            judged.pool,
+            judged.results,
+            criterion,
+            matched,
+            target=plan.target,
+            families=families,
+            judge_families={families[judge] for judge in judges if judge in families},
+            fallback=plan.fallback,
+            expected=judged.expected,
+            rng=np.random.default_rng(plan.seed),
+            name=name,
+        )
+    return criteria, tuple(rows), tuple(said)
+
+
+def _is_file(out: Path) -> bool:
+    return out.suffix in {".tsv", ".md"} and not out.is_dir()
+
+
+def _write(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:
+    table = corrected_tsv(outcome.rows).encode()
+    report = corrected_markdown(
+        outcome.rows, outcome.criteria, outcome.changes, target=plan.target, cautions=outcome.cautions
+    ).encode()
+    if _is_file(out):
+        write_atomic(out, table if out.suffix == ".tsv" else report)
+        return
+    svg, png = raw_vs_corrected(outcome.rows)
+    files = {"corrected.tsv": table, "corrected.md": report, "corrected.svg": svg, "corrected.png": png}
+    replace_folder(out, files, RECORD)

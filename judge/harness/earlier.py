@@ -1,0 +1,66 @@
+"""An output folder that is there already: its pool, the runs it was made of, and whether it can be added to."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from judge.errors import InputError
+from judge.files.stored import read_stored
+from judge.harness.manifest import MANIFEST, POOLING, UNFINISHED, details, read_manifest
+from judge.pool.bank import read_pool
+from judge.records import Pool
+from judge.text.ids import natural_key
+from judge.text.safe import shown
+
+
+def read_earlier_pool(folder: Path) -> Pool:
+    """The pool of an earlier output folder.
+
+    Raises:
+        InputError: The folder has no readable pool, or one that does not belong to its manifest.
+    """
+    pool = read_pool(
+        read_stored(folder / "pool.jsonl"),
+        read_stored(folder / "passages.jsonl"),
+        str(folder),
+        read_stored(folder / "excluded.tsv"),
+        read_stored(folder / "runs.jsonl"),
+    )
+    # Without a manifest the folder was put together by hand; of a run that was stopped the manifest comes first.
+    manifest = read_manifest(folder)
+    if manifest is not None and manifest.get("status") != UNFINISHED:
+        expected, there = set(manifest["configuration"].get("runs", {})), {run.run_id for run in pool.runs}
+        if expected != there:
+            names = ", ".join(map(shown, sorted(expected ^ there, key=natural_key)[:5]))
+            raise InputError(f"{folder / 'runs.jsonl'}: not the runs of {folder / MANIFEST}: {names}")
+    return pool
+
+
+def check_extended(folder: Path, wanted: Mapping[str, Any]) -> None:
+    """Refuse to add to a pool that was made in another way: one leaderboard cannot hold both.
+
+    Args:
+        folder: The output folder whose pool is extended.
+        wanted: As of `pool_configuration`.
+
+    Raises:
+        InputError: It has no manifest of judge, or differs in what pools.
+    """
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise InputError(f"{folder}: no {MANIFEST} there: expected an output folder of `judge run` or `judge pool`")
+    there = manifest["configuration"]
+    differing = details(there, wanted, [key for key in POOLING if there.get(key) != wanted.get(key)])
+    if differing:
+        raise InputError(f"{folder}: pooled in another way ({differing}); pool all runs anew into another folder")
+
+
+def earlier_runs(folder: Path) -> dict[str, str]:
+    """Run ids and digests that the manifest of an output folder names.
+
+    Raises:
+        InputError: The manifest is not one that judge wrote.
+    """
+    manifest = read_manifest(folder)
+    runs = manifest["configuration"].get("runs") if manifest else None
+    return dict(runs) if isinstance(runs, dict) else {}

@@ -1,0 +1,129 @@
+"""An output folder that `judge run` filled: its pool, its results and the prompts behind them, read back."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask.criteria import find_criterion
+from judge.ask.labels import is_jury, read_failures, read_judgments
+from judge.errors import InputError, UsageError
+from judge.files.stored import read_stored
+from judge.harness.earlier import read_earlier_pool
+from judge.harness.folder import UNCALIBRATED
+from judge.harness.manifest import read_manifest
+from judge.records import Criterion, Failure, Judgment, Pool
+from judge.results.leaderboard import had_to_answer, leaderboard
+from judge.results.rows import LeaderboardRow
+
+JUDGMENTS = "judgments.jsonl"
+
+
+class JudgedFolder(msgspec.Struct, frozen=True):
+    """What `judge run` wrote, as far as leaderboards need it."""
+
+    path: Path
+    pool: Pool
+    results: tuple[Judgment | Failure, ...]
+    criteria: tuple[Criterion, ...]
+    """The prompts behind the results, or the one that was asked for."""
+    expected: dict[str, Collection[str]]
+    """The turns that each run had to answer."""
+    manifest: dict[str, Any]
+    warnings: tuple[str, ...]
+    """A line for each prompt file that has changed since."""
+
+    @property
+    def banner(self) -> str:
+        """What `judge run` said of its judge."""
+        statement = self.manifest.get("certificate")
+        return str(statement["banner"]) if isinstance(statement, dict) and "banner" in statement else UNCALIBRATED
+
+    @property
+    def leaderboard(self) -> tuple[LeaderboardRow, ...]:
+        """One row a run and criterion."""
+        return leaderboard(self.pool, self.results, self.criteria, expected=self.expected)
+
+    def judges(self, criterion: Criterion) -> set[str]:
+        """Who gave the grades: the judge, and the members of a jury as the manifest has them.
+
+        Raises:
+            InputError: The manifest does not list the members as `judge run` does.
+        """
+        wanted = (criterion.name, criterion.variant)
+        judges = {result.judge for result in self.results if (result.criterion, result.variant) == wanted}
+        if any(map(is_jury, judges)):
+            jury = self.manifest.get("configuration", {}).get("jury")
+            members = jury.get("members", {}).get(criterion.name, ()) if isinstance(jury, dict) else ()
+            if not all(isinstance(member, dict) and isinstance(member.get("judge"), str) for member in members):
+                raise InputError("manifest.json: the jury's members are not as `judge run` writes them")
+            judges |= {member["judge"] for member in members}
+        return judges
+
+
+def read_judged(folder: Path | str, criterion: str | None = None) -> JudgedFolder:
+    """Read an output folder of `judge run`.
+
+    Args:
+        folder: The folder.
+        criterion: The only criterion to look at, or the file of the prompt that the judgments are under.
+
+    Raises:
+        InputError: The folder has no judgments, or damaged ones.
+        UsageError: Its prompts cannot be found, or it has no judgment under `criterion`.
+    """
+    folder = Path(folder)
+    judgments, failures = folder / JUDGMENTS, folder / "failures.jsonl"
+    if not judgments.exists():
+        raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
+    pool = read_earlier_pool(folder)
+    graded = read_judgments(read_stored(judgments), str(judgments))
+    counts = Counter((result.criterion, result.variant, result.response_id) for result in graded)
+    if twice := [key for key, count in counts.items() if count > 1]:
+        name, variant, response_id = twice[0]
+        raise InputError(f"{judgments}: two judgments of {response_id} under {name}/{variant}: expected one")
+    missing = read_failures(read_stored(failures), str(failures)) if failures.exists() else ()
+    results: tuple[Judgment | Failure, ...] = (*graded, *missing)
+    criteria, warnings = _criteria(results, criterion, folder)
+    return JudgedFolder(
+        path=folder,
+        pool=pool,
+        results=results,
+        criteria=criteria,
+        expected=had_to_answer(pool),
+        manifest=read_manifest(folder) or {},
+        warnings=warnings,
+    )
+
+
+def _criteria(
+    results: tuple[Judgment | Failure, ...], wanted: str | None, folder: Path
+) -> tuple[tuple[Criterion, ...], tuple[str, ...]]:
+    """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
+    digests: dict[str, set[str]] = {}
+    for result in results:
+        digests.setdefault(f"{result.criterion}/{result.variant}", set()).add(result.criterion_digest)
+    if not digests:
+        raise InputError(f"{folder}: nothing was judged there")
+    criteria = _prompts(digests, wanted, folder)
+    warnings = []
+    juries = all(is_jury(result.judge) for result in results)
+    for criterion in criteria:
+        if criterion.prompt_id not in digests:
+            raise UsageError(f"{folder}: no judgment under {criterion.prompt_id}, only {', '.join(sorted(digests))}")
+        if digests[criterion.prompt_id] != {criterion.digest} and not juries:
+            warnings.append(f"{folder}: {criterion.file} has changed since these judgments were made")
+    return criteria, tuple(warnings)
+
+
+def _prompts(digests: Mapping[str, set[str]], wanted: str | None, folder: Path) -> tuple[Criterion, ...]:
+    names = {prompt.partition("/")[0] for prompt in digests}
+    if wanted is not None and wanted not in names:
+        return (find_criterion(wanted),)
+    prompts = [prompt for prompt in sorted(digests) if wanted in (None, prompt.partition("/")[0])]
+    try:
+        return tuple(find_criterion(prompt) for prompt in prompts)
+    except UsageError as error:
+        raise UsageError(f"{folder}: {error}; give the prompt of your own with --criterion PATH") from error

@@ -1,0 +1,59 @@
+"""A pool written into an output folder, without anything judged: what `judge pool` does after pooling."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from judge.errors import InputError
+from judge.files.folder import replace_folder, same_place
+from judge.harness.folder import pool_files
+from judge.harness.manifest import (
+    GROWING,
+    JOURNAL,
+    MANIFEST,
+    POOLED,
+    RECORD,
+    UNFINISHED,
+    check_folder,
+    manifest_bytes,
+    read_manifest,
+)
+from judge.harness.pooling import Pooled
+from judge.models.journal import Journal
+
+
+def write_pool(
+    out: Path | str,
+    pooled: Pooled,
+    argv: Sequence[str] = (),
+    *,
+    extended: Path | str | None = None,
+    replace: bool = False,
+) -> None:
+    """Write a pool into a folder, which `judge run` with the same options can go on from.
+
+    Args:
+        out: The folder.
+        pooled: The pool.
+        argv: The command line, for the manifest.
+        extended: The folder whose pool was extended; its journal is taken over, so that nothing is paid for twice.
+        replace: Write over another pool, and remove what was judged of it.
+
+    Raises:
+        InputError: The folder cannot be used or holds something else.
+    """
+    out, earlier = Path(out), None if extended is None else Path(extended)
+    in_place = earlier is not None and same_place(earlier, out)
+    manifest = read_manifest(out)
+    if in_place and not replace and manifest is not None and "judge" in manifest["configuration"]:
+        raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
+    changed = check_folder(out, pooled.configured, trial=False, replace=replace, may_differ=GROWING if in_place else ())
+    if earlier is not None and not in_place and (earlier / JOURNAL).exists():
+        with Journal(out / JOURNAL) as journal:
+            journal.adopt(earlier / JOURNAL)
+
+    def manifest_of(status: str) -> dict[str, bytes]:
+        return {MANIFEST: manifest_bytes(argv, pooled.configured, status, pooled.submitted, pooled.pool)}
+
+    files = pool_files(pooled)
+    replace_folder(out, manifest_of(UNFINISHED) | files, RECORD, more=not changed)
+    replace_folder(out, files | manifest_of(POOLED), RECORD)

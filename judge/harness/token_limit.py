@@ -1,0 +1,108 @@
+"""A judged folder's leaderboard as another token rule would have it: what `judge leaderboard --over-limit` does."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.files.folder import make_folder, write_atomic
+from judge.harness.judged import JudgedFolder
+from judge.records import TokenRule
+from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
+from judge.results.rows import LeaderboardRow
+from judge.results.sensitivity import (
+    Sensitivity,
+    sensitivity_markdown,
+    sensitivity_tsv,
+    token_sensitivity,
+    without_over_limit,
+)
+from judge.runs.tokens import RULES
+
+LIMIT = 250
+"""The guidelines' limit, where no manifest says which one held."""
+
+
+class UnderTokenRule(msgspec.Struct, frozen=True):
+    """A leaderboard with or without the responses over the limit."""
+
+    rule: TokenRule
+    limit: int
+    over_limit: Literal["flag", "exclude"]
+    rows: tuple[LeaderboardRow, ...]
+    note: str
+    """What was left out, in words."""
+
+
+def under_token_rule(
+    judged: JudgedFolder,
+    over_limit: Literal["flag", "exclude"],
+    rule: TokenRule | None = None,
+    limit: int | None = None,
+    out: Path | str | None = None,
+) -> UnderTokenRule:
+    """The leaderboard as judged (`flag`), or as if responses over the limit had been left out (`exclude`).
+
+    Args:
+        judged: From `read_judged`.
+        over_limit: What becomes of responses over the limit.
+        rule: What the limit goes by; by default the rule of the judging.
+        limit: In tokens; by default that of the judging.
+        out: A file named .tsv or .md to write.
+
+    Raises:
+        UsageError: `out` is named otherwise.
+    """
+    stored_rule, stored_limit = _stored(judged.manifest)
+    rule, limit = rule or stored_rule, limit or stored_limit
+    note = f"All judged responses, whatever their length (limit {limit} tokens)."
+    pool, expected = judged.pool, judged.expected
+    if over_limit == "exclude":
+        pool, expected = without_over_limit(pool, rule, limit, expected)
+        excluded = len(judged.pool.responses) - len(pool.responses)
+        note = (
+            f"Without the {excluded} of {len(judged.pool.responses)} pooled responses of more than {limit} tokens by "
+            f"the {rule} rule."
+        )
+    rows = leaderboard(pool, judged.results, judged.criteria, expected=expected)
+    _write(out, leaderboard_tsv(rows), leaderboard_markdown(rows, judged.banner, judged.criteria, [note]))
+    return UnderTokenRule(rule, limit, over_limit, rows, note)
+
+
+def under_each_token_rule(
+    judged: JudgedFolder, limit: int | None = None, out: Path | str | None = None
+) -> tuple[Sensitivity, int]:
+    """Means and ranks with nothing excluded and under each rule, and the limit that they are about.
+
+    Args:
+        judged: From `read_judged`.
+        limit: In tokens; by default that of the judging.
+        out: A file named .tsv or .md to write.
+
+    Raises:
+        UsageError: `out` is named otherwise.
+    """
+    limit = limit or _stored(judged.manifest)[1]
+    sensitivity = token_sensitivity(judged.pool, judged.results, judged.criteria, limit, judged.expected)
+    _write(out, sensitivity_tsv(sensitivity), sensitivity_markdown(sensitivity, judged.criteria, judged.banner))
+    return sensitivity, limit
+
+
+def _stored(manifest: Mapping[str, Any]) -> tuple[TokenRule, int]:
+    """The rule and the limit of the judging; those of the guidelines where no manifest says it."""
+    said = manifest.get("configuration", {}).get("token_rule")
+    rule, limit = (said.get("rule"), said.get("limit")) if isinstance(said, dict) else (None, None)
+    known: TokenRule = next((known for known in RULES if known == rule), "bare")
+    return known, limit if isinstance(limit, int) and limit > 0 else LIMIT
+
+
+def _write(out: Path | str | None, table: str, report: str) -> None:
+    if out is None:
+        return
+    out = Path(out)
+    if out.suffix not in {".tsv", ".md"}:
+        raise UsageError(f"--out {out}: expected a file named .tsv or .md")
+    make_folder(out.parent)
+    write_atomic(out, (table if out.suffix == ".tsv" else report).encode())

@@ -1,0 +1,24 @@
+"""Tables as TSV: stable headers, numbers with so many decimals, undefined ones empty. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from judge.text.cells import decimals
+from judge.text.safe import escape
+
+
+def tsv(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int = 6) -> str:
+    r"""A header and lines between tabs; text escaped, numbers with so many decimals, what is not there empty.
+
+    >>> tsv(("run_id", "mean", "exact"), [("a\tb", 0.25, True), ("c", None, False)], 3)
+    'run_id\tmean\texact\na\\tb\t0.250\ttrue\nc\t\tfalse\n'
+    """
+    rows = ((_cell(value, places) for value in line) for line in lines)
+    return "".join("\t".join(cells) + "\n" for cells in (columns, *rows))
+
+
+def _cell(value: object, places: int) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return decimals(value, places) if isinstance(value, float) else escape(str(value))
