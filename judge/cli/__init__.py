@@ -4,8 +4,10 @@ import argparse
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from judge.errors import Interrupted, JudgeError, OperationalError
 from judge.files.bundle import __version__
@@ -20,13 +22,15 @@ COMMANDS = {
     "passages": "index a collection or its hash list; extract the passages of a pool",
     "gold": "check, import, split and plan gold grades",
     "calibrate": "find out which judge may be believed, and how far",
-    "crowd": "from workers' labels to a grade an item; or check and remake CAsT-ReGIn",
+    "crowd": "from workers' labels to a grade an item",
+    "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
     "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
     "prompts": "list, show or check prompt files",
     "models": "list or fetch the local models",
     "demo": "write the bundled example to a folder and judge it",
 }
-"""Command name to summary; the command lives in the module of its name in this folder."""
+"""Command name to summary; the command lives in the module of its name in this folder, `crowd cast-regin` in
+`crowd_cast_regin.py`."""
 
 EXIT_CODES = """\
 exit codes:
@@ -78,10 +82,16 @@ def _settle_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def command_module(name: str) -> ModuleType:
+    """The module behind a command: its docstring, `add_arguments(parser)` and `main(args)`."""
+    return importlib.import_module(f"judge.cli.{re.sub('[ -]', '_', name)}")
+
+
 def _dispatch(arguments: list[str]) -> int:
-    if arguments and arguments[0] in COMMANDS:
-        name = arguments[0]
-        module = importlib.import_module(f"judge.cli.{name}")
+    words = next((n for n in (2, 1) if " ".join(arguments[:n]) in COMMANDS), 0)
+    if words:
+        name = " ".join(arguments[:words])
+        module = command_module(name)
         parser = argparse.ArgumentParser(
             prog=f"judge {name}",
             description=module.__doc__,
@@ -90,9 +100,9 @@ def _dispatch(arguments: list[str]) -> int:
             allow_abbrev=False,
         )
         module.add_arguments(parser)
-        code: int = module.main(parser.parse_args(arguments[1:]))
+        code: int = module.main(parser.parse_args(arguments[words:]))
         return code
-    listing = "\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())
+    listing = "\n".join(f"  {name:<16} {summary}" for name, summary in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="judge",
         description="Assess the responses of conversational-search runs (TREC iKAT, CAsT).",

@@ -7,7 +7,6 @@ named after its file), or by asking (--prompt and --model, each may be given sev
 import argparse
 import contextlib
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -16,7 +15,7 @@ from judge.calibrate.report.terminal import summary
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
 from judge.cli.progress import FetchReporter, Reporter
-from judge.harness.calibration import Trial, carry_out
+from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.text.safe import printable
 
 
@@ -107,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Read, ask if need be, compare, write, print."""
-    trial = Trial(
+    plan = CalibrationPlan(
         gold=args.gold,
         judgments=args.judgments or (),
         models=args.model,
@@ -133,9 +132,8 @@ def main(args: argparse.Namespace) -> int:
     )
     with contextlib.ExitStack() as shown:
         fetching = shown.enter_context(FetchReporter(sys.stderr))
-        tried = carry_out(
-            trial,
-            datetime.now(UTC),
+        tried = calibrate_judges(
+            plan,
             asking=lambda judge: shown.enter_context(Reporter(judge, sys.stderr)),
             fetching=fetching,
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.cli import crowd
+from judge.cli import crowd, main
 from judge.errors import InputError, UsageError
 
 LABELS = "worker,turn_id,response_id,criterion,label,seconds\n" + "".join(
@@ -112,7 +112,9 @@ def test_surveys_by_pattern_and_by_map(tmp_path: Path) -> None:
         ["--scale", "0-3", "--scale", "0-4"],
         ["--scale", "0-3", "--scale", "relevance=0-4"],
         ["--scale", "0-3", "--max-fails", "1"],
-        ["--scale", "0-3", "--runs", "x"],
+        ["--scale", "3-0"],
+        ["--scale", "0-200"],
+        ["--scale", "x"],
         ["--scale", "0-3", "--column", "label=a", "--column", "label=b"],
         ["--scale", "0-3", "--wide", "(?P<turn_id>.*)_(?P<response_id>.*)", "--task", "x"],
         ["--scale", "0-3", "--aggregator", "mean", "--tie", "lowest"],
@@ -129,10 +131,8 @@ def test_options_that_do_not_go_together(labels: Path, tmp_path: Path, options: 
 @pytest.mark.parametrize(
     "options",
     [
-        ["--scale", "3-0"],
-        ["--scale", "0-200"],
-        ["--scale", "x"],
         ["--scale", "0-3", "--aggregator", "oracle"],
+        ["--scale", "0-3", "--runs", "x"],
         ["--scale", "0-3", "--max-fails", "-1"],
         ["--scale", "0-3", "--column", "label"],
         ["--scale", "0-3", "--wide", "a", "--wide-map", "b"],
@@ -200,17 +200,12 @@ def test_an_export_of_mturk_takes_no_columns(tmp_path: Path) -> None:
         run(table, "--scale", "r=0-3", "--column", "label=Answer.r", "--out", tmp_path / "out")
 
 
-def test_cast_regin_is_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[argparse.Namespace] = []
-    monkeypatch.setattr(crowd.crowd_regin, "main", lambda args: seen.append(args) or 7)
-    assert run("cast-regin", tmp_path, "--out", tmp_path / "o", "--runs", tmp_path, "--evaluate") == 7
-    parser = argparse.ArgumentParser()
-    crowd.crowd_regin.add_arguments(parser)
-    own = parser.parse_args([str(tmp_path), "--out", str(tmp_path / "o"), "--runs", str(tmp_path), "--evaluate"])
-    assert vars(seen[0]) == vars(own)
-    for wrong in ([], [tmp_path, tmp_path], [tmp_path, "--scale", "0-3"]):
-        with pytest.raises(UsageError):
-            run("cast-regin", *wrong, "--out", tmp_path / "o")
+@pytest.mark.parametrize("wrong", [[], ["a", "b"], ["a", "--scale", "0-3"], ["a", "--known", "k.tsv"]])
+def test_cast_regin_has_options_of_its_own(wrong: list[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["crowd", "cast-regin", *wrong, "--out", str(tmp_path / "o")])
+    assert stopped.value.code == 2
+    assert not (tmp_path / "o").exists()
 
 
 def test_transparentcis_from_the_command_line(shared: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from judge.calibrate.certificate import PARAMETERS, read_certificate
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.gold import read_gold, read_ledger, read_seal, write_split
 from judge.gold.seal import read_salt, salted
-from judge.harness.calibration import Trial, Tried, carry_out
+from judge.harness.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
 from judge.harness.manifest import SCHEMA
 from judge.models.backends.baseline import Overlap
 from judge.models.families import read_families
@@ -45,8 +45,8 @@ WORLD = items()
 GRADED, YES_NO = "groundedness/graded", "groundedness/yes_no"
 
 
-def tried(now: datetime = NOW, **options: Any) -> Tried:
-    return carry_out(Trial(**{"replicates": 200, "permutations": 200, **options}), now)
+def tried(now: datetime = NOW, **options: Any) -> CalibrationOutcome:
+    return calibrate_judges(CalibrationPlan(**{"replicates": 200, "permutations": 200, **options}), now)
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from judge.ask.dialogue import Task
 from judge.ask.loop import Progress, assess
 from judge.errors import UsageError
 from judge.gold import match
-from judge.harness.calibration.plan import Trial
+from judge.harness.calibration.plan import CalibrationPlan
 from judge.models.backends import open_model
 from judge.models.journal import Journal
 from judge.models.model import Model
@@ -20,10 +20,10 @@ Fetching = Callable[[str, int, int], None]
 
 
 class Asking:
-    """The models of a trial, and what they have cost so far."""
+    """The models of a plan, and what they have cost so far."""
 
-    def __init__(self, trial: Trial, report: Callable[[str], Report], fetching: Fetching | None) -> None:
-        self._trial = trial
+    def __init__(self, plan: CalibrationPlan, report: Callable[[str], Report], fetching: Fetching | None) -> None:
+        self._plan = plan
         self._report = report
         self._fetching = fetching
         self._spent = 0.0
@@ -35,16 +35,16 @@ class Asking:
         Raises:
             UsageError: It cannot, or a budget could not be kept.
         """
-        model = open_model(name, self._trial.options)
+        model = open_model(name, self._plan.options)
         # A recording answers under the recorded judge's name, by which it could not be opened again.
         self._named[model.name] = name
         model.check(prompts)
-        if self._trial.settings.max_cost is not None and model.price() is None:
+        if self._plan.settings.max_cost is not None and model.price() is None:
             raise UsageError(f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost)")
         return model
 
     def again(self, judge: str, prompts: Sequence[Criterion]) -> Model:
-        """The model that a judge of this trial was, to be asked once more."""
+        """The model that a judge of this plan was, to be asked once more."""
         return self.open(self._named[judge], prompts)
 
     def ask(
@@ -56,7 +56,7 @@ class Asking:
             OperationalError: No further call can succeed; what was paid for is in the journal.
         """
         model.prepare(self._fetching or (lambda what, done, total: None))
-        settings, report, before = self._trial.settings, self._report(model.name), self._spent
+        settings, report, before = self._plan.settings, self._report(model.name), self._spent
         if settings.max_cost is not None:
             settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before))
 

@@ -1,4 +1,4 @@
-"""What a trial's certificate says of each verdict."""
+"""What a calibration's certificate says of each verdict."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from judge.calibrate.findings import Calibration
 from judge.calibrate.intake import Gold
 from judge.calibrate.panel import Panel
 from judge.errors import InputError
-from judge.harness.calibration.plan import Trial
+from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
 
@@ -22,7 +22,12 @@ _MADE = {"parser": int, "renderer": int, "options": dict}
 
 
 def certified(
-    trial: Trial, gold: Gold, panels: Sequence[Panel], found: Calibration, openings: int | None, seal: str | None
+    plan: CalibrationPlan,
+    gold: Gold,
+    panels: Sequence[Panel],
+    found: Calibration,
+    openings: int | None,
+    seal: str | None,
 ) -> tuple[Certified, ...]:
     """An entry a verdict."""
     tried = {one.criterion: one for one in found.selections}
@@ -33,7 +38,7 @@ def certified(
             if column is None:
                 continue
             origin = column.origin
-            made = _made(trial, origin.source if origin else "")
+            made = _made(plan, origin.source if origin else "")
             certified.append(
                 Certified(
                     criterion=one.criterion,
@@ -47,7 +52,7 @@ def certified(
                     gold=gold.digest,
                     seal=seal,
                     binary=panel.binary,
-                    resampling=resampling(trial),
+                    resampling=resampling(plan),
                     split=one.split,
                     n=one.estimate.n,
                     topics=one.estimate.topics,
@@ -62,16 +67,16 @@ def certified(
     return tuple(certified)
 
 
-def resampling(trial: Trial) -> dict[str, int]:
+def resampling(plan: CalibrationPlan) -> dict[str, int]:
     """What the intervals depend on beside the data."""
-    return {"seed": trial.seed, "replicates": trial.replicates, "permutations": trial.permutations}
+    return {"seed": plan.seed, "replicates": plan.replicates, "permutations": plan.permutations}
 
 
-def _made(trial: Trial, source: str) -> dict[str, Any]:
+def _made(plan: CalibrationPlan, source: str) -> dict[str, Any]:
     """How the judge was asked: as here, or by the manifest beside the judgments; empty if nobody knows."""
-    if trial.models:
-        options = msgspec.to_builtins(trial.options)
-        url = trial.options.base_url
+    if plan.models:
+        options = msgspec.to_builtins(plan.options)
+        url = plan.options.base_url
         return {"options": {**options, "base_url": without_credentials(url) if url else None}}
     try:
         manifest = read_manifest(Path(source).parent)

@@ -17,7 +17,7 @@ _FEWEST_DRAWS, _MOST_DRAWS = 200, 1_000_000
 """Fewer resamples would make a verdict a matter of the seed."""
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class CalibrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything `judge calibrate` can be told; paths may be strings."""
 
     gold: Sequence[Path | str]
@@ -49,25 +49,25 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     out: Path | str | None = None
 
 
-def check_trial(trial: Trial) -> None:
+def check_plan(plan: CalibrationPlan) -> None:
     """Refuse what nothing can be done with before anything is read or paid for.
 
     Raises:
         UsageError: What is wrong.
     """
-    if bool(trial.judgments) == bool(trial.models):
+    if bool(plan.judgments) == bool(plan.models):
         raise UsageError("expected either judgments that are there (--judgments) or models to ask (--model)")
-    if trial.models and not (trial.prompts and trial.pool and trial.out):
+    if plan.models and not (plan.prompts and plan.pool and plan.out):
         raise UsageError(ASKING)
-    if not 0 <= trial.epsilon < 1:
-        raise UsageError(f"epsilon {trial.epsilon}: expected a number from 0 to below 1 (--epsilon)")
-    if not 1 <= trial.samples <= MOST_SAMPLES:
-        raise UsageError(f"{trial.samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
-    for what, number in (("replicates", trial.replicates), ("permutations", trial.permutations)):
+    if not 0 <= plan.epsilon < 1:
+        raise UsageError(f"epsilon {plan.epsilon}: expected a number from 0 to below 1 (--epsilon)")
+    if not 1 <= plan.samples <= MOST_SAMPLES:
+        raise UsageError(f"{plan.samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
+    for what, number in (("replicates", plan.replicates), ("permutations", plan.permutations)):
         if not _FEWEST_DRAWS <= number <= _MOST_DRAWS:
             raise UsageError(f"{number} {what}: expected {_FEWEST_DRAWS} to {_MOST_DRAWS} (--{what})")
-    if trial.seed < 0:
-        raise UsageError(f"seed {trial.seed}: expected a number of zero or more (--resampling-seed)")
+    if plan.seed < 0:
+        raise UsageError(f"seed {plan.seed}: expected a number of zero or more (--resampling-seed)")
 
 
 def by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:

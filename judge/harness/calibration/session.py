@@ -1,8 +1,7 @@
-"""One trial on its way: gold, labels that are there or asked for, panels, findings, files."""
+"""A calibration on its way: gold, labels that are there or asked for, panels, findings, files."""
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,12 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import calibration_files
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.folder import make_folder, write_atomic
+from judge.files.folder import make_folder, replace_folder
 from judge.files.stored import sha256
 from judge.gold import open_sealed, read_seal
 from judge.harness.calibration.asking import Asking, Fetching, Report, gold_tasks, results_jsonl
 from judge.harness.calibration.certified import certified, resampling
-from judge.harness.calibration.plan import ASKING, Trial, by_id, check_trial
+from judge.harness.calibration.plan import ASKING, CalibrationPlan, by_id, check_plan
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.models.backends import open_model
 from judge.models.families import read_families
@@ -47,13 +46,13 @@ from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Scale
 from judge.runs.topics import read_topics
 from judge.text.safe import shown
 
-_OURS = re.compile(
-    r"(agreement|confusion|comparisons|calibration_map|expected|systems|alternative|diagnostics)(-\d+)?\.(tsv|svg|png)"
-)
+CERTIFICATE = "certificate.json"
+RECORD = "calibration.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
 
 
-class Tried(msgspec.Struct, frozen=True):
-    """What a trial gave."""
+class CalibrationOutcome(msgspec.Struct, frozen=True):
+    """What a calibration gave."""
 
     calibration: Calibration
     certificate: Certificate
@@ -61,49 +60,56 @@ class Tried(msgspec.Struct, frozen=True):
     """Whether every criterion's verdict is TRUSTED."""
 
 
-def carry_out(
-    trial: Trial, now: datetime, *, asking: Callable[[str], Report] | None = None, fetching: Fetching | None = None
-) -> Tried:
+def calibrate_judges(
+    plan: CalibrationPlan,
+    now: datetime | None = None,
+    *,
+    asking: Callable[[str], Report] | None = None,
+    fetching: Fetching | None = None,
+) -> CalibrationOutcome:
     """Read, ask if need be, compare, and write the output folder.
 
     Args:
-        trial: What to do.
-        now: For the certificate and the ledger of sealed grades.
+        plan: What to do.
+        now: For the certificate and the ledger of sealed grades; by default the clock's time.
         asking: Given a judge's name, what is called after each of its judgments.
         fetching: Called while a model is fetched, with what, the bytes done and the bytes in all.
 
     Raises:
-        UsageError: The trial asks for what cannot be done.
+        UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    return _Session(trial, now, asking or (lambda judge: lambda progress: None), fetching).run()
+    return _Session(plan, now or datetime.now(UTC), asking or (lambda judge: lambda progress: None), fetching).run()
 
 
 class _Session:
-    """One trial on its way, with what was read so far."""
+    """A calibration on its way, with what was read so far."""
 
-    def __init__(self, trial: Trial, now: datetime, asking: Callable[[str], Report], fetching: Fetching | None) -> None:
-        check_trial(trial)
-        self.trial, self.now = trial, now
-        self.asking = Asking(trial, asking, fetching)
-        self.rules = tuple(map(parse_requirement, trial.requirements))
-        self.families = read_families(Path(trial.families)) if trial.families else {}
-        self.scale = parse_scale(trial.scale, trial.polarity) if trial.scale else None
-        self.prompts = by_id(map(find_criterion, trial.prompts))
+    def __init__(
+        self, plan: CalibrationPlan, now: datetime, asking: Callable[[str], Report], fetching: Fetching | None
+    ) -> None:
+        check_plan(plan)
+        self.plan, self.now = plan, now
+        self.asking = Asking(plan, asking, fetching)
+        self.rules = tuple(map(parse_requirement, plan.requirements))
+        self.families = read_families(Path(plan.families)) if plan.families else {}
+        self.scale = parse_scale(plan.scale, plan.polarity) if plan.scale else None
+        self.prompts = by_id(map(find_criterion, plan.prompts))
         self.only = self._only()
         self.warnings: list[str] = []
         self.openings: int | None = None
         self.seal: str | None = None
-        self.out = Path(trial.out) if trial.out is not None else None
+        self.out = Path(plan.out) if plan.out is not None else None
+        self.answers: dict[str, bytes] = {}
 
-    def run(self) -> Tried:
-        gold = read_gold_files([Path(path) for path in self.trial.gold], self.only, self.scale)
+    def run(self) -> CalibrationOutcome:
+        gold = read_gold_files([Path(path) for path in self.plan.gold], self.only, self.scale)
         if gold.columns:
             self.warnings.append(
                 "files of columns do not say how their grades were made; they are taken as given blind"
             )
-        rows, sources = self._asked(gold) if self.trial.models else self._stored(gold)
+        rows, sources = self._asked(gold) if self.plan.models else self._stored(gold)
         panels, unmatched = self._panels(rows, sources)
         self.warnings += self._unmet(rows, sources, panels)
         if self.out:
@@ -112,29 +118,30 @@ class _Session:
             self.warnings.append(f"{unmatched} of {len(rows)} gold grades are of responses not in the pool")
         options = Options(
             requirements=self.rules,
-            seed=self.trial.seed,
-            replicates=self.trial.replicates,
-            permutations=self.trial.permutations,
-            epsilon=self.trial.epsilon,
+            seed=self.plan.seed,
+            replicates=self.plan.replicates,
+            permutations=self.plan.permutations,
+            epsilon=self.plan.epsilon,
             families=self.families,
             openings=self.openings,
         )
         found = calibrate(panels, options)
         found = msgspec.structs.replace(found, warnings=(*self.warnings, *found.warnings))
-        entries = certified(self.trial, gold, panels, found, self.openings, self.seal)
+        entries = certified(self.plan, gold, panels, found, self.openings, self.seal)
         certificate = make_certificate(entries, self.now.date().isoformat())
         if self.out:
-            files = calibration_files(found)
-            path = self.out / "certificate.json"
-            files[path.name] = certificate_bytes(certificate, path)
+            files = self.answers | calibration_files(found)
+            files[CERTIFICATE] = certificate_bytes(certificate, self.out / CERTIFICATE)
             # Were the writing to stop half-way, no certificate may stand beside tables it is not about.
-            if path.exists() and path.read_bytes() != files[path.name]:
-                path.unlink()
-            _clear(self.out, files)
-            for name, content in files.items():
-                write_atomic(self.out / name, content)
+            replace_folder(self.out, files, RECORD, inputs=self._inputs(), last=CERTIFICATE)
         trusted = bool(found.verdicts) and all(one.word == "TRUSTED" for one in found.verdicts)
-        return Tried(found, certificate, trusted)
+        return CalibrationOutcome(found, certificate, trusted)
+
+    def _inputs(self) -> list[Path]:
+        """The files that were read."""
+        judgments = [Path(path) for path in self.plan.judgments]
+        beside = [path.with_name("failures.jsonl") for path in judgments]
+        return [*judgments, *beside, *map(Path, self.plan.gold)]
 
     def _unmet(self, rows: Sequence[GoldRow], sources: Sequence[Source], panels: Sequence[Panel]) -> list[str]:
         """What has gold and no judgments, or judgments and no gold: no verdict is about it."""
@@ -150,7 +157,7 @@ class _Session:
 
     def _only(self) -> str | None:
         """The one criterion to look at; a prompt named for it joins the prompts."""
-        wanted = self.trial.criterion
+        wanted = self.plan.criterion
         if wanted is None or not ("/" in wanted or wanted.endswith(".md")):
             return wanted
         prompt = find_criterion(wanted)
@@ -159,8 +166,8 @@ class _Session:
 
     def _stored(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
         """The rows and the labels that are there, with the yardstick."""
-        pool = Path(self.trial.pool) if self.trial.pool is not None else None
-        sources = read_sources([Path(path) for path in self.trial.judgments], pool, self.scale)
+        pool = Path(self.plan.pool) if self.plan.pool is not None else None
+        sources = read_sources([Path(path) for path in self.plan.judgments], pool, self.scale)
         sources = tuple(msgspec.structs.replace(one, labels=self._wanted(one.labels)) for one in sources)
         self._find_prompts(sources)
         labels = [one for source in sources for one in source.labels]
@@ -168,16 +175,16 @@ class _Session:
             "gold": gold.digest,
             "labels": sorted([one.digest, one.judge, one.prompt or "", one.prompt_digest or ""] for one in labels),
             "criterion": self.only,
-            "scale": [self.trial.scale, self.trial.polarity, self.trial.gold_scale],
-            "resampling": resampling(self.trial),
-            "requirements": sorted(self.trial.requirements),
+            "scale": [self.plan.scale, self.plan.polarity, self.plan.gold_scale],
+            "resampling": resampling(self.plan),
+            "requirements": sorted(self.plan.requirements),
         }
         rows = (*gold.rows, *self._opened(question, gold.rows, sources))
         return rows, (*sources, *self._yardstick(rows, sources))
 
     def _wanted(self, labels: Sequence[Labels]) -> tuple[Labels, ...]:
         """Those under the criterion, or the very prompt, that was asked for."""
-        wanted = self.trial.criterion
+        wanted = self.plan.criterion
         if wanted is None:
             return tuple(labels)
         exact = {one.prompt_id for one in self.prompts.values()} if wanted != self.only else None
@@ -210,7 +217,7 @@ class _Session:
         self, question: Mapping[str, Any], dev: Sequence[GoldRow], sources: Sequence[Source]
     ) -> tuple[GoldRow, ...]:
         """The sealed test grades, if there are some; the look at them is logged."""
-        if self.trial.test is None:
+        if self.plan.test is None:
             return ()
         if any(row.split != "dev" for row in dev):
             raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
@@ -218,8 +225,8 @@ class _Session:
         self._panels(dev, sources)
         if self.out:
             make_folder(self.out)
-        test = Path(self.trial.test)
-        seal = Path(self.trial.seal) if self.trial.seal is not None else test.with_name("seal.json")
+        test = Path(self.plan.test)
+        seal = Path(self.plan.seal) if self.plan.seal is not None else test.with_name("seal.json")
         digest = sha256(msgspec.json.encode(question, order="sorted"))
         now = self.now.isoformat(timespec="seconds")
         rows, opening = open_sealed(
@@ -234,7 +241,7 @@ class _Session:
             self._panels(rows, sources)
         except InputError as error:
             raise InputError(
-                f"{self.trial.test}: {max(1, len(error.problems))} faults of the sealed grades, such as grades off "
+                f"{self.plan.test}: {max(1, len(error.problems))} faults of the sealed grades, such as grades off "
                 "their scale; the seal was not opened"
             ) from None
 
@@ -256,18 +263,18 @@ class _Session:
 
     def _asked(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
         """The rows and what the models say; on test grades only the judge that was chosen is asked."""
-        trial = self.trial
-        if trial.pool is None or self.out is None:
+        plan = self.plan
+        if plan.pool is None or self.out is None:
             raise UsageError(ASKING)
-        pool, out = read_pool_folder(Path(trial.pool)), self.out
+        pool, out = read_pool_folder(Path(plan.pool)), self.out
         prompts = [one for one in self.prompts.values() if self.only in (None, one.name)]
-        turns = turns_by_id(read_topics(Path(trial.topics))) if trial.topics is not None else None
+        turns = turns_by_id(read_topics(Path(plan.topics))) if plan.topics is not None else None
         blind = [one.prompt_id for one in prompts if needs_turn(one)]
         if blind and turns is None:
             raise UsageError(f"{', '.join(blind)}: shown with the conversation, so a topics file is needed (--topics)")
         dev = tuple(row for row in gold.rows if row.split != "test")
         # All of them first: what one cannot be asked must not show after another was paid.
-        models = [self.asking.open(name, prompts) for name in dict.fromkeys(trial.models)]
+        models = [self.asking.open(name, prompts) for name in dict.fromkeys(plan.models)]
         make_folder(out)
         if (out / MANIFEST).exists():
             raise InputError(
@@ -276,27 +283,31 @@ class _Session:
         with Journal(out / JOURNAL) as journal:
             results: list[Judgment | Failure] = []
             for model in models:
-                wanted = self._gold_tasks(dev, pool, prompts, trial.samples)
+                wanted = self._gold_tasks(dev, pool, prompts, plan.samples)
                 results += self.asking.ask(model, wanted, journal, pool, turns)
             panels, _ = self._panels(dev, [self._source(results, pool)])
             chosen = [one for panel in panels if (one := choose(panel, "dev" if panel.split[0] == "dev" else "all"))]
             held_out = tuple(row for row in gold.rows if row.split == "test")
-            if trial.test is not None:
+            if plan.test is not None:
                 if any(isinstance(one, Failure) and one.reason == "budget" for one in results):
                     raise OperationalError("the budget is spent before a judge is chosen: the test grades stay closed")
                 pairs = sorted((one.judge, self.prompts[one.prompt].digest) for one in chosen if one.prompt)
-                options = msgspec.to_builtins(trial.options)
+                options = msgspec.to_builtins(plan.options)
                 parameters = {name: options[name] for name in PARAMETERS}
                 question = {"gold": gold.digest, "chosen": pairs, "parameters": parameters}
-                question |= {"resampling": resampling(trial), "requirements": sorted(trial.requirements)}
+                question |= {"resampling": resampling(plan), "requirements": sorted(plan.requirements)}
                 held_out += self._opened(question, gold.rows, [self._source(results, pool)])
             for column in chosen if held_out else ():
                 prompt = [self.prompts[column.prompt]] if column.prompt else []
-                wanted = self._gold_tasks(held_out, pool, prompt, trial.samples)
+                wanted = self._gold_tasks(held_out, pool, prompt, plan.samples)
                 model = self.asking.again(column.judge, prompt)
                 results += self.asking.ask(model, wanted, journal, pool, turns)
-        write_atomic(out / "judgments.jsonl", results_jsonl(results, Judgment))
-        write_atomic(out / "failures.jsonl", results_jsonl(results, Failure))
+        self.answers = {
+            "judgments.jsonl": results_jsonl(results, Judgment),
+            "failures.jsonl": results_jsonl(results, Failure),
+        }
+        # Before anything is computed of them: what the models said must not hang on the statistics.
+        replace_folder(out, self.answers, RECORD, inputs=self._inputs(), more=True)
         source = self._source(results, pool)
         rows = (*dev, *held_out)
         return rows, (source, *self._yardstick(rows, [source]))
@@ -304,7 +315,7 @@ class _Session:
     def _gold_tasks(
         self, rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int
     ) -> tuple[Task, ...]:
-        return gold_tasks(rows, pool, prompts, samples, str(self.trial.gold[0]))
+        return gold_tasks(rows, pool, prompts, samples, str(self.plan.gold[0]))
 
     def _source(self, results: Sequence[Judgment | Failure], pool: Pool) -> Source:
         return Source(labels_of(results, str(self.out), sha256(b"")), pool)
@@ -322,19 +333,19 @@ class _Session:
             criteria &= {self.only}
         elif columns and len(criteria) > 1:
             raise UsageError(
-                f"{self.trial.gold[0]} has grades of {', '.join(sorted(criteria))}, and files of columns do not say "
+                f"{self.plan.gold[0]} has grades of {', '.join(sorted(criteria))}, and files of columns do not say "
                 "which they are about: --criterion NAME is needed"
             )
         scales = {name: self._gold_scale(name) for name in sorted(criteria)}
-        found = make_panels(rows, sources, self.prompts, scales, str(self.trial.gold[0]), criteria)
+        found = make_panels(rows, sources, self.prompts, scales, str(self.plan.gold[0]), criteria)
         if not found[0]:
-            raise UsageError(f"{self.trial.gold[0]}: no grade of a response under a criterion that was judged")
+            raise UsageError(f"{self.plan.gold[0]}: no grade of a response under a criterion that was judged")
         return found
 
     def _gold_scale(self, criterion: str) -> Scale:
         """The scale that the gold of a criterion is on."""
-        if self.trial.gold_scale is not None:
-            prompt = find_criterion(self.trial.gold_scale)
+        if self.plan.gold_scale is not None:
+            prompt = find_criterion(self.plan.gold_scale)
             if prompt.name == criterion:
                 return prompt.scale
         if self.scale is not None:
@@ -350,12 +361,3 @@ class _Session:
                 "gold is on, and judges on others are compared as positive or not"
             )
         return scales[0]
-
-
-def _clear(out: Path, files: Collection[str]) -> None:
-    """Take away tables and pictures of an earlier calibration that this one has not."""
-    if not (out / "calibration.json").exists():
-        return
-    for path in out.iterdir():
-        if _OURS.fullmatch(path.name) and path.name not in files:
-            path.unlink(missing_ok=True)

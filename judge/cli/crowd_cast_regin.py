@@ -1,0 +1,109 @@
+"""Read CAsT-ReGIn as published, list its known defects, and make its qrels, pools and banks again, byte for byte.
+
+With runs, also map their texts to bank ids and evaluate them. Exit code 1 where the release is damaged.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from judge.calibrate.report.terminal import COLUMNS, short
+from judge.cli.tables import print_json, say
+from judge.crowd.regin.matching import MatchedRun, Score
+from judge.crowd.regin.resource import RELEVANT
+from judge.harness.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin
+from judge.records import Problem
+from judge.text.cells import count, fold, pad, shorten
+from judge.text.safe import printable
+
+_AVERAGINGS = {
+    "complete": "all its turns, missing ones as 0 (trec_eval -c)",
+    "intersection": "turns that the run has too (the README's words)",
+}
+_NAME = 20
+"""Columns that a run's name has at most."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("folder", metavar="DIR", type=Path, help="the published resource, or one of its two folders")
+    parser.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder to write")
+    parser.add_argument(
+        "--mi-turns", type=Path, metavar="FILE", help="turn ids of question_relevance_mi_subset, one a line"
+    )
+    parser.add_argument("--runs", type=Path, metavar="DIR", help="submitted runs, to be mapped to bank ids by text")
+    parser.add_argument("--evaluate", action="store_true", help="evaluate the runs")
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Make the resource again and say how it compares with the release."""
+    outcome = remake_cast_regin(
+        ReginPlan(folder=args.folder, out=args.out, mi_turns=args.mi_turns, runs=args.runs, evaluate=args.evaluate)
+    )
+    if args.json:
+        runs = [{"run_id": run.run_id, "part": run.part.kind.folder, **run.counts} for run in outcome.runs]
+        print_json({"problems": outcome.problems, "files": outcome.files, "runs": runs, "evaluation": outcome.scores})
+    else:
+        lines = (*_problem_lines(outcome.problems), *_file_lines(outcome.files))
+        for line in (*lines, *_run_lines(outcome.runs), *_score_lines(outcome.scores)):
+            print(line)
+    say(_totals(outcome))
+    if not outcome.files:
+        say("nothing is written: the judgments or the bank are damaged")
+    damaged = any(problem.severity == "error" for problem in outcome.problems)
+    return 1 if damaged or not outcome.files else 0
+
+
+def _totals(outcome: ReginOutcome) -> str:
+    errors = sum(problem.severity == "error" for problem in outcome.problems)
+    same = sum(file.compared == "same bytes" for file in outcome.files)
+    compared = sum(file.compared != "no release" for file in outcome.files)
+    return (
+        f"{count(errors, 'error')}, {count(len(outcome.problems) - errors, 'warning')}; "
+        f"{count(len(outcome.files), 'file')} made, {same} of {compared} that the release has are the same bytes"
+    )
+
+
+def _problem_lines(problems: Sequence[Problem]) -> list[str]:
+    lines = []
+    for one in problems:
+        where = " ".join(part for part in (one.turn_id, one.path) if part)
+        head = f"{one.severity} {one.code} {one.file}{' ' if where else ''}{where}"
+        lines += fold(printable(f"{head}: {one.message}"), COLUMNS)
+    return lines
+
+
+def _file_lines(files: Sequence[MadeFile]) -> list[str]:
+    lines: list[str] = []
+    for folder in dict.fromkeys(file.path.partition("/")[0] for file in files):
+        of = [file for file in files if file.path.startswith(f"{folder}/")]
+        lines += ["", f"{folder}/", *(f"  {pad(file.compared, 10)}  {file.path.partition('/')[2]}" for file in of)]
+    return lines
+
+
+def _run_lines(runs: Sequence[MatchedRun]) -> list[str]:
+    lines = [""] if runs else []
+    for run in runs:
+        found = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in run.counts.items())
+        name = shorten(printable(run.run_id), _NAME)
+        lines += fold(f"{name}: {len(run.responses)} texts against {run.part.kind.name}_bank: {found}", COLUMNS)
+    return lines
+
+
+def _score_lines(scores: Sequence[Score]) -> list[str]:
+    lines = ["", f"judged pairs only; relevant from grade {RELEVANT} on"] if scores else []
+    for qrels, averaging in dict.fromkeys((score.qrels, score.averaging) for score in scores):
+        lines += ["", *fold(f"{qrels}: {_AVERAGINGS[averaging]}", COLUMNS)]
+        rows = [score for score in scores if (score.qrels, score.averaging) == (qrels, averaging)]
+        cells = [["run", "turns", "P@1", "[95 %]", "grade@1", "nDCG@3", "MRR", "MAP"]]
+        for run_id in dict.fromkeys(score.run_id for score in rows):
+            of = {score.measure: score.estimate for score in rows if score.run_id == run_id}
+            first = of["P@1"]
+            spread = "" if first.low is None else f"[{short(first.low)}, {short(first.high)}]"
+            values = (short(of[measure].value) for measure in ("grade@1", "nDCG@3", "MRR", "MAP"))
+            name = shorten(printable(run_id), _NAME)
+            cells.append([name, str(first.n), short(first.value), spread, *values])
+        widths = [max(len(row[place]) for row in cells) for place in range(1, len(cells[0]))]
+        lines += ["  ".join([pad(row[0], _NAME), *map(str.rjust, row[1:], widths)]).rstrip() for row in cells]
+    return lines

@@ -1,0 +1,133 @@
+"""CAsT-ReGIn checked and made again, with runs over it: what `judge crowd cast-regin` does, for use from Python."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.crowd.regin.checks import check
+from judge.crowd.regin.matching import MatchedRun, Score, TextIndex, evaluate, match_run, not_matched_tsv, scores_tsv
+from judge.crowd.regin.resource import Part, qrels_of, read_resource, read_turns, regenerate
+from judge.errors import InputError, UsageError
+from judge.files.folder import replace_folder
+from judge.files.trec import response_run, safe_names
+from judge.records import Problem, Run
+from judge.runs.check.validate import validate_together
+from judge.runs.formats import find_runs, read_run
+
+RECORD = "cast-regin.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+
+
+class ReginPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `judge crowd cast-regin` can be told; paths may be strings."""
+
+    folder: Path | str
+    """The published resource, or one of its two folders."""
+    out: Path | str
+    mi_turns: Path | str | None = None
+    """Turn ids of `question_relevance_mi_subset`, one a line."""
+    runs: Path | str | None = None
+    """Submitted runs, to be mapped to bank ids by text."""
+    evaluate: bool = False
+    """Evaluate the runs."""
+
+
+class MadeFile(msgspec.Struct, frozen=True):
+    """A file that was made, and what it is against the released one."""
+
+    path: str
+    compared: str
+
+
+class ReginOutcome(msgspec.Struct, frozen=True):
+    """What is wrong with the resource, what was made of it, and how runs do over it."""
+
+    problems: tuple[Problem, ...]
+    files: tuple[MadeFile, ...] = ()
+    """None where the judgments or the bank are damaged, so that nothing was written."""
+    runs: tuple[MatchedRun, ...] = ()
+    scores: tuple[Score, ...] = ()
+
+
+def remake_cast_regin(plan: ReginPlan) -> ReginOutcome:
+    """Read, check, make everything, and only then write.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input cannot be read.
+    """
+    if plan.evaluate and plan.runs is None:
+        raise UsageError("--evaluate needs --runs")
+    parts = read_resource(Path(plan.folder))
+    turns = _mi_turns(Path(plan.mi_turns), parts) if plan.mi_turns is not None else None
+    problems = [problem for part in parts for problem in check(part, turns)]
+    if any(part.problems for part in parts):
+        return ReginOutcome(tuple(problems))
+    contents, files = _regenerated(parts, turns)
+    inputs = {part.folder / path for part in parts for path in part.released}
+    inputs |= {Path(plan.mi_turns)} if plan.mi_turns is not None else set()
+    runs: list[MatchedRun] = []
+    scores: list[Score] = []
+    if plan.runs is not None:
+        paths, submitted = _runs(Path(plan.runs), problems)
+        inputs |= set(paths)
+        indexes = [TextIndex(part) for part in parts]
+        runs = [match_run(run, indexes) for run in submitted]
+        contents |= _run_files(runs)
+    if plan.evaluate:
+        scores = [score for run in runs for score in evaluate(run, qrels_of(run.part, turns))]
+        contents["evaluation.tsv"] = scores_tsv(scores)
+    replace_folder(Path(plan.out), contents, RECORD, inputs=inputs)
+    return ReginOutcome(tuple(problems), tuple(files), tuple(runs), tuple(scores))
+
+
+def _mi_turns(path: Path, parts: Sequence[Part]) -> tuple[str, ...]:
+    turns = read_turns(path)
+    part = next((part for part in parts if part.kind.criterion_of_subsets), None)
+    if part is None:
+        raise UsageError("--mi-turns is about the clarifying questions, which are not here")
+    judged = {row.turn_id for row in part.rows}
+    unknown = [turn_id for turn_id in turns if turn_id not in judged]
+    # Rows that are damaged were not read: their turns are not unknown.
+    if unknown and not part.problems:
+        message = "no question of this turn is judged"
+        problems = [Problem("unknown_turn", "error", str(path), turn_id, "", message) for turn_id in unknown]
+        raise InputError(f"{path}: not turns of the resource", problems)
+    return turns
+
+
+def _regenerated(parts: Sequence[Part], turns: Sequence[str] | None) -> tuple[dict[str, bytes], list[MadeFile]]:
+    contents: dict[str, bytes] = {}
+    files = []
+    for part in parts:
+        for path, content in regenerate(part, turns).items():
+            released = part.released.get(path)
+            compared = "no release" if released is None else "same bytes" if content == released else "differs"
+            files.append(MadeFile(f"{part.kind.folder}/{path}", compared))
+            contents[files[-1].path] = content
+    return contents, files
+
+
+def _runs(folder: Path, problems: list[Problem]) -> tuple[Sequence[Path], list[Run]]:
+    """The readable runs; of several with one id the first."""
+    paths, found = find_runs(folder)
+    problems.extend(found)
+    runs: list[Run] = []
+    for path in paths:
+        read = read_run(path)
+        problems.extend(read.problems)
+        if read.run is not None and read.run.run_id:
+            runs.append(read.run)
+    problems.extend(validate_together(runs))
+    return paths, list({run.run_id: run for run in reversed(runs)}.values())[::-1]
+
+
+def _run_files(runs: Sequence[MatchedRun]) -> dict[str, bytes]:
+    names = safe_names(run.run_id for run in runs)
+    contents = {
+        f"{run.part.kind.name}_runs/{names[run.run_id]}.run": response_run(run.run_id, run.entries).encode()
+        for run in runs
+        if run.entries
+    }
+    return contents | {"not_matched.tsv": not_matched_tsv(runs)}

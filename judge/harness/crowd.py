@@ -1,0 +1,245 @@
+"""From tables of workers' labels to a folder of grades: what `judge crowd` does, for use from Python."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from judge.ask.labels import read_labels
+from judge.crowd.aggregators import AggregatorOptions
+from judge.crowd.faults import Faults
+from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
+from judge.crowd.known import known_warnings
+from judge.crowd.known_file import read_known
+from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
+from judge.crowd.regin.resource import read_turns
+from judge.crowd.rows import TASK, Scales
+from judge.crowd.study import Settings, Study, study
+from judge.crowd.tables import MAX_GRADES, read_tables
+from judge.crowd.wide import read_questions
+from judge.crowd.workers import TOO_FAST
+from judge.errors import UsageError
+from judge.files.stored import read_stored, unpack
+from judge.gold import read_bank
+from judge.pool.bank import read_pool
+from judge.records import Problem
+
+VOTING = ("majority", "weighted-majority")
+"""The aggregators that have a majority and break ties."""
+SMOOTHED = ("weighted-majority", "dawid-skene", "one-coin", "mace", "ordinal")
+"""Those that give each worker pseudo-labels."""
+_SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
+
+
+class CrowdPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `judge crowd` can be told; paths may be strings."""
+
+    labels: Sequence[Path | str]
+    """Tables of labels: CSV, TSV, JSON Lines or Parquet."""
+    scales: Sequence[str]
+    """`LOW-HIGH` for every criterion, or `NAME=LOW-HIGH` for each; with names, any other criterion is an error."""
+    out: Path | str
+    criteria: Sequence[str] = ()
+    """Take these only; one alone names what tables without criteria are about."""
+    columns: Mapping[str, str] = {}
+    """Field to the column that it stands in."""
+    task: str = TASK
+    """Regular expression with groups `turn_id` and `response_id`, for a column of tasks."""
+    wide: str | None = None
+    """Regular expression for the columns of a survey with a row a participant."""
+    wide_map: Path | str | None = None
+    """The same by a table: column, turn_id, response_id, criterion."""
+    bank: Path | str | None = None
+    """The items' texts: a bank, a `pool.jsonl`, or the folder of one."""
+    unit: Literal["response", "question"] = "response"
+    known: Path | str | None = None
+    """Items whose acceptable labels are known."""
+    max_fails: int = 0
+    """Contradictions of known items that a worker may have in a topic."""
+    max_deviation: int = 0
+    """Distance from an acceptable label that is no contradiction."""
+    aggregator: str = "majority"
+    """A key of AGGREGATORS."""
+    majority: str | None = None
+    """A key of SHARES; by default a plurality."""
+    tie: str | None = None
+    """A key of TIES; by default the mean of all labels, rounded half up."""
+    smoothing: float | None = None
+    """Pseudo-labels of each worker."""
+    with_judgments: Sequence[Path | str] = ()
+    """Judgments of LLM judges, set beside the workers in one model: a diagnostic that changes no grade."""
+    min_labels: int = 3
+    """Items with fewer labels are listed."""
+    too_fast: float = TOO_FAST
+    """Seconds."""
+    filter_min: int = FILTER_MIN
+    """Filtered qrels hold the turns that have this grade or more at least once."""
+    subset_turns: Path | str | None = None
+    """Turn ids of the subset qrels, one a line."""
+
+
+class CrowdOutcome(msgspec.Struct, frozen=True):
+    """A crowd's grades, and what to know of them."""
+
+    out: Path
+    study: Study
+    warnings: tuple[Problem, ...]
+    empty: bool
+    """Whether a criterion has no label left, so that its qrels are empty."""
+
+
+def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
+    """Read everything, compute everything, and only then write.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    _check(plan)
+    warnings: list[Problem] = []
+    known_file = read_known(Path(plan.known)) if plan.known is not None else None
+    by_item, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
+    labels = read_tables(
+        list(map(Path, plan.labels)),
+        columns=dict(plan.columns),
+        scales=_scales(plan.scales),
+        wide=read_questions(Path(plan.wide_map)) if plan.wide_map is not None else plan.wide,
+        criteria=plan.criteria,
+        task=plan.task,
+        turns=turns,
+        beside=known_file.criteria if known_file else (),
+        repeatable=known_file.items if known_file else (),
+        warnings=warnings,
+    )
+    scales = {name: table.grades for name, table in labels.items()}
+    more = Faults()
+    # The criterion that is meant where none is named.
+    only = plan.criteria[0] if len(plan.criteria) == 1 else None
+    known = known_file.known(scales, more, only=only) if known_file else ()
+    settings = Settings(
+        plan.aggregator, _voting(plan), plan.max_fails, plan.max_deviation, plan.min_labels, plan.too_fast
+    )
+    found = study(labels, known, settings, wanted=plan.criteria or None)
+    if found.audit is not None:
+        more += known_warnings(found.audit, str(plan.known))
+    texts = _texts(found.labels.values(), by_item, str(plan.bank), more) if plan.bank is not None else None
+    empty = _empty(found)
+    subset = read_turns(Path(plan.subset_turns)) if plan.subset_turns is not None else None
+    files = crowd_files(found, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
+    files |= _joint(plan.with_judgments, found)
+    inputs = list(map(Path, (*plan.labels, *plan.with_judgments)))
+    inputs += [Path(path) for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
+    inputs += [_pool_file(Path(plan.bank))] if plan.bank is not None else []
+    write_crowd(Path(plan.out), files, inputs, _options(plan, {name: scales[name] for name in found.labels}))
+    return CrowdOutcome(Path(plan.out), found, (*warnings, *more, *more.rest(), *empty), bool(empty))
+
+
+def _check(plan: CrowdPlan) -> None:
+    if not plan.scales:
+        raise UsageError("--scale is needed: which labels there are, e.g. --scale 0-3")
+    if plan.aggregator not in VOTING and (plan.majority or plan.tie):
+        raise UsageError(f"--majority and --tie are about {' and '.join(VOTING)}, not about {plan.aggregator}")
+    if plan.aggregator not in SMOOTHED and plan.smoothing is not None:
+        raise UsageError(f"--smoothing is about {', '.join(SMOOTHED)}, not about {plan.aggregator}")
+    if (plan.wide or plan.wide_map) and plan.task != TASK:
+        raise UsageError("--task is about a column of tasks, which a survey read by --wide has not")
+    if plan.known is None and (plan.max_fails or plan.max_deviation):
+        raise UsageError("--max-fails and --max-deviation need --known")
+
+
+def _scales(given: Sequence[str]) -> Scales:
+    """The one scale of all criteria, or the scales by name."""
+    named: dict[str, tuple[int, ...]] = {}
+    for text in given:
+        scale = _SCALE.fullmatch(text)
+        if not scale or not 0 < int(scale["high"]) - int(scale["low"]) < MAX_GRADES:
+            raise UsageError(f"--scale {text}: expected a scale such as 0-3 or relevance=0-3")
+        grades = tuple(range(int(scale["low"]), int(scale["high"]) + 1))
+        if scale["name"] is not None:
+            named[scale["name"]] = grades
+        elif len(given) == 1:
+            return grades
+    if len(named) < len(given):
+        raise UsageError("--scale: give one scale for all criteria, or one by name for each")
+    return named
+
+
+def _voting(plan: CrowdPlan) -> AggregatorOptions:
+    """What a majority and a tie are, and the smoothing, as said or as usual."""
+    usual = AggregatorOptions()
+    smoothing = usual.smoothing if plan.smoothing is None else plan.smoothing
+    return AggregatorOptions(majority=plan.majority or usual.majority, tie=plan.tie or usual.tie, smoothing=smoothing)
+
+
+def _empty(found: Study) -> list[Problem]:
+    """A warning for each criterion of which no label is left: its qrels are empty."""
+    message = "no label is left: all were of known items or of workers who were removed"
+    return [
+        Problem("no_label_left", "warning", name, None, "", message)
+        for name, labels in found.labels.items()
+        if not len(labels.item)
+    ]
+
+
+def _joint(paths: Sequence[Path | str], found: Study) -> dict[str, bytes]:
+    """The table of workers and judges under one model, if judgments are given; it changes nothing else."""
+    if not paths:
+        return {}
+    judges = [judge for path in paths for judge in read_labels(Path(path))]
+    diagnostics = []
+    for criterion, labels in found.labels.items():
+        about = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == criterion]
+        if about:
+            diagnostics.append(joint_diagnostic(labels, about))
+    if not diagnostics:
+        raise UsageError(f"--with-judgments: no judgment is about {', '.join(found.labels)}")
+    return {"with_judgments.tsv": diagnostic_tsv(diagnostics).encode()}
+
+
+def _bank(path: Path) -> tuple[Mapping[str | Item, str], Mapping[str, str] | None]:
+    """Texts by id or, from a pool, by turn and id; and from a pool the turn of each id."""
+    file = _pool_file(path)
+    if not (path.is_dir() or file.name.removesuffix(".gz").endswith(".jsonl")):
+        by_id: dict[str | Item, str] = dict(read_bank(path).items())
+        return by_id, None
+    pool = read_pool(unpack(read_stored(file), str(file)), b"", str(file.parent))
+    texts: dict[str | Item, str] = {Item(pooled.turn_id, pooled.response_id): pooled.text for pooled in pool.responses}
+    return texts, {pooled.response_id: pooled.turn_id for pooled in pool.responses}
+
+
+def _pool_file(path: Path) -> Path:
+    return path / "pool.jsonl" if path.is_dir() else path
+
+
+def _texts(
+    labels: Iterable[CrowdLabels], by_item: Mapping[str | Item, str], bank: str, warnings: Faults
+) -> dict[Item, str]:
+    """The texts of the labeled items; items without one go to the warnings."""
+    texts: dict[Item, str] = {}
+    for item in dict.fromkeys(item for of_criterion in labels for item in of_criterion.items):
+        text = by_item.get(item, by_item.get(item.item_id))
+        if text is None:
+            message = f"{item.item_id} has no text in the bank"
+            warnings.append(Problem("not_in_bank", "warning", bank, item.turn_id, "", message))
+        else:
+            texts[item] = text
+    return texts
+
+
+def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """All that decides the output beside the files, as JSON values."""
+    names = (
+        *("aggregator", "max_fails", "max_deviation", "min_labels", "too_fast", "filter_min"),
+        *("unit", "task", "wide"),
+    )
+    values: dict[str, Any] = {name: getattr(plan, name) for name in names}
+    options = _voting(plan)
+    if plan.aggregator in VOTING:
+        values |= {"majority": options.majority, "tie": options.tie}
+    if plan.aggregator in SMOOTHED:
+        values["smoothing"] = options.smoothing
+    scales = {name: list(grades) for name, grades in scales.items()}
+    return {**values, "criterion": list(plan.criteria), "column": dict(plan.columns), "scales": scales}
