@@ -1,4 +1,4 @@
-"""What can go wrong, one tree.
+"""Errors: what can go wrong, one tree.
 
 JudgeError                      anything a user may see; carries an exit code
 ├── UsageError                  the command itself cannot be carried out (exit 2)

@@ -1,4 +1,4 @@
-"""Every record that crosses a stage: frozen, in file-column order. Pure.
+"""Records: what crosses a stage; frozen, in file-column order. Pure.
 
 Ids are always strings. `turn_id` is `<topic_id>_<turn number>` in every track (`9-1_3`, `132_1-1`).
 """

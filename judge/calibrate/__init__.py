@@ -1,4 +1,4 @@
-"""Calibration: judges' labels against assessors' grades of the same items, and what may be claimed of it.
+"""Calibrate: judges' labels against assessors' grades of the same items, and what may be claimed of it.
 
     panel       gold and labels side by side, as arrays over the same items
     agreement   every statistic of one judge, with its intervals

@@ -1,4 +1,11 @@
-"""Gold grades: read, matched to a pool, checked, imported, split, sealed and planned."""
+"""Gold: grades by people, read, matched to a pool, checked, imported, split, sealed and planned.
+
+rows     gold files, read strictly, and matched to a pool
+check    everything that is wrong with gold
+sources  grades as others publish them; draft: made gold rows
+split    a part to choose a judge on and a part to keep; seal: the kept part, and each look at it
+plan     what to label next (sampling, uncertainty)
+"""
 
 from judge.gold.check import Checked, check_gold, plain_scale
 from judge.gold.draft import Options, read_bank

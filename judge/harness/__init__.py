@@ -1,1 +1,11 @@
-"""The jobs from files to files: pool, run, calibrate, correct, crowd."""
+"""Harness: the jobs from files to files, each a plan, a function and an outcome; the commands and Python share them.
+
+pooling      runs to a pool; pooled: the pool written
+run          the whole line; folder: the bytes of its files; manifest: how they came about
+earlier      an output folder that is there already; judged: one with judgments
+correction   the leaderboard corrected by gold
+token_limit  the leaderboard under another token rule
+calibration/ judges compared with gold, and asked for it where needed
+crowd        workers' labels to grades
+cast_regin   CAsT-ReGIn checked and made again
+"""

@@ -1,1 +1,10 @@
-"""How ids, texts, numbers and tables are written: order of ids, strangers' texts made safe, sentences, words. Pure."""
+"""Text: how ids, strangers' texts, numbers and tables are written. Pure.
+
+safe       strangers' texts made safe to print, to show in a message, to store
+ids        the natural order of ids, and what a turn id consists of
+cells      numbers and names as text that fits its place
+tables     tables as TSV
+markup     tables and names in Markdown
+sentences  where a sentence of a response ends
+words      the content words of a text
+"""
