@@ -13,24 +13,33 @@ from judge.errors import Interrupted, JudgeError, OperationalError
 from judge.files.bundle import __version__
 from judge.text.safe import printable
 
-COMMANDS = {
-    "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
-    "pool": "pool the runs of a folder without judging anything",
-    "validate": "list everything that is wrong with the runs of a folder",
-    "tokens": "how the token limit falls under each way of counting",
-    "convert": "runs of one format to another, or to TREC runs of passages",
-    "passages": "index a collection or its hash list; extract the passages of a pool",
-    "gold": "check, import, split and plan gold grades",
-    "calibrate": "find out which judge may be believed, and how far",
-    "crowd": "from workers' labels to a grade an item",
-    "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
-    "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
-    "prompts": "list, show or check prompt files",
-    "models": "list or fetch the local models",
-    "demo": "write the bundled example to a folder and judge it",
+ROOMS = {
+    "harness": {
+        "demo": "write the bundled example to a folder and judge it",
+        "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
+    },
+    "runs": {
+        "validate": "list everything that is wrong with the runs of a folder; fix copies",
+        "tokens": "how the token limit falls under each way of counting",
+        "convert": "runs of one format to another, or to TREC runs of passages",
+    },
+    "passages": {"passages": "index a collection or its hash list; extract the passages of a pool"},
+    "models": {"models": "list or fetch the local models"},
+    "pool": {"pool": "pool the runs of a folder without judging anything"},
+    "ask": {"prompts": "list, show or check prompt files"},
+    "gold": {"gold": "check, import, split and plan gold grades"},
+    "results": {"leaderboard": "the leaderboard of an output folder, corrected by gold grades"},
+    "crowd": {
+        "crowd": "from workers' labels to a grade an item",
+        "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
+    },
+    "calibrate": {"calibrate": "find out which judge may be believed, and how far"},
 }
-"""Command name to summary; the command lives in the module of its name in this folder, `crowd cast-regin` in
-`crowd_cast_regin.py`."""
+"""Room of the house to its commands, with a summary each; the whole line first, then in the order of the pipeline.
+
+A command lives in the module of its name in this folder, `crowd cast-regin` in `crowd_cast_regin.py`.
+"""
+COMMANDS = {name: summary for commands in ROOMS.values() for name, summary in commands.items()}
 
 EXIT_CODES = """\
 exit codes:
@@ -102,7 +111,11 @@ def _dispatch(arguments: list[str]) -> int:
         module.add_arguments(parser)
         code: int = module.main(parser.parse_args(arguments[words:]))
         return code
-    listing = "\n".join(f"  {name:<16} {summary}" for name, summary in COMMANDS.items())
+    listing = "\n".join(
+        f"  {room if not place else '':<10} {name:<16} {summary}"
+        for room, commands in ROOMS.items()
+        for place, (name, summary) in enumerate(commands.items())
+    )
     parser = argparse.ArgumentParser(
         prog="judge",
         description="Assess the responses of conversational-search runs (TREC iKAT, CAsT).",
