@@ -33,7 +33,7 @@ PURE_ROOMS = {"records", "errors", "stats", "text", "results"}
 """Rooms without input or output. Elsewhere a module says so at the end of its docstring's first paragraph: `Pure.`"""
 IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess",
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
-ASYNC = {"ask.loop", "models"}
+ASYNC = {"ask.loop", "ask.own_loop", "models"}
 """Where asyncio may be; the journal's writer wakes the loop that waits for it."""
 
 MODULES = {

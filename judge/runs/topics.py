@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
+from judge.files.paths import StrPath
 from judge.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.document import open_document
 from judge.runs.fields import Fields, Findings, member, usable_turn_id
@@ -19,7 +20,7 @@ _CAST = "turn"
 _LARGEST = 10**9
 
 
-def read_topics(path: Path) -> tuple[Topic, ...]:
+def read_topics(path: StrPath) -> tuple[Topic, ...]:
     """The topics of a file in its order.
 
     A turn's context is all earlier turns of its topic, in a CAsT tree those on the way to the root; a CAsT turn with
@@ -28,7 +29,7 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
     Raises:
         InputError: The file is missing, not JSON, or has any fault of form; `problems` lists them all.
     """
-    document = open_document(path)
+    document = open_document(Path(path))
     findings = Findings(document.file)
     findings.problems.extend(one for one in document.problems if one.severity == "error")
     topics = [] if document.unreadable else _topics(findings, document.value)

@@ -1,6 +1,9 @@
 """One trial on its way: gold, labels that are there or asked for, panels, findings, files."""
 
+import contextlib
+import os
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +15,7 @@ from judge.ask.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterio
 from judge.ask.dialogue import Task
 from judge.ask.labels import Labels, is_jury, labels_of
 from judge.ask.loop import assess
+from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
 from judge.calibrate import Options, calibrate
 from judge.calibrate.certificate import PARAMETERS, Certificate, certificate_bytes, make_certificate
@@ -62,7 +66,12 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 def carry_out(
-    trial: Trial, now: datetime, *, asking: Callable[[str], Report] | None = None, fetching: Fetching | None = None
+    trial: Trial,
+    now: datetime,
+    *,
+    asking: Callable[[str], Report] | None = None,
+    fetching: Fetching | None = None,
+    progress: bool = False,
 ) -> Tried:
     """Read, ask if need be, compare, and write the output folder.
 
@@ -71,13 +80,21 @@ def carry_out(
         now: For the certificate and the ledger of sealed grades.
         asking: Given a judge's name, what is called after each of its judgments.
         fetching: Called while a model is fetched, with what, the bytes done and the bytes in all.
+        progress: Instead of calling these, show bars in a notebook or on a terminal, elsewhere lines now and then.
 
     Raises:
         UsageError: The trial asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    return _Session(trial, now, asking or (lambda judge: lambda progress: None), fetching).run()
+    with contextlib.ExitStack() as shown:
+        if progress:
+            fetching = shown.enter_context(FetchReporter(sys.stderr))
+
+            def asking(judge: str) -> Report:
+                return shown.enter_context(Reporter(judge, sys.stderr))
+
+        return _Session(trial, now, asking or (lambda judge: lambda progress: None), fetching).run()
 
 
 class _Session:
@@ -86,6 +103,7 @@ class _Session:
     def __init__(self, trial: Trial, now: datetime, asking: Callable[[str], Report], fetching: Fetching | None) -> None:
         check_trial(trial)
         self.trial, self.now = trial, now
+        self._criterion = None if trial.criterion is None else os.fspath(trial.criterion)
         self.asking = Asking(trial, asking, fetching)
         self.rules = tuple(map(parse_requirement, trial.requirements))
         self.families = read_families(Path(trial.families)) if trial.families else {}
@@ -150,7 +168,7 @@ class _Session:
 
     def _only(self) -> str | None:
         """The one criterion to look at; a prompt named for it joins the prompts."""
-        wanted = self.trial.criterion
+        wanted = self._criterion
         if wanted is None or not ("/" in wanted or wanted.endswith(".md")):
             return wanted
         prompt = find_criterion(wanted)
@@ -168,7 +186,11 @@ class _Session:
             "gold": gold.digest,
             "labels": sorted([one.digest, one.judge, one.prompt or "", one.prompt_digest or ""] for one in labels),
             "criterion": self.only,
-            "scale": [self.trial.scale, self.trial.polarity, self.trial.gold_scale],
+            "scale": [
+                self.trial.scale,
+                self.trial.polarity,
+                self.trial.gold_scale and os.fspath(self.trial.gold_scale),
+            ],
             "resampling": resampling(self.trial),
             "requirements": sorted(self.trial.requirements),
         }
@@ -177,7 +199,7 @@ class _Session:
 
     def _wanted(self, labels: Sequence[Labels]) -> tuple[Labels, ...]:
         """Those under the criterion, or the very prompt, that was asked for."""
-        wanted = self.trial.criterion
+        wanted = self._criterion
         if wanted is None:
             return tuple(labels)
         exact = {one.prompt_id for one in self.prompts.values()} if wanted != self.only else None
