@@ -61,7 +61,8 @@ def _cells(value: object, name: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Mapping):
         parts = dict(value)
     else:
-        yield name or "value", msgspec.to_builtins(value, enc_hook=str)
+        plain = msgspec.to_builtins(value, enc_hook=str)
+        yield name or "value", list(plain) if isinstance(plain, tuple) else plain
         return
     for part, inner in parts.items():
         yield from _cells(inner, f"{name}.{part}" if name else str(part))
