@@ -6,7 +6,6 @@ identical requests in flight share one call. A completion counts only once it is
 
 import asyncio
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -132,10 +131,9 @@ class Loop:
             len(open_tasks),
         )
         if workers:
-            with _interruptible(self.drain):
-                # Neighbors share the start of their prompt, which providers' and local prompt caches pay for once.
-                remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
-                await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
+            # Neighbors share the start of their prompt, which providers' and local prompt caches pay for once.
+            remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
+            await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
         if self._stop is not None:
             raise self._stop
         return [self._results[index] for index in range(len(wanted))]
@@ -337,27 +335,6 @@ def _wait(state: tenacity.RetryCallState) -> float:
 
 
 _backoff = tenacity.wait_random_exponential(multiplier=1, max=MAX_WAIT)
-
-
-@contextlib.contextmanager
-def _interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C asks the loop to drain, the second ends the process as usual."""
-    loop = asyncio.get_running_loop()
-
-    def on_signal() -> None:
-        interrupt()
-        loop.remove_signal_handler(signal.SIGINT)
-
-    try:
-        loop.add_signal_handler(signal.SIGINT, on_signal)
-    except (NotImplementedError, RuntimeError, ValueError):
-        # Windows, or not the main thread: Ctrl-C raises KeyboardInterrupt there, and the journal is safe too.
-        yield
-        return
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
 
 
 def assess(

@@ -21,8 +21,7 @@ def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], 
 
     Args:
         job: Makes the coroutine.
-        drain: Called in the job's loop at the first Ctrl-C, if the job has a thread of its own; the second breaks the
-            job off. Without such a thread the job sees to Ctrl-C itself.
+        drain: Called in the job's loop at the first Ctrl-C; the second breaks the job off.
 
     Raises:
         KeyboardInterrupt: At the second Ctrl-C.
@@ -30,7 +29,7 @@ def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(job())
+        return asyncio.run(_draining(job, drain))
     runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
     # Here, because the runner copies the context variables of whoever asks it for its loop.
     loop = runner.get_loop()
@@ -53,6 +52,25 @@ def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], 
                 _tell(loop, lambda: [task.cancel() for task in asyncio.all_tasks()])
                 raise
         return future.result()
+
+
+async def _draining(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
+    """The job in the main thread's loop, which is told of Ctrl-C itself."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        drain()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    try:
+        loop.add_signal_handler(signal.SIGINT, on_signal)
+    except (NotImplementedError, RuntimeError, ValueError):
+        # Windows, or not the main thread: Ctrl-C raises KeyboardInterrupt there, and the journal is safe too.
+        return await job()
+    try:
+        return await job()
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
 
 
 def _wait(future: Future[Any]) -> None:
