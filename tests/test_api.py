@@ -29,11 +29,16 @@ from jupyter_client.manager import AsyncKernelManager
 import judge
 from judge.ask.loop import assess, tasks
 from judge.ask.progress import FetchReporter, Progress, Reporter
+from judge.calibrate.certificate import read_certificate
 from judge.errors import AuthenticationError, Interrupted
 from judge.files.paths import Options
+from judge.gold import read_gold
 from judge.harness.calibration import Trial, carry_out
 from judge.models.backends import open_model
+from judge.models.families import read_families
 from judge.models.journal import Journal
+from judge.passages import read_passages
+from judge.passages.hashes import open_hashes
 from judge.records import Estimate, Failure, Judgment, Message, Problem, Record
 from judge.text.table import Table
 from tests.ask.test_loop import Scripted, criterion, judged, pool
@@ -157,6 +162,8 @@ class Given(os.PathLike[str]):
         return self._path
 
 
+READERS = (open_hashes, read_certificate, read_families, read_gold, read_passages)
+"""Of what is beside the main line."""
 KINDS: list[Callable[[str], Any]] = [str, Path, Given]
 
 
@@ -169,8 +176,9 @@ def leaves(hint: Any) -> set[Any]:
 
 def public_hints() -> Iterator[tuple[str, Any]]:
     """Name and type of each parameter of a public function, and of each field of what a job can be told."""
-    for name in [*judge.__all__, "Trial"]:
-        member: Any = Trial if name == "Trial" else getattr(judge, name)
+    public = {name: getattr(judge, name) for name in judge.__all__}
+    public |= {member.__name__: member for member in (Trial, *READERS)}
+    for name, member in public.items():
         if inspect.isclass(member) and issubclass(member, Options):
             yield from ((f"{name}.{field}", hint) for field, hint in get_type_hints(member).items())
         functions = [member] if inspect.isfunction(member) else []
@@ -215,6 +223,18 @@ def test_the_stages_take_any_kind_of_path(path: Callable[[str], Any], example: P
     with Journal(None) as journal:
         journal.adopt(path("one.sqlite"))
         assert len(journal) > 50
+
+
+@pytest.mark.parametrize("path", KINDS)
+def test_the_readers_take_any_kind_of_path(path: Callable[[str], Any], example: Path) -> None:
+    Path("teams.tsv").write_text("harbor-grounded\tharbor\n", encoding="utf-8")
+    Path("hashes.tsv").write_text(f"clueweb22-en0012-34-56789\t0\t{'0' * 32}\n", encoding="utf-8")
+    assert read_families(path("teams.tsv")) == {"harbor-grounded": "harbor"}
+    assert len(read_gold(path("gold/example.gold.jsonl"))) > 100
+    assert open_hashes(path("hashes.tsv")).find(["clueweb22-en0012-34-56789:0"]) == [bytes(16)]
+    assert read_passages(path("examples/passages.jsonl"), {"absent"}) == {}
+    with pytest.raises(judge.InputError, match="not a certificate"):
+        read_certificate(path("teams.tsv"))
 
 
 @pytest.mark.parametrize("path", KINDS)
@@ -282,6 +302,8 @@ def test_no_field_of_several_takes_a_text_letter_by_letter(kind: type[Options]) 
         assert getattr(options, name) == ("text",)
         assert getattr(kind(**{**needed, name: ["a", "b"]}), name) == ("a", "b")
         assert getattr(msgspec.structs.replace(options, **{name: Path("one")}), name) == (Path("one"),)
+    for name in {name for name, hint in hints.items() if os.PathLike[str] in leaves(hint)} - set(several):
+        assert getattr(kind(**{**needed, name: Given("odd")}), name) == Path("odd")
 
 
 # ---------------------------------------------------------------- names

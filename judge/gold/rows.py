@@ -7,7 +7,6 @@ between pools; texts do not, but the same text may rest on other passages in ano
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,6 +14,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError, field
 from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
+from judge.files.paths import StrPath
 from judge.files.stored import read_stored, unpack
 from judge.pool.build import normalize
 from judge.records import GoldRow, Pool, PooledResponse, Problem, Scale
@@ -25,7 +25,7 @@ Matched = dict[tuple[str, str], list[GoldRow]]
 """Gold rows by (response_id, criterion), in the order of the file."""
 
 
-def read_gold(path: Path) -> tuple[GoldRow, ...]:
+def read_gold(path: StrPath) -> tuple[GoldRow, ...]:
     """The rows of a gold file (JSONL, gzipped or not), in file order.
 
     Raises:
