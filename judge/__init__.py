@@ -2,90 +2,81 @@
 
 The flow, one function a stage, each usable on its own:
 
-    topics  = read_topics("topics.json")                    the conversations
-    runs    = read_runs("runs/", topics)                    submissions, checked; problems listed
-    pool    = make_pool(runs, passages=["passages.jsonl"])  distinct responses with their used passages
-    results = assess(tasks(pool, criteria), model, ...)     a Judgment or a Failure for each
-    rows    = leaderboard(pool, results, criteria)          one row per run and criterion
+    topics = read_topics("topics.json")                   # the conversations
+    runs = read_runs("runs/", topics)                     # submissions, checked; problems listed
+    pool = make_pool(runs, passages="passages.jsonl")     # distinct responses with their used passages
+    criteria = [find_criterion("groundedness")]           # what is asked, on which scale
+    with Journal("journal.sqlite") as journal:            # keeps every answer: none is paid for twice
+        results = assess(tasks(pool, criteria), open_model("baseline/overlap"), journal, pool)
+    rows = leaderboard(pool, results, criteria)           # one row per run and criterion
 
 `run(Plan(...))` does the whole line and writes the output folder, as `judge run` does; `pool_runs(Pooling(...))` pools
-with all that a track may ask of it: selection, hashes of passages, screening.
+with all that a track may ask of it: selection, hashes of passages, screening. The other jobs are callable as well:
+`calibrate_judges(CalibrationPlan(...))`, `correct_leaderboard(CorrectionPlan(...))`, `grade_crowd(CrowdPlan(...))`.
 """
 
 # Not imported from typing, which costs as much as the rest of starting up; type checkers know the name.
 TYPE_CHECKING = False
 
+# The one list of public names. Nothing is imported before a name is asked for, so that `import judge` costs nothing.
 if TYPE_CHECKING:
-    from judge.ask.criteria import find_criterion
-    from judge.ask.loop import Settings, assess, tasks
-    from judge.errors import InputError, JudgeError, OperationalError, UsageError
-    from judge.files.bundle import __version__
-    from judge.harness.pooling import Pooling, pool_runs
-    from judge.harness.run import Outcome, Plan, run
-    from judge.models.backends import open_model
-    from judge.models.journal import Journal
-    from judge.models.model import ModelOptions
-    from judge.pool.intake import make_pool, read_runs
-    from judge.results.leaderboard import leaderboard
-    from judge.runs.topics import read_topics
+    from judge.ask.criteria import find_criterion as find_criterion
+    from judge.ask.dialogue import tasks as tasks
+    from judge.ask.loop import Settings as Settings
+    from judge.ask.loop import assess as assess
+    from judge.errors import InputError as InputError
+    from judge.errors import JudgeError as JudgeError
+    from judge.errors import OperationalError as OperationalError
+    from judge.errors import UsageError as UsageError
+    from judge.files.bundle import __version__ as __version__
+    from judge.harness.calibration import CalibrationPlan as CalibrationPlan
+    from judge.harness.calibration import calibrate_judges as calibrate_judges
+    from judge.harness.cast_regin import ReginPlan as ReginPlan
+    from judge.harness.cast_regin import remake_cast_regin as remake_cast_regin
+    from judge.harness.correction import CorrectionPlan as CorrectionPlan
+    from judge.harness.correction import correct_leaderboard as correct_leaderboard
+    from judge.harness.crowd import CrowdPlan as CrowdPlan
+    from judge.harness.crowd import grade_crowd as grade_crowd
+    from judge.harness.judged import read_judged as read_judged
+    from judge.harness.pooled import write_pool as write_pool
+    from judge.harness.pooling import Pooling as Pooling
+    from judge.harness.pooling import pool_runs as pool_runs
+    from judge.harness.run import Outcome as Outcome
+    from judge.harness.run import Plan as Plan
+    from judge.harness.run import run as run
+    from judge.models.backends import open_model as open_model
+    from judge.models.journal import Journal as Journal
+    from judge.models.model import ModelOptions as ModelOptions
+    from judge.pool.intake import make_pool as make_pool
+    from judge.pool.intake import read_runs as read_runs
+    from judge.results.leaderboard import leaderboard as leaderboard
+    from judge.runs.topics import read_topics as read_topics
+    from judge.text.table import Table as Table
 
-_PUBLIC = {
-    "InputError": "judge.errors",
-    "Journal": "judge.models.journal",
-    "JudgeError": "judge.errors",
-    "ModelOptions": "judge.models.model",
-    "OperationalError": "judge.errors",
-    "Outcome": "judge.harness.run",
-    "Plan": "judge.harness.run",
-    "Pooling": "judge.harness.pooling",
-    "Settings": "judge.ask.loop",
-    "UsageError": "judge.errors",
-    "__version__": "judge.files.bundle",
-    "assess": "judge.ask.loop",
-    "find_criterion": "judge.ask.criteria",
-    "leaderboard": "judge.results.leaderboard",
-    "make_pool": "judge.pool.intake",
-    "open_model": "judge.models.backends",
-    "pool_runs": "judge.harness.pooling",
-    "read_runs": "judge.pool.intake",
-    "read_topics": "judge.runs.topics",
-    "run": "judge.harness.run",
-    "tasks": "judge.ask.loop",
-}
-"""Public name to the module it lives in; loaded at first use, so that `import judge` costs nothing."""
 
-__all__ = [
-    "InputError",
-    "Journal",
-    "JudgeError",
-    "ModelOptions",
-    "OperationalError",
-    "Outcome",
-    "Plan",
-    "Pooling",
-    "Settings",
-    "UsageError",
-    "__version__",
-    "assess",
-    "find_criterion",
-    "leaderboard",
-    "make_pool",
-    "open_model",
-    "pool_runs",
-    "read_runs",
-    "read_topics",
-    "run",
-    "tasks",
-]
+_homes: dict[str, str] = {}
+
+
+def _public() -> dict[str, str]:
+    """Public name to the module that it lives in, read from the list above."""
+    if not _homes:
+        import pkgutil
+
+        lines = (pkgutil.get_data(__name__, "__init__.py") or b"").decode().splitlines()
+        parts = (line.split() for line in lines if line.startswith("    from judge."))
+        _homes.update((name, module) for _, module, _, name, *_ in parts)
+    return _homes
 
 
 def __getattr__(name: str) -> object:
-    if name not in _PUBLIC:
+    if name == "__all__":
+        return sorted(_public())
+    if name not in _public():
         raise AttributeError(f"module 'judge' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_PUBLIC[name]), name)
+    return getattr(importlib.import_module(_public()[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*_public(), *(name for name in globals() if name.startswith("__"))})

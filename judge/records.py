@@ -3,6 +3,7 @@
 Ids are always strings. `turn_id` is `<topic_id>_<turn number>` in every track (`9-1_3`, `132_1-1`).
 """
 
+from collections.abc import Collection
 from typing import Literal
 
 import msgspec
@@ -26,7 +27,32 @@ MissingPassages = Literal["fail", "skip-response", "judge-without"]
 """What becomes of a response of whose used passages some have no text, where a criterion shows the passages."""
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+_SHOWN = 40
+"""Characters of a text that a record shows of it."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """Base of the records: as text, a record is a line, with texts shortened and what holds others counted."""
+
+    def __repr__(self) -> str:
+        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        shown = (f"{name}={_brief(value)}" for name, value in values if value is not None)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value[:_SHOWN]) + ("…" if len(value) > _SHOWN else "")
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(len(value)) if isinstance(value, Collection) else repr(value)
+
+
+def _bare(text: str) -> str:
+    return repr(text[:_SHOWN])[1:-1]
+
+
+class Problem(Record, frozen=True, omit_defaults=True):
     """One defect of an input file."""
 
     code: str
@@ -40,21 +66,21 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many like it this one stands for."""
 
 
-class PtkbStatement(msgspec.Struct, frozen=True):
+class PtkbStatement(Record, frozen=True):
     """One statement of the user's personal text knowledge base."""
 
     ptkb_id: str
     text: str
 
 
-class Exchange(msgspec.Struct, frozen=True):
+class Exchange(Record, frozen=True):
     """One earlier exchange of a conversation, as shown in a context."""
 
     utterance: str
     response: str
 
 
-class Turn(msgspec.Struct, frozen=True):
+class Turn(Record, frozen=True):
     """One user turn of a topic with all that came before it."""
 
     turn_id: str
@@ -71,7 +97,7 @@ class Turn(msgspec.Struct, frozen=True):
     """The canonical response's passages."""
 
 
-class Topic(msgspec.Struct, frozen=True):
+class Topic(Record, frozen=True):
     """One conversation (in CAsT 2022 one tree of conversations)."""
 
     topic_id: str
@@ -80,7 +106,7 @@ class Topic(msgspec.Struct, frozen=True):
     turns: tuple[Turn, ...]
 
 
-class Provenance(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, rename={"passage_id": "id"}):
+class Provenance(Record, frozen=True, gc=False, forbid_unknown_fields=True, rename={"passage_id": "id"}):
     """One passage that a response names; `used` and `text` are None where the format or the run has none.
 
     In JSON it is an entry of a run's list of passages, so that a run's 300,000 are decoded without a detour.
@@ -92,7 +118,7 @@ class Provenance(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=Tr
     text: str | None = None
 
 
-class Response(msgspec.Struct, frozen=True):
+class Response(Record, frozen=True):
     """One response of a run for a turn; provenance in the run's own order."""
 
     rank: int
@@ -101,14 +127,14 @@ class Response(msgspec.Struct, frozen=True):
     ptkb_provenance: tuple[str, ...] = ()
 
 
-class RunTurn(msgspec.Struct, frozen=True):
+class RunTurn(Record, frozen=True):
     """What a run returned for one turn."""
 
     turn_id: str
     responses: tuple[Response, ...]
 
 
-class Run(msgspec.Struct, frozen=True):
+class Run(Record, frozen=True):
     """One submission; `digest` is the SHA-256 of the file's bytes as stored."""
 
     run_id: str
@@ -121,7 +147,7 @@ class Run(msgspec.Struct, frozen=True):
     turns: tuple[RunTurn, ...]
 
 
-class TokenCount(msgspec.Struct, frozen=True):
+class TokenCount(Record, frozen=True):
     """Lengths of one text under the three ways in use, and where the limit falls."""
 
     bare: int
@@ -131,7 +157,7 @@ class TokenCount(msgspec.Struct, frozen=True):
     """Offset of the end of the last token within the limit under the chosen rule; None if not over it."""
 
 
-class Passage(msgspec.Struct, frozen=True):
+class Passage(Record, frozen=True):
     """A passage's text, and whose it is."""
 
     passage_id: str
@@ -140,7 +166,7 @@ class Passage(msgspec.Struct, frozen=True):
     """A run's; a run's with the MD5 that the collection has; the collection's."""
 
 
-class RunEntry(msgspec.Struct, frozen=True):
+class RunEntry(Record, frozen=True):
     """One run's share in a pooled response."""
 
     run_id: str
@@ -150,7 +176,7 @@ class RunEntry(msgspec.Struct, frozen=True):
     """Digest of the exact submitted text, which may differ from the pooled one in outer whitespace or NFC."""
 
 
-class PooledResponse(msgspec.Struct, frozen=True):
+class PooledResponse(Record, frozen=True):
     """A distinct response of a turn with its used passages, judged once for all runs that gave it."""
 
     response_id: str
@@ -164,7 +190,7 @@ class PooledResponse(msgspec.Struct, frozen=True):
     runs: tuple[RunEntry, ...]
 
 
-class Exclusion(msgspec.Struct, frozen=True):
+class Exclusion(Record, frozen=True):
     """Something submitted that is not judged, and why."""
 
     run_id: str
@@ -174,7 +200,7 @@ class Exclusion(msgspec.Struct, frozen=True):
     detail: str
 
 
-class PooledRun(msgspec.Struct, frozen=True):
+class PooledRun(Record, frozen=True):
     """A run that a pool was made from, and what it had to answer."""
 
     run_id: str
@@ -188,7 +214,7 @@ class PooledRun(msgspec.Struct, frozen=True):
     """Ids of the turns that it had to answer; None where only those count that it answered (a response bank)."""
 
 
-class Pool(msgspec.Struct, frozen=True):
+class Pool(Record, frozen=True):
     """All that is to be judged, and all that is not."""
 
     responses: tuple[PooledResponse, ...]
@@ -198,7 +224,7 @@ class Pool(msgspec.Struct, frozen=True):
     runs: tuple[PooledRun, ...] = ()
 
 
-class Level(msgspec.Struct, frozen=True):
+class Level(Record, frozen=True):
     """One level of a scale; `label` is the word or number that a judge writes for it."""
 
     grade: int
@@ -206,7 +232,7 @@ class Level(msgspec.Struct, frozen=True):
     description: str
 
 
-class Scale(msgspec.Struct, frozen=True):
+class Scale(Record, frozen=True):
     """The allowed grades, which end is good, and which grades count as positive."""
 
     levels: tuple[Level, ...]
@@ -221,7 +247,7 @@ class Scale(msgspec.Struct, frozen=True):
         return tuple(level.label for level in (*self.levels, *((self.unable,) if self.unable else ())))
 
 
-class Rollup(msgspec.Struct, frozen=True):
+class Rollup(Record, frozen=True):
     """From sentence labels to a grade: the highest grade whose minimum share of `label` is reached."""
 
     label: str
@@ -231,7 +257,7 @@ class Rollup(msgspec.Struct, frozen=True):
     """Sentences with this label do not count; if none is left, the grade is the unable one."""
 
 
-class Criterion(msgspec.Struct, frozen=True):
+class Criterion(Record, frozen=True):
     """One prompt file: what is asked, on which scale, in which words."""
 
     name: str
@@ -257,14 +283,14 @@ AnswerForm = Literal["json", "text", "label"]
 """json: an object by schema; text: reasons, then one verdict line; label: one label, decoding constrained."""
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(Record, frozen=True):
     """One chat message."""
 
     role: Literal["system", "user", "assistant"]
     content: str
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(Record, frozen=True):
     """One question to a model about one pooled response."""
 
     response_id: str
@@ -283,7 +309,7 @@ class Request(msgspec.Struct, frozen=True):
     sample: int = 0
 
 
-class Completion(msgspec.Struct, frozen=True):
+class Completion(Record, frozen=True):
     """What came back for one request, as recorded in the journal."""
 
     text: str
@@ -302,7 +328,7 @@ class Completion(msgspec.Struct, frozen=True):
     """Label probabilities, renormalised over the labels."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(Record, frozen=True):
     """What one completion says."""
 
     grade: int
@@ -313,14 +339,14 @@ class Verdict(msgspec.Struct, frozen=True):
     unable: bool = False
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class Unreadable(Record, frozen=True):
     """A completion that says no grade, and why not."""
 
     reason: Literal["unreadable", "refused", "truncated", "content_filter"]
     detail: str
 
 
-class Judgment(msgspec.Struct, frozen=True, tag="judgment", tag_field="kind"):
+class Judgment(Record, frozen=True, tag="judgment", tag_field="kind"):
     """One grade by one judge for one pooled response."""
 
     response_id: str
@@ -343,8 +369,12 @@ class Judgment(msgspec.Struct, frozen=True, tag="judgment", tag_field="kind"):
     repaired: bool
     sample: int
 
+    def __repr__(self) -> str:
+        grade = "unable" if self.unable else self.grade
+        return f"Judgment({_bare(self.response_id)} {_bare(self.criterion)}={grade} by {_bare(self.judge)})"
 
-class Failure(msgspec.Struct, frozen=True, tag="failure", tag_field="kind"):
+
+class Failure(Record, frozen=True, tag="failure", tag_field="kind"):
     """A judgment that is missing, and why; never a grade."""
 
     response_id: str
@@ -361,8 +391,11 @@ class Failure(msgspec.Struct, frozen=True, tag="failure", tag_field="kind"):
     request_digest: str | None
     sample: int
 
+    def __repr__(self) -> str:
+        return f"Failure({_bare(self.response_id)} {_bare(self.criterion)}: {self.reason} by {_bare(self.judge)})"
 
-class GoldRow(msgspec.Struct, frozen=True):
+
+class GoldRow(Record, frozen=True):
     """One expert grade for one response."""
 
     turn_id: str
@@ -382,7 +415,7 @@ class GoldRow(msgspec.Struct, frozen=True):
     """Soft label: the probability of each grade, where the grade is a crowd's consensus."""
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class Estimate(Record, frozen=True):
     """A reported number with its interval; None with a `reason` where it is undefined."""
 
     value: float | None

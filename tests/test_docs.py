@@ -2,13 +2,18 @@
 
 import argparse
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 
 import judge
-from judge.cli import COMMANDS, command_module
+from judge.cli import COMMANDS, command_module, main
+from judge.cli.demo import write_example
 from tests.conftest import PROJECT
 
 DOCUMENTS = [
@@ -41,6 +46,66 @@ def test_every_command_and_option_in_a_document_exists(document: str) -> None:
     for option in re.findall(r"`(--[a-z-]+)", text):
         known = run_options.union(*(options_of(command) for command in COMMANDS))
         assert option in known | {"--help", "--group"}, option
+
+
+COMMAND = re.compile(r"^(?:\.venv/bin/)?judge ([^&\n]+)", re.MULTILINE)
+OUTPUTS = {"out", "output", "report_dir"}
+"""Options that name what is written; any other path is read."""
+
+
+def blocks(document: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a document with a language: the language and the text."""
+    text = (PROJECT / document).read_text(encoding="utf-8")
+    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def parsed(command: str) -> argparse.Namespace:
+    """What the command line makes of a line of a document; it must take the line as it stands."""
+    words = shlex.split(command, comments=True)
+    length = 2 if " ".join(words[:2]) in COMMANDS else 1
+    name = " ".join(words[:length])
+    parser = argparse.ArgumentParser(prog=f"judge {name}", allow_abbrev=False)
+    command_module(name).add_arguments(parser)
+    return parser.parse_args(words[length:])
+
+
+def can_run(args: argparse.Namespace) -> bool:
+    """Whether a command can be carried out beside the example: its inputs are there, and it fetches and asks nobody."""
+    values = {name: value if isinstance(value, list) else [value] for name, value in vars(args).items()}
+    inputs = [path for name in values.keys() - OUTPUTS for path in values[name] if isinstance(path, Path)]
+    models = values.get("model", [])
+    if not inputs or not set(models) <= {"baseline/overlap"} or ("limit" in values and not models):
+        return False
+    there = [path.exists() for path in inputs]
+    assert all(there) or not any(there), f"some inputs are not there: {inputs}"
+    return all(there)
+
+
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if blocks(name)])
+def test_the_blocks_of_a_document_run_in_order(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each `judge` line is parsed, and carried out where its inputs are there; each block of Python is carried out."""
+    for name in ("forest", "confusion_maps"):
+        # Drawing takes most of a calibration's time and is tested elsewhere.
+        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+    write_example(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for language, text in blocks(document):
+        if language == "python":
+            exec(compile(text, document, "exec"), namespace)
+        for command in COMMAND.findall(text):
+            if can_run(parsed(command)):
+                assert main(shlex.split(command, comments=True)) in (0, 1), command
+
+
+def test_the_flow_in_the_package_docstring_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(PROJECT / "examples", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    flow = "".join(re.findall(r"^    .*\n", judge.__doc__ or "", re.MULTILINE))
+    namespace: dict[str, object] = {name: getattr(judge, name) for name in judge.__all__}
+    exec(textwrap.dedent(flow), namespace)
+    assert isinstance(namespace["rows"], judge.Table)
+    assert {row.run_id for row in namespace["rows"]} >= {"harbor-grounded", "mill-fluent-invented"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

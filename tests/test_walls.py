@@ -35,7 +35,7 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
-ASYNC = {"ask.loop", "models"}
+ASYNC = {"ask.loop", "ask.own_loop", "models"}
 """Where asyncio may be; the journal's writer wakes the loop that waits for it."""
 
 MODULES = {

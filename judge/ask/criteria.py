@@ -5,6 +5,7 @@ name is the file's; the digest is that of the file's bytes. Every fault of a fil
 """
 
 import difflib
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from judge.ask.front_matter import (
 from judge.ask.prompt import BLOCKS, PLACEHOLDER, PLACEHOLDERS
 from judge.errors import InputError, UsageError
 from judge.files.bundle import bundled
+from judge.files.paths import StrPath, several
 from judge.files.stored import read_stored, sha256
 from judge.records import Criterion, Level, Problem, Rollup, Scale
 from judge.text.ids import natural_key
@@ -38,12 +40,13 @@ _SYSTEM, _USER = "# System", "# User"
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
-def load_criterion(path: Path) -> Criterion:
+def load_criterion(path: StrPath) -> Criterion:
     """Read and check one prompt file.
 
     Raises:
         InputError: The file is missing, or `problems` names everything that is wrong with it, by line.
     """
+    path = Path(path)
     stored = read_stored(path)
     folder = bundled("prompts")
     shown = f"prompts/{path.relative_to(folder).as_posix()}" if path.is_relative_to(folder) else str(path)
@@ -54,7 +57,7 @@ def load_criterion(path: Path) -> Criterion:
     return criterion
 
 
-def find_criterion(name_or_path: str) -> Criterion:
+def find_criterion(name_or_path: StrPath) -> Criterion:
     """The prompt called `criterion`, `criterion/variant`, or the one in a file of the user's own.
 
     Raises:
@@ -65,7 +68,7 @@ def find_criterion(name_or_path: str) -> Criterion:
 
 
 def choose_prompts(
-    names: Sequence[str] | None, prompts: Sequence[str], default: Sequence[str]
+    names: Sequence[str] | None, prompts: StrPath | Sequence[StrPath], default: Sequence[str]
 ) -> dict[str, list[Criterion]]:
     """The criteria to judge, by name in order: each with the prompts given for it, else with its default.
 
@@ -75,10 +78,10 @@ def choose_prompts(
         UsageError: An unknown criterion.
     """
     chosen: dict[str, list[Criterion]] = {}
-    for prompt in prompts:
+    for prompt in several(prompts):
         criterion = find_criterion(prompt)
         chosen.setdefault(criterion.name, []).append(criterion)
-    for name in names if names is not None else () if chosen else default:
+    for name in map(str, several(names)) if names is not None else () if chosen else default:
         if name not in DEFAULT_VARIANTS:
             raise UsageError(f"no criterion called {name!r}: there are {', '.join(sorted(DEFAULT_VARIANTS))}")
         if name not in chosen:
@@ -86,12 +89,13 @@ def choose_prompts(
     return {name: chosen[name] for name in sorted(chosen)}
 
 
-def prompt_path(name_or_path: str) -> Path:
+def prompt_path(name_or_path: StrPath) -> Path:
     """The file that `find_criterion` would read; a bundled name goes before a path.
 
     Raises:
         UsageError: There is neither a bundled prompt nor a file of that name.
     """
+    name_or_path = os.fspath(name_or_path)
     known = {f"{path.parent.name}/{path.stem}": path for path in _prompt_files(bundled("prompts"))}
     variant = DEFAULT_VARIANTS.get(name_or_path)
     name = f"{name_or_path}/{variant}" if variant else name_or_path
@@ -115,12 +119,13 @@ def bundled_criteria() -> tuple[Criterion, ...]:
     return load_folder(bundled("prompts"))
 
 
-def load_folder(folder: Path) -> tuple[Criterion, ...]:
+def load_folder(folder: StrPath) -> tuple[Criterion, ...]:
     """Every prompt of a folder laid out as `<criterion>/<variant>.md`.
 
     Raises:
         InputError: Some are not sound, say they belong to another criterion, or share a name.
     """
+    folder = Path(folder)
     criteria: dict[str, Criterion] = {}
     problems: list[Problem] = []
     for path in _prompt_files(folder):

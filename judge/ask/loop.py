@@ -6,7 +6,7 @@ identical requests in flight share one call. A completion counts only once it is
 
 import asyncio
 import contextlib
-import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -15,6 +15,8 @@ import msgspec
 import tenacity
 
 from judge.ask.dialogue import Task, dialogue, evidence_gap, failure, outcome, tasks
+from judge.ask.own_loop import finish
+from judge.ask.progress import Progress, Reporter
 from judge.ask.prompt import render
 from judge.errors import (
     BudgetError,
@@ -30,6 +32,7 @@ from judge.models.journal import Journal, request_digest
 from judge.models.model import Model
 from judge.records import AnswerForm, Completion, Criterion, Failure, Judgment, Pool, Request, Turn
 from judge.text.ids import NaturalKey, natural_key
+from judge.text.table import Table
 
 MAX_WAIT = 60.0
 """Seconds; a provider that asks for more patience than this is waited for this long at a time."""
@@ -46,17 +49,6 @@ class Settings(msgspec.Struct, frozen=True):
     """Attempts of one call that fails for passing reasons."""
     max_cost: float | None = None
     """US dollars that this process may spend; what is left undone then fails for `budget`."""
-
-
-class Progress(NamedTuple):
-    """Where the loop stands."""
-
-    done: int
-    total: int
-    recalled: int
-    """Settled without a call: from the journal, or for want of evidence."""
-    failures: int
-    cost: float
 
 
 class Forecast(NamedTuple):
@@ -139,10 +131,9 @@ class Loop:
             len(open_tasks),
         )
         if workers:
-            with _interruptible(self._interrupt):
-                # Neighbors share the start of their prompt, which providers' and local prompt caches pay for once.
-                remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
-                await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
+            # Neighbors share the start of their prompt, which providers' and local prompt caches pay for once.
+            remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
+            await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
         if self._stop is not None:
             raise self._stop
         return [self._results[index] for index in range(len(wanted))]
@@ -206,7 +197,8 @@ class Loop:
         self._failures += isinstance(settled, Failure)
         self._report(Progress(len(self._results), self._total, self._recalled, self._failures, self._cost))
 
-    def _interrupt(self) -> None:
+    def drain(self) -> None:
+        """Let no new call begin, at the user's wish; calls in flight are waited for and kept."""
         self._end(
             Interrupted(
                 f"stopped with {len(self._results)} of {self._total} judgments made; the same command goes on from here"
@@ -345,27 +337,6 @@ def _wait(state: tenacity.RetryCallState) -> float:
 _backoff = tenacity.wait_random_exponential(multiplier=1, max=MAX_WAIT)
 
 
-@contextlib.contextmanager
-def _interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C asks the loop to drain, the second ends the process as usual."""
-    loop = asyncio.get_running_loop()
-
-    def on_signal() -> None:
-        interrupt()
-        loop.remove_signal_handler(signal.SIGINT)
-
-    try:
-        loop.add_signal_handler(signal.SIGINT, on_signal)
-    except (NotImplementedError, RuntimeError, ValueError):
-        # Windows, or not the main thread: Ctrl-C raises KeyboardInterrupt there, and the journal is safe too.
-        yield
-        return
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
-
-
 def assess(
     wanted: Iterable[Task],
     model: Model,
@@ -375,8 +346,22 @@ def assess(
     turns: Mapping[str, Turn] | None = None,
     settings: Settings | None = None,
     report: Callable[[Progress], None] | None = None,
-) -> list[Judgment | Failure]:
-    """Run the loop to its end from synchronous code.
+    progress: bool = False,
+) -> Table[Judgment | Failure]:
+    """Run the loop to its end from synchronous code, inside a running event loop too.
+
+    Args:
+        wanted: What is to be judged, from `tasks`.
+        model: Whom to ask; it is closed at the end.
+        journal: Holds what was paid for.
+        pool: The responses' pool.
+        turns: The conversations by turn id, for criteria that show them.
+        settings: How hard to press the provider.
+        report: Called after each judgment.
+        progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then.
+
+    Returns:
+        A judgment or a failure of each task, in their order.
 
     Raises:
         UsageError: The judge cannot answer one of the criteria.
@@ -384,11 +369,15 @@ def assess(
     """
     wanted = tuple(wanted)
     model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
+    with contextlib.ExitStack() as shown:
+        if progress:
+            report = shown.enter_context(Reporter(model.name, sys.stderr, report))
+        loop = Loop(model, journal, pool, turns, settings or Settings(), report)
 
-    async def run() -> list[Judgment | Failure]:
-        try:
-            return await Loop(model, journal, pool, turns, settings or Settings(), report).run(wanted)
-        finally:
-            await model.aclose()
+        async def run() -> list[Judgment | Failure]:
+            try:
+                return await loop.run(wanted)
+            finally:
+                await model.aclose()
 
-    return asyncio.run(run())
+        return Table(finish(run, loop.drain))

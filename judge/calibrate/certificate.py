@@ -14,6 +14,7 @@ from judge.calibrate.findings import Split, Word
 from judge.errors import InputError
 from judge.files.bundle import __version__
 from judge.files.jsonl import json_bytes
+from judge.files.paths import StrPath
 from judge.files.stored import read_stored
 from judge.records import Criterion, Estimate
 from judge.text.safe import printable
@@ -108,7 +109,7 @@ def certificate_bytes(certificate: Certificate, path: Path) -> bytes:
     return json_bytes(certificate)
 
 
-def read_certificate(path: Path) -> Certificate:
+def read_certificate(path: StrPath) -> Certificate:
     """The certificate in a file.
 
     Raises:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.report.terminal import summary
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
-from judge.cli.progress import FetchReporter, Reporter
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.text.safe import printable
 

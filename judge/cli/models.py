@@ -8,7 +8,7 @@ local/PATH.gguf. JUDGE_CACHE names another folder for the weights.
 import argparse
 import sys
 
-from judge.cli.progress import FetchReporter
+from judge.ask.progress import FetchReporter
 from judge.models.catalog import CATALOG, Weights
 from judge.models.weights import cache_folder, ensure, is_here
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from judge.ask.criteria import DEFAULT_VARIANTS
 from judge.ask.loop import Forecast
+from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.certificate import Statement
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.progress import FetchReporter, Reporter
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_table
 from judge.crowd.jury import JURIES
 from judge.harness.run import (

@@ -21,7 +21,7 @@ from judge.runs.formats import FORMATS, find_runs, read_run
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import read_topics
 from judge.text.safe import printable
-from judge.text.tables import tsv
+from judge.text.tsv import tsv
 
 HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "tokens cut", "emptied", "unanswered")
 COLUMNS = (

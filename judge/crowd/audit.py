@@ -8,7 +8,7 @@ import numpy as np
 from judge.crowd.aggregators import Aggregated
 from judge.crowd.labels import CrowdLabels
 from judge.crowd.study import Study
-from judge.text.tables import tsv as tsv
+from judge.text.tsv import tsv as tsv
 
 _ITEM_COLUMNS = ("turn_id", "item_id", "criterion", "grade", "n", "tied", "mean", "entropy", "unvoted")
 _REMOVED_COLUMNS = ("topic_id", "worker", "turn_id", "item_id", "criterion", "label", "acceptable")

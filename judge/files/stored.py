@@ -7,20 +7,21 @@ import zlib
 from pathlib import Path
 
 from judge.errors import InputError
+from judge.files.paths import StrPath
 
 MAX_UNPACKED = 1 << 30
 """Bytes that a gzip file may unpack to; a small file can be made to unpack to any size."""
 _CHUNK = 1 << 20
 
 
-def read_stored(path: Path) -> bytes:
+def read_stored(path: StrPath) -> bytes:
     """The bytes of a file as they lie on disk.
 
     Raises:
         InputError: The file is missing or may not be read.
     """
     try:
-        return path.read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:

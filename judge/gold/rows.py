@@ -7,7 +7,6 @@ between pools; texts do not, but the same text may rest on other passages in ano
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -16,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
 from judge.files.jsonl import jsonl_bytes
+from judge.files.paths import StrPath
 from judge.files.stored import read_stored, unpack
 from judge.pool.build import normalize
 from judge.records import GoldRow, Pool, PooledResponse, Problem, Scale
@@ -26,7 +26,7 @@ Matched = dict[tuple[str, str], list[GoldRow]]
 """Gold rows by (response_id, criterion), in the order of the file."""
 
 
-def read_gold(path: Path) -> tuple[GoldRow, ...]:
+def read_gold(path: StrPath) -> tuple[GoldRow, ...]:
     """The rows of a gold file (JSONL, gzipped or not), in file order.
 
     Raises:

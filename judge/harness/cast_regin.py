@@ -10,6 +10,7 @@ from judge.crowd.regin.matching import MatchedRun, Score, TextIndex, evaluate, m
 from judge.crowd.regin.resource import Part, qrels_of, read_resource, read_turns, regenerate
 from judge.errors import InputError, UsageError
 from judge.files.folder import replace_folder
+from judge.files.paths import Options, StrPath
 from judge.files.trec import response_run, safe_names
 from judge.records import Problem, Run
 from judge.runs.check.validate import validate_together
@@ -19,15 +20,15 @@ RECORD = "cast-regin.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class ReginPlan(msgspec.Struct, frozen=True, kw_only=True):
+class ReginPlan(Options, frozen=True, kw_only=True):
     """Everything `judge crowd cast-regin` can be told; paths may be strings."""
 
-    folder: Path | str
+    folder: StrPath
     """The published resource, or one of its two folders."""
-    out: Path | str
-    mi_turns: Path | str | None = None
+    out: StrPath
+    mi_turns: StrPath | None = None
     """Turn ids of `question_relevance_mi_subset`, one a line."""
-    runs: Path | str | None = None
+    runs: StrPath | None = None
     """Submitted runs, to be mapped to bank ids by text."""
     evaluate: bool = False
     """Evaluate the runs."""

@@ -12,6 +12,7 @@ from judge.ask.labels import is_jury
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, replace_folder, write_atomic
+from judge.files.paths import Options, StrPath
 from judge.files.stored import read_stored, sha256
 from judge.gold import match, open_sealed, read_gold, read_seal, sealed_beside
 from judge.harness.judged import JUDGMENTS, JudgedFolder, read_judged
@@ -26,27 +27,27 @@ RECORD = "corrected.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class CorrectionPlan(msgspec.Struct, frozen=True, kw_only=True):
+class CorrectionPlan(Options, frozen=True, kw_only=True):
     """Everything `judge leaderboard --gold` can be told; paths may be strings."""
 
-    folder: Path | str
+    folder: StrPath
     """Output folder of `judge run`."""
-    gold: Sequence[Path | str] = ()
-    test: Path | str | None = None
+    gold: Sequence[StrPath] = ()
+    test: StrPath | None = None
     """Sealed test grades, as gold beside `gold`; each look at them is logged."""
-    seal: Path | str | None = None
+    seal: StrPath | None = None
     """Their seal; by default `seal.json` beside them."""
     criterion: str | None = None
     """Only this criterion, or the prompt file that the judgments are under."""
     target: Literal["pool", "topics"] = "pool"
     """Means of these responses, or of the runs on topics like these."""
-    families: Path | str | None = None
+    families: StrPath | None = None
     """Run or judge, a tab and the family of models behind it: flags SELF."""
     fallback: Literal["family"] | None = None
     """Correct runs with fewer than 3 gold grades by their family's error."""
     seed: int = SEED
     """Of the rank intervals' resampling."""
-    out: Path | str | None = None
+    out: StrPath | None = None
     """A folder for all files, or one file named .tsv or .md."""
 
 
@@ -118,7 +119,7 @@ def _check(plan: CorrectionPlan) -> None:
         raise UsageError(f"--seed {plan.seed}: expected a number of 0 or more")
 
 
-def _gold(paths: Sequence[Path | str]) -> tuple[GoldRow, ...]:
+def _gold(paths: Sequence[StrPath]) -> tuple[GoldRow, ...]:
     """The rows of gold files; sealed grades are refused."""
     gold: list[GoldRow] = []
     for path in map(Path, paths):

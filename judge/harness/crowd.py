@@ -22,6 +22,7 @@ from judge.crowd.tables import MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.crowd.workers import TOO_FAST
 from judge.errors import UsageError
+from judge.files.paths import Options, StrPath
 from judge.files.stored import read_stored, unpack
 from judge.gold import read_bank
 from judge.pool.bank import read_pool
@@ -34,14 +35,14 @@ SMOOTHED = ("weighted-majority", "dawid-skene", "one-coin", "mace", "ordinal")
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 
 
-class CrowdPlan(msgspec.Struct, frozen=True, kw_only=True):
+class CrowdPlan(Options, frozen=True, kw_only=True):
     """Everything `judge crowd` can be told; paths may be strings."""
 
-    labels: Sequence[Path | str]
+    labels: Sequence[StrPath]
     """Tables of labels: CSV, TSV, JSON Lines or Parquet."""
     scales: Sequence[str]
     """`LOW-HIGH` for every criterion, or `NAME=LOW-HIGH` for each; with names, any other criterion is an error."""
-    out: Path | str
+    out: StrPath
     criteria: Sequence[str] = ()
     """Take these only; one alone names what tables without criteria are about."""
     columns: Mapping[str, str] = {}
@@ -50,12 +51,12 @@ class CrowdPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Regular expression with groups `turn_id` and `response_id`, for a column of tasks."""
     wide: str | None = None
     """Regular expression for the columns of a survey with a row a participant."""
-    wide_map: Path | str | None = None
+    wide_map: StrPath | None = None
     """The same by a table: column, turn_id, response_id, criterion."""
-    bank: Path | str | None = None
+    bank: StrPath | None = None
     """The items' texts: a bank, a `pool.jsonl`, or the folder of one."""
     unit: Literal["response", "question"] = "response"
-    known: Path | str | None = None
+    known: StrPath | None = None
     """Items whose acceptable labels are known."""
     max_fails: int = 0
     """Contradictions of known items that a worker may have in a topic."""
@@ -69,7 +70,7 @@ class CrowdPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A key of TIES; by default the mean of all labels, rounded half up."""
     smoothing: float | None = None
     """Pseudo-labels of each worker."""
-    with_judgments: Sequence[Path | str] = ()
+    with_judgments: Sequence[StrPath] = ()
     """Judgments of LLM judges, set beside the workers in one model: a diagnostic that changes no grade."""
     min_labels: int = 3
     """Items with fewer labels are listed."""
@@ -77,7 +78,7 @@ class CrowdPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds."""
     filter_min: int = FILTER_MIN
     """Filtered qrels hold the turns that have this grade or more at least once."""
-    subset_turns: Path | str | None = None
+    subset_turns: StrPath | None = None
     """Turn ids of the subset qrels, one a line."""
 
 
@@ -184,7 +185,7 @@ def _empty(found: Study) -> list[Problem]:
     ]
 
 
-def _joint(paths: Sequence[Path | str], found: Study) -> dict[str, bytes]:
+def _joint(paths: Sequence[StrPath], found: Study) -> dict[str, bytes]:
     """The table of workers and judges under one model, if judgments are given; it changes nothing else."""
     if not paths:
         return {}

@@ -14,7 +14,7 @@ from judge.records import Criterion, Failure, Judgment, Pool
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow
-from judge.text.tables import tsv
+from judge.text.tsv import tsv
 
 UNCALIBRATED = (
     "UNCALIBRATED: these grades come from an automatic judge that nobody has compared with human assessors on "

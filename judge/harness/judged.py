@@ -10,6 +10,7 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import is_jury, read_failures, read_judgments
 from judge.errors import InputError, UsageError
+from judge.files.paths import StrPath
 from judge.files.stored import read_stored
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.folder import UNCALIBRATED
@@ -63,7 +64,7 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         return judges
 
 
-def read_judged(folder: Path | str, criterion: str | None = None) -> JudgedFolder:
+def read_judged(folder: StrPath, criterion: str | None = None) -> JudgedFolder:
     """Read an output folder of `judge run`.
 
     Args:

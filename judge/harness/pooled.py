@@ -5,6 +5,7 @@ from pathlib import Path
 
 from judge.errors import InputError
 from judge.files.folder import replace_folder, same_place
+from judge.files.paths import StrPath
 from judge.harness.folder import pool_files
 from judge.harness.manifest import (
     GROWING,
@@ -22,11 +23,11 @@ from judge.models.journal import Journal
 
 
 def write_pool(
-    out: Path | str,
+    out: StrPath,
     pooled: Pooled,
     argv: Sequence[str] = (),
     *,
-    extended: Path | str | None = None,
+    extended: StrPath | None = None,
     replace: bool = False,
 ) -> None:
     """Write a pool into a folder, which `judge run` with the same options can go on from.

@@ -1,5 +1,6 @@
 """From a folder of runs to a pool with everything a track may ask of it: selection, integrity, screening."""
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.files.paths import Options, StrPath
 from judge.files.stored import read_stored, sha256
 from judge.harness.earlier import check_extended, earlier_runs, read_earlier_pool
 from judge.harness.manifest import pool_configuration
@@ -19,7 +21,7 @@ from judge.pool.lists import read_relevance, read_turns
 from judge.pool.run_choice import RunChoice, listed_runs
 from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool
 from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
-from judge.records import MissingPassages, OverLimit, Pool, PooledRun, Problem, TokenRule, Turn
+from judge.records import MissingPassages, OverLimit, Pool, PooledRun, Problem, Record, TokenRule, Turn
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.topics import read_topics
@@ -30,45 +32,45 @@ Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether those found are judged all the same."""
 
 
-class Pooling(msgspec.Struct, frozen=True, kw_only=True):
-    """What is pooled of what was submitted; paths may be strings."""
+class Pooling(Options, frozen=True, kw_only=True):
+    """What is pooled of what was submitted; paths may be strings, and one may stand where several may."""
 
-    runs: Path | str
+    runs: StrPath
     """Folder of run files, or one file."""
-    topics: Path | str | None = None
+    topics: StrPath | None = None
     format: str | None = None
-    passages: Sequence[Path | str] | None = None
+    passages: Sequence[StrPath] | None = None
     """The collection's passages; if given, only their texts count as evidence."""
-    passage_hashes: Path | str | None = None
+    passage_hashes: StrPath | None = None
     """The collection's list of MD5s or an index of it: texts that differ from it are no evidence."""
     missing_passages: MissingPassages = "skip-response"
     depth: int = 1
     token_rule: TokenRule = "bare"
     token_limit: int = 250
     over_limit: OverLimit = "flag"
-    only_turns: Path | str | None = None
+    only_turns: StrPath | None = None
     """A file of turn ids: no other turn is pooled."""
-    passage_qrels: Path | str | None = None
+    passage_qrels: StrPath | None = None
     """Grades of passages: only a response with a relevant used passage is pooled."""
     min_relevance: int | None = None
     """The lowest relevant grade; by default 1."""
     max_rank: int | None = None
     """How far down such a response is looked for; by default 3 in CAsT 2022 and at least `depth`, else `depth`."""
-    select_runs: str | None = None
+    select_runs: StrPath | None = None
     """A file of run ids, or a key of RUN_RULES."""
     measure: str | None = None
     """What the rules compare runs by, as ir-measures names it; by default nDCG@5."""
-    teams: Path | str | None = None
+    teams: StrPath | None = None
     """Run, a tab and its team, where the runs do not say it themselves."""
     screen: Screening = "flag"
     thresholds: Thresholds = Thresholds()
-    encoder: str | None = None
+    encoder: StrPath | None = None
     """Name or folder of a sentence-transformers model that compares responses with their passages."""
-    extend: Path | str | None = None
+    extend: StrPath | None = None
     """An earlier output folder whose pool is added to."""
 
 
-class Pooled(msgspec.Struct, frozen=True):
+class Pooled(Record, frozen=True):
     """A pool, and what led to it."""
 
     submitted: Submitted
@@ -233,7 +235,7 @@ def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
 def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
     """How the pool is made beside the runs, as JSON values: files by their digests."""
 
-    def file(path: Path | str | None) -> str | None:
+    def file(path: StrPath | None) -> str | None:
         return None if path is None else sha256(read_stored(Path(path)))
 
     ruled = pooling.select_runs in RUN_RULES
@@ -252,7 +254,7 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
         "teams": file(pooling.teams),
         "screen": pooling.screen,
         "thresholds": None if pooling.screen == "off" else msgspec.to_builtins(pooling.thresholds),
-        "encoder": pooling.encoder,
+        "encoder": pooling.encoder and os.fspath(pooling.encoder),
     }
 
 

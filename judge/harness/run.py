@@ -1,6 +1,8 @@
 """The whole line in one call: what `judge run` does, for use from Python."""
 
+import contextlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +12,8 @@ import msgspec
 
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task, spread, tasks
-from judge.ask.loop import Forecast, Progress, Settings
+from judge.ask.loop import Forecast, Settings
+from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.prompt import needs_turn
 from judge.ask.several import ask, forecasts, open_models
 from judge.calibrate.certificate import Certificate, Statement, match_run, read_certificate, statement
@@ -18,6 +21,7 @@ from judge.crowd.members import Jury, make_jury
 from judge.crowd.notes import JuryNotes
 from judge.errors import InputError, UsageError
 from judge.files.folder import replace_folder, same_place
+from judge.files.paths import StrPath
 from judge.harness.folder import UNCALIBRATED, pool_files, result_files
 from judge.harness.manifest import (
     GROWING,
@@ -35,10 +39,11 @@ from judge.models.families import read_families
 from judge.models.journal import Journal
 from judge.models.model import Model, ModelOptions
 from judge.pool.build import lacking_texts
-from judge.records import Criterion, Failure, Judgment, Pool
+from judge.records import Criterion, Failure, Judgment, Pool, Record
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
 from judge.text.ids import natural_key
+from judge.text.table import Table
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """Those that need no conversation."""
@@ -47,13 +52,13 @@ DEFAULT_OUT = Path("judge-out")
 
 
 class Plan(Pooling, frozen=True, kw_only=True):
-    """Everything `judge run` can be told; paths may be strings."""
+    """Everything `judge run` can be told; paths may be strings, and one may stand where several may."""
 
-    out: Path | str | None = None
+    out: StrPath | None = None
     """Output folder; by default that of `extend`, else `judge-out`."""
     criteria: Sequence[str] | None = None
     """Criteria judged with their default prompts; by default groundedness and naturalness, or those of `prompts`."""
-    prompts: Sequence[str] = ()
+    prompts: Sequence[StrPath] = ()
     """Prompts as `criterion/variant` or paths, in place of their criterion's default."""
     model: str | None = None
     """`backend/model`; by default the environment's JUDGE_MODEL, else a small local model."""
@@ -63,7 +68,7 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """Models of the jury; by default one, `model`."""
     samples: int = 1
     """How often each member of the jury is asked, each time as a member of its own."""
-    families: Path | str | None = None
+    families: StrPath | None = None
     """Run or judge, a tab and the family of models behind it; a jury is warned of its own."""
     options: ModelOptions = ModelOptions()
     settings: Settings = Settings()
@@ -71,13 +76,13 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """Judge only this many responses a criterion, spread over the pool."""
     replace: bool = False
     """Write over results of another configuration."""
-    certificate: Path | str | None = None
+    certificate: StrPath | None = None
     """What `judge calibrate` wrote; the outputs say whether this run is what it certifies."""
     argv: Sequence[str] = ()
     """The command line, for the manifest."""
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class Prepared(Record, frozen=True):
     """A plan with its inputs read, checked and pooled; nothing has been written or sent."""
 
     plan: Plan
@@ -113,14 +118,14 @@ class Prepared(msgspec.Struct, frozen=True):
         return statement(self.certificate, found, self.criteria)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(Record, frozen=True):
     """What a run of the whole line gave."""
 
     out: Path
     pool: Pool
     criteria: tuple[Criterion, ...]
-    results: tuple[Judgment | Failure, ...]
-    leaderboard: tuple[LeaderboardRow, ...]
+    results: Table[Judgment | Failure]
+    leaderboard: Table[LeaderboardRow]
     statement: Statement | None = None
     """What the certificate says, where there is one."""
     notes: JuryNotes | None = None
@@ -132,9 +137,9 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.statement.banner if self.statement else UNCALIBRATED
 
     @property
-    def failures(self) -> tuple[Failure, ...]:
+    def failures(self) -> Table[Failure]:
         """The judgments that are missing."""
-        return tuple(one for one in self.results if isinstance(one, Failure))
+        return Table(one for one in self.results if isinstance(one, Failure))
 
 
 def prepare(plan: Plan) -> Prepared:
@@ -244,7 +249,7 @@ def carry_out(
         results, notes = jury.decide(answers) if jury is not None else (answers, None)
         rows = leaderboard(pool, results, criteria)
         said = _statement(prepared, results)
-        outcome = Outcome(out, pool, criteria, tuple(results), tuple(rows), said, notes)
+        outcome = Outcome(out, pool, criteria, Table(results), rows, said, notes)
         partial = _on_partial_evidence(pool, results, criteria)
         files |= result_files(results, criteria, rows, outcome.banner, notes, partial)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
@@ -268,13 +273,23 @@ def _check_folder(prepared: Prepared) -> bool:
     )
 
 
-def run(plan: Plan, report: Callable[[Progress], None] | None = None) -> Outcome:
+def run(plan: Plan, report: Callable[[Progress], None] | None = None, *, progress: bool = False) -> Outcome:
     """Do the whole line: read, check, pool, judge, write.
+
+    Args:
+        plan: What to do.
+        report: Called after each judgment.
+        progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then.
 
     Raises:
         JudgeError: As `prepare` and `carry_out` raise it.
     """
-    return carry_out(prepare(plan), report)
+    prepared = prepare(plan)
+    with contextlib.ExitStack() as shown:
+        fetching = shown.enter_context(FetchReporter(sys.stderr)) if progress else None
+        if progress:
+            report = shown.enter_context(Reporter(prepared.judge, sys.stderr, report))
+        return carry_out(prepared, report, fetching)
 
 
 def _choose(plan: Plan) -> dict[str, list[Criterion]]:

@@ -8,6 +8,7 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.files.folder import make_folder, write_atomic
+from judge.files.paths import StrPath
 from judge.harness.judged import JudgedFolder
 from judge.records import TokenRule
 from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
@@ -41,7 +42,7 @@ def under_token_rule(
     over_limit: Literal["flag", "exclude"],
     rule: TokenRule | None = None,
     limit: int | None = None,
-    out: Path | str | None = None,
+    out: StrPath | None = None,
 ) -> UnderTokenRule:
     """The leaderboard as judged (`flag`), or as if responses over the limit had been left out (`exclude`).
 
@@ -72,7 +73,7 @@ def under_token_rule(
 
 
 def under_each_token_rule(
-    judged: JudgedFolder, limit: int | None = None, out: Path | str | None = None
+    judged: JudgedFolder, limit: int | None = None, out: StrPath | None = None
 ) -> tuple[Sensitivity, int]:
     """Means and ranks with nothing excluded and under each rule, and the limit that they are about.
 
@@ -98,7 +99,7 @@ def _stored(manifest: Mapping[str, Any]) -> tuple[TokenRule, int]:
     return known, limit if isinstance(limit, int) and limit > 0 else LIMIT
 
 
-def _write(out: Path | str | None, table: str, report: str) -> None:
+def _write(out: StrPath | None, table: str, report: str) -> None:
     if out is None:
         return
     out = Path(out)

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from judge.errors import InputError
 from judge.files.lines import line_problem, numbered_lines
+from judge.files.paths import StrPath
 from judge.files.stored import read_stored
 from judge.records import Problem
 from judge.text.safe import printable, shown
 
 
-def read_families(path: Path) -> dict[str, str]:
+def read_families(path: StrPath) -> dict[str, str]:
     """Run or judge to the family of models behind it: two columns between a tab.
 
     Raises:

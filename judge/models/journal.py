@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from judge.errors import InputError, OperationalError
+from judge.files.paths import StrPath
 from judge.records import AnswerForm, Completion, Message, Request
 
 SCHEMA_VERSION = "1"
@@ -68,7 +69,8 @@ class Journal:
         OperationalError: The disk cannot be written.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: StrPath | None) -> None:
+        path = None if path is None else Path(path)
         self._name = "the journal in memory" if path is None else str(path)
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
@@ -162,14 +164,14 @@ class Journal:
         except (sqlite3.Error, msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{self._name}: damaged at the completion {digest}: {error}") from error
 
-    def adopt(self, path: Path) -> None:
+    def adopt(self, path: StrPath) -> None:
         """Take over the completions of another journal, so that what was paid for there is not paid again.
 
         Raises:
             InputError: The other journal cannot be read, or this one cannot be written.
         """
         try:
-            with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as other:
+            with contextlib.closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as other:
                 completions = other.execute("SELECT * FROM completion")
                 facts = other.execute("SELECT * FROM meta WHERE key != 'schema'")
                 marks = ", ".join("?" for _ in completions.description)
@@ -260,12 +262,13 @@ class Recorded(NamedTuple):
     completion: Completion
 
 
-def read_journal(path: Path) -> Iterator[Recorded]:
+def read_journal(path: StrPath) -> Iterator[Recorded]:
     """The completions of a journal that no process is writing, in order of digest.
 
     Raises:
         InputError: The file is missing or no journal.
     """
+    path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such journal")
     try:

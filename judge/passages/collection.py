@@ -1,9 +1,11 @@
 """The texts of wanted passages wherever a collection lies: files, folders of shards, an index, a Lucene index."""
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from judge.files.paths import StrPath
+from judge.files.paths import paths as as_paths
 from judge.passages.faults import Faults
 from judge.passages.magic import is_index
 from judge.passages.sources import expanded
@@ -12,7 +14,7 @@ from judge.records import Passage, Problem
 from judge.text.ids import natural_key
 
 
-def read_passages(paths: Sequence[Path], wanted: Collection[str]) -> dict[str, Passage]:
+def read_passages(paths: StrPath | Iterable[StrPath], wanted: Collection[str]) -> dict[str, Passage]:
     """The texts of the wanted passages; an id that no file has is absent.
 
     A path is a file of JSON Lines or TREC-web, plain or packed by gzip, bzip2 or Zstandard; a folder, which stands for
@@ -25,7 +27,7 @@ def read_passages(paths: Sequence[Path], wanted: Collection[str]) -> dict[str, P
         UsageError: A Lucene index is given, and what reads it is not installed.
     """
     faults = _faults()
-    files = expanded(paths, faults)
+    files = expanded(as_paths(paths), faults)
     ids = frozenset(wanted)
     found: dict[str, Passage] = {}
     for file in files:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from judge.errors import InputError, UsageError
+from judge.files.paths import StrPath
 from judge.passages.faults import MAX_PROBLEMS, Faults
 from judge.passages.hash_rows import Places, fields, parsed
 from judge.passages.keys import Bytes, Keys, id_of, keys_of
@@ -71,7 +72,7 @@ class Hashes:
         return [next(found) if one else None for one in there.tolist()]
 
 
-def open_hashes(path: Path) -> Hashes:
+def open_hashes(path: StrPath) -> Hashes:
     """Open an index, or read a hash list of up to `MAX_IN_MEMORY` rows, packed or not.
 
     Raises:

@@ -15,7 +15,7 @@ from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
 from judge.records import Exclusion, Passage, Pool, PooledResponse, PooledRun, Problem
 from judge.text.ids import natural_key
 from judge.text.safe import unescape
-from judge.text.tables import tsv
+from judge.text.tsv import tsv
 
 _Row = TypeVar("_Row")
 EXCLUDED_COLUMNS = ("run_id", "turn_id", "rank", "reason", "detail")

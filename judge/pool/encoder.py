@@ -3,12 +3,14 @@
 A path is read as it is; a name is fetched by sentence-transformers on first use, as any of its models.
 """
 
+import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
+from judge.files.paths import StrPath
 from judge.text.safe import shown
 from judge.text.sentences import split_sentences
 
@@ -18,7 +20,7 @@ Encoder = Callable[[Sequence[str]], NDArray[np.float32]]
 _BATCH = 64
 
 
-def open_encoder(model: str) -> Encoder:
+def open_encoder(model: StrPath) -> Encoder:
     """The encoder of this name or folder.
 
     Raises:
@@ -29,10 +31,10 @@ def open_encoder(model: str) -> Encoder:
     except ImportError as error:
         raise UsageError("--encoder needs sentence-transformers: pip install judge[encoder]") from error
     try:
-        transformer = SentenceTransformer(model)
+        transformer = SentenceTransformer(os.fspath(model))
     except (OSError, ValueError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0]
-        raise UsageError(f"--encoder {shown(model)} cannot be loaded: {reason}") from error
+        raise UsageError(f"--encoder {shown(os.fspath(model))} cannot be loaded: {reason}") from error
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
         vectors: NDArray[np.float32] = transformer.encode(

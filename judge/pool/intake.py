@@ -6,17 +6,19 @@ from pathlib import Path
 import msgspec
 
 from judge.errors import InputError
+from judge.files.paths import StrPath, paths
 from judge.passages import check_texts, listed, read_passages
 from judge.passages.hashes import Hashes, same_text
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order
 from judge.pool.selection import Selection, candidates
-from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Provenance, Run, TokenRule, Topic, Turn
+from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Provenance, Record, Run, TokenRule, Topic, Turn
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.formats import find_runs, read_run
 from judge.runs.tokens import TokenCounter
+from judge.text.table import Table
 
 
-class Submission(msgspec.Struct, frozen=True):
+class Submission(Record, frozen=True):
     """What is kept of one run file once its responses are candidates."""
 
     run_id: str
@@ -31,13 +33,13 @@ class Submission(msgspec.Struct, frozen=True):
     """Whether it is among the runs to be pooled."""
 
 
-class Submitted(msgspec.Struct, frozen=True):
+class Submitted(Record, frozen=True):
     """All that a folder of runs offers for judging, and all that is wrong with it."""
 
-    runs: tuple[Submission, ...]
+    runs: Table[Submission]
     candidates: tuple[Candidate, ...]
-    exclusions: tuple[Exclusion, ...]
-    problems: tuple[Problem, ...]
+    exclusions: Table[Exclusion]
+    problems: Table[Problem]
     count_tokens: TokenCounter
     names: dict[str, str]
     """Run id of each file that could be read, whatever is wrong with the run."""
@@ -57,7 +59,7 @@ def turns_by_id(topics: Sequence[Topic]) -> dict[str, Turn]:
 
 
 def read_runs(
-    runs: Path | str,
+    runs: StrPath,
     topics: Sequence[Topic] | None = None,
     *,
     format: str | None = None,
@@ -134,10 +136,10 @@ def read_runs(
     found.extend(together)
     clashing = {problem.file for problem in together if problem.severity == "error"}
     return Submitted(
-        runs=tuple(run for run in submissions if run.file not in clashing),
+        runs=Table(run for run in submissions if run.file not in clashing),
         candidates=tuple(pooled),
-        exclusions=tuple(exclusions),
-        problems=tuple(found),
+        exclusions=Table(exclusions),
+        problems=Table(found),
         count_tokens=count_tokens,
         names={head.file: head.run_id for head in headers},
     )
@@ -162,9 +164,9 @@ def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[st
     kept = (one for one in submitted.exclusions if one.run_id not in others)
     return msgspec.structs.replace(
         submitted,
-        runs=tuple(msgspec.structs.replace(run, selected=run.run_id in chosen) for run in submitted.runs),
+        runs=Table(msgspec.structs.replace(run, selected=run.run_id in chosen) for run in submitted.runs),
         candidates=tuple(one for one in submitted.candidates if one.run_id in chosen),
-        exclusions=tuple(sorted((*kept, *rows), key=exclusion_order)),
+        exclusions=Table(sorted((*kept, *rows), key=exclusion_order)),
         names={file: run_id for file, run_id in submitted.names.items() if run_id in chosen},
         left_out=frozenset(file for file, run_id in submitted.names.items() if run_id not in chosen),
     )
@@ -172,7 +174,7 @@ def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[st
 
 def make_pool(
     submitted: Submitted,
-    passages: Sequence[Path | str] | None = None,
+    passages: StrPath | Sequence[StrPath] | None = None,
     *,
     over_limit: OverLimit = "flag",
     previous: Pool | None = None,
@@ -193,9 +195,10 @@ def make_pool(
     pooled = submitted.candidates
     if passages is not None:
         wanted = {passage.passage_id for one in pooled for passage in one.used}
-        collection = read_passages([Path(path) for path in passages], wanted)
+        files = paths(passages)
+        collection = read_passages(files, wanted)
         if hashes is not None:
-            problems = check_texts(collection, hashes.find, same_text, ", ".join(map(str, passages)))
+            problems = check_texts(collection, hashes.find, same_text, ", ".join(map(str, files)))
             if problems:
                 raise InputError("the passages are not those of the hash list", problems)
             collection = listed(collection, hashes.find)

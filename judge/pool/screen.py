@@ -15,7 +15,7 @@ import msgspec
 from judge.pool.encoder import Encoder, Similarity
 from judge.records import Pool
 from judge.text.sentences import split_sentences
-from judge.text.tables import tsv
+from judge.text.tsv import tsv
 from judge.text.words import containment, content_words
 
 Code = Literal[

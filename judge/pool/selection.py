@@ -15,7 +15,7 @@ from judge.records import Exclusion, Provenance, Response, Run
 from judge.runs.provenance import used_provenance
 from judge.text.ids import natural_key
 from judge.text.safe import has_content, printable
-from judge.text.tables import tsv
+from judge.text.tsv import tsv
 
 CAST_MAX_RANK = 3
 """How far down the responses of a CAsT 2022 run are looked at (CAsT-ReGIn judged nothing below rank 3)."""

@@ -6,7 +6,7 @@ from judge.records import Criterion
 from judge.results.rows import Change, CorrectedRow
 from judge.text.cells import columns_of, count, interval, markdown_cell, number, pad, shorten
 from judge.text.safe import escape, printable
-from judge.text.tables import tsv
+from judge.text.tsv import tsv
 
 COLUMNS = (
     *("criterion", "rank", "rank_lo", "rank_hi", "tie", "run", "family", "n", "missing", "raw", "raw_lo", "raw_hi"),

@@ -10,7 +10,8 @@ from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell
 from judge.text.ids import NaturalKey, natural_key
 from judge.text.safe import escape
-from judge.text.tables import tsv
+from judge.text.table import Table
+from judge.text.tsv import tsv
 
 _Asked = tuple[str, str, str]
 """Criterion, variant, response id."""
@@ -39,7 +40,7 @@ def leaderboard(
     criteria: Sequence[Criterion],
     *,
     expected: Mapping[str, Collection[str]] | None = None,
-) -> tuple[LeaderboardRow, ...]:
+) -> Table[LeaderboardRow]:
     """One row a run and criterion: criteria as given, runs best mean first, ties in natural order of run id.
 
     A pooled response counts for every run that gave it. At any pool depth a run is represented, in each turn, by
@@ -68,7 +69,7 @@ def leaderboard(
         else:
             judged[key] = result
     answered = answers(pool, expected)
-    return tuple(
+    return Table(
         row
         for criterion in criteria
         for row in sorted(

@@ -2,9 +2,7 @@
 
 from typing import Literal
 
-import msgspec
-
-from judge.records import Estimate
+from judge.records import Estimate, Record
 
 Flag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "FEWGOLD", "FAMILY"]
 """What to know about a run's row.
@@ -15,7 +13,7 @@ grades that were drawn, so the variance is shared by the runs. FAMILY: corrected
 """
 
 
-class CorrectedRow(msgspec.Struct, frozen=True):
+class CorrectedRow(Record, frozen=True):
     """One run under one criterion: what the judge says, and what gold says the judge should have said."""
 
     run_id: str
@@ -48,7 +46,7 @@ class CorrectedRow(msgspec.Struct, frozen=True):
     flags: tuple[Flag, ...]
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(Record, frozen=True):
     """How correction changes the order of the runs that have both means; None where a number is undefined."""
 
     runs: int
@@ -62,7 +60,7 @@ class Change(msgspec.Struct, frozen=True):
     pairs: int
 
 
-class LeaderboardRow(msgspec.Struct, frozen=True):
+class LeaderboardRow(Record, frozen=True):
     """One run under one criterion."""
 
     run_id: str

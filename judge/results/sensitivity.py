@@ -17,7 +17,7 @@ from judge.stats.agreement import Undefined
 from judge.stats.ranking import kendall_tau_b
 from judge.text.cells import decimals, markdown_cell
 from judge.text.safe import escape
-from judge.text.tables import tsv
+from judge.text.tsv import tsv
 
 AS_JUDGED = "none"
 """In place of a rule: nothing is excluded."""

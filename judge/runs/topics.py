@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
+from judge.files.paths import StrPath
 from judge.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.document import open_document
 from judge.runs.fields import Fields, Findings, member, usable_turn_id
 from judge.text.safe import printable_id, shown
+from judge.text.table import Table
 
 _IKAT = {
     "turns": ("utterance", "ptkb_provenance", "response_provenance"),
@@ -19,7 +21,7 @@ _CAST = "turn"
 _LARGEST = 10**9
 
 
-def read_topics(path: Path) -> tuple[Topic, ...]:
+def read_topics(path: StrPath) -> Table[Topic]:
     """The topics of a file in its order.
 
     A turn's context is all earlier turns of its topic, in a CAsT tree those on the way to the root; a CAsT turn with
@@ -28,14 +30,14 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
     Raises:
         InputError: The file is missing, not JSON, or has any fault of form; `problems` lists them all.
     """
-    document = open_document(path)
+    document = open_document(Path(path))
     findings = Findings(document.file)
     findings.problems.extend(one for one in document.problems if one.severity == "error")
     topics = [] if document.unreadable else _topics(findings, document.value)
     if findings.problems:
         # A node of a tree is read for each of its descendants; its faults are told once.
         raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(findings.problems)))
-    return tuple(topics)
+    return Table(topics)
 
 
 def _topics(findings: Findings, value: Any) -> list[Topic]:

@@ -13,9 +13,9 @@ ONE = pool(["a", "b", "c"])
 QUICK = Settings(concurrency=2, attempts=1)
 
 
-def record(path: Path, model: Scripted) -> list[object]:
+def record(path: Path, model: Scripted) -> tuple[object, ...]:
     with Journal(path) as journal:
-        return list(assess(tasks(ONE, [criterion()]), model, journal, ONE, settings=QUICK))
+        return tuple(assess(tasks(ONE, [criterion()]), model, journal, ONE, settings=QUICK))
 
 
 def test_a_replayed_run_is_the_recorded_run(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from judge.calibrate.findings import (
 )
 from judge.records import Estimate
 from judge.stats.marginals import MarginalTest
-from judge.text.tables import tsv
+from judge.text.tsv import tsv
 
 STATISTICS = (
     *("percent", "within_one", "kappa", "wkappa_linear", "wkappa", "alpha_nominal", "alpha_ordinal", "alpha_interval"),

@@ -26,7 +26,7 @@ from judge.crowd.regin.resource import GRADES, RELEVANT, Part
 from judge.records import Estimate, Run
 from judge.stats.means import mean_interval
 from judge.text.ids import natural_key, topic_of
-from judge.text.tables import tsv
+from judge.text.tsv import tsv
 
 Rule = Literal["exact", "trimmed", "folded"]
 Reason = Literal["unmatched", "ambiguous", "not_judged"]

@@ -14,6 +14,7 @@ from judge.models.journal import Journal
 from judge.models.model import Model
 from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Turn
 from judge.text.ids import natural_key
+from judge.text.table import Table
 
 Report = Callable[[Progress], None]
 Fetching = Callable[[str, int, int], None]
@@ -49,7 +50,7 @@ class Asking:
 
     def ask(
         self, model: Model, wanted: Sequence[Task], journal: Journal, pool: Pool, turns: Mapping[str, Turn] | None
-    ) -> list[Judgment | Failure]:
+    ) -> Table[Judgment | Failure]:
         """Settle every task, within what is left of the budget.
 
         Raises:

@@ -1,14 +1,12 @@
 """What a calibration can be told, and what of it cannot be done."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Literal
-
-import msgspec
 
 from judge.ask.loop import Settings
 from judge.ask.several import MOST_SAMPLES
 from judge.errors import UsageError
+from judge.files.paths import Options, StrPath
 from judge.models.model import ModelOptions
 from judge.records import Criterion
 
@@ -17,27 +15,27 @@ _FEWEST_DRAWS, _MOST_DRAWS = 200, 1_000_000
 """Fewer resamples would make a verdict a matter of the seed."""
 
 
-class CalibrationPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `judge calibrate` can be told; paths may be strings."""
+class CalibrationPlan(Options, frozen=True, kw_only=True):
+    """Everything `judge calibrate` can be told; paths may be strings, and one may stand where several may."""
 
-    gold: Sequence[Path | str]
-    judgments: Sequence[Path | str] = ()
+    gold: Sequence[StrPath]
+    judgments: Sequence[StrPath] = ()
     """Labels that are there; or nothing, and `models` are asked."""
     models: Sequence[str] = ()
-    prompts: Sequence[str] = ()
+    prompts: Sequence[StrPath] = ()
     """What to ask, or the files of prompts of your own behind the judgments."""
-    pool: Path | str | None = None
-    test: Path | str | None = None
+    pool: StrPath | None = None
+    test: StrPath | None = None
     """Sealed test grades."""
-    seal: Path | str | None = None
-    criterion: str | None = None
+    seal: StrPath | None = None
+    criterion: StrPath | None = None
     scale: str | None = None
     polarity: Literal["higher", "lower"] = "higher"
     """Which end of `scale` is good."""
-    gold_scale: str | None = None
+    gold_scale: StrPath | None = None
     """The prompt whose scale the gold is on, if not the judges'."""
-    families: Path | str | None = None
-    topics: Path | str | None = None
+    families: StrPath | None = None
+    topics: StrPath | None = None
     samples: int = 1
     options: ModelOptions = ModelOptions()
     settings: Settings = Settings()
@@ -46,7 +44,7 @@ class CalibrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     replicates: int = 2000
     permutations: int = 10_000
     seed: int = 2023
-    out: Path | str | None = None
+    out: StrPath | None = None
 
 
 def check_plan(plan: CalibrationPlan) -> None:

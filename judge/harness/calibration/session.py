@@ -1,5 +1,8 @@
 """A calibration on its way: gold, labels that are there or asked for, panels, findings, files."""
 
+import contextlib
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +14,7 @@ from judge.ask.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterio
 from judge.ask.dialogue import Task
 from judge.ask.labels import Labels, is_jury, labels_of
 from judge.ask.loop import assess
+from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
 from judge.calibrate import Options, calibrate
 from judge.calibrate.certificate import PARAMETERS, Certificate, certificate_bytes, make_certificate
@@ -66,6 +70,7 @@ def calibrate_judges(
     *,
     asking: Callable[[str], Report] | None = None,
     fetching: Fetching | None = None,
+    progress: bool = False,
 ) -> CalibrationOutcome:
     """Read, ask if need be, compare, and write the output folder.
 
@@ -74,13 +79,21 @@ def calibrate_judges(
         now: For the certificate and the ledger of sealed grades; by default the clock's time.
         asking: Given a judge's name, what is called after each of its judgments.
         fetching: Called while a model is fetched, with what, the bytes done and the bytes in all.
+        progress: Instead of calling these, show bars in a notebook or on a terminal, elsewhere lines now and then.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    return _Session(plan, now or datetime.now(UTC), asking or (lambda judge: lambda progress: None), fetching).run()
+    with contextlib.ExitStack() as shown:
+        if progress:
+            fetching = shown.enter_context(FetchReporter(sys.stderr))
+
+            def asking(judge: str) -> Report:
+                return shown.enter_context(Reporter(judge, sys.stderr))
+
+        return _Session(plan, now or datetime.now(UTC), asking or (lambda judge: lambda progress: None), fetching).run()
 
 
 class _Session:
@@ -91,6 +104,7 @@ class _Session:
     ) -> None:
         check_plan(plan)
         self.plan, self.now = plan, now
+        self._criterion = None if plan.criterion is None else os.fspath(plan.criterion)
         self.asking = Asking(plan, asking, fetching)
         self.rules = tuple(map(parse_requirement, plan.requirements))
         self.families = read_families(Path(plan.families)) if plan.families else {}
@@ -157,7 +171,7 @@ class _Session:
 
     def _only(self) -> str | None:
         """The one criterion to look at; a prompt named for it joins the prompts."""
-        wanted = self.plan.criterion
+        wanted = self._criterion
         if wanted is None or not ("/" in wanted or wanted.endswith(".md")):
             return wanted
         prompt = find_criterion(wanted)
@@ -175,7 +189,11 @@ class _Session:
             "gold": gold.digest,
             "labels": sorted([one.digest, one.judge, one.prompt or "", one.prompt_digest or ""] for one in labels),
             "criterion": self.only,
-            "scale": [self.plan.scale, self.plan.polarity, self.plan.gold_scale],
+            "scale": [
+                self.plan.scale,
+                self.plan.polarity,
+                self.plan.gold_scale and os.fspath(self.plan.gold_scale),
+            ],
             "resampling": resampling(self.plan),
             "requirements": sorted(self.plan.requirements),
         }
@@ -184,7 +202,7 @@ class _Session:
 
     def _wanted(self, labels: Sequence[Labels]) -> tuple[Labels, ...]:
         """Those under the criterion, or the very prompt, that was asked for."""
-        wanted = self.plan.criterion
+        wanted = self._criterion
         if wanted is None:
             return tuple(labels)
         exact = {one.prompt_id for one in self.prompts.values()} if wanted != self.only else None

@@ -1,28 +1,40 @@
-"""How far a long thing is: a bar on a terminal, a plain line now and then elsewhere."""
+"""How far a long thing is: a bar on a terminal or in a notebook, a plain line now and then elsewhere."""
 
 import contextlib
+import sys
 import time
-from typing import TYPE_CHECKING, Self, TextIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-    from rich.progress import TaskID
-
-    from judge.ask.loop import Progress
+    from rich.console import Console
+    from rich.progress import ProgressColumn, TaskID
 
 _EVERY = 10.0
 """Seconds between plain lines."""
 
 
-class Reporter:
-    """Shows the loop's `Progress` on a stream."""
+class Progress(NamedTuple):
+    """Where the loop stands."""
 
-    def __init__(self, judge: str, stream: TextIO) -> None:
+    done: int
+    total: int
+    recalled: int
+    """Settled without a call: from the journal, or for want of evidence."""
+    failures: int
+    cost: float
+
+
+class Reporter:
+    """Shows the loop's `Progress` on a stream or in a notebook, and passes it on."""
+
+    def __init__(self, judge: str, stream: TextIO, then: Callable[[Progress], None] | None = None) -> None:
+        self._then = then
         self._judge = judge
         self._stream = stream
         self._begun = self._shown = time.monotonic()
         self._last: Progress | None = None
-        self._bar: Bar | None = None
+        self._bar: _Bar | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -33,15 +45,14 @@ class Reporter:
         elif self._last is not None:
             self._line(self._last)
 
-    def __call__(self, progress: "Progress") -> None:
+    def __call__(self, progress: Progress) -> None:
         """Show where the loop stands; cheap enough for every judgment."""
         now = time.monotonic()
         if self._last is None:
             self._begun = now
-            if self._stream.isatty():
+            if _is_live(self._stream):
                 self._bar = _loop_bar(self._stream)
-                self._task = self._bar.add_task(self._judge, total=progress.total, rate="", extra="")
-                self._bar.start()
+                self._task = self._bar.add(self._judge, total=progress.total, rate="", extra="")
         self._last = progress
         if self._bar is None:
             if now - self._shown >= _EVERY and progress.done < progress.total:
@@ -51,12 +62,14 @@ class Reporter:
             self._shown = now
             rate, extra = self._rate(progress), _extra(progress)
             self._bar.update(self._task, completed=progress.done, rate=rate, extra=extra)
+        if self._then is not None:
+            self._then(progress)
 
-    def _rate(self, progress: "Progress") -> str:
+    def _rate(self, progress: Progress) -> str:
         elapsed = max(time.monotonic() - self._begun, 1e-9)
         return f"{(progress.done - progress.recalled) / elapsed:.1f}/s"
 
-    def _line(self, progress: "Progress") -> None:
+    def _line(self, progress: Progress) -> None:
         extra = _extra(progress)
         _say(
             f"{self._judge}: {progress.done}/{progress.total} judged, {self._rate(progress)}"
@@ -70,7 +83,8 @@ class FetchReporter:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._bar: Bar | None = None
+        self._live = _is_live(stream)
+        self._bar: _Bar | None = None
         self._tasks: dict[str, TaskID] = {}
         self._what = ""
         self._shown = 0.0
@@ -83,17 +97,19 @@ class FetchReporter:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show `done` of `total` bytes."""
-        if not self._stream.isatty():
-            now = time.monotonic()
+        now = time.monotonic()
+        if not self._live:
             if what != self._what or done == total or now - self._shown >= _EVERY:
                 self._what, self._shown = what, now
                 _say(f"{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", self._stream)
             return
         if self._bar is None:
             self._bar = _fetch_bar(self._stream)
-            self._bar.start()
         if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(what, total=total)
+            self._tasks[what] = self._bar.add(what, total=total)
+        elif now - self._shown < 0.1 and done < total:
+            return
+        self._shown = now
         self._bar.update(self._tasks[what], completed=done)
         if done == total and what.startswith("verifying"):
             # Two live bars cannot share a terminal, and the loop's comes next.
@@ -105,36 +121,64 @@ class FetchReporter:
             self._bar = None
 
 
-def _loop_bar(stream: TextIO) -> "Bar":
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+class _Bar:
+    """Rich's bars: redrawn by rich on a terminal, by ourselves in a notebook, where rich would need ipywidgets."""
 
-    return Bar(
+    def __init__(self, stream: TextIO, *columns: "ProgressColumn") -> None:
+        from rich.progress import Progress as Bars
+
+        console = _console(stream)
+        self._bars = Bars(*columns, console=console, refresh_per_second=4)
+        self._handle: Any = None
+        if console.is_jupyter:
+            from IPython.display import display
+
+            self._handle = display(self._bars, display_id=True)
+        else:
+            self._bars.start()
+
+    def add(self, description: str, **fields: Any) -> "TaskID":
+        return self._bars.add_task(description, **fields)
+
+    def update(self, task: "TaskID", **fields: Any) -> None:
+        self._bars.update(task, **fields)
+        if self._handle is not None:
+            self._handle.update(self._bars)
+
+    def stop(self) -> None:
+        if self._handle is None:
+            self._bars.stop()
+
+
+def _console(stream: TextIO) -> "Console":
+    from rich.console import Console
+
+    return Console(file=stream)
+
+
+def _is_live(stream: TextIO) -> bool:
+    """Whether what is shown can be redrawn."""
+    return stream.isatty() or ("IPython" in sys.modules and _console(stream).is_jupyter)
+
+
+def _loop_bar(stream: TextIO) -> _Bar:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    return _Bar(
+        stream,
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[extra]}"),
-        console=Console(file=stream),
-        refresh_per_second=4,
     )
 
 
-def _fetch_bar(stream: TextIO) -> "Bar":
-    from rich.console import Console
+def _fetch_bar(stream: TextIO) -> _Bar:
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bar
 
-    return Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        console=Console(file=stream),
-        refresh_per_second=4,
-    )
+    return _Bar(stream, TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
 
 
 def _say(line: str, stream: TextIO) -> None:
@@ -143,7 +187,7 @@ def _say(line: str, stream: TextIO) -> None:
         print(line, file=stream, flush=True)
 
 
-def _extra(progress: "Progress") -> str:
+def _extra(progress: Progress) -> str:
     parts = []
     if progress.recalled:
         parts.append(f"{progress.recalled} without a call")

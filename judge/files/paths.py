@@ -1,0 +1,49 @@
+"""Paths and lists as people give them from Python: a path as text, one name where several may stand."""
+
+import functools
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import get_args, get_origin
+
+import msgspec
+
+StrPath = str | os.PathLike[str]
+"""A path as `open` takes it."""
+
+
+def several(given: StrPath | Iterable[StrPath]) -> tuple[StrPath, ...]:
+    """One name or path, or each of several; a text is never taken letter by letter.
+
+    >>> several("groundedness"), several(["groundedness", "naturalness"])
+    (('groundedness',), ('groundedness', 'naturalness'))
+    """
+    return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
+
+
+def paths(given: StrPath | Iterable[StrPath]) -> tuple[Path, ...]:
+    """One path or several, as paths."""
+    return tuple(map(Path, several(given)))
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of what a job can be told: paths may be strings, and one may stand alone where several may stand."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, os.PathLike) and not isinstance(value, Path):
+                value = Path(value)
+            if name in _sequences(type(self)) and value is not None:
+                value = several(value)
+            msgspec.structs.force_setattr(self, name, value)
+
+
+@functools.cache
+def _sequences(kind: type[Options]) -> frozenset[str]:
+    """Names of the fields that hold a sequence."""
+    return frozenset(
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if Sequence in {get_origin(part) for part in (field.type, *get_args(field.type))}
+    )

@@ -1,0 +1,501 @@
+"""The Python API where people use it: in scripts, in notebooks, inside a running event loop."""
+
+import asyncio
+import contextvars
+import importlib
+import inspect
+import io
+import os
+import re
+import shutil
+import signal
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+import nbclient
+import nbformat
+import pandas
+import polars
+import pytest
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+
+import judge
+from judge.ask.loop import assess, tasks
+from judge.ask.progress import FetchReporter, Progress, Reporter
+from judge.calibrate.certificate import read_certificate
+from judge.errors import AuthenticationError, Interrupted
+from judge.files.paths import Options
+from judge.gold import read_gold
+from judge.harness.calibration import CalibrationPlan, calibrate_judges
+from judge.models.backends import open_model
+from judge.models.families import read_families
+from judge.models.journal import Journal
+from judge.passages import read_passages
+from judge.passages.hashes import open_hashes
+from judge.records import Estimate, Failure, Judgment, Message, Problem, Record
+from judge.text.table import Table
+from tests.ask.test_loop import Scripted, criterion, judged, pool
+from tests.conftest import PROJECT
+from tests.mock import start_mock
+from tests.test_docs import blocks
+from tests.test_walls import DOORS
+
+TEXTS = [f"t{index}" for index in range(12)]
+
+
+# ---------------------------------------------------------------- inside a running loop
+
+
+def inside_a_loop(call: Callable[[], Any]) -> Any:
+    """What a synchronous call gives where an event loop runs in this thread, as in a notebook."""
+
+    async def cell() -> Any:
+        return call()
+
+    return asyncio.run(cell())
+
+
+def test_inside_a_loop_the_results_are_the_same(tmp_path: Path) -> None:
+    model = Scripted({"t3": ["no", "still no"]}, delay=0.001)
+    outside = judged(tmp_path / "outside", Scripted({"t3": ["no", "still no"]}), TEXTS)
+    assert inside_a_loop(lambda: judged(tmp_path / "inside", model, TEXTS)) == outside
+    assert isinstance(outside, Table)
+    assert model.closed
+
+
+def test_a_model_whose_connections_belong_to_a_loop_works_inside_another(tmp_path: Path) -> None:
+    with start_mock() as server, Journal(tmp_path / "journal") as journal:
+        one = pool(TEXTS)
+        for _ in range(2):
+            model = open_model("server/mock", judge.ModelOptions(base_url=server.base_url))
+            results = inside_a_loop(lambda: assess(tasks(one, [criterion()]), model, journal, one))  # noqa: B023
+            assert [type(result) for result in results] == [Judgment] * 12
+        assert server.stats()["requests"] == 12
+
+
+def test_inside_a_loop_the_model_sees_the_context_variables_of_the_caller(tmp_path: Path) -> None:
+    variable = contextvars.ContextVar("variable", default="unset")
+    seen: set[str] = set()
+
+    def call() -> None:
+        variable.set("set")
+        judged(tmp_path, Scripted(hook=lambda calls: seen.add(variable.get())), TEXTS)
+
+    inside_a_loop(call)
+    assert seen == {"set"}
+
+
+def test_inside_a_loop_what_is_raised_is_raised_to_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(AuthenticationError, match="401"):
+        inside_a_loop(lambda: judged(tmp_path, Scripted({"t1": [AuthenticationError("401")]}), TEXTS))
+
+    def report(progress: Progress) -> None:
+        raise LookupError("the bar is gone")
+
+    with pytest.raises(LookupError, match="the bar is gone"):
+        inside_a_loop(lambda: judged(tmp_path, Scripted(), TEXTS, report=report))
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """Ctrl-C means after a test what it meant before."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.usefixtures("restored")
+def test_ctrl_c_inside_a_loop_drains_and_loses_nothing(tmp_path: Path) -> None:
+    def interrupt(calls: int) -> None:
+        if calls == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    model = Scripted(delay=0.05, hook=interrupt)
+    texts = [f"t{index}" for index in range(200)]
+    with pytest.raises(Interrupted, match="goes on from here"):
+        inside_a_loop(lambda: judged(tmp_path, model, texts))
+    assert 6 <= len(model.asked) < 100
+    assert model.closed
+    again = Scripted()
+    assert len(inside_a_loop(lambda: judged(tmp_path, again, texts))) == 200
+    assert len(again.asked) == 200 - len(model.asked)
+
+
+@pytest.mark.usefixtures("restored")
+def test_a_second_ctrl_c_inside_a_loop_breaks_the_calls_off(tmp_path: Path) -> None:
+    model = Scripted(delay=60)
+    timers = [threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)) for after in (0.3, 0.8)]
+    for timer in timers:
+        timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        inside_a_loop(lambda: judged(tmp_path, model, TEXTS))
+    assert model.closed
+    for timer in timers:
+        timer.join()
+
+
+def test_inside_a_loop_of_another_thread(tmp_path: Path) -> None:
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.extend(inside_a_loop(lambda: judged(tmp_path, Scripted(), TEXTS))))
+    thread.start()
+    thread.join()
+    assert len(results) == 12
+
+
+# ---------------------------------------------------------------- paths and lists
+
+
+class Given(os.PathLike[str]):
+    """A path of a kind that nobody expects."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return self._path
+
+
+READERS = (open_hashes, read_certificate, read_families, read_gold, read_passages)
+"""Of what is beside the main line."""
+KINDS: list[Callable[[str], Any]] = [str, Path, Given]
+
+
+def leaves(hint: Any) -> set[Any]:
+    """The types that a hint is made of."""
+    if get_origin(hint) is os.PathLike or not get_args(hint):
+        return {hint}
+    return {leaf for part in get_args(hint) if not isinstance(part, list) for leaf in leaves(part)}
+
+
+def public_hints() -> Iterator[tuple[str, Any]]:
+    """Name and type of each parameter of a public function, and of each field of what a job can be told."""
+    public = {name: getattr(judge, name) for name in judge.__all__}
+    public |= {member.__name__: member for member in (CalibrationPlan, *READERS)}
+    for name, member in public.items():
+        if inspect.isclass(member) and issubclass(member, Options):
+            yield from ((f"{name}.{field}", hint) for field, hint in get_type_hints(member).items())
+        functions = [member] if inspect.isfunction(member) else []
+        if member is Journal:
+            functions = [one for one in vars(member).values() if inspect.isfunction(one)]
+        for function in functions:
+            hints = get_type_hints(function)
+            yield from ((f"{name}({field})", hint) for field, hint in hints.items() if field != "return")
+
+
+def test_every_public_path_may_be_text_or_any_path() -> None:
+    paths = {name: found for name, hint in public_hints() if (found := leaves(hint)) & {Path, os.PathLike[str]}}
+    assert {"read_topics(path)", "read_runs(runs)", "make_pool(passages)", "Journal(path)", "Plan.out",
+            "find_criterion(name_or_path)", "Pooling.topics", "CalibrationPlan.gold"} <= paths.keys()  # fmt: skip
+    for name, found in paths.items():
+        assert {str, os.PathLike[str]} <= found, name
+
+
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with the example and its gold in it, as the documents have it."""
+    for name in ("examples", "gold"):
+        shutil.copytree(PROJECT / name, tmp_path / name)
+    for name in ("forest", "confusion_maps"):
+        # Drawing takes most of a calibration's time and is tested elsewhere.
+        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", KINDS)
+def test_the_stages_take_any_kind_of_path(path: Callable[[str], Any], example: Path) -> None:
+    topics = judge.read_topics(path("examples/topics.json"))
+    runs = judge.read_runs(path("examples/runs"), topics)
+    passages = path("examples/passages.jsonl")
+    pools = [judge.make_pool(runs, given) for given in (passages, [passages])]
+    assert pools[0] == pools[1]
+    prompt = judge.find_criterion(path(str(PROJECT / "prompts" / "groundedness" / "graded.md")))
+    with Journal(path("one.sqlite")) as journal:
+        judge.assess(tasks(pools[0], [prompt]), open_model("baseline/overlap"), journal, pools[0])
+        assert len(journal) > 50
+    with Journal(None) as journal:
+        journal.adopt(path("one.sqlite"))
+        assert len(journal) > 50
+
+
+@pytest.mark.parametrize("path", KINDS)
+def test_the_readers_take_any_kind_of_path(path: Callable[[str], Any], example: Path) -> None:
+    Path("teams.tsv").write_text("harbor-grounded\tharbor\n", encoding="utf-8")
+    Path("hashes.tsv").write_text(f"clueweb22-en0012-34-56789\t0\t{'0' * 32}\n", encoding="utf-8")
+    assert read_families(path("teams.tsv")) == {"harbor-grounded": "harbor"}
+    assert len(read_gold(path("gold/example.gold.jsonl"))) > 100
+    assert open_hashes(path("hashes.tsv")).find(["clueweb22-en0012-34-56789:0"]) == [bytes(16)]
+    assert read_passages(path("examples/passages.jsonl"), {"absent"}) == {}
+    with pytest.raises(judge.InputError, match="not a certificate"):
+        read_certificate(path("teams.tsv"))
+
+
+@pytest.mark.parametrize("path", KINDS)
+def test_the_jobs_take_any_kind_of_path_and_one_alone(path: Callable[[str], Any], example: Path) -> None:
+    """Inside a running loop, as a notebook has it."""
+    Path("turns.txt").write_text("1-1_1\n1-1_2\n2-1_1\n3-1_1\n", encoding="utf-8")
+    Path("teams.tsv").write_text("harbor-grounded\tharbor\n", encoding="utf-8")
+    Path("runs.txt").write_text("harbor-grounded\nquarry-copied\n", encoding="utf-8")
+    graded = path(str(PROJECT / "prompts" / "groundedness" / "graded.md"))
+    plan = judge.Plan(
+        runs=path("examples/runs"),
+        topics=path("examples/topics.json"),
+        passages=path("examples/passages.jsonl"),
+        only_turns=path("turns.txt"),
+        select_runs=path("runs.txt"),
+        prompts=graded,
+        criteria="groundedness",
+        model="baseline/overlap",
+        families=None,
+        out=path("out"),
+    )
+    assert (plan.criteria, len(plan.prompts), len(plan.passages or ())) == (("groundedness",), 1, 1)
+    outcome = inside_a_loop(lambda: judge.run(plan))
+    assert {row.run_id for row in outcome.leaderboard} == {"harbor-grounded", "quarry-copied"}
+    extended = inside_a_loop(lambda: judge.run(msgspec.structs.replace(plan, extend=path("out"), out=path("more"))))
+    assert extended.results == outcome.results
+    calibration = CalibrationPlan(
+        gold=path("gold/example.gold.jsonl"),
+        models="baseline/overlap",
+        prompts=graded,
+        pool=path("out"),
+        families=path("teams.tsv"),
+        criterion="groundedness",
+        requirements="wkappa.lo>=0.4",
+        replicates=200,
+        permutations=200,
+        out=path("cal"),
+    )
+    tried = inside_a_loop(lambda: calibrate_judges(calibration, datetime(2026, 1, 1, tzinfo=UTC)))
+    assert [one.criterion for one in tried.certificate.certified] == ["groundedness"]
+    stored = msgspec.structs.replace(
+        calibration,
+        models=(),
+        judgments=path("out/judgments.jsonl"),
+        prompts=(),
+        out=None,
+        criterion=graded,
+        gold_scale=graded,
+    )
+    again = inside_a_loop(lambda: calibrate_judges(stored, datetime(2026, 1, 1, tzinfo=UTC)))
+    assert again.calibration.verdicts[0].criterion == "groundedness"
+    certified = msgspec.structs.replace(plan, certificate=path("cal/certificate.json"), out=path("certified"))
+    assert inside_a_loop(lambda: judge.run(certified)).statement is not None
+
+
+@pytest.mark.parametrize("kind", [judge.Plan, judge.Pooling, CalibrationPlan])
+def test_no_field_of_several_takes_a_text_letter_by_letter(kind: type[Options]) -> None:
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    needed = {name: "needed" for name, field in fields.items() if field.required}
+    hints = get_type_hints(kind)
+    several = [name for name, hint in hints.items() if Sequence in map(get_origin, (hint, *get_args(hint)))]
+    assert several
+    for name in several:
+        options = kind(**{**needed, name: "text"})
+        assert getattr(options, name) == ("text",)
+        assert getattr(kind(**{**needed, name: ["a", "b"]}), name) == ("a", "b")
+        assert getattr(msgspec.structs.replace(options, **{name: Path("one")}), name) == (Path("one"),)
+    for name in {name for name, hint in hints.items() if os.PathLike[str] in leaves(hint)} - set(several):
+        assert getattr(kind(**{**needed, name: Given("odd")}), name) == Path("odd")
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_no_public_name_is_hidden_by_a_room() -> None:
+    rooms = [importlib.import_module(f"judge.{name}") for name in DOORS]
+    assert all(isinstance(room, types.ModuleType) for room in rooms)
+    assert not set(DOORS) & set(judge.__all__)
+    for name in judge.__all__:
+        assert not isinstance(getattr(judge, name), types.ModuleType), name
+
+
+def test_the_package_shows_its_public_names_and_no_others() -> None:
+    assert [name for name in dir(judge) if not name.startswith("__")] == [
+        name for name in judge.__all__ if not name.startswith("__")
+    ]
+    namespace: dict[str, Any] = {}
+    exec("from judge import *", namespace)
+    assert set(judge.__all__) <= namespace.keys()
+    for name in judge.__all__:
+        assert getattr(judge, name) is namespace[name]
+
+
+# ---------------------------------------------------------------- records and tables
+
+HOSTILE = "<script>alert('x')</script> $\\href{javascript:x}{y}$ \u202ecod \x1b[31m"
+PROBLEMS = Table(Problem("code", "error", "run.json", turn, "$", HOSTILE) for turn in ("1-1_1", None))
+
+
+def test_a_record_is_one_short_line() -> None:
+    assert repr(pool(["a", "b"])) == "Pool(responses=2, passages=1, exclusions=0, runs=0)"
+    assert repr(Message("user", "word " * 1000)) == f"Message(role='user', content={'word ' * 8!r}…)"
+    assert repr(Estimate(0.123456, None, 0.5, 3, 2)) == "Estimate(value=0.1235, high=0.5, n=3, topics=2)"
+    assert "\x1b" not in repr(PROBLEMS[0])
+    one = pool(["a", "b"])
+    with Journal(None) as journal:
+        good, bad = assess(tasks(one, [criterion()]), Scripted({"b": ["no"]}), journal, one)
+    assert isinstance(good, Judgment)
+    assert isinstance(bad, Failure)
+    assert repr(good) == "Judgment(R00000 naturalness=2 by fake/scripted)"
+    assert repr(msgspec.structs.replace(good, unable=True)) == "Judgment(R00000 naturalness=unable by fake/scripted)"
+    assert repr(bad) == "Failure(R00001 naturalness: unreadable by fake/scripted)"
+
+
+def test_a_table_is_a_tuple() -> None:
+    rows = tuple(PROBLEMS)
+    assert rows == PROBLEMS
+    assert hash(PROBLEMS) == hash(rows)
+    assert isinstance(PROBLEMS[:1], Table)
+    assert PROBLEMS[0] is rows[0]
+    assert msgspec.json.encode(PROBLEMS) == msgspec.json.encode(rows)
+
+
+class Measured(Record, frozen=True):
+    name: str
+    mean: Estimate | None
+    shares: dict[str, float]
+    parts: tuple[Message, ...] = ()
+
+
+MEASURED = Table(
+    [
+        *(Measured(f"run-{index}", None, {}) for index in range(150)),
+        Measured("last", Estimate(0.5, 0.25, 0.75, 10, 5), {"0": 0.9}, (Message("user", "hello"),)),
+    ]
+)
+COLUMNS = ["name", "mean.value", "mean.low", "mean.high", "mean.n", "mean.topics", "mean.reason", "shares.0", "parts"]
+
+
+def test_records_in_a_record_become_columns_of_their_own() -> None:
+    rows = MEASURED.to_dicts()
+    # Every row has every column, though only the last one has a mean.
+    assert {frozenset(row) for row in rows} == {frozenset(COLUMNS)}
+    assert rows[0] == {**dict.fromkeys(COLUMNS), "name": "run-0", "parts": []}
+    assert rows[-1]["mean.low"] == 0.25
+    assert rows[-1]["shares.0"] == 0.9
+    assert rows[-1]["parts"] == [{"role": "user", "content": "hello"}]
+    assert Table[Measured]().to_dicts() == []
+
+
+def test_a_table_becomes_a_data_frame() -> None:
+    frame = pandas.DataFrame(MEASURED.to_dicts())
+    assert sorted(frame.columns) == sorted(COLUMNS)
+    assert frame["mean.value"].max() == 0.5
+    other = polars.from_dicts(MEASURED.to_dicts(), infer_schema_length=None)
+    assert (other.height, other["mean.high"].max()) == (151, 0.75)
+    assert isinstance(other.schema["parts"], polars.List)
+
+
+def test_judgments_and_failures_share_a_table() -> None:
+    one = pool(["a", "b"])
+    with Journal(None) as journal:
+        results = assess(tasks(one, [criterion()]), Scripted({"b": ["no"]}), journal, one)
+    rows = results.to_dicts()
+    assert [(row["kind"], row["grade"], row["reason"]) for row in rows] == [
+        ("judgment", 2, None),
+        ("failure", None, "unreadable"),
+    ]
+
+
+def test_a_notebook_shows_texts_of_strangers_as_text() -> None:
+    shown = PROBLEMS._repr_html_()
+    assert shown.count("<tr>") == 1 + 2
+    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;" in shown
+    assert not any(part in shown for part in ("<script", "\u202e", "\x1b"))
+    # Jupyter makes formulas, with links in them, of what stands between dollars.
+    assert 'class="tex2jax_ignore mathjax_ignore"' in shown
+    hostile = Table([Measured("x", None, {"<b>": 1.0})])
+    assert "<b>" not in hostile._repr_html_()
+
+
+def test_a_long_table_and_a_long_text_are_shown_in_part() -> None:
+    shown = Table(Message("user", f"{index} {'x' * 1000}") for index in range(1000))._repr_html_()
+    assert shown.count("<tr>") == 1 + 50
+    assert "1000 rows, the first 50" in shown
+    assert len(shown) < 50 * 200
+
+
+# ---------------------------------------------------------------- progress
+
+
+def test_progress_is_shown_on_request_and_passed_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[Progress] = []
+    judged(tmp_path, Scripted(), TEXTS, report=seen.append, progress=True)
+    assert re.fullmatch(r"fake/scripted: 12/12 judged, [\d.]+/s, \$0.1200\n", capsys.readouterr().err)
+    assert [progress.done for progress in seen] == list(range(1, 13))
+    judged(tmp_path, Scripted(), TEXTS)
+    assert capsys.readouterr() == ("", "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_bars() -> None:
+    stream = Terminal()
+    with FetchReporter(stream) as fetching, Reporter("some/judge", stream) as reporter:
+        for done in range(3):
+            fetching("verifying weights", done, 2)
+        for done in range(1, 4):
+            reporter(Progress(done, 3, 1, 0, 0.5))
+    assert "verifying weights" in stream.getvalue()
+    assert "3/3" in stream.getvalue().partition("some/judge")[2]
+
+
+# ---------------------------------------------------------------- a notebook
+
+STARTED = "import asyncio; assert asyncio.get_running_loop().is_running()"
+INTERRUPTED = """
+import os, signal, threading
+from judge.models.backends.baseline import Overlap
+
+answer = Overlap.complete
+
+async def slowly(self, request):
+    await asyncio.sleep(0.1)
+    return await answer(self, request)
+
+Overlap.complete = slowly
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    with judge.Journal("slow.sqlite") as journal:
+        judge.assess(judge.tasks(pool, criteria), judge.open_model("baseline/overlap"), journal, pool)
+except judge.OperationalError as error:
+    print(type(error).__name__, error)
+with judge.Journal("slow.sqlite") as journal:
+    print(len(journal) > 0)
+"""
+
+
+def test_the_notebook_of_the_readme_runs_in_a_kernel(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [text for language, text in blocks("README.md") if language == "python"]
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in (STARTED, *cells, INTERRUPTED)]
+    )
+    for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(example / name))
+    kernel = AsyncKernelManager()
+    # This interpreter's, whatever kernels are installed for the user.
+    kernel._kernel_spec = KernelSpec(argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"])
+    client = nbclient.NotebookClient(notebook, timeout=60)
+    # Not as an argument: a kernel that it is given it does not end.
+    client.km = kernel
+    client.execute()
+    outputs = [cell.outputs for cell in notebook.cells]
+    bar, table = outputs[1]
+    assert "77/77" in bar.data["text/html"]
+    assert "<td>harbor-grounded</td>" in table.data["text/html"]
+    assert "mean.low" in outputs[2][-1].data["text/html"]
+    assert table.data["text/html"] == outputs[3][-1].data["text/html"]
+    said = outputs[4][-1].text
+    assert said.startswith("Interrupted stopped with ")
+    assert said.endswith("goes on from here\nTrue\n")
