@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from judge.calibrate.agreement import agreement_row, ceiling, primary_statistic
+from judge.calibrate.agreement import agreement_row, ceiling
 from judge.calibrate.diagnostics import alternative, calibration_map, expected_line, families, slopes, systems
 from judge.calibrate.findings import (
     AgreementRow,
@@ -20,6 +20,7 @@ from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose, comparisons, selection
 from judge.records import Estimate
+from judge.stats.agreement import primary_statistic
 from judge.stats.resampling import resampled
 
 FEW_TOPICS, FEW_ITEMS = 20, 100
@@ -56,14 +57,14 @@ def calibrate(panels: Sequence[Panel], options: Options | None = None) -> Calibr
 def _calibrate(panel: Panel, options: Options) -> Calibration:
     split: Split = "dev" if "test" in panel.split or "dev" in panel.split else "all"
     seed, replicates = options.seed, options.replicates
-    yardsticks = (constant(panel, panel.within(split)), *(one for one in panel.columns if one.baseline))
-    columns = (*candidates(panel), *yardsticks)
+    baselines = (constant(panel, panel.within(split)), *(one for one in panel.columns if one.baseline))
+    columns = (*candidates(panel), *baselines)
     rows = _rows(panel, columns, split, options)
     chosen = choose(panel, split)
     decided: Split = split
     if chosen is not None and "test" in panel.split:
         decided = "test"
-        rows |= _rows(panel, (chosen, *yardsticks), "test", options)
+        rows |= _rows(panel, (chosen, *baselines), "test", options)
     compared = comparisons(
         panel, tuple(one for one in columns if one.origin is not None), split, seed, options.permutations
     )
@@ -89,7 +90,7 @@ def _calibrate(panel: Panel, options: Options) -> Calibration:
         ),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
-            *_not_beaten(panel, choice, yardsticks, compared),
+            *_not_beaten(panel, choice, baselines, compared),
         ),
     )
 
@@ -121,7 +122,7 @@ def _systems(panel: Panel, columns: Sequence[Column], split: Split, options: Opt
 
 def _none(panel: Panel, split: Split, options: Options) -> Verdict:
     """Nothing to decide by: no judge has a grade, or the primary statistic is undefined for all."""
-    tried, name = candidates(panel), primary_statistic(panel)
+    tried, name = candidates(panel), primary_statistic(len(panel.grades))
     reason = "no judge has grades that the statistic is defined for"
     return Verdict(
         criterion=panel.criterion,
@@ -186,16 +187,16 @@ def _warnings(
 
 
 def _not_beaten(
-    panel: Panel, choice: Selection | None, yardsticks: Sequence[Column], compared: Sequence[ComparisonRow]
+    panel: Panel, choice: Selection | None, baselines: Sequence[Column], compared: Sequence[ComparisonRow]
 ) -> list[str]:
-    """The yardsticks that the chosen judge is not shown to be better than; who pays for it should know."""
+    """The baselines that the chosen judge is not shown to be better than; who pays for it should know."""
     if choice is None:
         return []
     better = {(one.a, one.b) for one in compared if _separate(one) and (one.difference.value or 0.0) > 0}
     better |= {(one.b, one.a) for one in compared if _separate(one) and (one.difference.value or 0.0) < 0}
     return [
         f"{panel.criterion}: {choice.chosen} is not shown to agree better than {one.name}, which costs nothing"
-        for one in yardsticks
+        for one in baselines
         if one.origin is not None and (choice.chosen, one.name) not in better
     ]
 

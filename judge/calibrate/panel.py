@@ -18,8 +18,8 @@ from judge.calibrate.findings import Split
 from judge.errors import InputError, UsageError
 from judge.gold import Matched, check_scale
 from judge.records import GoldRow, Pool, Problem, Scale
-from judge.stats.agreement import topic_tables
 from judge.stats.means import consensus
+from judge.stats.tables import topic_tables
 from judge.text.ids import natural_key, topic_of
 
 Key = tuple[str, str]

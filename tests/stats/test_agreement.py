@@ -12,19 +12,10 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.files.trec import parse_qrels
-from judge.stats.agreement import (
-    STATISTICS,
-    Undefined,
-    agreement_weights,
-    alpha_of_coincidences,
-    auc,
-    confusion,
-    krippendorff_alpha,
-    point,
-    spearman,
-    topic_tables,
-    unit_counts,
-)
+from judge.stats.agreement import STATISTICS, point
+from judge.stats.alpha import alpha_of_coincidences, krippendorff_alpha, unit_counts
+from judge.stats.expected import auc, spearman
+from judge.stats.tables import Undefined, agreement_weights, confusion, topic_tables
 
 GRADES = (0, 1, 2, 3)
 UNEVEN = (-1, 0, 3)
