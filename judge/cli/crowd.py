@@ -15,7 +15,7 @@ import msgspec
 from judge.ask.labels import read_labels
 from judge.cli import crowd_regin
 from judge.cli.options import amount_or_zero, pair, positive
-from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
+from judge.crowd.aggregators import AGGREGATORS, SMOOTHED, VOTING, AggregatorOptions
 from judge.crowd.faults import Faults
 from judge.crowd.joint import DIAGNOSTIC, diagnostic_tsv, joint_diagnostic
 from judge.crowd.known import known_warnings
@@ -39,10 +39,6 @@ from judge.text.safe import printable
 
 CAST_REGIN = "cast-regin"
 """In place of a table: the published resource."""
-VOTING = ("majority", "weighted-majority")
-"""The aggregators that have a majority and break ties."""
-SMOOTHED = ("weighted-majority", "dawid-skene", "one-coin", "mace", "ordinal")
-"""Those that give each worker pseudo-labels."""
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 _SHOWN = 12
 """Warnings that are printed."""

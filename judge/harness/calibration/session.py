@@ -8,17 +8,17 @@ from typing import Any
 
 import msgspec
 
-from judge.ask.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion
+from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
 from judge.ask.labels import Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.prompt import needs_turn
 from judge.calibrate import Options, calibrate
+from judge.calibrate.baselines import ASKED
 from judge.calibrate.certificate import PARAMETERS, Certificate, certificate_bytes, make_certificate
 from judge.calibrate.findings import Calibration
 from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import (
-    BASELINES,
     Gold,
     Source,
     make_panels,
@@ -42,6 +42,7 @@ from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.models.backends import open_model
 from judge.models.families import read_families
 from judge.models.journal import Journal
+from judge.models.model import Model
 from judge.pool.intake import turns_by_id
 from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Scale
 from judge.runs.topics import read_topics
@@ -158,7 +159,7 @@ class _Session:
         return prompt.name
 
     def _stored(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
-        """The rows and the labels that are there, with the yardstick."""
+        """The rows and the labels that are there, with the baselines."""
         pool = Path(self.trial.pool) if self.trial.pool is not None else None
         sources = read_sources([Path(path) for path in self.trial.judgments], pool, self.scale)
         sources = tuple(msgspec.structs.replace(one, labels=self._wanted(one.labels)) for one in sources)
@@ -173,7 +174,7 @@ class _Session:
             "requirements": sorted(self.trial.requirements),
         }
         rows = (*gold.rows, *self._opened(question, gold.rows, sources))
-        return rows, (*sources, *self._yardstick(rows, sources))
+        return rows, (*sources, *self._baselines(rows, sources))
 
     def _wanted(self, labels: Sequence[Labels]) -> tuple[Labels, ...]:
         """Those under the criterion, or the very prompt, that was asked for."""
@@ -238,21 +239,31 @@ class _Session:
                 "their scale; the seal was not opened"
             ) from None
 
-    def _yardstick(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> tuple[Source, ...]:
-        """Word overlap on the same responses, where there are passages to overlap with and nobody asked it yet."""
-        pool = next((one.pool for one in sources if one.pool is not None), None)
-        there = {one.judge for source in sources for one in source.labels}
-        prompts = [one for one in self.prompts.values() if one.name == "groundedness" and one.answer == "grade"]
-        if pool is None or there & BASELINES or not any(row.criterion == "groundedness" for row in rows):
-            return ()
-        if not any(one.name == "groundedness" for one in self.prompts.values()):
-            return ()
-        prompt = prompts[0] if prompts else find_criterion("groundedness")
-        self.prompts.setdefault(prompt.prompt_id, prompt)
-        wanted = self._gold_tasks(rows, pool, [prompt], 1)
-        with Journal(None) as journal:
-            results = assess(wanted, open_model("baseline/overlap"), journal, pool)
-        return (Source(labels_of(results, "baseline/overlap", sha256(b"")), pool),)
+    def _baselines(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> tuple[Source, ...]:
+        """What baselines say of the same responses, where there is a pool to read and nobody asked them yet."""
+        pool = next((source.pool for source in sources if source.pool is not None), None)
+        judges = {labels.judge for source in sources for labels in source.labels}
+        added: list[Source] = []
+        for name in ASKED if pool is not None else ():
+            model = open_model(name)
+            prompts = self._gradable(model, {row.criterion for row in rows}) if name not in judges else []
+            if pool is None or not prompts:
+                continue
+            with Journal(None) as journal:
+                results = assess(self._gold_tasks(rows, pool, prompts, 1), model, journal, pool)
+            added.append(Source(labels_of(results, name, sha256(b"")), pool))
+        return tuple(added)
+
+    def _gradable(self, model: Model, criteria: Collection[str]) -> list[Criterion]:
+        """For each criterion that was judged, the first of its prompts that a model can grade, else the default one."""
+        found: list[Criterion] = []
+        for criterion in sorted(criteria):
+            judged = [prompt for prompt in self.prompts.values() if prompt.name == criterion]
+            default = [find_criterion(criterion)] if judged and criterion in default_prompts() else []
+            if prompt := next((one for one in (*judged, *default) if _accepts(model, one)), None):
+                self.prompts.setdefault(prompt.prompt_id, prompt)
+                found.append(prompt)
+        return found
 
     def _asked(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
         """The rows and what the models say; on test grades only the judge that was chosen is asked."""
@@ -299,7 +310,7 @@ class _Session:
         write_atomic(out / "failures.jsonl", results_jsonl(results, Failure))
         source = self._source(results, pool)
         rows = (*dev, *held_out)
-        return rows, (source, *self._yardstick(rows, [source]))
+        return rows, (source, *self._baselines(rows, [source]))
 
     def _gold_tasks(
         self, rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int
@@ -340,7 +351,7 @@ class _Session:
         if self.scale is not None:
             return self.scale
         scales = [one.scale for one in self.prompts.values() if one.name == criterion]
-        if not scales and criterion in DEFAULT_VARIANTS:
+        if not scales and criterion in default_prompts():
             return find_criterion(criterion).scale
         if not scales:
             raise UsageError(f"the grades of {criterion} are not known: --scale LOW-HIGH is needed")
@@ -350,6 +361,14 @@ class _Session:
                 "gold is on, and judges on others are compared as positive or not"
             )
         return scales[0]
+
+
+def _accepts(model: Model, prompt: Criterion) -> bool:
+    try:
+        model.check([prompt])
+    except UsageError:
+        return False
+    return True
 
 
 def _clear(out: Path, files: Collection[str]) -> None:
