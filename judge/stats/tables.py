@@ -31,6 +31,9 @@ class Undefined(msgspec.Struct, frozen=True):
 def confusion(pairs: Iterable[tuple[int, int]], grades: Sequence[int]) -> NDArray[np.int64]:
     """C (k x k) from (human, judge) pairs over the scale's k grades.
 
+    >>> confusion([(0, 0), (0, 2), (2, 2)], (0, 1, 2)).tolist()
+    [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
+
     Raises:
         ValueError: A grade is not on the scale.
     """

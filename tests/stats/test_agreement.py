@@ -259,9 +259,16 @@ def test_no_pairs_define_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", STATISTICS)
 def test_one_grade_throughout_leaves_only_means_over_pairs(name: str) -> None:
     constant = confusion([(2, 2)] * 9, GRADES)
-    means = {"percent": 1.0, "within_one": 1.0, "mae": 0.0, "bias": 0.0}
-    assert point(name, constant, GRADES) == means.get(name, Undefined(CONSTANT))
-    assert np.isnan(STATISTICS[name](constant[None], GRADES)).all() == (name not in means)
+    formula = STATISTICS[name].formula
+    mean = isinstance(formula, PairMean)
+    assert point(name, constant, GRADES) == (formula.scores(GRADES)[2, 2] if mean else Undefined(CONSTANT))
+    assert np.isnan(STATISTICS[name](constant[None], GRADES)).all() == (not mean)
+
+
+def test_one_grade_throughout_is_perfect_in_the_mean() -> None:
+    constant = confusion([(2, 2)] * 9, GRADES)
+    perfect = {"percent": 1.0, "within_one": 1.0, "mae": 0.0, "bias": 0.0}
+    assert {name: point(name, constant, GRADES) for name in perfect} == perfect
 
 
 def test_libraries_give_nan_or_fail_where_one_grade_was_given_throughout() -> None:
