@@ -44,8 +44,8 @@ def _chapter(calibration: Calibration, criterion: str) -> Iterator[str]:
     chosen, split = chosen_of(calibration, criterion), split_of(calibration, criterion)
     row = row_of(rows, chosen, split)
     yield from _verdicts(calibration, criterion)
-    for one in _SPLITS:
-        yield from _agreement([row for row in rows if row.split == one], chosen)
+    for each in _SPLITS:
+        yield from _agreement([row for row in rows if row.split == each], chosen)
     yield from _beside([row for row in rows if row.split == split], row)
     if selection := selection_of(calibration, criterion):
         yield "### Selection"
@@ -137,11 +137,11 @@ def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[
     if row and row.test_retest:
         again = interval(row.test_retest)
         yield f"Asked again, {name_of(row.name)} agrees with itself to a Krippendorff's ordinal alpha of {again}."
-    baselines = [one for one in rows if one.baseline]
+    baselines = [beside for beside in rows if beside.baseline]
     if baselines:
         reached = "; ".join(
-            f"{name_of(one.name)} reaches {label(one.primary)} {interval(one.statistics.get(one.primary))}"
-            for one in baselines
+            f"{name_of(beside.name)} reaches {label(beside.primary)} {interval(beside.statistics.get(beside.primary))}"
+            for beside in baselines
         )
         yield f"Baselines that nobody would deploy, and that a judge must beat: {reached}."
 
