@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS, Undefined, topic_tables
+from judge.stats.agreement import STATISTICS
 from judge.stats.comparison import Comparison, compare
 from judge.stats.correction import RunGrades, Target, correct
 from judge.stats.means import mean_interval, t_quantile
 from judge.stats.ranking import kendall_tau_b
 from judge.stats.resampling import resampled, spread, topic_draws
 from judge.stats.selection import nested_folds, out_of_bag
+from judge.stats.tables import Undefined, topic_tables
 
 GRADES = (0, 1, 2, 3)
 CUTS = (-0.7, 0.2, 1.0)

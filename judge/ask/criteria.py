@@ -1,7 +1,8 @@
-"""prompts/<criterion>/<variant>.md → Criterion, checked on load; a new variant is a new file.
+"""prompts/<criterion>/<variant>.md → Criterion, checked on load; a new criterion or variant is a new file.
 
 A prompt file is TOML between two `+++` lines, then Markdown under the headings `# System` and `# User`. The variant's
 name is the file's; the digest is that of the file's bytes. Every fault of a file is reported at once, with its line.
+Where a criterion is named without a variant, `graded` is meant, or the only variant there is.
 """
 
 import difflib
@@ -26,15 +27,8 @@ from judge.files.stored import read_stored, sha256
 from judge.records import Criterion, Level, Problem, Rollup, Scale
 from judge.text.ids import natural_key
 
-DEFAULT_VARIANTS = {
-    "completeness": "graded",
-    "conciseness": "graded",
-    "groundedness": "graded",
-    "naturalness": "graded",
-    "relevance": "graded",
-}
-"""Criterion to the variant meant when none is named."""
-
+DEFAULT = "graded"
+"""The variant that is meant when none is named."""
 _FENCE = "+++"
 _SYSTEM, _USER = "# System", "# User"
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
@@ -82,10 +76,10 @@ def choose_prompts(
         criterion = find_criterion(prompt)
         chosen.setdefault(criterion.name, []).append(criterion)
     for name in map(str, several(names)) if names is not None else () if chosen else default:
-        if name not in DEFAULT_VARIANTS:
-            raise UsageError(f"no criterion called {name!r}: there are {', '.join(sorted(DEFAULT_VARIANTS))}")
+        if name not in criterion_names():
+            raise UsageError(f"no criterion called {name!r}: there are {', '.join(criterion_names())}")
         if name not in chosen:
-            chosen[name] = [find_criterion(f"{name}/{DEFAULT_VARIANTS[name]}")]
+            chosen[name] = [find_criterion(name)]
     return {name: chosen[name] for name in sorted(chosen)}
 
 
@@ -97,17 +91,39 @@ def prompt_path(name_or_path: StrPath) -> Path:
     """
     name_or_path = os.fspath(name_or_path)
     known = {f"{path.parent.name}/{path.stem}": path for path in _prompt_files(bundled("prompts"))}
-    variant = DEFAULT_VARIANTS.get(name_or_path)
-    name = f"{name_or_path}/{variant}" if variant else name_or_path
+    name = default_prompts().get(name_or_path, name_or_path)
     if name in known:
         return known[name]
+    if name_or_path in criterion_names():
+        raise UsageError(
+            f"{name_or_path} has several prompts and no default one: name one of "
+            f"{', '.join(one for one in known if one.startswith(f'{name_or_path}/'))}, or rename the file of the one "
+            f"that is meant to {DEFAULT}.md"
+        )
     if name_or_path.endswith(".md") or Path(name_or_path).is_file():
         return Path(name_or_path)
-    near = difflib.get_close_matches(name_or_path, [*known, *DEFAULT_VARIANTS], n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name_or_path, [*known, *criterion_names()], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]}?" if near else ""
     raise UsageError(
         f"no prompt called {name_or_path!r}.{hint} Expected one of {', '.join(known)}, or the path of a .md file"
     )
+
+
+def criterion_names() -> tuple[str, ...]:
+    """The criteria that have a bundled prompt, sorted; nothing is read but names of files."""
+    return tuple(sorted({path.parent.name for path in _prompt_files(bundled("prompts"))}))
+
+
+def default_prompts() -> dict[str, str]:
+    """`criterion/variant` by criterion, of the bundled prompts; a criterion that leaves it open has none."""
+    variants: dict[str, list[str]] = {}
+    for path in _prompt_files(bundled("prompts")):
+        variants.setdefault(path.parent.name, []).append(path.stem)
+    return {
+        criterion: f"{criterion}/{DEFAULT if DEFAULT in stems else stems[0]}"
+        for criterion, stems in variants.items()
+        if DEFAULT in stems or len(stems) == 1
+    }
 
 
 def bundled_criteria() -> tuple[Criterion, ...]:

@@ -9,20 +9,15 @@ from numpy.typing import NDArray
 from judge.calibrate.findings import AgreementRow, Split
 from judge.calibrate.panel import Codes, Column, Panel
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS, Undefined, auc, point, spearman, topic_tables
+from judge.stats.agreement import STATISTICS, point, primary_statistic
+from judge.stats.expected import EXPECTED, Expected, Formula
 from judge.stats.marginals import bowker, stuart_maxwell
 from judge.stats.means import consensus
 from judge.stats.reliability import alpha_interval
 from judge.stats.resampling import jackknife_interval, resampled
+from judge.stats.tables import Undefined, topic_tables
 
-WORST_CASE = ("percent", "kappa", "wkappa", "alpha_ordinal")
-"""Statistics that are also computed with every missing grade at the one farthest from the reference."""
 UNWEIGHTED = "of the items as they were drawn: not weighted by inclusion probability"
-
-
-def primary_statistic(panel: Panel) -> str:
-    """What verdicts and comparisons go by: quadratic weighted kappa, or kappa where there are two grades."""
-    return "wkappa" if len(panel.grades) > 2 else "kappa"
 
 
 def agreement_row(
@@ -31,8 +26,8 @@ def agreement_row(
     """One judge on the items of a split that both it and the reference graded; intervals are over topics.
 
     Where inclusion probabilities differ, statistics are those of what the gold was drawn from: every item has the
-    weight 1 / p. Counts, the confusion matrix, the tests on it, `rank_correlation`, `auc` and `test_retest` are of the
-    items as they are.
+    weight 1 / p. Counts, the confusion matrix, the tests on it, those of EXPECTED and `test_retest` are of the items as
+    they are.
 
     Args:
         panel: Gold and labels.
@@ -46,12 +41,12 @@ def agreement_row(
     both = mask & (column.codes >= 0)
     tables = panel.tables(column.codes, mask)
     C = panel.counts(column.codes, mask)
-    found = {
+    both_intervals = {
         # The same draws for every judge and statistic, so that only the data tell them apart.
         name: resampled(name, tables, panel.grades, np.random.default_rng(seed), replicates=replicates)
         for name in STATISTICS
     }
-    statistics = {name: one.estimate for name, one in found.items()}
+    statistics = {name: intervals.estimate for name, intervals in both_intervals.items()}
     statistics |= _of_expected(panel, column, both)
     worst = panel.tables(panel.farthest(column.codes), mask).sum(axis=0)
     gold = int(mask.sum())
@@ -68,15 +63,19 @@ def agreement_row(
         coverage=int(both.sum()) / gold if gold else 0.0,
         without_grade=_without_grade(column, mask),
         statistics=statistics,
-        item={name: one.item for name, one in found.items()},
-        design_effect={name: one.design_effect for name, one in found.items()},
-        worst_case={name: _number(point(name, worst, panel.grades)) for name in WORST_CASE},
+        item={name: intervals.item for name, intervals in both_intervals.items()},
+        design_effect={name: intervals.design_effect for name, intervals in both_intervals.items()},
+        worst_case={
+            name: _number(point(name, worst, panel.grades))
+            for name, statistic in STATISTICS.items()
+            if statistic.worst_case
+        },
         confusion=tuple(tuple(row) for row in C.tolist()),
         grades=panel.grades,
         marginals=(bowker(C), stuart_maxwell(C)),
         ceiling=between,
         test_retest=_test_retest(panel, column, mask, seed),
-        primary=primary_statistic(panel),
+        primary=primary_statistic(len(panel.grades)),
         binary=panel.binary,
     )
 
@@ -98,7 +97,7 @@ def ceiling(panel: Panel, mask: NDArray[np.bool_], seed: int, replicates: int) -
     k, T = len(panel.grades), len(panel.topics)
     tables = topic_tables(np.where(both, others, -1), codes, topic, k, T, weights)
     rng = np.random.default_rng(seed)
-    estimate = resampled(primary_statistic(panel), tables, panel.grades, rng, replicates=replicates).estimate
+    estimate = resampled(primary_statistic(k), tables, panel.grades, rng, replicates=replicates).estimate
     return msgspec.structs.replace(estimate, n=int(both.reshape(len(pairs), -1).any(axis=0).sum()))
 
 
@@ -129,7 +128,7 @@ def _consensus(codes: Codes, grades: tuple[int, ...]) -> Codes:
 
 
 def _of_expected(panel: Panel, column: Column, both: NDArray[np.bool_]) -> dict[str, Estimate]:
-    """Rank correlation and AUC of the expected grade, where there is one for every graded item; both unweighted."""
+    """Those of EXPECTED, where there is an expected grade for every graded item; unweighted."""
     n, T = int(both.sum()), len(set(panel.topic[both].tolist()))
     known = int((both & ~np.isnan(column.expected)).sum())
     if known < n or not n:
@@ -137,21 +136,29 @@ def _of_expected(panel: Panel, column: Column, both: NDArray[np.bool_]) -> dict[
             f"label probabilities for only {known} of {n} grades" if known else "the judge gives no label probabilities"
         )
         missing = Estimate(None, None, None, n, T, reason)
-        return {"rank_correlation": missing, "auc": missing}
+        return dict.fromkeys(EXPECTED, missing)
     expected, human, topics = column.expected[both], panel.human[both], np.array(panel.topics)[panel.topic[both]]
-    grade = np.array(panel.grades, dtype=np.float64)[human]
-    positive = np.isin(human, sorted(panel.positive))
-    # A scale on which lower is better has its positive grades at the low end.
-    score = expected if panel.higher_is_better else -expected
-    found = {
-        "rank_correlation": jackknife_interval(lambda kept: spearman(expected[kept], grade[kept]), topics),
-        "auc": jackknife_interval(lambda kept: auc(score[kept], positive[kept]), topics, bounds=(0, 1)),
-    }
+    items = Expected(
+        expected=expected,
+        # A scale on which lower is better has its positive grades at the low end.
+        better=expected if panel.higher_is_better else -expected,
+        grade=np.array(panel.grades, dtype=np.float64)[human],
+        positive=np.isin(human, sorted(panel.positive)),
+    )
+    estimates = {}
+    for name, statistic in EXPECTED.items():
+
+        def of_kept(kept: NDArray[np.bool_], formula: Formula = statistic.formula) -> float | Undefined:
+            return formula(items.within(kept))
+
+        estimates[name] = jackknife_interval(of_kept, topics, bounds=statistic.bounds)
     if not panel.weighted:
-        return found
+        return estimates
     return {
-        name: msgspec.structs.replace(one, reason=f"{one.reason}; {UNWEIGHTED}" if one.reason else UNWEIGHTED)
-        for name, one in found.items()
+        name: msgspec.structs.replace(
+            estimate, reason=f"{estimate.reason}; {UNWEIGHTED}" if estimate.reason else UNWEIGHTED
+        )
+        for name, estimate in estimates.items()
     }
 
 

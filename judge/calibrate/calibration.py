@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from judge.calibrate.agreement import agreement_row, ceiling, primary_statistic
+from judge.calibrate.agreement import agreement_row, ceiling
 from judge.calibrate.diagnostics import alternative, calibration_map, expected_line, families, slopes, systems
 from judge.calibrate.findings import (
     AgreementRow,
@@ -20,10 +20,13 @@ from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose, comparisons, selection
 from judge.records import Estimate
+from judge.stats.agreement import primary_statistic
 from judge.stats.resampling import resampled
 
 FEW_TOPICS, FEW_ITEMS = 20, 100
 """Below these, intervals are wide and a judge can hardly be accepted."""
+SEPARABLE = 0.05
+"""The level under which max-T calls a judge better than a baseline."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +50,7 @@ def calibrate(panels: Sequence[Panel], options: Options | None = None) -> Calibr
     parts = [_calibrate(panel, options) for panel in panels]
     return Calibration(
         **{
-            field: tuple(one for part in parts for one in getattr(part, field))
+            field: tuple(record for part in parts for record in getattr(part, field))
             for field in Calibration.__struct_fields__
         }
     )
@@ -56,16 +59,16 @@ def calibrate(panels: Sequence[Panel], options: Options | None = None) -> Calibr
 def _calibrate(panel: Panel, options: Options) -> Calibration:
     split: Split = "dev" if "test" in panel.split or "dev" in panel.split else "all"
     seed, replicates = options.seed, options.replicates
-    yardsticks = (constant(panel, panel.within(split)), *(one for one in panel.columns if one.baseline))
-    columns = (*candidates(panel), *yardsticks)
+    baselines = (constant(panel, panel.within(split)), *(column for column in panel.columns if column.baseline))
+    columns = (*candidates(panel), *baselines)
     rows = _rows(panel, columns, split, options)
     chosen = choose(panel, split)
     decided: Split = split
     if chosen is not None and "test" in panel.split:
         decided = "test"
-        rows |= _rows(panel, (chosen, *yardsticks), "test", options)
+        rows |= _rows(panel, (chosen, *baselines), "test", options)
     compared = comparisons(
-        panel, tuple(one for one in columns if one.origin is not None), split, seed, options.permutations
+        panel, tuple(column for column in columns if column.origin is not None), split, seed, options.permutations
     )
     choice = selection(panel, chosen, split, rows, compared, seed, replicates, options.openings) if chosen else None
     decision = (
@@ -73,23 +76,23 @@ def _calibrate(panel: Panel, options: Options) -> Calibration:
         if chosen
         else _none(panel, decided, options)
     )
-    judged = [one for one in columns if one.origin is not None]
+    judged = [column for column in columns if column.origin is not None]
     return Calibration(
         agreement=tuple(rows.values()),
         comparisons=compared,
         selections=(choice,) if choice else (),
         verdicts=(decision,),
-        calibration_map=tuple(row for one in judged for row in calibration_map(panel, one, split)),
-        expected=tuple(line for one in judged if (line := expected_line(panel, one, split)) is not None),
-        slopes=tuple(row for one in judged for row in slopes(panel, one, split)),
-        families=tuple(row for one in judged for row in families(panel, one, split, options.families)),
+        calibration_map=tuple(row for column in judged for row in calibration_map(panel, column, split)),
+        expected=tuple(line for column in judged if (line := expected_line(panel, column, split)) is not None),
+        slopes=tuple(row for column in judged for row in slopes(panel, column, split)),
+        families=tuple(row for column in judged for row in families(panel, column, split, options.families)),
         systems=_systems(panel, judged, split, options),
         alternative=tuple(
-            row for one in judged if (row := alternative(panel, one, split, options.epsilon)) is not None
+            row for column in judged if (row := alternative(panel, column, split, options.epsilon)) is not None
         ),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
-            *_not_beaten(panel, choice, yardsticks, compared),
+            *_not_beaten(panel, choice, baselines, compared),
         ),
     )
 
@@ -115,13 +118,13 @@ def _verdict(panel: Panel, chosen: Column, row: AgreementRow, choice: Selection 
 
 
 def _systems(panel: Panel, columns: Sequence[Column], split: Split, options: Options) -> tuple[SystemAgreement, ...]:
-    found = (systems(panel, column, split, options.seed, options.replicates) for column in columns)
-    return tuple(row for row in found if row is not None)
+    rows = (systems(panel, column, split, options.seed, options.replicates) for column in columns)
+    return tuple(row for row in rows if row is not None)
 
 
 def _none(panel: Panel, split: Split, options: Options) -> Verdict:
     """Nothing to decide by: no judge has a grade, or the primary statistic is undefined for all."""
-    tried, name = candidates(panel), primary_statistic(panel)
+    tried, name = candidates(panel), primary_statistic(len(panel.grades))
     reason = "no judge has grades that the statistic is defined for"
     return Verdict(
         criterion=panel.criterion,
@@ -145,60 +148,59 @@ def _warnings(
     if judge is not None:
         mask = mask & (judge.codes >= 0)
     n, T = int(mask.sum()), len(set(panel.topic[mask].tolist()))
-    found = []
+    warnings = []
     if T < FEW_TOPICS or n < FEW_ITEMS:
-        found.append(
+        warnings.append(
             f"{name}: {n} judged gold items on {T} topics; "
             f"{FEW_ITEMS} on {FEW_TOPICS} are the least to accept a judge by"
         )
     if panel.weighted:
-        found.append(
+        warnings.append(
             f"{name}: items were drawn with unequal probabilities, which agreement is weighted by; rank correlation, "
             "test-retest, calibration map, diagnostics and the ranking of runs are of the drawn items as they are"
         )
     if panel.binary:
-        found.append(f"{name}: scales differ, so grades are compared as positive or not; nothing here is about grades")
+        warnings.append(
+            f"{name}: scales differ, so grades are compared as positive or not; nothing here is about grades"
+        )
     if split == "test" and options.openings is None:
-        found.append(f"{name}: the test grades are not sealed, so nobody can tell how often they were looked at")
+        warnings.append(f"{name}: the test grades are not sealed, so nobody can tell how often they were looked at")
     strange = [way for way in panel.made if way != "blind"]
     if strange:
-        found.append(f"{name}: gold made by {', '.join(strange)}, which flatters or pleases some judges: no claim")
+        warnings.append(f"{name}: gold made by {', '.join(strange)}, which flatters or pleases some judges: no claim")
     rare = [
         str(grade)
         for grade, count in zip(panel.grades, np.bincount(panel.human[mask], minlength=len(panel.grades)), strict=True)
         if count < 5
     ]
     if rare:
-        found.append(
+        warnings.append(
             f"{name}: fewer than 5 gold items of grade {', '.join(rare)}; intervals of kappa may be too narrow"
         )
     if choice is not None and split == "all" and len(choice.tried) > 1:
-        found.append(
+        warnings.append(
             f"{name}: the best of {len(choice.tried)} was chosen and is reported on the same grades; "
             "`judge gold split` makes a test set"
         )
     if options.openings is not None and options.openings > 1:
-        found.append(
+        warnings.append(
             f"{name}: the sealed test grades have been opened for {options.openings} different questions; "
             "what is reported on them is no longer held out"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _not_beaten(
-    panel: Panel, choice: Selection | None, yardsticks: Sequence[Column], compared: Sequence[ComparisonRow]
+    panel: Panel, choice: Selection | None, baselines: Sequence[Column], compared: Sequence[ComparisonRow]
 ) -> list[str]:
-    """The yardsticks that the chosen judge is not shown to be better than; who pays for it should know."""
+    """The baselines that the chosen judge is not shown to be better than; who pays for it should know."""
     if choice is None:
         return []
-    better = {(one.a, one.b) for one in compared if _separate(one) and (one.difference.value or 0.0) > 0}
-    better |= {(one.b, one.a) for one in compared if _separate(one) and (one.difference.value or 0.0) < 0}
+    apart = [pair for pair in compared if pair.p_max_t is not None and pair.p_max_t < SEPARABLE]
+    better = {(pair.a, pair.b) for pair in apart if (pair.difference.value or 0.0) > 0}
+    better |= {(pair.b, pair.a) for pair in apart if (pair.difference.value or 0.0) < 0}
     return [
-        f"{panel.criterion}: {choice.chosen} is not shown to agree better than {one.name}, which costs nothing"
-        for one in yardsticks
-        if one.origin is not None and (choice.chosen, one.name) not in better
+        f"{panel.criterion}: {choice.chosen} is not shown to agree better than {column.name}, which costs nothing"
+        for column in baselines
+        if column.origin is not None and (choice.chosen, column.name) not in better
     ]
-
-
-def _separate(one: ComparisonRow) -> bool:
-    return one.p_max_t is not None and one.p_max_t < 0.05

@@ -17,10 +17,10 @@ from judge.calibrate.findings import (
     SystemAgreement,
 )
 from judge.calibrate.panel import Column, Panel
-from judge.stats.agreement import Undefined
 from judge.stats.alternative import alternative_annotator
 from judge.stats.contrasts import slope_interval, welch
 from judge.stats.ranking import system_agreement
+from judge.stats.tables import Undefined
 from judge.text.ids import natural_key
 
 MAP_WEIGHT = 5.0

@@ -23,7 +23,7 @@ class AgreementRow(msgspec.Struct, frozen=True):
     reference: str
     """Whose grades: an assessor, `consensus of at most 3`, or `assessors, one an item`."""
     baseline: bool
-    """A yardstick that nobody would deploy: the constant predictor, word overlap."""
+    """A baseline, which nobody would deploy."""
     gold: int
     """Gold grades there are."""
     n: int
@@ -33,7 +33,7 @@ class AgreementRow(msgspec.Struct, frozen=True):
     without_grade: dict[str, int]
     """Why gold items have no grade by the judge: `unable`, a failure's reason, `not_judged`; with counts."""
     statistics: dict[str, Estimate]
-    """By name: those of `STATISTICS`, then `rank_correlation` and `auc`, which are of the expected grade."""
+    """By name: those of `STATISTICS`, then those of `EXPECTED`."""
     item: dict[str, Estimate]
     """The same with intervals that ignore topics."""
     design_effect: dict[str, float | None]
@@ -177,7 +177,7 @@ class SystemAgreement(msgspec.Struct, frozen=True):
     split: Split
     runs: int
     statistics: dict[str, Estimate]
-    """tau_b, tau_ap, rbo, top_1, top_3, top_5."""
+    """By name, those of `SYSTEM`."""
 
 
 class AlternativeRow(msgspec.Struct, frozen=True):

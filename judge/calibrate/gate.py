@@ -117,7 +117,7 @@ def verdict(
 
 def worst_codes(panel: Panel, codes: Codes, rule: Requirement) -> Codes:
     """The codes with each missing one as the requirement would like it least."""
-    if rule.statistic == "bias":
+    if STATISTICS[rule.statistic].signed:
         return np.where(codes < 0, 0 if rule.end == "lo" else len(panel.grades) - 1, codes)
     return panel.farthest(codes)
 

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from judge.ask.labels import Labels, parse_columns, read_labels
+from judge.calibrate.baselines import ASKED
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.errors import InputError, UsageError
 from judge.files.stored import read_stored, sha256, unpack
@@ -16,8 +17,6 @@ from judge.pool.bank import read_pool
 from judge.records import Criterion, GoldRow, Level, Pool, Problem, Scale
 from judge.text.ids import topic_of
 
-BASELINES = frozenset({"baseline/overlap"})
-"""Judges that are yardsticks wherever they appear."""
 _MOST_GRADES = 101
 
 
@@ -184,8 +183,8 @@ def make_panels(
         if not pairs:
             continue
         binary = any(not same_grades(its, scale) for _, its in pairs)
-        # Where nothing but a yardstick was judged, it is what the question is about.
-        baselines = BASELINES if any(one.judge not in BASELINES for one, _ in pairs) else ()
+        # Where nothing but baselines was judged, they are what the question is about.
+        baselines = ASKED if any(said.judge not in ASKED for said, _ in pairs) else ()
         panels.append(
             make_panel(criterion, scale, items[criterion], pairs, pool=pool, baselines=baselines, binary=binary)
         )

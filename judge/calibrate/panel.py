@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 
 from judge.ask.labels import Label, Labels
 from judge.ask.several import MOST_SAMPLES
+from judge.calibrate.baselines import CONSTANT
 from judge.calibrate.findings import Split
 from judge.errors import InputError, UsageError
 from judge.gold import Matched, check_scale
 from judge.records import GoldRow, Pool, Problem, Scale
-from judge.stats.agreement import topic_tables
 from judge.stats.means import consensus
+from judge.stats.tables import topic_tables
 from judge.text.ids import natural_key, topic_of
 
 Key = tuple[str, str]
 """turn_id and response_id."""
 Codes = NDArray[np.int64]
-CONSTANT = "constant"
-"""The judge that always gives the assessors' commonest grade."""
 NOT_JUDGED = "not_judged"
 
 
@@ -188,7 +187,7 @@ def make_panel(
         gold: The rows of every item; several by one assessor have the same grade, which counts once.
         labels: What each judge said, and on which scale.
         pool: Where texts and runs are known from.
-        baselines: Judges that are yardsticks, not candidates.
+        baselines: Judges that are baselines, not candidates.
         binary: Compare positive with positive grades instead of grade with grade, each by its own scale.
 
     Raises:
@@ -325,7 +324,7 @@ def _repeated(labels: Sequence[tuple[Labels, Scale]]) -> list[Problem]:
     problems = []
     for one, _ in labels:
         if (one.judge, one.prompt) == (CONSTANT, None):
-            message = f"{CONSTANT} is the name of the yardstick that always gives one grade: rename the file"
+            message = f"{CONSTANT} is the name of the baseline that always gives one grade: rename the file"
             problems.append(Problem("reserved_name", "error", one.source, None, "", message))
         earlier = first.setdefault((one.judge, one.prompt), one)
         if earlier is not one:

@@ -7,13 +7,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.calibrate.agreement import primary_statistic
 from judge.calibrate.findings import AgreementRow, ComparisonRow, Selection, Split
 from judge.calibrate.panel import Column, Panel
 from judge.records import Estimate
-from judge.stats.agreement import Undefined, point
+from judge.stats.agreement import point, primary_statistic
 from judge.stats.comparison import Comparison, compare, indistinguishable
 from judge.stats.selection import nested_folds, out_of_bag
+from judge.stats.tables import Undefined
 
 FEWEST_FOLD_TOPICS = 5
 """Fewest topics that choosing inside folds, or on resampled topics, says anything about."""
@@ -35,7 +35,7 @@ def choose(panel: Panel, split: Split) -> Column | None:
 
 
 def candidates(panel: Panel) -> tuple[Column, ...]:
-    """The judges that could be chosen: all but the yardsticks."""
+    """The judges that could be chosen: all but the baselines."""
     return tuple(column for column in panel.columns if not column.baseline)
 
 
@@ -43,17 +43,17 @@ def comparisons(
     panel: Panel, columns: tuple[Column, ...], split: Split, seed: int, permutations: int
 ) -> tuple[ComparisonRow, ...]:
     """Every pair of judges on the items that both graded, by exchanging their labels topic by topic."""
-    name, mask = primary_statistic(panel), panel.within(split)
+    name, mask = primary_statistic(len(panel.grades)), panel.within(split)
     pairs: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]] = {}
     for a, b in combinations(columns, 2):
         common = mask & (a.codes >= 0) & (b.codes >= 0)
         pairs[a.name, b.name] = panel.tables(a.codes, common), panel.tables(b.codes, common)
-    found: tuple[Comparison, ...] = (
+    compared: tuple[Comparison, ...] = (
         compare(pairs, name, panel.grades, np.random.default_rng(seed), permutations=permutations) if pairs else ()
     )
     return tuple(
-        ComparisonRow(**msgspec.structs.asdict(one), criterion=panel.criterion, split=split, statistic=name)
-        for one in found
+        ComparisonRow(**msgspec.structs.asdict(pair), criterion=panel.criterion, split=split, statistic=name)
+        for pair in compared
     )
 
 
@@ -79,7 +79,7 @@ def selection(
         replicates: How many resamples.
         openings: For how many different questions sealed test grades have been opened.
     """
-    name, tried = primary_statistic(panel), candidates(panel)
+    name, tried = primary_statistic(len(panel.grades)), candidates(panel)
     value = rows[chosen.name, split].statistics[name]
     tested = rows.get((chosen.name, "test")) if split == "dev" else None
     test = tested.statistics[name] if tested else None
@@ -107,7 +107,7 @@ def selection(
 def _apparent(panel: Panel, column: Column, split: Split) -> float | None:
     """What a candidate was chosen by."""
     tables = panel.tables(panel.farthest(column.codes), panel.within(split))
-    value = point(primary_statistic(panel), tables.sum(axis=0), panel.grades)
+    value = point(primary_statistic(len(panel.grades)), tables.sum(axis=0), panel.grades)
     return None if isinstance(value, Undefined) else value
 
 
@@ -122,7 +122,7 @@ def _resampled_choice(
     mask = panel.within(split)
     if len(tried) < 2 or len(set(panel.topic[mask].tolist())) < FEWEST_FOLD_TOPICS:
         return None, None, None
-    name, codes = primary_statistic(panel), [one.codes for one in tried if (one.codes[mask] >= 0).any()]
+    name, codes = primary_statistic(len(panel.grades)), [one.codes for one in tried if (one.codes[mask] >= 0).any()]
     judged = np.array([panel.tables(one, mask) for one in codes])
     worst = np.array([panel.tables(panel.farthest(one), mask) for one in codes])
     nested = nested_folds(judged, name, panel.grades, np.random.default_rng(seed), choose_by=worst)

@@ -11,7 +11,7 @@ from typing import Any
 
 from judge.cli.options import amount_or_zero, pair, positive
 from judge.cli.tables import print_json, say
-from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
+from judge.crowd.aggregators import AGGREGATORS, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.outputs import FILTER_MIN
 from judge.crowd.rows import TASK
@@ -19,7 +19,7 @@ from judge.crowd.study import Study
 from judge.crowd.summary import terminal
 from judge.crowd.workers import TOO_FAST
 from judge.errors import UsageError
-from judge.harness.crowd import SMOOTHED, CrowdPlan, grade_crowd
+from judge.harness.crowd import CrowdPlan, grade_crowd
 from judge.records import Problem
 from judge.stats.consensus import SHARES, TIES
 

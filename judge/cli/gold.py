@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from judge.ask.criteria import DEFAULT_VARIANTS, find_criterion
+from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.labels import read_judgments
 from judge.cli.options import amount_or_zero, pair, positive
 from judge.cli.tables import SHOWN, problem_lines
@@ -84,7 +84,7 @@ def _check(args: argparse.Namespace) -> int:
     if (args.scale is None) != (args.polarity is None):
         raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
     other = plain_scale(*args.scale, higher_is_better=args.polarity == "higher") if args.scale else None
-    scales = _scales(args.prompt, () if other else tuple(DEFAULT_VARIANTS))
+    scales = _scales(args.prompt, () if other else tuple(default_prompts()))
     contents = [(str(path), _content(path)) for path in args.files]
     checked = check_gold(contents, scales, _pool(args.pool) if args.pool else None, other=other)
     if args.json:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from judge.ask.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion, load_criterion, prompt_path
+from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion, load_criterion, prompt_path
 from judge.ask.prompt import render
 from judge.cli.tables import print_table
 from judge.errors import InputError
@@ -41,7 +41,8 @@ def main(args: argparse.Namespace) -> int:
     """List, show or check; 1 if a checked file is not a sound prompt."""
     match args.action:
         case "list":
-            rows = [_row(criterion) for criterion in bundled_criteria()]
+            default = set(default_prompts().values())
+            rows = [_row(criterion, criterion.prompt_id in default) for criterion in bundled_criteria()]
             if args.json:
                 print(json.dumps(rows, indent=2))
             else:
@@ -55,11 +56,11 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(criterion: Criterion) -> dict[str, Any]:
+def _row(criterion: Criterion, default: bool) -> dict[str, Any]:
     scale = criterion.scale
     return {
         "prompt": criterion.prompt_id,
-        "default": DEFAULT_VARIANTS.get(criterion.name) == criterion.variant,
+        "default": default,
         "levels": {level.label: level.grade for level in scale.levels},
         "unable": scale.unable.grade if scale.unable else None,
         "polarity": scale.polarity,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.ask.criteria import DEFAULT_VARIANTS
+from judge.ask.criteria import criterion_names
 from judge.ask.loop import Forecast
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.certificate import Statement
@@ -18,7 +18,7 @@ from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_setti
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_table
-from judge.crowd.jury import JURIES
+from judge.crowd.aggregators import JURIES
 from judge.harness.run import (
     DEFAULT_CRITERIA,
     DEFAULT_MODEL,
@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_argument(
         "--criteria",
         nargs="+",
-        choices=sorted(DEFAULT_VARIANTS),
+        choices=criterion_names(),
         metavar="CRITERION",
-        help=f"{', '.join(sorted(DEFAULT_VARIANTS))} (default {' '.join(DEFAULT_CRITERIA)})",
+        help=f"{', '.join(criterion_names())} (default {' '.join(DEFAULT_CRITERIA)})",
     )
     asking.add_argument(
         "--prompt",

@@ -63,7 +63,23 @@ class Aggregated:
         return None if self.fit is None else self.fit.p
 
 
-Aggregator = Callable[[CrowdLabels, AggregatorOptions], Aggregated]
+@dataclass(frozen=True, kw_only=True)
+class Aggregator:
+    """A row of AGGREGATORS: what any stage may ask about a way to one grade an item; called, it aggregates."""
+
+    aggregate: Callable[[CrowdLabels, AggregatorOptions], Aggregated]
+    votes: bool = False
+    """It has a majority and breaks ties (`majority`, `tie`)."""
+    smoothed: bool = False
+    """It gives each worker pseudo-labels (`smoothing`)."""
+    weighs: bool = False
+    """It tells better workers from worse ones by the labels alone, for which it needs three of them."""
+    jury: bool = False
+    """It may make one judge of a few; other models have more parameters than so few labels can tell."""
+
+    def __call__(self, labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
+        """The grades of all items."""
+        return self.aggregate(labels, options)
 
 
 def _majority(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
@@ -176,14 +192,18 @@ def _aggregated(
 
 
 AGGREGATORS: dict[str, Aggregator] = {
-    "majority": _majority,
-    "weighted-majority": _weighted_majority,
-    "mean": _mean,
-    "median": _median,
-    "dawid-skene": _dawid_skene,
-    "one-coin": _one_coin,
-    "mace": _mace,
-    "glad": _glad,
-    "ordinal": _ordinal,
+    "majority": Aggregator(aggregate=_majority, votes=True, jury=True),
+    "weighted-majority": Aggregator(aggregate=_weighted_majority, votes=True, smoothed=True, weighs=True, jury=True),
+    "mean": Aggregator(aggregate=_mean, jury=True),
+    "median": Aggregator(aggregate=_median, jury=True),
+    "dawid-skene": Aggregator(aggregate=_dawid_skene, smoothed=True, weighs=True, jury=True),
+    "one-coin": Aggregator(aggregate=_one_coin, smoothed=True, weighs=True, jury=True),
+    "mace": Aggregator(aggregate=_mace, smoothed=True, weighs=True),
+    "glad": Aggregator(aggregate=_glad, weighs=True),
+    "ordinal": Aggregator(aggregate=_ordinal, smoothed=True, weighs=True),
 }
-"""Ways to one grade an item."""
+"""Ways to one grade an item. A new row is a new choice of `judge crowd`, and of `judge run --jury` if it says so."""
+
+VOTING = tuple(name for name, row in AGGREGATORS.items() if row.votes)
+SMOOTHED = tuple(name for name, row in AGGREGATORS.items() if row.smoothed)
+JURIES = tuple(name for name, row in AGGREGATORS.items() if row.jury)

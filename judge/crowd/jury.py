@@ -17,10 +17,6 @@ from judge.stats.reliability import alpha_interval
 from judge.text.ids import natural_key
 from judge.text.safe import printable
 
-JURIES = ("majority", "weighted-majority", "mean", "median", "dawid-skene", "one-coin")
-"""Aggregators for few judges; the other models have more parameters than a jury has labels to tell."""
-_MODELS = frozenset({"weighted-majority", "dawid-skene", "one-coin"})
-"""Those that weigh members by what the members' own labels say of them."""
 _FEWEST_WEIGHED = 3
 _SEED = 4
 _DECIMALS = 6
@@ -250,7 +246,7 @@ def cautions(
     for criterion, jury in members.items():
         if len(jury) % 2 == 0:
             found.append(f"{criterion}: an even number of members ({len(jury)}) can be split in halves")
-        if aggregator in _MODELS and len(jury) < _FEWEST_WEIGHED:
+        if AGGREGATORS[aggregator].weighs and len(jury) < _FEWEST_WEIGHED:
             found.append(f"{criterion}: of {len(jury)} members nothing tells which one to believe more ({aggregator})")
         for judge, times in Counter(one.judge for one in jury).items():
             if times > 1:

@@ -7,7 +7,8 @@ import msgspec
 
 from judge.ask.loop import Task
 from judge.ask.several import MOST_SAMPLES, Results
-from judge.crowd.jury import JURIES, Member, cautions, consensus, jury_criterion, jury_name
+from judge.crowd.aggregators import JURIES
+from judge.crowd.jury import Member, cautions, consensus, jury_criterion, jury_name
 from judge.crowd.notes import JuryNotes
 from judge.errors import UsageError
 from judge.models.model import Model

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from judge.crowd.labels import CrowdLabels
 from judge.crowd.rows import distinct
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS, Floats, Undefined, alpha_of_coincidences
+from judge.stats.agreement import STATISTICS
+from judge.stats.alpha import alpha_of_coincidences
 from judge.stats.reliability import alpha_of_counts, coincidences
 from judge.stats.resampling import fisher_interval, topic_draws
+from judge.stats.tables import Floats, Undefined
 
 FEWEST_COMMON = 10
 """Fewest items that two workers must share."""

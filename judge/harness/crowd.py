@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from judge.ask.labels import read_labels
-from judge.crowd.aggregators import AggregatorOptions
+from judge.crowd.aggregators import SMOOTHED, VOTING, AggregatorOptions
 from judge.crowd.faults import Faults
 from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
 from judge.crowd.known import known_warnings
@@ -28,10 +28,6 @@ from judge.gold import read_bank
 from judge.pool.bank import read_pool
 from judge.records import Problem
 
-VOTING = ("majority", "weighted-majority")
-"""The aggregators that have a majority and break ties."""
-SMOOTHED = ("weighted-majority", "dawid-skene", "one-coin", "mace", "ordinal")
-"""Those that give each worker pseudo-labels."""
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 
 

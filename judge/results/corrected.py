@@ -14,11 +14,11 @@ from judge.gold import Matched, check_scale
 from judge.records import Criterion, Estimate, Failure, GoldRow, Judgment, Pool, PooledResponse, Problem
 from judge.results.leaderboard import answers
 from judge.results.rows import Change, CorrectedRow, Flag
-from judge.stats.agreement import Undefined
 from judge.stats.correction import FEWEST_OWN, Corrected, RunGrades, Target, correct
 from judge.stats.means import consensus, mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import Place, places
+from judge.stats.tables import Undefined
 from judge.text.ids import natural_key
 
 TOP = (1, 3, 5)

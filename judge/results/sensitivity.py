@@ -13,8 +13,8 @@ from judge.records import Criterion, Exclusion, Failure, Judgment, Pool, PooledR
 from judge.results.leaderboard import first_ranked, leaderboard
 from judge.results.rows import LeaderboardRow
 from judge.runs.tokens import RULES
-from judge.stats.agreement import Undefined
 from judge.stats.ranking import kendall_tau_b
+from judge.stats.tables import Undefined
 from judge.text.cells import decimals, markdown_cell
 from judge.text.safe import escape
 from judge.text.tsv import tsv

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.stats.agreement import Undefined
+from judge.stats.tables import Undefined
 
 FALSE_DISCOVERY_RATE = 0.05
 

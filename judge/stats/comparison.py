@@ -1,6 +1,6 @@
 """Paired comparison of judges on the same items, with the topic as the unit that is exchanged."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import FEWEST_TOPICS, STATISTICS, Undefined, point
+from judge.stats.agreement import STATISTICS, Formula, point
 from judge.stats.means import t_quantile
-from judge.stats.resampling import spread, topic_draws, undefined_too_often
+from judge.stats.resampling import FEWEST_RESAMPLED, spread, topic_draws, undefined_too_often
+from judge.stats.tables import Undefined
 
 REPLICATES = 2000
 """Resamples of topics behind the standard error of a difference."""
@@ -97,9 +98,9 @@ def compare(
 def indistinguishable(comparisons: Sequence[Comparison], best: str, alpha: float = 0.05) -> tuple[str, ...]:
     """The judges that max-T does not separate from `best` at level alpha, or that cannot be compared with it."""
     return tuple(
-        one.b if one.a == best else one.a
-        for one in comparisons
-        if best in (one.a, one.b) and (one.p_max_t is None or one.p_max_t > alpha)
+        pair.b if pair.a == best else pair.a
+        for pair in comparisons
+        if best in (pair.a, pair.b) and (pair.p_max_t is None or pair.p_max_t > alpha)
     )
 
 
@@ -107,6 +108,11 @@ def sign_flip(differences: NDArray[np.float64], rng: np.random.Generator, *, per
     """Two-sided p of a mean difference (T,) when every sign could as well be the other one; exact if 2^T <= B.
 
     R. A. Fisher (1935), The design of experiments, section 21.
+
+    Differences 1, 2 and 3 have the sum 6; of 8 ways to set the signs only all plus and all minus reach it:
+
+    >>> 2 / 2**3, sign_flip(np.array([1.0, 2.0, 3.0]), np.random.default_rng(1))
+    (0.25, 0.25)
     """
     d = np.asarray(differences, dtype=np.float64)
     S, exact = _exchanges(len(d), permutations, rng)
@@ -118,6 +124,9 @@ def holm(p: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     """Adjusted p-values: the running maximum of (m-j+1) p_(j), at most 1.
 
     S. Holm (1979), A simple sequentially rejective multiple test procedure, Scand. J. Statistics 6(2), 65-70.
+
+    >>> [3 * 0.01, 2 * 0.03, max(2 * 0.03, 1 * 0.04)], holm([0.01, 0.03, 0.04]).tolist()
+    ([0.03, 0.06, 0.06], [0.03, 0.06, 0.06])
     """
     p = np.asarray(p, dtype=np.float64)
     order = np.argsort(p, kind="stable")
@@ -141,7 +150,7 @@ def _exchanged(
     A: NDArray[np.float64],
     B: NDArray[np.float64],
     S: NDArray[np.float64],
-    statistic: Callable[[NDArray[Any], Sequence[int]], NDArray[np.float64]],
+    statistic: Formula,
     grades: Sequence[int],
 ) -> NDArray[np.float64]:
     """Differences of the statistic (B,) after each exchange of topics."""
@@ -177,8 +186,8 @@ def _difference(
     value = float((statistic(A.sum(axis=0)[None], grades) - statistic(B.sum(axis=0)[None], grades))[0])
     if np.isnan(value):
         return Estimate(None, None, None, n, T, _why(names, A, B, name, grades))
-    if T < FEWEST_TOPICS:
-        return Estimate(value, None, None, n, T, f"fewer than {FEWEST_TOPICS} topics")
+    if T < FEWEST_RESAMPLED:
+        return Estimate(value, None, None, n, T, f"fewer than {FEWEST_RESAMPLED} topics")
     if T not in draws:
         draws[T] = topic_draws(T, REPLICATES, rng).astype(np.float64)
     of_a, of_b = (statistic((draws[T] @ X.reshape(T, k * k)).reshape(-1, k, k), grades) for X in (A, B))
@@ -198,7 +207,7 @@ def _why(
 ) -> str:
     """Which of the two is undefined, and why."""
     for judge, X in zip(names, (A, B), strict=True):
-        found = point(name, X.sum(axis=0), grades)
-        if isinstance(found, Undefined):
-            return f"{judge}: {found.reason}"
+        value = point(name, X.sum(axis=0), grades)
+        if isinstance(value, Undefined):
+            return f"{judge}: {value.reason}"
     return f"{name} is undefined"

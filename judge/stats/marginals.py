@@ -22,6 +22,11 @@ def bowker(C: NDArray[np.int64]) -> MarginalTest:
 
     With two grades it is McNemar's test.
     A. H. Bowker (1948), A test for symmetry in contingency tables, JASA 43(244), 572-574.
+
+    Of two grades one is given in the other's place 9 times, and 1 time the other way round:
+
+    >>> (9 - 1) ** 2 / (9 + 1), bowker(np.array([[30, 9], [1, 20]])).chi2
+    (6.4, 6.4)
     """
     reason = _no_test(C)
     if reason:
@@ -40,6 +45,12 @@ def stuart_maxwell(C: NDArray[np.int64]) -> MarginalTest:
     grades are never confused with the others.
     A. Stuart (1955), A test for homogeneity of the marginal distributions in a two-way classification, Biometrika
     42(3-4), 412-416.
+
+    With two grades d is (8, -8) and S has 10 on the diagonal, so the test is Bowker's:
+
+    >>> test = stuart_maxwell(np.array([[30, 9], [1, 20]]))
+    >>> f"{8 * 8 / 10:.6f}", f"{test.chi2:.6f}", test.df
+    ('6.400000', '6.400000', 1)
     """
     reason = _no_test(C)
     if reason:

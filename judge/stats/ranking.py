@@ -8,27 +8,40 @@ J. Urbano & M. Marrero (2017), The treatment of ties in AP correlation, ICTIR, 3
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import FEWEST_TOPICS, Undefined
-from judge.stats.resampling import topic_draws, undefined_too_often
+from judge.stats.resampling import FEWEST_RESAMPLED, topic_draws, undefined_too_often
+from judge.stats.tables import Floats, Undefined
 
-Scores = Sequence[float] | NDArray[np.float64]
-Floats = NDArray[np.float64]
+Scores = Sequence[float] | Floats
 Batched = Callable[[Floats, Floats], Floats]
 """Of B pairs of score vectors (B x R each); the first is the estimated ranking, the second the reference."""
 
-TOP = (1, 3, 5)
 MOST_CELLS = 4_000_000
 """Resamples are taken in lots whose B x R x R arrays have no more cells."""
+
+
+class RankStatistic(msgspec.Struct, frozen=True):
+    """A row of SYSTEM."""
+
+    formula: Batched
+    label: str
+    """How a column of a report is headed."""
+    fewest: int = 0
+    """Fewest runs that it says something about."""
 
 
 def kendall_tau_b(x: Scores, y: Scores) -> float | Undefined:
     """Concordant minus discordant pairs, over the geometric mean of the pairs that each side does not tie.
 
     M. G. Kendall (1945), The treatment of ties in ranking problems, Biometrika 33(3), 239-251.
+
+    Of 3 pairs of items 2 are concordant, and 1 is tied by the second side:
+
+    >>> f"{2 / (3 * 2) ** 0.5:.6f}", f"{kendall_tau_b([3, 2, 1], [2, 1, 1]):.6f}"
+    ('0.816497', '0.816497')
     """
     return _single(_tau_b, x, y)
 
@@ -38,12 +51,24 @@ def tau_ap(estimated: Scores, reference: Scores) -> float | Undefined:
 
     E. Yilmaz, J. A. Aslam & S. Robertson (2008), A new rank correlation coefficient for information retrieval, SIGIR,
     587-594; with ties in `estimated` τ_AP,a of Urbano & Marrero.
+
+    The estimated ranking is a b c; by the reference c belongs first, so b has 1 of 1 rightly above it, c 0 of 2:
+
+    >>> 2 / (3 - 1) * (1 / 1 + 0 / 2) - 1, tau_ap([3, 2, 1], [2, 1, 3])
+    (0.0, 0.0)
     """
     return _single(_tau_ap, estimated, reference)
 
 
 def tau_ap_b(x: Scores, y: Scores) -> float | Undefined:
-    """Symmetric τ_AP,b of Urbano & Marrero: the mean of both directions, each over the items below the top group."""
+    """Symmetric τ_AP,b of Urbano & Marrero: the mean of both directions, each over the items below the top group.
+
+    One way is a b c, judged by c a b; the other is c a b, where a has 0 of 1 rightly above it, b 1 of 2:
+
+    >>> one_way, other_way = 2 / 2 * (1 / 1 + 0 / 2) - 1, 2 / 2 * (0 / 1 + 1 / 2) - 1
+    >>> (one_way + other_way) / 2, tau_ap_b([3, 2, 1], [2, 1, 3])
+    (-0.25, -0.25)
+    """
     return _single(_tau_ap_b, x, y)
 
 
@@ -51,12 +76,25 @@ def rbo(x: Scores, y: Scores, p: float = 0.9) -> float | Undefined:
     """Rank-biased overlap, extrapolated: X_n/n p^n + (1-p)/p Σ_d X_d/d p^d, with X_d the overlap of the top d.
 
     W. Webber, A. Moffat & J. Zobel (2010), A similarity measure for indefinite rankings, ACM TOIS 28(4), 20.
+
+    Of a b c and a c b the top 1, 2 and 3 have 1, 1 and 3 in common:
+
+    >>> p = 0.9
+    >>> by_hand = 3 / 3 * p**3 + (1 - p) / p * (1 / 1 * p + 1 / 2 * p**2 + 3 / 3 * p**3)
+    >>> f"{by_hand:.6f}", f"{rbo([3, 2, 1], [3, 1, 2]):.6f}"
+    ('0.955000', '0.955000')
     """
     return _single(partial(_rbo, p=p), x, y)
 
 
 def top_k_overlap(x: Scores, y: Scores, k: int) -> float | Undefined:
-    """Share of the k best of one side that are among the k best of the other."""
+    """Share of the k best of one side that are among the k best of the other.
+
+    Of a b c and a c b the best two have one in common:
+
+    >>> 1 / 2, top_k_overlap([3, 2, 1], [3, 1, 2], k=2)
+    (0.5, 0.5)
+    """
     if k >= len(x):
         return Undefined(f"no more than {k} items")
     return _single(partial(_top_k, k=k), x, y)
@@ -90,7 +128,7 @@ def system_agreement(
         level: Confidence level.
 
     Returns:
-        `tau_b`, `tau_ap`, `rbo` at p = .9, and `top_1`, `top_3`, `top_5` as far as there are more runs than that.
+        Those of SYSTEM that as many runs allow.
     """
     sign = 1.0 if higher_is_better else -1.0
     there = (human_counts.sum(axis=1) > 0) & (judge_counts.sum(axis=1) > 0)
@@ -98,14 +136,13 @@ def system_agreement(
     sums = [sign * X[there][:, used].T for X in (judge_sums, human_sums)]
     counts = [X[there][:, used].T for X in (judge_counts, human_counts)]
     R, T = int(there.sum()), int(used.sum())
-    statistics: dict[str, Batched] = {"tau_b": _tau_b, "tau_ap": _tau_ap, "rbo": _rbo}
-    statistics |= {f"top_{k}": partial(_top_k, k=k) for k in TOP if k < R}
+    statistics = {name: row.formula for name, row in SYSTEM.items() if row.fewest <= R}
     if R < 2:
         return dict.fromkeys(statistics, Estimate(None, None, None, R, T, "fewer than 2 runs"))
     judge, human = _run_means(np.ones((1, T)), sums, counts)
     points = {name: float(_defined(f, judge, human)[0]) for name, f in statistics.items()}
-    if T < FEWEST_TOPICS:
-        reason = f"fewer than {FEWEST_TOPICS} topics"
+    if T < FEWEST_RESAMPLED:
+        reason = f"fewer than {FEWEST_RESAMPLED} topics"
         return {name: _estimate(value, None, R, T, level, reason) for name, value in points.items()}
     judge, human = _run_means(topic_draws(T, replicates, rng).astype(np.float64), sums, counts)
     lots = np.array_split(np.arange(replicates), -(-replicates * R * R // MOST_CELLS))
@@ -211,3 +248,14 @@ def _top_k(X: Floats, Y: Floats, k: int) -> Floats:
     d = np.array([float(k)])
     overlap: Floats = (_membership(X, d) * _membership(Y, d)).sum(axis=(1, 2)) / k
     return overlap
+
+
+SYSTEM: dict[str, RankStatistic] = {
+    "tau_b": RankStatistic(_tau_b, "tau-b"),
+    "tau_ap": RankStatistic(_tau_ap, "tau-AP"),
+    "rbo": RankStatistic(_rbo, "RBO"),
+    "top_1": RankStatistic(partial(_top_k, k=1), "top 1", fewest=2),
+    "top_3": RankStatistic(partial(_top_k, k=3), "top 3", fewest=4),
+    "top_5": RankStatistic(partial(_top_k, k=5), "top 5", fewest=6),
+}
+"""How two rankings of the runs are compared, in the order of columns."""

@@ -7,16 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import (
-    Floats,
-    Level,
-    Undefined,
-    Weights,
-    agreement_weights,
-    alpha_of_coincidences,
-    krippendorff_alpha,
-)
+from judge.stats.alpha import alpha_of_coincidences, krippendorff_alpha
 from judge.stats.resampling import fisher_interval, topic_draws
+from judge.stats.tables import Floats, Level, Undefined, Weights, agreement_weights
 
 
 def value_counts(labels: NDArray[np.integer[Any]], k: int) -> NDArray[np.int64]:
@@ -72,55 +65,8 @@ def alpha_interval(
         replicates: Number of resamples.
     """
     counts = value_counts(labels, len(grades))
-    pairable = counts.sum(axis=1) >= 2
-    pairs = coincidences(counts, topics, int(topics.max(initial=-1)) + 1)
-    pairs = pairs[pairs.any(axis=(1, 2))]
-    n, T = int(pairable.sum()), len(pairs)
     value = krippendorff_alpha(counts, grades, level)
-    if isinstance(value, Undefined):
-        return Estimate(None, None, None, n, T, value.reason)
-    drawn = topic_draws(T, replicates, rng).astype(np.float64) @ pairs.reshape(T, -1)
-    alphas = alpha_of_coincidences(level, drawn.reshape(-1, *pairs.shape[1:]), grades)
-    return fisher_interval(value, alphas, n, T, T, "topics", without=_without(pairs, grades, level))
-
-
-def _without(pairs: Floats, grades: Sequence[int], level: Level) -> Floats:
-    """Alpha without each topic in turn (T,)."""
-    # Sums of those before and after, not differences: shares 1 / (m - 1) are not exact, and a rest would be a grade.
-    before, after = (np.cumsum(part, axis=0) - part for part in (pairs, pairs[::-1]))
-    return alpha_of_coincidences(level, before + after[::-1], grades)
-
-
-def gwet_ac(counts: NDArray[np.int64], grades: Sequence[int], weights: Weights) -> float | Undefined:
-    """AC1 (`none`) or AC2 of any number of raters from counts (N x k).
-
-    K. L. Gwet (2014), Handbook of Inter-Rater Reliability, 4th ed., chapters 3 and 5.
-    """
-    W = agreement_weights(grades, weights)
-    k = len(W)
-    return _beyond_chance(counts, W, lambda share: float(W.sum() / (k * (k - 1)) * (share * (1 - share)).sum()))
-
-
-def fleiss_kappa(counts: NDArray[np.int64]) -> float | Undefined:
-    """Fleiss's kappa of any number of raters from counts (N x k); units may differ in how many grades they have.
-
-    J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin 76(5), 378-382.
-    """
-    return _beyond_chance(counts, np.eye(counts.shape[1]), lambda share: float((share**2).sum()))
-
-
-def _beyond_chance(counts: NDArray[np.int64], W: Floats, chance: Callable[[Floats], float]) -> float | Undefined:
-    """(p_a - p_e) / (1 - p_e): p_a over units with two grades, p_e from the mean of all units' shares of grades."""
-    m = counts.sum(axis=1)
-    pairable = m >= 2
-    if not pairable.any():
-        return Undefined("no unit has two grades")
-    if counts.any(axis=0).sum() == 1:
-        return Undefined("all raters gave one and the same grade throughout")
-    v, size = counts[pairable], m[pairable]
-    p_a = float(((v * (v @ W - 1)).sum(axis=1) / (size * (size - 1))).mean())
-    p_e = chance((counts[m > 0] / m[m > 0, None]).mean(axis=0))
-    return (p_a - p_e) / (1 - p_e)
+    return _over_topics(value, counts, _pairs(counts, topics), grades, level, rng, replicates)
 
 
 def alpha_of_counts(
@@ -143,13 +89,83 @@ def alpha_of_counts(
         rng: The source of randomness.
         replicates: Number of resamples.
     """
+    pairs = _pairs(counts, topics)
+    alpha = float(alpha_of_coincidences(level, pairs.sum(axis=0)[None], grades)[0])
+    reason = "all raters gave one and the same grade throughout" if len(pairs) else "no unit has two grades"
+    value = Undefined(reason) if np.isnan(alpha) else alpha
+    return _over_topics(value, counts, pairs, grades, level, rng, replicates)
+
+
+def _pairs(counts: NDArray[np.int64], topics: NDArray[np.integer[Any]]) -> Floats:
+    """The coincidences of every topic that has any."""
     pairs = coincidences(counts, topics, int(topics.max(initial=-1)) + 1)
-    pairs = pairs[pairs.any(axis=(1, 2))]
+    return pairs[pairs.any(axis=(1, 2))]
+
+
+def _over_topics(
+    value: float | Undefined,
+    counts: NDArray[np.int64],
+    pairs: Floats,
+    grades: Sequence[int],
+    level: Level,
+    rng: np.random.Generator,
+    replicates: int,
+) -> Estimate:
+    """Alpha's value with its interval from resampled topics."""
     n, T = int((counts.sum(axis=1) >= 2).sum()), len(pairs)
-    value = float(alpha_of_coincidences(level, pairs.sum(axis=0)[None], grades)[0])
-    if np.isnan(value):
-        reason = "no unit has two grades" if not n else "all raters gave one and the same grade throughout"
-        return Estimate(None, None, None, n, T, reason)
+    if isinstance(value, Undefined):
+        return Estimate(None, None, None, n, T, value.reason)
     drawn = topic_draws(T, replicates, rng).astype(np.float64) @ pairs.reshape(T, -1)
     alphas = alpha_of_coincidences(level, drawn.reshape(-1, *pairs.shape[1:]), grades)
     return fisher_interval(value, alphas, n, T, T, "topics", without=_without(pairs, grades, level))
+
+
+def _without(pairs: Floats, grades: Sequence[int], level: Level) -> Floats:
+    """Alpha without each topic in turn (T,)."""
+    # Sums of those before and after, not differences: shares 1 / (m - 1) are not exact, and a rest would be a grade.
+    before, after = (np.cumsum(part, axis=0) - part for part in (pairs, pairs[::-1]))
+    return alpha_of_coincidences(level, before + after[::-1], grades)
+
+
+def gwet_ac(counts: NDArray[np.int64], grades: Sequence[int], weights: Weights) -> float | Undefined:
+    """AC1 (`none`) or AC2 of any number of raters from counts (N x k).
+
+    K. L. Gwet (2014), Handbook of Inter-Rater Reliability, 4th ed., chapters 3 and 5.
+
+    Three raters give two units the grades 0 0 0 and 0 1 1. One of the second's three pairs agrees; π is 2/3 and 1/3:
+
+    >>> p_a, p_e = (1 + 1 / 3) / 2, (2 / 3 * 1 / 3 + 1 / 3 * 2 / 3) * 2 / (2 * 1)
+    >>> f"{(p_a - p_e) / (1 - p_e):.6f}", f"{gwet_ac(np.array([[3, 0], [1, 2]]), (0, 1), 'none'):.6f}"
+    ('0.400000', '0.400000')
+    """
+    W = agreement_weights(grades, weights)
+    k = len(W)
+    return _beyond_chance(counts, W, lambda share: float(W.sum() / (k * (k - 1)) * (share * (1 - share)).sum()))
+
+
+def fleiss_kappa(counts: NDArray[np.int64]) -> float | Undefined:
+    """Fleiss's kappa of any number of raters from counts (N x k); units may differ in how many grades they have.
+
+    J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin 76(5), 378-382.
+
+    The two units of `gwet_ac`, with chance as the sum of squared shares:
+
+    >>> p_a, p_e = (1 + 1 / 3) / 2, (2 / 3) ** 2 + (1 / 3) ** 2
+    >>> f"{(p_a - p_e) / (1 - p_e):.6f}", f"{fleiss_kappa(np.array([[3, 0], [1, 2]])):.6f}"
+    ('0.250000', '0.250000')
+    """
+    return _beyond_chance(counts, np.eye(counts.shape[1]), lambda share: float((share**2).sum()))
+
+
+def _beyond_chance(counts: NDArray[np.int64], W: Floats, chance: Callable[[Floats], float]) -> float | Undefined:
+    """(p_a - p_e) / (1 - p_e): p_a over units with two grades, p_e from the mean of all units' shares of grades."""
+    m = counts.sum(axis=1)
+    pairable = m >= 2
+    if not pairable.any():
+        return Undefined("no unit has two grades")
+    if counts.any(axis=0).sum() == 1:
+        return Undefined("all raters gave one and the same grade throughout")
+    v, size = counts[pairable], m[pairable]
+    p_a = float(((v * (v @ W - 1)).sum(axis=1) / (size * (size - 1))).mean())
+    p_e = chance((counts[m > 0] / m[m > 0, None]).mean(axis=0))
+    return (p_a - p_e) / (1 - p_e)

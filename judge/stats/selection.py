@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import FEWEST_TOPICS, MEANS, STATISTICS, Undefined
-from judge.stats.resampling import no_interval, topic_draws, undefined_too_often
-
-Floats = NDArray[np.float64]
+from judge.stats.agreement import STATISTICS
+from judge.stats.resampling import FEWEST_RESAMPLED, no_interval, topic_draws, undefined_too_often
+from judge.stats.tables import Floats, Undefined
 
 
 def nested_folds(
@@ -46,10 +45,10 @@ def nested_folds(
     # Dealing shuffled topics out in turn keeps folds within one topic of each other in size.
     fold = rng.permuted(np.tile(np.arange(T) % folds, (repeats, 1)), axis=1)
     left_out = (fold[:, None, :] == np.arange(folds)[:, None]).astype(np.float64)
-    chosen, found = _choose(_pool(by, 1 - left_out.reshape(-1, T)), name, grades)
+    chosen, defined = _choose(_pool(by, 1 - left_out.reshape(-1, T)), name, grades)
     scored = _pool(judged, left_out.reshape(-1, T))[chosen, np.arange(repeats * folds)]
     values = STATISTICS[name](scored.reshape(repeats, folds, k, k).sum(axis=1), grades)
-    values = values[found.reshape(repeats, folds).all(axis=1) & ~np.isnan(values)]
+    values = values[defined.reshape(repeats, folds).all(axis=1) & ~np.isnan(values)]
     return float(values.mean()) if len(values) else Undefined(f"{name} is undefined on folds of the topics")
 
 
@@ -82,14 +81,14 @@ def out_of_bag(
     """
     judged, by = _judged(tables, choose_by)
     T, n = judged.shape[1], round(judged.sum(axis=(1, 2, 3)).max(initial=0))
-    if T < FEWEST_TOPICS:
-        return Estimate(None, None, None, n, T, f"fewer than {FEWEST_TOPICS} topics")
+    if T < FEWEST_RESAMPLED:
+        return Estimate(None, None, None, n, T, f"fewer than {FEWEST_RESAMPLED} topics")
     draws = topic_draws(T, replicates, rng).astype(np.float64)
     # A resample that has every topic leaves none to score on, which says nothing about the statistic.
     draws = draws[(draws == 0).any(axis=1)]
-    chosen, found = _choose(_pool(by, draws), name, grades)
+    chosen, defined = _choose(_pool(by, draws), name, grades)
     inside, outside = (
-        np.where(found, STATISTICS[name](_pool(judged, W)[chosen, np.arange(len(draws))], grades), np.nan)
+        np.where(defined, STATISTICS[name](_pool(judged, W)[chosen, np.arange(len(draws))], grades), np.nan)
         for W in (draws, (draws == 0).astype(np.float64))
     )
     values = outside[~np.isnan(outside)]
@@ -97,7 +96,8 @@ def out_of_bag(
         return Estimate(None, None, None, n, T, f"{name} is undefined on most resamples of the topics")
     value, sd = float(values.mean()), float(values.std())
     # A mean of 1 is not perfect agreement.
-    reason = no_interval(0.0 if name in MEANS else value, sd, T, "topics", undefined_too_often(inside, "topics"))
+    mean = STATISTICS[name].family == "mean"
+    reason = no_interval(0.0 if mean else value, sd, T, "topics", undefined_too_often(inside, "topics"))
     if reason:
         return Estimate(value, None, None, n, T, reason)
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
@@ -120,8 +120,7 @@ def _pool(tables: Floats, W: Floats) -> Floats:
 def _choose(pooled: Floats, name: str, grades: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The best candidate on each of B samples (m x B x k x k), and whether any is defined there."""
     m, B, k, _ = pooled.shape
-    values = STATISTICS[name](pooled.reshape(m * B, k, k), grades).reshape(m, B)
-    # An error is good when small, a bias when near 0.
-    worth = -np.abs(values) if name in ("mae", "bias") else values
-    found: NDArray[np.bool_] = ~np.isnan(worth)
-    return np.where(found, worth, -np.inf).argmax(axis=0), np.any(found, axis=0)
+    statistic = STATISTICS[name]
+    worth = statistic.worth(statistic(pooled.reshape(m * B, k, k), grades).reshape(m, B))
+    defined: NDArray[np.bool_] = ~np.isnan(worth)
+    return np.where(defined, worth, -np.inf).argmax(axis=0), np.any(defined, axis=0)

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion, load_criterion, load_folder
+from judge.ask.criteria import (
+    bundled_criteria,
+    criterion_names,
+    default_prompts,
+    find_criterion,
+    load_criterion,
+    load_folder,
+)
 from judge.ask.prompt import PLACEHOLDER
 from judge.cli import main
 from judge.errors import InputError, UsageError
@@ -279,9 +286,18 @@ def test_a_folder_reports_wrong_places_and_names_told_apart_only_by_case(tmp_pat
     ]
 
 
-def test_bundled_prompts() -> None:
-    criteria = {criterion.prompt_id: criterion for criterion in bundled_criteria()}
-    assert {name: (c.scale.labels, c.scale.positive, c.inputs) for name, c in criteria.items()} == {
+@pytest.mark.parametrize("criterion", bundled_criteria(), ids=lambda criterion: criterion.prompt_id)
+def test_a_bundled_prompt_says_what_its_folder_and_its_scale_say(criterion: Criterion) -> None:
+    assert criterion.file == f"prompts/{criterion.prompt_id}.md"
+    assert criterion.name in criterion_names()
+    grades = [level.grade for level in criterion.scale.levels]
+    best = max(grades) if criterion.scale.polarity == "higher" else min(grades)
+    assert best in criterion.scale.positive
+    assert {*criterion.scale.positive} < {*grades}
+
+
+def test_the_prompts_that_judgments_were_made_under_keep_their_scales_and_inputs() -> None:
+    published = {
         "completeness/graded": (("0", "1", "2", "3", "unable"), (2, 3), CONVERSATION),
         "conciseness/graded": (("0", "1", "2", "3"), (2, 3), ("context", "utterance", "response")),
         "groundedness/graded": (("0", "1", "2", "3"), (2, 3), ("passages", "response")),
@@ -292,10 +308,41 @@ def test_bundled_prompts() -> None:
         "relevance/graded": (("0", "1", "2", "3"), (2, 3), CONVERSATION),
         "relevance/ikat": (("0", "1", "2", "3", "unable"), (2, 3), CONVERSATION),
     }
+    criteria = {name: find_criterion(name) for name in published}
+    assert {name: (c.scale.labels, c.scale.positive, c.inputs) for name, c in criteria.items()} == published
     assert all(criterion.scale.polarity == "higher" for criterion in criteria.values())
     assert criteria["groundedness/yes_no"].scale.levels[0].grade == 1
-    assert {f"{name}/{variant}" for name, variant in DEFAULT_VARIANTS.items()} <= set(criteria)
-    assert criteria["groundedness/graded"].file == "prompts/groundedness/graded.md"
+
+
+def test_every_criterion_has_one_default_prompt() -> None:
+    prompts = {criterion.prompt_id for criterion in bundled_criteria()}
+    default = default_prompts()
+    assert (
+        tuple(sorted(default)) == criterion_names() == tuple(sorted({prompt.partition("/")[0] for prompt in prompts}))
+    )
+    assert {*default.values()} <= prompts
+    for name, prompt in default.items():
+        assert prompt == f"{name}/graded" or [prompt] == [one for one in prompts if one.startswith(f"{name}/")]
+        assert find_criterion(name).prompt_id == prompt
+
+
+@pytest.mark.parametrize(
+    ("variants", "default"),
+    [(["graded", "old"], "tone/graded"), (["old"], "tone/old"), (["new", "old"], None)],
+)
+def test_the_default_is_the_graded_prompt_or_the_only_one(
+    variants: list[str], default: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judge.ask.criteria.bundled", lambda name: tmp_path)
+    for variant in variants:
+        load(tmp_path, GOOD, f"tone/{variant}.md")
+    assert criterion_names() == ("tone",)
+    assert default_prompts() == ({"tone": default} if default else {})
+    if default:
+        assert find_criterion("tone").prompt_id == default
+        return
+    with pytest.raises(UsageError, match=r"name one of tone/new, tone/old, or rename the file .* to graded\.md"):
+        find_criterion("tone")
 
 
 CONVERSATION = ("ptkb", "context", "utterance", "resolved_utterance", "response")

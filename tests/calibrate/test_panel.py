@@ -218,7 +218,7 @@ def test_two_files_of_one_judge_cannot_be_told_apart() -> None:
     assert caught.value.problems[0].code == "duplicate_judge"
 
 
-def test_no_judge_may_take_the_name_of_the_yardstick() -> None:
+def test_no_judge_may_take_the_name_of_the_baseline() -> None:
     with pytest.raises(InputError) as caught:
         panel([row("1_1", "R1", 1)], labels("constant", {("1_1", "R1"): 1}))
     assert caught.value.problems[0].code == "reserved_name"
@@ -400,7 +400,7 @@ def test_runs_and_lengths_come_from_the_pool() -> None:
     assert [(one.runs, one.words) for one in without.items] == [(("ape",), None)]
 
 
-def test_a_yardstick_alone_is_what_the_question_is_about() -> None:
+def test_a_baseline_alone_is_what_the_question_is_about() -> None:
     world = items(2, 1)
     overlap, other = (labels(name, {(one.turn_id, one.response_id): 1 for one in world}, "groundedness/graded")
                       for name in ("baseline/overlap", "server/m"))  # fmt: skip

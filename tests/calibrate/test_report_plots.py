@@ -75,12 +75,12 @@ def test_judges_stand_by_value_with_what_was_found() -> None:
     )
     names = [text for text in texts if text in {"constant", "low graded", "high graded", "none graded"}]
     assert names == ["high graded", "low graded", "constant", "none graded"]
-    assert {"0.50 [0.40, 0.60]", "fewer than 5 topics", "yardstick", "between assessors", "150/25"} <= {*texts}
+    assert {"0.50 [0.40, 0.60]", "fewer than 5 topics", "baseline", "between assessors", "150/25"} <= {*texts}
 
 
 def test_the_key_names_only_what_is_drawn() -> None:
     texts = words(forest([agreement(ceiling=None)], "wkappa")[0])
-    assert "yardstick" not in texts
+    assert "baseline" not in texts
     assert "between assessors" not in texts
     # The ceiling is of the primary statistic, so it says nothing about another.
     assert "between assessors" not in words(forest([agreement()], "bias")[0])

@@ -23,7 +23,7 @@ def test_what_the_terminal_shows() -> None:
         "* local/qwen graded    150/25    .98   .70  .80  .61  [.51, .71]  +.31\n"
         "  p/x graded              9/3    .98   .70  .80  .05 [-.05, .15]  +.31\n"
         "= constant             150/25    .98   .70  .80  .00 [-.10, .10]  +.31\n"
-        "* chosen, = yardstick\n"
+        "* chosen, = baseline\n"
         "chosen from 2 candidates by wkappa on dev; optimism +.05; 1 other not separable\n"
         "  from it; sealed test grades opened 2 times\n"
         "required: wkappa.lo >= 0.4\n"
@@ -53,9 +53,9 @@ def test_a_criterion_without_a_verdict_says_so() -> None:
     assert summary(found).splitlines()[-3:] == ["", "groundedness  NO VERDICT", "fluency  NO VERDICT"]
 
 
-def test_the_best_are_shown_and_yardsticks_always() -> None:
+def test_the_best_are_shown_and_baselines_always() -> None:
     lines = summary(calibration(others=40)).splitlines()
-    shown = lines[4 : lines.index("* chosen, = yardstick; 30 more rows in agreement.tsv")]
+    shown = lines[4 : lines.index("* chosen, = baseline; 30 more rows in agreement.tsv")]
     assert len(shown) == 12
     assert shown[0].startswith("* local/qwen graded")
     assert shown[10].startswith("  other/9 graded")

@@ -64,7 +64,7 @@ def test_of_equals_the_first_by_name_is_chosen_and_nobody_of_nobody() -> None:
     assert choose(panel(), "all") is None
 
 
-def test_a_yardstick_is_never_chosen_however_good() -> None:
+def test_a_baseline_is_never_chosen_however_good() -> None:
     of = panel(said("baseline/overlap", 0.0, 1), said("m", 0.5, 2))
     assert [one.name for one in candidates(of)] == ["m"]
     chosen = choose(of, "all")
@@ -82,7 +82,7 @@ def test_pairs_are_compared_on_the_items_that_both_graded() -> None:
     assert ab.difference.value == pytest.approx(kappa - 1.0)
 
 
-def test_yardsticks_are_always_there_and_the_constant_needs_no_labels() -> None:
+def test_baselines_are_always_there_and_the_constant_needs_no_labels() -> None:
     found = calibrated(panel(said("m", 0.2, 1), said("baseline/overlap", 0.5, 2)))
     assert [(one.judge, one.baseline) for one in found.agreement] == [
         ("m", False), ("constant", True), ("baseline/overlap", True)

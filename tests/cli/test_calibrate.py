@@ -272,7 +272,7 @@ def test_pictures_of_strange_names_are_drawn(tmp_path: Path) -> None:
         assert b"\x1b" not in picture.read_bytes()
 
 
-def test_a_file_called_as_the_yardstick_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_called_as_the_baseline_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold, _ = stored(tmp_path, world=WORLD[:5])
     judge = write_columns(tmp_path / "constant.txt", {("1_1", "R00001"): 1})
     assert calibrate(gold, "--judgments", judge, "--criterion", "groundedness") == 2

@@ -5,8 +5,9 @@ import pytest
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
+from judge.crowd.aggregators import JURIES
 from judge.crowd.joint import DIAGNOSTIC, diagnostic_tsv, joint_diagnostic
-from judge.crowd.jury import JURIES, Member, Verdicts, cautions, consensus, jury_criterion, member_names
+from judge.crowd.jury import Member, Verdicts, cautions, consensus, jury_criterion, member_names
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
 from judge.records import AnswerForm, Criterion, Failure, FailureReason, Judgment

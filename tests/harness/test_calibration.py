@@ -117,7 +117,7 @@ def asking(tmp_path: Path, gold: Path, **options: Any) -> dict[str, Any]:
 # Labels that are there
 
 
-def test_stored_judgments_meet_gold_and_yardsticks(gold: Path, judgments: Path) -> None:
+def test_stored_judgments_meet_gold_and_baselines(gold: Path, judgments: Path) -> None:
     found = tried(gold=[gold], judgments=[judgments])
     assert [(one.name, one.baseline, one.n) for one in found.calibration.agreement] == [
         ("server/bad graded", False, 120), ("server/good graded", False, 120), ("constant", True, 120),
@@ -166,7 +166,7 @@ def test_one_criterion_without_a_verdict_is_enough_to_trust_no_run(tmp_path: Pat
     assert not found.trusted
 
 
-def test_the_chosen_judge_is_set_against_the_yardstick_that_costs_nothing(gold: Path, tmp_path: Path) -> None:
+def test_the_chosen_judge_is_set_against_the_baseline_that_costs_nothing(gold: Path, tmp_path: Path) -> None:
     text = "is not shown to agree better than baseline/overlap graded, which costs nothing"
     for noise, said in ((0.9, True), (0.0, False)):
         judged = write_output(tmp_path / f"{noise}", WORLD, {"server/m": labeled(WORLD, noise, 2)})

@@ -1,3 +1,4 @@
+import doctest
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,19 +13,11 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.files.trec import parse_qrels
-from judge.stats.agreement import (
-    STATISTICS,
-    Undefined,
-    agreement_weights,
-    alpha_of_coincidences,
-    auc,
-    confusion,
-    krippendorff_alpha,
-    point,
-    spearman,
-    topic_tables,
-    unit_counts,
-)
+from judge.stats import agreement, comparison, expected, marginals, means, ranking, reliability
+from judge.stats.agreement import STATISTICS, PairMean, point, primary_statistic
+from judge.stats.alpha import alpha_of_coincidences, krippendorff_alpha, unit_counts
+from judge.stats.expected import auc, spearman
+from judge.stats.tables import Undefined, agreement_weights, confusion, topic_tables
 
 GRADES = (0, 1, 2, 3)
 UNEVEN = (-1, 0, 3)
@@ -138,11 +131,69 @@ def test_weights_follow_scale_values_and_not_positions() -> None:
     assert agreement_weights(UNEVEN, "none").tolist() == np.eye(3).tolist()
 
 
-def test_statistics_come_in_the_order_of_reports() -> None:
-    assert list(STATISTICS) == [
+def test_the_published_columns_keep_their_order() -> None:
+    published = [
         "percent", "within_one", "kappa", "wkappa_linear", "wkappa", "alpha_nominal", "alpha_ordinal",
         "alpha_interval", "ac1", "ac2", "tau_b", "mae", "bias",
     ]  # fmt: skip
+    assert [name for name in STATISTICS if name in published] == published
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_row_agrees_with_its_formula(name: str) -> None:
+    row = STATISTICS[name]
+    mean = isinstance(row.formula, PairMean)
+    assert mean == (row.family == "mean") == (row.interval == "t") == (row.citation is None)
+    assert row.about and not row.about.endswith(".")
+    assert not row.worst_case or row.best != "zero", "the farthest grade may be on the good side of a direction"
+    # A judge that always agrees has the best value, and one that is above in one place and below in another has not.
+    agreeing, erring = np.diag([3, 2, 2, 3]), np.array([[1, 2, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0], [2, 0, 0, 1]])
+    best, worse = row.worth(row(np.array([agreeing, erring]), GRADES))
+    assert best > worse
+    # Where grades are names, those of a wrong grade do not matter; where they are an order, distances do not.
+    other_wrong = np.array([[1, 0, 2, 0], [0, 2, 1, 0], [0, 0, 2, 0], [2, 0, 0, 1]])
+    if row.scale == "nominal":
+        assert np.isclose(row(erring[None], GRADES), row(erring[None], (0, 1, 5, 40)))
+    elif row.scale == "ordinal":
+        assert np.isclose(row(other_wrong[None], GRADES), row(other_wrong[None], (0, 1, 5, 40)))
+    else:
+        assert not np.isclose(row(other_wrong[None], GRADES), row(other_wrong[None], (0, 1, 5, 40)))
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 10])
+def test_one_statistic_is_the_primary_one_on_any_scale(k: int) -> None:
+    scales = [row.primary for row in STATISTICS.values() if row.primary]
+    assert sorted(scales) == ["more grades", "two grades"]
+    assert primary_statistic(k) == ("kappa" if k == 2 else "wkappa")
+
+
+def test_every_statistic_has_a_worked_example() -> None:
+    examples = [
+        example.source
+        for module in (agreement, expected, ranking, reliability, means, comparison, marginals)
+        for docstring in doctest.DocTestFinder().find(module)
+        for example in docstring.examples
+    ]
+    for name in STATISTICS:
+        assert any(f"point({quote}{name}{quote}" in source for source in examples for quote in "\"'"), name
+    for name in (
+        "spearman",
+        "auc",
+        "kendall_tau_b",
+        "tau_ap",
+        "tau_ap_b",
+        "rbo",
+        "top_k_overlap",
+        "gwet_ac",
+        "fleiss_kappa",
+        "mean_interval",
+        "clopper_pearson",
+        "sign_flip",
+        "holm",
+        "bowker",
+        "stuart_maxwell",
+    ):
+        assert any(f"{name}(" in source for source in examples), name
 
 
 def test_means_over_pairs_are_in_scale_values() -> None:
@@ -208,9 +259,16 @@ def test_no_pairs_define_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", STATISTICS)
 def test_one_grade_throughout_leaves_only_means_over_pairs(name: str) -> None:
     constant = confusion([(2, 2)] * 9, GRADES)
-    means = {"percent": 1.0, "within_one": 1.0, "mae": 0.0, "bias": 0.0}
-    assert point(name, constant, GRADES) == means.get(name, Undefined(CONSTANT))
-    assert np.isnan(STATISTICS[name](constant[None], GRADES)).all() == (name not in means)
+    formula = STATISTICS[name].formula
+    mean = isinstance(formula, PairMean)
+    assert point(name, constant, GRADES) == (formula.scores(GRADES)[2, 2] if mean else Undefined(CONSTANT))
+    assert np.isnan(STATISTICS[name](constant[None], GRADES)).all() == (not mean)
+
+
+def test_one_grade_throughout_is_perfect_in_the_mean() -> None:
+    constant = confusion([(2, 2)] * 9, GRADES)
+    perfect = {"percent": 1.0, "within_one": 1.0, "mae": 0.0, "bias": 0.0}
+    assert {name: point(name, constant, GRADES) for name in perfect} == perfect
 
 
 def test_libraries_give_nan_or_fail_where_one_grade_was_given_throughout() -> None:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from statsmodels.stats.multitest import multipletests
 
-from judge.stats.agreement import Undefined
 from judge.stats.alternative import alternative_annotator
+from judge.stats.tables import Undefined
 
 NOTHING = -1
 

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from judge.records import Estimate
-from judge.stats.agreement import Undefined
 from judge.stats.ranking import kendall_tau_b, rbo, system_agreement, tau_ap, tau_ap_b, top_k_overlap
+from judge.stats.tables import Undefined
 
 # The example in the README of the R package ircor (Urbano & Marrero 2017), and its test data: x, y, and both with ties.
 README = (

@@ -9,7 +9,8 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS, Undefined, auc, confusion, mean_scores, point, spearman, topic_tables
+from judge.stats.agreement import STATISTICS, PairMean, point
+from judge.stats.expected import auc, spearman
 from judge.stats.means import mean_interval
 from judge.stats.resampling import (
     bca,
@@ -20,10 +21,11 @@ from judge.stats.resampling import (
     undefined_too_often,
     weighted_resample,
 )
+from judge.stats.tables import Undefined, confusion, topic_tables
 from tests.stats.test_agreement import COHEN, LLMJUDGE, llmjudge_tables
 
 GRADES = (0, 1, 2, 3)
-MEANS = ("percent", "within_one", "mae", "bias")
+MEANS = tuple(name for name, statistic in STATISTICS.items() if isinstance(statistic.formula, PairMean))
 COEFFICIENTS = tuple(name for name in STATISTICS if name not in MEANS)
 # Efron & Tibshirani (1993), Table 14.1: the spatial test data, A.
 SPATIAL = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]
@@ -100,7 +102,7 @@ def test_means_over_pairs_have_the_interval_of_a_mean(items: list[tuple[int, int
     tables = np.stack([confusion([(h, j) for t, h, j in items if t == topic], GRADES) for topic in range(6)])
     for name in MEANS:
         found = resampled(name, tables, GRADES, np.random.default_rng(1))
-        scores = mean_scores(name, GRADES)
+        scores = STATISTICS[name].formula.scores(GRADES)
         values, topics = [float(scores[h, j]) for _, h, j in items], [str(t) for t, _, _ in items]
         bounds = (scores.min(), scores.max())
         expected = mean_interval(values, topics, bounds=bounds, what="pairs")

@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS, Undefined
+from judge.stats.agreement import STATISTICS
 from judge.stats.resampling import topic_draws
 from judge.stats.selection import nested_folds, out_of_bag
+from judge.stats.tables import Undefined
 
 GRADES = (0, 1, 2)
 

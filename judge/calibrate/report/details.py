@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, SystemAgreement
 from judge.calibrate.report.lookup import of
 from judge.calibrate.report.phrases import grades_of
-from judge.calibrate.report.tables import SYSTEM_STATISTICS, merged
+from judge.calibrate.report.tables import merged
 from judge.stats.marginals import MarginalTest
+from judge.stats.ranking import SYSTEM
 from judge.text.cells import interval, number, p_value
 from judge.text.markup import name_of, prose, table
 
-_SYSTEM = {"tau_b": "tau-b", "tau_ap": "tau-AP", "rbo": "RBO", "top_1": "top 1", "top_3": "top 3", "top_5": "top 5"}
 _SLOPES = {"log2_words": "doubling of the response's words", "turn_depth": "turn further into the conversation"}
 _MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stuart-Maxwell test of equal margins"}
 
@@ -139,15 +139,19 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
         return
     yield "### Does it rank the runs as the assessors do?"
     yield table(
-        ["judge", "grades", "runs", *(f"{_SYSTEM[name]} [95 %]" for name in SYSTEM_STATISTICS), "note"],
+        ["judge", "grades", "runs", *(f"{statistic.label} [95 %]" for statistic in SYSTEM.values()), "note"],
         (
             [
                 _judge(row),
                 row.split,
                 str(row.runs),
-                *(interval(row.statistics.get(name), 2) for name in SYSTEM_STATISTICS),
+                *(interval(row.statistics.get(name), 2) for name in SYSTEM),
                 prose(
-                    merged((_SYSTEM[name], row.statistics[name].reason) for name in _SYSTEM if name in row.statistics)
+                    merged(
+                        (statistic.label, row.statistics[name].reason)
+                        for name, statistic in SYSTEM.items()
+                        if name in row.statistics
+                    )
                 ),
             ]
             for row in rows

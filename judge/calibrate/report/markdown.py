@@ -1,31 +1,30 @@
 """The report of a calibration that a track could publish: warnings, then a chapter a criterion, then how to read it."""
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Selection, Split
 from judge.calibrate.report.details import alternative, confusion, diagnostics, systems, worth
 from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
-from judge.calibrate.report.phrases import basis, grades_of, label
+from judge.calibrate.report.phrases import IN_REPORT, basis, grades_of, label
 from judge.records import Estimate
+from judge.stats.agreement import STATISTICS
 from judge.text.cells import count, interval, number, p_value
 from judge.text.markup import listed, name_of, prose, table
 
 _SPLITS: tuple[Split, ...] = ("test", "all", "dev")
-_NOTES = """
-## How to read this
-
-Intervals hold 95 % and are over topics: topics, not responses, are what was sampled, and responses of one topic are
-alike. n/topics: the gold grades that the judge graded too, which every statistic is about, and their topics. coverage:
-their share of the gold grades there are. same: the share of equal grades. kappa: Cohen's, agreement beyond chance, all
-disagreements alike. wkappa: the same with quadratic weights, so that a grade two off counts four times one off. alpha:
-Krippendorff's, ordinal. AC2: Gwet's with quadratic weights, which stays high where nearly all grades are equal and
-kappa falls. bias: the mean of judge minus assessor in grades; above 0 the judge is more generous where high is good.
-design effect: how many times wider, squared, the primary statistic's interval is than one that ignores topics.
-
-Several candidates were compared with the same grades: max-T holds the chance of even one false difference at 5 %. The
-value of a chosen candidate on the grades it was chosen on is too high; optimism is by how much. The ceiling is the same
-statistic between assessors. The other columns, in files: `agreement.tsv`, `confusion.tsv`, `comparisons.tsv`.
-"""
+_NOTES = (
+    "Intervals hold 95 % and are over topics: topics, not responses, are what was sampled, and responses of one topic "
+    "are alike. n/topics: the gold grades that the judge graded too, which every statistic is about, and their topics. "
+    "coverage: their share of the gold grades there are. "
+    + "".join(f"{label(name)}: {STATISTICS[name].about}. " for name in IN_REPORT)
+    + "design effect: how many times wider, squared, the primary statistic's interval is than one that ignores topics.",
+    "Several candidates were compared with the same grades: max-T holds the chance of even one false difference at "
+    "5 %. The value of a chosen candidate on the grades it was chosen on is too high; optimism is by how much. The "
+    "ceiling is the same statistic between assessors. The other columns, in files: `agreement.tsv`, `confusion.tsv`, "
+    "`comparisons.tsv`.",
+)
+_WIDTH = 120
 
 
 def calibration_markdown(calibration: Calibration) -> str:
@@ -36,7 +35,8 @@ def calibration_markdown(calibration: Calibration) -> str:
     for criterion in criteria(calibration):
         parts.append(f"\n## {prose(criterion)}\n")
         parts += (f"\n{block}\n" for block in _chapter(calibration, criterion))
-    return "".join([*parts, _NOTES])
+    notes = (f"\n{textwrap.fill(paragraph, _WIDTH)}\n" for paragraph in _NOTES)
+    return "".join([*parts, "\n## How to read this\n", *notes])
 
 
 def _chapter(calibration: Calibration, criterion: str) -> Iterator[str]:
@@ -44,9 +44,9 @@ def _chapter(calibration: Calibration, criterion: str) -> Iterator[str]:
     chosen, split = chosen_of(calibration, criterion), split_of(calibration, criterion)
     row = row_of(rows, chosen, split)
     yield from _verdicts(calibration, criterion)
-    for one in _SPLITS:
-        yield from _agreement([row for row in rows if row.split == one], chosen)
-    yield from _yardsticks([row for row in rows if row.split == split], row)
+    for each in _SPLITS:
+        yield from _agreement([row for row in rows if row.split == each], chosen)
+    yield from _beside([row for row in rows if row.split == split], row)
     if selection := selection_of(calibration, criterion):
         yield "### Selection"
         yield _selection(selection)
@@ -77,9 +77,9 @@ def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[str
     if not rows:
         return
     primary = rows[0].primary
-    names = ["percent", "kappa", "wkappa", "alpha_ordinal", "ac2", "bias"]
+    names = list(IN_REPORT)
     names[1:1] = [] if primary in names else [primary]
-    wide = {"wkappa", "bias", primary}
+    wide = {primary, *(name for name in names if STATISTICS[name].bracketed)}
     references = listed(dict.fromkeys(row.reference for row in rows))
     yield f"### Agreement on {grades_of(rows[0].split)}"
     yield f"Against {references}; best lower bound of {label(primary)} first, the chosen judge in bold."
@@ -112,18 +112,18 @@ def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[str
 def _judge(row: AgreementRow, chosen: str | None) -> str:
     name = name_of(row.name)
     if row.baseline:
-        return f"{name} (yardstick)"
+        return f"{name} (baseline)"
     return f"**{name}**" if row.name == chosen else name
 
 
 def _statistic(row: AgreementRow, name: str, *, full: bool) -> str:
-    estimate, signed = row.statistics.get(name), name == "bias"
+    estimate, signed = row.statistics.get(name), STATISTICS[name].signed
     if estimate is None or full:
         return interval(estimate, signed=signed)
     return number(estimate.value, signed=signed)
 
 
-def _yardsticks(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
+def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
     """In words, what the numbers are to be held against."""
     ceiling = row.ceiling if row else None
     if row and ceiling and ceiling.value is not None:
@@ -137,13 +137,13 @@ def _yardsticks(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Itera
     if row and row.test_retest:
         again = interval(row.test_retest)
         yield f"Asked again, {name_of(row.name)} agrees with itself to a Krippendorff's ordinal alpha of {again}."
-    baselines = [one for one in rows if one.baseline]
+    baselines = [beside for beside in rows if beside.baseline]
     if baselines:
         reached = "; ".join(
-            f"{name_of(one.name)} reaches {label(one.primary)} {interval(one.statistics.get(one.primary))}"
-            for one in baselines
+            f"{name_of(beside.name)} reaches {label(beside.primary)} {interval(beside.statistics.get(beside.primary))}"
+            for beside in baselines
         )
-        yield f"Yardsticks that nobody would deploy, and a judge must beat: {reached}."
+        yield f"Baselines that nobody would deploy, and that a judge must beat: {reached}."
 
 
 def _selection(selection: Selection) -> str:

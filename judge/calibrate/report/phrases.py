@@ -2,15 +2,24 @@
 
 from judge.calibrate.findings import Split
 from judge.records import Estimate
+from judge.stats.agreement import STATISTICS
 from judge.text.cells import count
 from judge.text.markup import prose
 
-_LABELS = {"percent": "same", "alpha_ordinal": "alpha", "ac2": "AC2"}
+IN_REPORT = tuple(name for name, statistic in STATISTICS.items() if statistic.shown != "files")
+"""The statistics that calibration.md shows."""
+ON_TERMINAL = tuple(name for name, statistic in STATISTICS.items() if statistic.shown == "summary")
+"""Those that the terminal shows too."""
+
+
+def heading(statistic: str) -> str:
+    """A statistic as a column is headed."""
+    return STATISTICS[statistic].label or statistic
 
 
 def label(statistic: str) -> str:
-    """A statistic as a column is headed."""
-    return _LABELS.get(statistic) or prose(statistic)
+    """The same in Markdown."""
+    return prose(heading(statistic))
 
 
 def grades_of(split: Split) -> str:

@@ -41,7 +41,7 @@ _NAME = 44
 def forest(rows: Sequence[AgreementRow], statistic: str) -> tuple[bytes, bytes]:
     """Agreement of each judge with its 95 % interval, the greatest value first, as (SVG, PNG).
 
-    Yardsticks are hollow squares, the agreement between assessors is a line. A judge without a value has a row too.
+    Baselines are hollow squares, the agreement between assessors is a line. A judge without a value has a row too.
     """
     with styled():
         ordered = sorted(rows, key=lambda row: _descending(row.statistics.get(statistic), row.name))
@@ -62,7 +62,7 @@ def forest(rows: Sequence[AgreementRow], statistic: str) -> tuple[bytes, bytes]:
         right(axes, -1, f"{statistic} [95 %]", 0, color=GRAY)
         right(axes, -1, "n/topics", 1.75, color=GRAY)
         keys = [("o", BLUE, BLUE, "judge")]
-        keys += [("s", ORANGE, "white", "yardstick")] if any(row.baseline for row in rows) else []
+        keys += [("s", ORANGE, "white", "baseline")] if any(row.baseline for row in rows) else []
         ceilings = statistic == rows[0].primary and any(row.ceiling for row in rows) if rows else False
         keys += [("|", GREEN, GREEN, "between assessors")] if ceilings else []
         legend(figure, axes, keys)

@@ -14,16 +14,17 @@ from judge.calibrate.findings import (
     Verdict,
 )
 from judge.records import Estimate
+from judge.stats import agreement
+from judge.stats.expected import EXPECTED
 from judge.stats.marginals import MarginalTest
+from judge.stats.ranking import SYSTEM
 from judge.text.tsv import tsv
 
-STATISTICS = (
-    *("percent", "within_one", "kappa", "wkappa_linear", "wkappa", "alpha_nominal", "alpha_ordinal", "alpha_interval"),
-    *("ac1", "ac2", "tau_b", "mae", "bias", "rank_correlation", "auc"),
-)
+STATISTICS = (*agreement.STATISTICS, *EXPECTED)
 """The statistics of agreement, in column order."""
-SYSTEM_STATISTICS = ("tau_b", "tau_ap", "rbo", "top_1", "top_3", "top_5")
-_WORST = ("percent", "kappa", "wkappa", "alpha_ordinal")
+_WORST = tuple(name for name, statistic in agreement.STATISTICS.items() if statistic.worst_case)
+_GRADED = agreement.primary_statistic(3)
+"""Its interval over items has columns of its own, whatever the scale is."""
 _MARGINALS = ("bowker", "stuart_maxwell")
 
 
@@ -36,7 +37,8 @@ AGREEMENT_COLUMNS = (
     "without_grade",
     *(column for name in STATISTICS for column in _ends(name)),
     *(f"worst_{name}" for name in _WORST),
-    *("wkappa_item_lo", "wkappa_item_hi", "primary_item_lo", "primary_item_hi", "deff"),
+    *(f"{name}_item_{end}" for name in (_GRADED, "primary") for end in ("lo", "hi")),
+    "deff",
     *(f"{name}_{part}" for name in _MARGINALS for part in ("chi2", "df", "p")),
     *_ends("ceiling"),
     *_ends("test_retest"),
@@ -54,7 +56,7 @@ EXPECTED_COLUMNS = (
 )
 SYSTEM_COLUMNS = (
     *("judge", "prompt", "criterion", "split", "runs"),
-    *(column for name in SYSTEM_STATISTICS for column in _ends(name)),
+    *(column for name in SYSTEM for column in _ends(name)),
     "notes",
 )
 ALTERNATIVE_COLUMNS = (
@@ -97,7 +99,7 @@ def _agreement(row: AgreementRow) -> list[object]:
         ",".join(f"{reason}:{n}" for reason, n in without),
         *_estimates(row.statistics, STATISTICS),
         *(row.worst_case.get(name) for name in _WORST),
-        *_estimate(row.item.get("wkappa"))[1:],
+        *_estimate(row.item.get(_GRADED))[1:],
         *_estimate(row.item.get(row.primary))[1:],
         row.design_effect.get(row.primary),
         *(cell for name in _MARGINALS for cell in _marginal(marginals.get(name))),
@@ -174,8 +176,8 @@ def system_tsv(rows: Iterable[SystemAgreement]) -> str:
         (
             [
                 *(row.judge, row.prompt, row.criterion, row.split, row.runs),
-                *_estimates(row.statistics, SYSTEM_STATISTICS),
-                merged((name, row.statistics[name].reason) for name in SYSTEM_STATISTICS if name in row.statistics),
+                *_estimates(row.statistics, SYSTEM),
+                merged((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),
             ]
             for row in rows
         ),

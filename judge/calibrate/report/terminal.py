@@ -13,13 +13,15 @@ from judge.calibrate.report.lookup import (
     split_of,
     verdict_of,
 )
+from judge.calibrate.report.phrases import ON_TERMINAL, heading
 from judge.records import Estimate
+from judge.stats.agreement import STATISTICS
 from judge.text.cells import columns_of, count, fold, number, pad, shorten
 from judge.text.safe import printable
 
 COLUMNS = 80
 ROWS = 12
-"""Judges shown a criterion, except that yardsticks and the chosen one always are."""
+"""Judges shown a criterion, except that baselines and the chosen one always are."""
 _NAME = 10
 """Columns that a judge's name has at least."""
 
@@ -46,7 +48,7 @@ def _criterion(calibration: Calibration, criterion: str) -> list[str]:
         shown = _shown(rows, chosen)
         lines += _table(shown, chosen)
         left = len(rows) - len(shown)
-        lines.append("* chosen, = yardstick" + (f"; {count(left, 'more row')} in agreement.tsv" if left else ""))
+        lines.append("* chosen, = baseline" + (f"; {count(left, 'more row')} in agreement.tsv" if left else ""))
     selection = selection_of(calibration, criterion)
     if selection and (selected := _selected(selection)):
         lines += fold(selected, COLUMNS)
@@ -62,7 +64,7 @@ def _heading(rows: Sequence[AgreementRow]) -> str:
 
 
 def _shown(rows: Sequence[AgreementRow], chosen: str | None) -> list[AgreementRow]:
-    """The best `ROWS` in order, the last of them giving way to yardsticks and the chosen one."""
+    """The best `ROWS` in order, the last of them giving way to baselines and the chosen one."""
     always = {place for place, row in enumerate(rows) if row.baseline or row.name == chosen}
     others = [place for place in range(len(rows)) if place not in always]
     return [rows[place] for place in sorted({*always, *others[: max(0, ROWS - len(always))]})]
@@ -71,21 +73,22 @@ def _shown(rows: Sequence[AgreementRow], chosen: str | None) -> list[AgreementRo
 def _table(rows: Sequence[AgreementRow], chosen: str | None) -> list[str]:
     """Marks and names to the left, numbers to the right; the primary's interval in two columns of its own."""
     primary = rows[0].primary
+    before = [name for name in ON_TERMINAL if name != primary and not STATISTICS[name].signed]
+    after = [name for name in ON_TERMINAL if name != primary and STATISTICS[name].signed]
+    # The header of the three parts of the primary starts where they start.
+    spreads = [_spread(row.statistics.get(row.primary)) for row in rows]
+    wide = [max(map(len, parts)) for parts in zip(*spreads, strict=True)]
     cells = [
         [
             f"{row.n}/{row.topics}",
             short(row.coverage),
-            *(short(_value(row, name)) for name in ("percent", "ac2")),
-            *_spread(row.statistics.get(row.primary)),
-            short(_value(row, "bias"), signed=True),
+            *(short(_value(row, name)) for name in before),
+            " ".join(map(str.rjust, spread, wide)),
+            *(short(_value(row, name), signed=True) for name in after),
         ]
-        for row in rows
+        for row, spread in zip(rows, spreads, strict=True)
     ]
-    header = ["n/topics", "cover", "same", "AC2", "", "", f"{primary} [95 %]", "bias"]
-    # The header of the three columns of the primary starts where they start.
-    spread = [max(len(line[place]) for line in cells) for place in (4, 5, 6)]
-    cells = [[*line[:4], " ".join(map(str.rjust, line[4:7], spread)), line[7]] for line in cells]
-    header = [*header[:4], header[6], header[7]]
+    header = ["n/topics", "cover", *map(heading, before), f"{primary} [95 %]", *map(heading, after)]
     widths = [max(len(line[place]) for line in (header, *cells)) for place in range(len(header))]
     room = COLUMNS - sum(widths) - 2 * len(widths) - 2
     names = [shorten(printable(row.name), max(_NAME, room)) for row in rows]
@@ -158,6 +161,7 @@ def _measured(calibration: Calibration, verdict: Verdict) -> list[str]:
     parts = [" ".join(part for part in (verdict.statistic, *_spread(verdict.estimate)) if part)]
     if row and row.ceiling and row.ceiling.value is not None:
         parts.append(f"ceiling {short(row.ceiling.value)}")
-    if row and _value(row, "bias") is not None:
-        parts.append(f"bias {short(_value(row, 'bias'), signed=True)}")
+    for name in ON_TERMINAL:
+        if row and STATISTICS[name].signed and _value(row, name) is not None:
+            parts.append(f"{heading(name)} {short(_value(row, name), signed=True)}")
     return [*parts, verdict.word]

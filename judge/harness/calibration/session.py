@@ -3,25 +3,25 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from judge.ask.criteria import DEFAULT_VARIANTS, bundled_criteria, find_criterion
+from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
 from judge.ask.labels import Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
 from judge.calibrate import Options, calibrate
+from judge.calibrate.baselines import ASKED
 from judge.calibrate.certificate import PARAMETERS, Certificate, certificate_bytes, make_certificate
 from judge.calibrate.findings import Calibration
 from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import (
-    BASELINES,
     Gold,
     Source,
     make_panels,
@@ -45,6 +45,7 @@ from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.models.backends import open_model
 from judge.models.families import read_families
 from judge.models.journal import Journal
+from judge.models.model import Model
 from judge.pool.intake import turns_by_id
 from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Scale
 from judge.runs.topics import read_topics
@@ -179,7 +180,7 @@ class _Session:
         return prompt.name
 
     def _stored(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
-        """The rows and the labels that are there, with the yardstick."""
+        """The rows and the labels that are there, with the baselines."""
         pool = Path(self.plan.pool) if self.plan.pool is not None else None
         sources = read_sources([Path(path) for path in self.plan.judgments], pool, self.scale)
         sources = tuple(msgspec.structs.replace(one, labels=self._wanted(one.labels)) for one in sources)
@@ -198,7 +199,7 @@ class _Session:
             "requirements": sorted(self.plan.requirements),
         }
         rows = (*gold.rows, *self._opened(question, gold.rows, sources))
-        return rows, (*sources, *self._yardstick(rows, sources))
+        return rows, (*sources, *self._baselines(rows, sources))
 
     def _wanted(self, labels: Sequence[Labels]) -> tuple[Labels, ...]:
         """Those under the criterion, or the very prompt, that was asked for."""
@@ -263,21 +264,31 @@ class _Session:
                 "their scale; the seal was not opened"
             ) from None
 
-    def _yardstick(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> tuple[Source, ...]:
-        """Word overlap on the same responses, where there are passages to overlap with and nobody asked it yet."""
-        pool = next((one.pool for one in sources if one.pool is not None), None)
-        there = {one.judge for source in sources for one in source.labels}
-        prompts = [one for one in self.prompts.values() if one.name == "groundedness" and one.answer == "grade"]
-        if pool is None or there & BASELINES or not any(row.criterion == "groundedness" for row in rows):
-            return ()
-        if not any(one.name == "groundedness" for one in self.prompts.values()):
-            return ()
-        prompt = prompts[0] if prompts else find_criterion("groundedness")
-        self.prompts.setdefault(prompt.prompt_id, prompt)
-        wanted = self._gold_tasks(rows, pool, [prompt], 1)
-        with Journal(None) as journal:
-            results = assess(wanted, open_model("baseline/overlap"), journal, pool)
-        return (Source(labels_of(results, "baseline/overlap", sha256(b"")), pool),)
+    def _baselines(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> tuple[Source, ...]:
+        """What baselines say of the same responses, where there is a pool to read and nobody asked them yet."""
+        pool = next((source.pool for source in sources if source.pool is not None), None)
+        judges = {labels.judge for source in sources for labels in source.labels}
+        added: list[Source] = []
+        for name in ASKED if pool is not None else ():
+            model = open_model(name)
+            prompts = self._gradable(model, {row.criterion for row in rows}) if name not in judges else []
+            if pool is None or not prompts:
+                continue
+            with Journal(None) as journal:
+                results = assess(self._gold_tasks(rows, pool, prompts, 1), model, journal, pool)
+            added.append(Source(labels_of(results, name, sha256(b"")), pool))
+        return tuple(added)
+
+    def _gradable(self, model: Model, criteria: Collection[str]) -> list[Criterion]:
+        """For each criterion that was judged, the first of its prompts that a model can grade, else the default one."""
+        found: list[Criterion] = []
+        for criterion in sorted(criteria):
+            judged = [prompt for prompt in self.prompts.values() if prompt.name == criterion]
+            default = [find_criterion(criterion)] if judged and criterion in default_prompts() else []
+            if prompt := next((one for one in (*judged, *default) if _accepts(model, one)), None):
+                self.prompts.setdefault(prompt.prompt_id, prompt)
+                found.append(prompt)
+        return found
 
     def _asked(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
         """The rows and what the models say; on test grades only the judge that was chosen is asked."""
@@ -328,7 +339,7 @@ class _Session:
         replace_folder(out, self.answers, RECORD, inputs=self._inputs(), more=True)
         source = self._source(results, pool)
         rows = (*dev, *held_out)
-        return rows, (source, *self._yardstick(rows, [source]))
+        return rows, (source, *self._baselines(rows, [source]))
 
     def _gold_tasks(
         self, rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int
@@ -369,7 +380,7 @@ class _Session:
         if self.scale is not None:
             return self.scale
         scales = [one.scale for one in self.prompts.values() if one.name == criterion]
-        if not scales and criterion in DEFAULT_VARIANTS:
+        if not scales and criterion in default_prompts():
             return find_criterion(criterion).scale
         if not scales:
             raise UsageError(f"the grades of {criterion} are not known: --scale LOW-HIGH is needed")
@@ -379,3 +390,11 @@ class _Session:
                 "gold is on, and judges on others are compared as positive or not"
             )
         return scales[0]
+
+
+def _accepts(model: Model, prompt: Criterion) -> bool:
+    try:
+        model.check([prompt])
+    except UsageError:
+        return False
+    return True

@@ -1,15 +1,11 @@
-"""`baseline/overlap`: a lexical control that needs no model, the floor that any judge has to beat.
-
-The share of the response's content words that occur in its used passages. It cannot see a negation, a swapped
-number or a new claim made of old words.
-"""
+"""`baseline/<name>`: judges that need no model and cost nothing; a judge that is paid for has to beat them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from judge.errors import UsageError
-from judge.models.model import ModelOptions, Price
+from judge.models.model import Model, ModelOptions, Price
 from judge.records import AnswerForm, Completion, Criterion, Request
 from judge.text.words import containment
 
@@ -18,7 +14,11 @@ VERSION = 1
 
 
 class Overlap:
-    """Containment spread evenly over the scale: between two levels the probability is shared by distance."""
+    """The share of the response's content words that occur in its used passages.
+
+    It is spread evenly over the scale: between two levels the probability is shared by distance. It cannot see a
+    negation, a swapped number or a new claim made of old words.
+    """
 
     name = "baseline/overlap"
     forms: tuple[AnswerForm, ...] = ("label",)
@@ -72,12 +72,19 @@ class Overlap:
         """Nothing to release."""
 
 
-def open_model(model: str, options: ModelOptions) -> Overlap:
-    """The only baseline there is.
+def open_model(model: str, options: ModelOptions) -> Model:
+    """One of BASELINES.
 
     Raises:
-        UsageError: Another name than `overlap`.
+        UsageError: Another name.
     """
-    if model != "overlap":
-        raise UsageError(f"no baseline called {model!r}: the one there is is baseline/overlap")
-    return Overlap()
+    if model not in BASELINES:
+        names = ", ".join(f"baseline/{name}" for name in BASELINES)
+        raise UsageError(f"no baseline called {model!r}: expected {names}")
+    return BASELINES[model]()
+
+
+BASELINES: dict[str, Callable[[], Model]] = {
+    "overlap": Overlap,
+}
+"""Name to class. Calibration sets every judge beside each of them that can grade the criterion."""

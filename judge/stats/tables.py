@@ -1,0 +1,107 @@
+"""Tables of two raters' grades on a declared scale: one, one for each topic, or a batch of resampled ones.
+
+C is the table of counts: human grades in rows, judge grades in columns, both over all grades of the scale in
+ascending order, so that a grade nobody gave has its row too and distances stay as declared. *Codes* are places in
+that order, -1 where there is no grade. Where items stand for unequal numbers of others, C holds sums of their weights
+instead, as floats; integers are counts.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+GRID = 2.0**-28
+"""Weights are multiples of this, so that sums and differences of tables are exact, as those of counts are."""
+
+Weights = Literal["none", "linear", "quadratic"]
+Level = Literal["nominal", "ordinal", "interval"]
+"""What grades are taken as: names, an order, numbers."""
+Floats = NDArray[np.float64]
+
+
+class Undefined(msgspec.Struct, frozen=True):
+    """A statistic that these data do not define, and why."""
+
+    reason: str
+
+
+def confusion(pairs: Iterable[tuple[int, int]], grades: Sequence[int]) -> NDArray[np.int64]:
+    """C (k x k) from (human, judge) pairs over the scale's k grades.
+
+    >>> confusion([(0, 0), (0, 2), (2, 2)], (0, 1, 2)).tolist()
+    [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
+
+    Raises:
+        ValueError: A grade is not on the scale.
+    """
+    index = {grade: i for i, grade in enumerate(sorted(grades))}
+    C = np.zeros((len(index), len(index)), dtype=np.int64)
+    for human, judge in pairs:
+        if human not in index or judge not in index:
+            raise ValueError(f"grades {human} and {judge}: the scale has {', '.join(map(str, index))}")
+        C[index[human], index[judge]] += 1
+    return C
+
+
+def topic_tables(
+    human: NDArray[np.integer[Any]],
+    judge: NDArray[np.integer[Any]],
+    topics: NDArray[np.integer[Any]],
+    k: int,
+    T: int,
+    weights: Floats | None = None,
+) -> NDArray[Any]:
+    """C of every topic (T x k x k) from the codes of N items; items that lack either grade are left out.
+
+    Counts, as integers; with weights that differ, sums of weights whose mean over the counted items is 1, as floats.
+
+    Args:
+        human: Codes (N,).
+        judge: Codes (N,).
+        topics: Each item's topic (N,), from 0 to T - 1.
+        k: Number of grades.
+        T: Number of topics.
+        weights: How many items each stands for (N,), up to a factor; alike if None.
+    """
+    both = (human >= 0) & (judge >= 0)
+    cell = (topics[both].astype(np.int64) * k + human[both]) * k + judge[both]
+    if weights is not None and both.any():
+        w = np.round(weights[both] / weights[both].mean() / GRID) * GRID
+        if w.min() < w.max():
+            return np.bincount(cell, weights=w, minlength=T * k * k).reshape(T, k, k)
+    return np.bincount(cell, minlength=T * k * k).reshape(T, k, k).astype(np.int64, copy=False)
+
+
+def is_weighted(tables: NDArray[Any]) -> bool:
+    """Whether tables hold sums of weights, not counts."""
+    return not np.issubdtype(tables.dtype, np.integer)
+
+
+def agreement_weights(grades: Sequence[int], kind: Weights) -> Floats:
+    """W (k x k): 1 - (d/R)^p with d between scale values and R the scale's range; the identity for `none`.
+
+    J. Cohen (1968), Weighted kappa, Psychological Bulletin 70(4), 213-220.
+    """
+    g = np.array(sorted(grades), dtype=np.float64)
+    if kind == "none":
+        return np.eye(len(g))
+    d: Floats = np.abs(g[:, None] - g) / (g[-1] - g[0])
+    return 1.0 - d if kind == "linear" else 1.0 - d**2
+
+
+def sums(C: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+    """B tables as rows (B x k²), and their row and column sums (B x k)."""
+    k = C.shape[-1]
+    # Products with constant matrices: summing short axes is many times slower.
+    flat = np.asarray(C, dtype=np.float64).reshape(-1, k * k)
+    return flat, flat @ np.repeat(np.eye(k), k, axis=0), flat @ np.tile(np.eye(k), (k, 1))
+
+
+def ratio(over: Floats, under: Floats) -> Floats:
+    """A quotient; nan where `under` is 0, which these sums of counts are exactly or not at all."""
+    quotient = np.full(over.shape, np.nan)
+    np.divide(over, under, out=quotient, where=under > 0)
+    return quotient
