@@ -8,9 +8,8 @@ what is wrong with the copies, and with the files that have none.
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
 
 import msgspec
 
@@ -30,10 +29,11 @@ from judge.runs.check.problems import (
     total,
     with_problems,
 )
+from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.document import file_name
 from judge.runs.fields import LISTED
-from judge.runs.fix import FixFolder, Outcome, repaired
+from judge.runs.fix import LOG, FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs, read_run
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
@@ -69,16 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write one Markdown page per run, to send to its team; outside the runs' folder",
     )
-    fixing = parser.add_argument_group("repaired copies")
+    fixing = parser.add_argument_group("fixed copies")
     fixing.add_argument(
-        "--fix", action="store_true", help="write repaired copies of the runs to the folder of -o, and a log of edits"
+        "--fix", action="store_true", help="write fixed copies of the runs to the folder of -o, and a log of every fix"
     )
     fixing.add_argument("-o", "--output", type=Path, metavar="DIR", help="where --fix writes; outside the runs' folder")
-
-
-class _Passages(TypedDict, total=False):
-    hashes: Callable[[Sequence[str]], Sequence[bytes | None]]
-    same_text: Callable[[str, bytes], bool]
 
 
 class _Checker:
@@ -91,11 +86,11 @@ class _Checker:
         self.count_tokens = TokenCounter(rule=args.token_rule, limit=args.token_limit)
         self.format: str | None = args.format
         self._args = args
-        self._passages = _Passages()
+        self._hashes: CollectionHashes | None = None
         if args.passage_hashes:
             from judge.passages.hashes import open_hashes, same_text
 
-            self._passages = {"hashes": open_hashes(args.passage_hashes).find, "same_text": same_text}
+            self._hashes = CollectionHashes(open_hashes(args.passage_hashes).find, same_text)
 
     def check(self, path: Path) -> tuple[Checked, Run | None]:
         """What is wrong with one file, and its run without the turns."""
@@ -106,12 +101,10 @@ class _Checker:
         found = validate_run(
             read.run,
             self.turns,
-            self.count_tokens.over,
-            limit=args.token_limit,
-            rule=args.token_rule,
+            self.count_tokens.checked,
             found=read.problems,
             places=read.places,
-            **self._passages,
+            hashes=self._hashes,
         )
         # Only the pages and the JSON have room for it, and it needs all counts of every text.
         wanted = args.json or args.report_dir is not None
@@ -125,7 +118,7 @@ class _Fixed(msgspec.Struct, frozen=True):
     """What --fix did."""
 
     folder: str
-    edits: int
+    fixes: int
     files: tuple[Checked, ...]
     """The copies, with what is still wrong with them."""
     without_copy: tuple[Checked, ...]
@@ -135,14 +128,14 @@ class _Fixed(msgspec.Struct, frozen=True):
 def main(args: argparse.Namespace) -> int:
     """Check the runs one after the other and list the problems."""
     if args.fix != (args.output is not None):
-        raise UsageError("--fix and -o DIR go together: the repaired copies are written to a folder of their own")
+        raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")
     checker = _Checker(args)
     paths, folder_problems = find_runs(args.runs)
     if args.report_dir is not None:
         check_apart(args.report_dir, (args.runs, *paths))
         check_outside(args.report_dir, args.runs)
         if args.fix and same_place(args.report_dir, args.output):
-            raise UsageError("the pages and the repaired copies need different folders")
+            raise UsageError("the pages and the fixed copies need different folders")
     fixing = FixFolder(args.output, args.runs, paths) if args.fix else None
     found = [checker.check(path) for path in paths]
     unreadable = any(run is None for _, run in found)
@@ -181,28 +174,28 @@ def _together(found: Sequence[_Found], *, strict: bool) -> list[Checked]:
 def _fix(
     folder: FixFolder, checker: _Checker, found: Mapping[Path, _Found], unread: Sequence[_Found], *, strict: bool
 ) -> _Fixed:
-    """Write the repaired copies and check them, together with what has no copy (`unread` is no run at all)."""
-    edits = 0
+    """Write the fixed copies and check them, together with what has no copy (`unread` is no run at all)."""
+    fixes = 0
     copies: list[_Found] = []
     others = list(unread)
     with folder:
         for path, (file, run) in found.items():
             if run is None:
-                outcome = Outcome(None, refused="not repaired: it cannot be read as a run")
+                fixed = FixedCopy(None, refused="not fixed: it cannot be read as a run")
             else:
-                outcome = repaired(path, run, checker.count_tokens, checker.format)
-            copy = folder.write(path, outcome)
+                fixed = fixed_copy(path, run, checker.count_tokens, checker.format)
+            copy = folder.write(path, fixed)
             if copy is None:
-                print(printable(f"{file_name(path)}: {outcome.refused}; no copy was written"), file=sys.stderr)
+                print(printable(f"{file_name(path)}: {fixed.refused}; no copy was written"), file=sys.stderr)
                 others.append((file, run))
                 continue
-            edits += len(outcome.edits)
+            fixes += len(fixed.fixes)
             copies.append(checker.check(copy))
     names = {file.file for file, _ in copies}
     left = _together([*copies, *others], strict=strict)
     return _Fixed(
         file_name(folder.folder),
-        edits,
+        fixes,
         tuple(file for file in left if file.file in names),
         tuple(file for file in left if file.file not in names),
     )
@@ -248,11 +241,8 @@ def _print(args: argparse.Namespace, files: Sequence[Checked], fixed: _Fixed | N
         print(line)
     if fixed is not None:
         print()
-        print(
-            printable(
-                f"repaired copies in {fixed.folder}: {count(fixed.edits, 'edit')}, listed in edits.tsv; what remains:"
-            )
-        )
+        fixes = count(fixed.fixes, "fix", "fixes")
+        print(printable(f"fixed copies in {fixed.folder}: {fixes}, listed in {LOG}; what remains:"))
         for file in fixed.files:
             print(f"  {remaining(file)}")
         if fixed.without_copy:

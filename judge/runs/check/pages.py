@@ -5,8 +5,8 @@ from pathlib import PurePath
 
 from judge.files.trec import safe_names
 from judge.records import Problem, TokenRule
-from judge.runs.check.codes import MENDING
-from judge.runs.check.problems import RULES, Checked, amounts_of, by_code, found_codes, meaning, number_of, total
+from judge.runs.check.codes import CODES
+from judge.runs.check.problems import TOKEN_RULES, Checked, amounts_of, by_code, found_codes, meaning, number_of, total
 from judge.text.ids import natural_key
 from judge.text.markup import name_of, prose, table
 from judge.text.safe import digest, printable_id, shown
@@ -15,13 +15,6 @@ PAGE_EXAMPLES = 20
 """Examples of one code on a page."""
 EXCLUSIONS = 50
 """Responses and turns that will not be judged, of which a page names this many."""
-
-_NAME_FILE = ("damaged_gzip", "unreadable_file")
-_BETWEEN = {
-    "duplicate_run_id": "the run id {} is also that of another submitted run",
-    "similar_run_ids": "the run id {} cannot be told apart by eye from that of another submitted run",
-}
-"""What a page says where the message names another team's run and file."""
 
 
 def page_names(files: Sequence[Checked]) -> dict[str, str]:
@@ -69,7 +62,7 @@ def _is_out(file: Checked) -> bool:
 
 
 def run_page(file: Checked, limit: int, rule: TokenRule, *, strict: bool = False, examples: int | None = None) -> str:
-    """One file's page, to be sent to its team: what is wrong, how to mend it, what will not be judged."""
+    """One file's page, to be sent to its team: what is wrong, how to fix it, what will not be judged."""
     title = name_of(printable_id(file.run_id or _base(file.file)))
     parts = [f"# Validation of {title}", _summary(file, strict), *_codes(file, examples), _judged(file)]
     if file.tokens:
@@ -101,9 +94,12 @@ def _codes(file: Checked, examples: int | None) -> Iterator[str]:
     for severity, code, problems in by_code(file.problems):
         shown_here = problems if examples is None else problems[:examples]
         lines = [f"## {severity}: {code} ({number_of(problems)})", "", f"{prose(meaning(code))}."]
-        if code in MENDING:
-            lines += ["", f"To mend it: {MENDING[code]}."]
-        rows = [(name_of(one.turn_id or "-"), prose(one.path) or "-", _message(file, one)) for one in shown_here]
+        if code in CODES and CODES[code].advice:
+            lines += ["", f"To fix it: {CODES[code].advice}."]
+        rows = [
+            (name_of(problem.turn_id or "-"), prose(problem.path) or "-", _message(file, problem))
+            for problem in shown_here
+        ]
         lines += ["", table(("turn", "place", "found"), rows, numbers=False)]
         if len(problems) > len(shown_here):
             lines += ["", _left_out(number_of(problems[len(shown_here) :]))]
@@ -112,10 +108,10 @@ def _codes(file: Checked, examples: int | None) -> Iterator[str]:
 
 def _message(file: Checked, problem: Problem) -> str:
     """A problem's message without what is no concern of a team: the folder, and other teams' files and runs."""
-    message = problem.message
-    if problem.code in _BETWEEN:
-        message = _BETWEEN[problem.code].format(shown(file.run_id))
-    elif problem.code in _NAME_FILE:
+    message, row = problem.message, CODES.get(problem.code)
+    if row and row.page:
+        message = row.page.format(shown(file.run_id))
+    elif row and row.names_file:
         message = message.replace(file.file, _base(file.file))
     return prose(message)
 
@@ -149,7 +145,7 @@ def _left_out(n: int) -> str:
 
 
 def _lengths(file: Checked, limit: int, rule: TokenRule) -> str:
-    labels = dict(RULES)
+    labels = dict(TOKEN_RULES)
     rows = [
         (labels[one.rule] + (" (the rule)" if one.rule == rule else ""), *map(str, (one.median, one.longest, one.over)))
         for one in file.tokens

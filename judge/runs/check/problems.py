@@ -17,7 +17,7 @@ from judge.text.safe import printable, printable_id, shown
 
 EXAMPLES = 3
 """Examples of one code and file in the text."""
-RULES: tuple[tuple[str, str], ...] = (("bare", "bare"), ("english", "English"), ("whitespace", "white space"))
+TOKEN_RULES: tuple[tuple[str, str], ...] = (("bare", "bare"), ("english", "English"), ("whitespace", "white space"))
 """Ways of counting tokens, and how a page names them."""
 
 
@@ -99,7 +99,8 @@ def number_of(problems: Iterable[Problem]) -> int:
 def with_problems(file: Checked, between: Sequence[Problem], *, strict: bool = False) -> Checked:
     """The findings with those between runs, which keep the whole run out; `strict` turns warnings into errors."""
     problems = (*file.problems, *between)
-    out = [Exclusion(printable_id(file.run_id or ""), "*", None, one.code, one.message) for one in between]
+    run_id = printable_id(file.run_id or "")
+    out = [Exclusion(run_id, "*", None, problem.code, problem.message) for problem in between]
     if strict:
         problems = tuple(msgspec.structs.replace(problem, severity="error") for problem in problems)
     errors, warnings = _numbers(problems)
@@ -118,10 +119,10 @@ def token_summary(run: Run, count_tokens: Callable[[str], TokenCount], limit: in
     counts = [count_tokens(text) for text in texts if countable(text)]
     if not (counts and run.eval_response):
         return ()
-    lengths = {rule: [getattr(one, rule) for one in counts] for rule, _ in RULES}
+    lengths = {rule: [getattr(tokens, rule) for tokens in counts] for rule, _ in TOKEN_RULES}
     return tuple(
-        Tokens(rule, median_low(found), max(found), sum(length > limit for length in found))
-        for rule, found in lengths.items()
+        Tokens(rule, median_low(by_rule), max(by_rule), sum(length > limit for length in by_rule))
+        for rule, by_rule in lengths.items()
     )
 
 
@@ -176,7 +177,7 @@ def found_codes(file: Checked) -> str:
 
 def meaning(code: str) -> str:
     """What a code says."""
-    return CODES[code][1] if code in CODES else "no description"
+    return CODES[code].meaning if code in CODES else "no description"
 
 
 def _head(file: Checked) -> str:
