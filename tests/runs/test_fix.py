@@ -149,6 +149,24 @@ def test_a_text_is_cut_again_while_what_is_left_is_still_too_long():
     assert turn["responses"][0]["text"] == "aa bb"
 
 
+@pytest.mark.parametrize(
+    ("rule", "limit", "text", "left"),
+    [
+        # NFKC writes the accent with a space, so this is one word by its white space and 251 by the rule.
+        ("whitespace", 250, "a\u00b4" * 250, ""),
+        # Leading white space is a token of its own.
+        ("bare", 1, "\n\nword", "\n\n"),
+    ],
+)
+def test_a_text_is_not_cut_to_nothing(rule, limit, text, left):
+    counter = TokenCounter(rule=rule, limit=limit)
+    assert text[: counter(text).cut] == left
+    fixer = Fixer(head(), counter)
+    turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": text}]}
+    fixer.turn(turn, "$")
+    assert (turn["responses"][0]["text"], fixer.fixes) == (text, [])
+
+
 def test_texts_that_are_not_judged_are_not_cut():
     fixer = Fixer(head(eval_response=False), words)
     turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "w " * 300}]}
