@@ -319,7 +319,7 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
         return
     _check_slow_path(path, read, format)
     turns = _turns() if len(content) % 2 else None
-    checked = validate_run(read.run, turns, _counter().checked, found=read.problems, places=read.places)
+    checked = validate_run(read.run, turns, _counter().token_limit, problems=read.problems, places=read.places)
     validate_together((read.run, msgspec.structs.replace(read.run, run_id=read.run.run_id.swapcase())))
     if checked.run is not None:
         candidates(checked.run, Selection(depth=2))
@@ -351,7 +351,7 @@ def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
     find_runs(folder)
     read = read_run(path)
     if read.run is not None:
-        validate_run(read.run, None, _counter().checked, found=read.problems, places=read.places)
+        validate_run(read.run, None, _counter().token_limit, problems=read.problems, places=read.places)
 
 
 def _passages(folder: Path, content: bytes, *, name: str) -> dict[str, Passage]:

@@ -93,7 +93,7 @@ def _read(path: Path, format: str | None, turns: Mapping[str, Turn] | None) -> R
     read = read_run(path, format)
     if read.run is None:
         return None
-    return validate_run(read.run, turns, None, found=read.problems, places=read.places).run
+    return validate_run(read.run, turns, None, problems=read.problems, places=read.places).run
 
 
 def _lengths(run: Run, counters: Mapping[TokenRule, TokenCounter], depth: int) -> RunLengths:

@@ -21,8 +21,8 @@ from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES, index_page, page_names, run_page
 from judge.runs.check.problems import (
     EXAMPLES,
-    Checked,
-    checked,
+    FileReport,
+    file_report,
     remaining,
     text_lines,
     token_summary,
@@ -92,24 +92,24 @@ class _Checker:
 
             self._hashes = CollectionHashes(open_hashes(args.passage_hashes).find, same_text)
 
-    def check(self, path: Path) -> tuple[Checked, Run | None]:
+    def check(self, path: Path) -> tuple[FileReport, Run | None]:
         """What is wrong with one file, and its run without the turns."""
         args = self._args
         read = read_run(path, args.format)
         if read.run is None:
-            return checked(file_name(path), None, read.problems), None
-        found = validate_run(
+            return file_report(file_name(path), None, read.problems), None
+        checked = validate_run(
             read.run,
             self.turns,
-            self.count_tokens.checked,
-            found=read.problems,
+            self.count_tokens.token_limit,
+            problems=read.problems,
             places=read.places,
             hashes=self._hashes,
         )
         # Only the pages and the JSON have room for it, and it needs all counts of every text.
         wanted = args.json or args.report_dir is not None
         tokens = token_summary(read.run, self.count_tokens, args.token_limit) if wanted else ()
-        file = checked(read.run.file, read.run, found.problems, found.exclusions, found.unchecked, tokens)
+        file = file_report(read.run.file, read.run, checked.problems, checked.exclusions, checked.unchecked, tokens)
         # Without its turns a run is small enough to be kept until all are read.
         return file, msgspec.structs.replace(read.run, turns=())
 
@@ -119,9 +119,9 @@ class _Fixed(msgspec.Struct, frozen=True):
 
     folder: str
     fixes: int
-    files: tuple[Checked, ...]
+    files: tuple[FileReport, ...]
     """The copies, with what is still wrong with them."""
-    without_copy: tuple[Checked, ...]
+    without_copy: tuple[FileReport, ...]
     """What has no copy, with all that is wrong with it."""
 
 
@@ -140,7 +140,7 @@ def main(args: argparse.Namespace) -> int:
     found = [checker.check(path) for path in paths]
     unreadable = any(run is None for _, run in found)
     unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
-    unread = [(checked(problem.file, None, [problem]), None) for problem in folder_problems]
+    unread = [(file_report(problem.file, None, [problem]), None) for problem in folder_problems]
     files = _together([*unread, *found], strict=args.strict)
     if args.report_dir is not None:
         _write_pages(args, files, paths)
@@ -156,11 +156,11 @@ def main(args: argparse.Namespace) -> int:
     return 1 if any(file.errors for file in left) else 0
 
 
-_Found = tuple[Checked, Run | None]
+_Found = tuple[FileReport, Run | None]
 """What is wrong with one file, and its run without the turns."""
 
 
-def _together(found: Sequence[_Found], *, strict: bool) -> list[Checked]:
+def _together(found: Sequence[_Found], *, strict: bool) -> list[FileReport]:
     """The files in natural order, with what is wrong between runs."""
     between: dict[str, list[Problem]] = {}
     for problem in validate_together([run for _, run in found if run is not None]):
@@ -201,7 +201,7 @@ def _fix(
     )
 
 
-def _write_pages(args: argparse.Namespace, files: Sequence[Checked], paths: Sequence[Path]) -> None:
+def _write_pages(args: argparse.Namespace, files: Sequence[FileReport], paths: Sequence[Path]) -> None:
     """One page per run, or per file that should be one, and the index."""
     names = page_names([file for file in files if file.format or file.errors])
     examples = None if args.all else PAGE_EXAMPLES
@@ -226,7 +226,7 @@ def _write_pages(args: argparse.Namespace, files: Sequence[Checked], paths: Sequ
         write_atomic(args.report_dir / name, page.encode("utf-8", "backslashreplace"))
 
 
-def _print(args: argparse.Namespace, files: Sequence[Checked], fixed: _Fixed | None) -> None:
+def _print(args: argparse.Namespace, files: Sequence[FileReport], fixed: _Fixed | None) -> None:
     if args.json:
         report = {
             "schema": SCHEMA,

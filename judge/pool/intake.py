@@ -101,8 +101,8 @@ def read_runs(
         checked = validate_run(
             read.run,
             turns,
-            count_tokens.checked,
-            found=read.problems,
+            count_tokens.token_limit,
+            problems=read.problems,
             places=read.places,
             hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
         )

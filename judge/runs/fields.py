@@ -117,8 +117,8 @@ class Fields:
         value = self.text(name, optional=optional)
         if storable(value):
             return value
-        found = f"NUL or a lone surrogate in {shown(value)}"
-        self._report("unusable_text", member(self.path, name), found)
+        message = f"NUL or a lone surrogate in {shown(value)}"
+        self._report("unusable_text", member(self.path, name), message)
         return ""
 
     def integer(self, name: str) -> int:

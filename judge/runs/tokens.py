@@ -83,7 +83,7 @@ class TokenCounter:
         self._memo: dict[bytes, TokenCount] = {}
 
     @property
-    def checked(self) -> TokenLimit:
+    def token_limit(self) -> TokenLimit:
         """The limit as validation checks it."""
         return TokenLimit(self.over, self.limit, self.rule)
 

@@ -26,14 +26,14 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
     several system nodes below it takes the first of the file as its response.
 
     Raises:
-        InputError: The file is missing, not JSON, or has any fault of form; `problems` lists them all.
+        InputError: The file is missing, not JSON, or has any problem of form; `problems` lists them all.
     """
     document = open_document(path)
     log = ProblemLog(document.file)
-    log.problems.extend(one for one in document.problems if one.severity == "error")
+    log.problems.extend(problem for problem in document.problems if problem.severity == "error")
     topics = [] if document.unreadable else _topics(log, document.value)
     if log.problems:
-        # A node of a tree is read for each of its descendants; its faults are told once.
+        # A node of a tree is read for each of its descendants; its problems are told once.
         raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(log.problems)))
     return tuple(topics)
 

@@ -100,7 +100,7 @@ def _value(run: _Run[Any]) -> dict[str, Any]:
 def _response(response: _Response) -> dict[str, Any]:
     value = _members(response)
     if isinstance(response, _Plain) and response.provenance:
-        value["provenance"] = [Provenance(one.id, one.score, None, one.text) for one in response.provenance]
+        value["provenance"] = [Provenance(entry.id, entry.score, None, entry.text) for entry in response.provenance]
         # Entries go as soon as their records are made, so that the next records fit where these entries were.
         response.provenance = None
     return value

@@ -87,7 +87,7 @@ def problems_of(path, content, turns, hashes=None):
             read.run,
             turns,
             TokenLimit(count_words, 250, "bare"),
-            found=read.problems,
+            problems=read.problems,
             places=read.places,
             hashes=hashes,
         ).problems

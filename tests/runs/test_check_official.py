@@ -67,7 +67,7 @@ def codes(path, turns):
     """Errors and warnings of a file, counted by code."""
     read = read_run(path)
     found = validate_run(
-        read.run, turns, TokenLimit(COUNT_TOKENS, 250, "bare"), found=read.problems, places=read.places
+        read.run, turns, TokenLimit(COUNT_TOKENS, 250, "bare"), problems=read.problems, places=read.places
     ).problems
     counts = {"error": Counter(), "warning": Counter()}
     for one in found:
@@ -92,7 +92,7 @@ def test_the_outcome_turn_by_turn_is_the_official_one(shared, file, errors, warn
 def test_two_unreadable_scores_of_a_response_cost_that_response_and_not_the_run(shared):
     read = read_run(shared / "ikat/2023/sample_run_invalid_scores.json")
     validated = validate_run(
-        read.run, None, TokenLimit(COUNT_TOKENS, 250, "bare"), found=read.problems, places=read.places
+        read.run, None, TokenLimit(COUNT_TOKENS, 250, "bare"), problems=read.problems, places=read.places
     )
     assert sum(len(turn.responses) for turn in read.run.turns) == 18
     assert sum(len(turn.responses) for turn in validated.run.turns) == 17

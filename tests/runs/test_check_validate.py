@@ -324,7 +324,7 @@ def check(path, turns=TOPICS):
         problems, validated = read.problems, None
     else:
         validated = validate_run(
-            read.run, turns, TokenLimit(count_words, LIMIT, "bare"), found=read.problems, places=read.places
+            read.run, turns, TokenLimit(count_words, LIMIT, "bare"), problems=read.problems, places=read.places
         )
         problems = validated.problems
     for problem in problems:
@@ -463,7 +463,7 @@ def test_every_code_of_the_table_is_provoked_here():
         *NEEDS_HASHES,
     }
     assert provoked == set(CODES)
-    assert all(severity in ("error", "warning") and meaning for severity, meaning in CODES.values())
+    assert all(row.severity in ("error", "warning") and row.meaning for row in CODES.values())
 
 
 def test_a_faultless_run_has_no_problems_and_loses_nothing(tmp_path):
@@ -749,7 +749,7 @@ def in_collection(document, tmp_path, md5s=MD5S, with_texts=True):
 
     read = read_run(written(tmp_path, dump(document)))
     validated = validate_run(
-        read.run, None, TokenLimit(count_words, LIMIT, "bare"), found=read.problems, places=read.places,
+        read.run, None, TokenLimit(count_words, LIMIT, "bare"), problems=read.problems, places=read.places,
         hashes=CollectionHashes(hashes, same_text if with_texts else None),
     )  # fmt: skip
     assert all(problem.severity == CODES[problem.code].severity for problem in validated.problems)

@@ -53,7 +53,7 @@ def convert(folder, document, to, **options):
 def problems_of(read):
     checked = validate_run(
         read.run, None, TokenLimit(lambda _: TokenCount(1, 1, 1, None), 250, "bare"),
-        found=read.problems, places=read.places,
+        problems=read.problems, places=read.places,
     )  # fmt: skip
     return checked.problems
 

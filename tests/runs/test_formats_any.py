@@ -87,7 +87,7 @@ def survive(folder, content):
         for places in (read.places, ()):
             for turns in (TOPICS, None):
                 validated = validate_run(
-                    read.run, turns, TokenLimit(count_words, 2, "bare"), found=read.problems, places=places
+                    read.run, turns, TokenLimit(count_words, 2, "bare"), problems=read.problems, places=places
                 )
                 assert all(CODES[one.code].severity == one.severity for one in validated.problems)
                 assert {one.reason for one in validated.exclusions} <= set(CODES)

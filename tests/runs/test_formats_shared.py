@@ -37,7 +37,7 @@ def validated(shared, file, name=None):
     read = read_run(shared / file)
     turns = None if name is None else {turn.turn_id: turn for topic in topics(shared, name) for turn in topic.turns}
     return read.run, validate_run(
-        read.run, turns, TokenLimit(count_words, 250, "bare"), found=read.problems, places=read.places
+        read.run, turns, TokenLimit(count_words, 250, "bare"), problems=read.problems, places=read.places
     )
 
 

@@ -41,7 +41,7 @@ def validate_run(
     turns: Mapping[str, Turn] | None,
     tokens: TokenLimit | None,
     *,
-    found: Sequence[Problem] = (),
+    problems: Sequence[Problem] = (),
     places: Sequence[TurnPlace] = (),
     hashes: CollectionHashes | None = None,
 ) -> Validated:
@@ -51,12 +51,12 @@ def validate_run(
         run: The run.
         turns: The turns of the topics by turn id; None where they are not known.
         tokens: The longest response; None where lengths are of no account.
-        found: The problems that the run's reader reported.
+        problems: Those that the run's reader reported.
         places: Where its reader met turns and responses; without places the run is taken to be in one JSON document
             (or one turn a line) from which nothing is missing.
         hashes: The MD5s of the collection, asked once; None where they are not known.
     """
-    sheet = Sheet(run, found, places)
+    sheet = Sheet(run, problems, places)
     _check_head(sheet)
     unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
     if turns is not None and not check_topics(sheet, turns):

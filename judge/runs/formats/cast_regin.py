@@ -64,7 +64,7 @@ def read(document: Document) -> ReadRun:
 
 def _read(pool: Document) -> ReadRun:
     log = ProblemLog(pool.file)
-    log.problems.extend(one for one in pool.problems if one.severity == "warning")
+    log.problems.extend(problem for problem in pool.problems if problem.severity == "warning")
     rows = _rows(pool.content, log)
     bank = _bank(pool.path, {row.item_id for row in rows})
     if rows and bank is None:

@@ -58,10 +58,10 @@ def read(document: Document) -> ReadRun:
     for number, value in lines:
         log.turn_id = turn_label(value)
         fields = Fields(log.add, f"line {number}: $", value, ("metadata", "turn_id", "responses", "references"))
-        found = _metadata(log, fields)
+        here = _metadata(log, fields)
         nameless = nameless or _nameless(log, fields)
-        _compare(log, f"{fields.path}.metadata", metadata, found)
-        metadata = {name: metadata[name] or found[name] for name in _METADATA}
+        _compare(log, f"{fields.path}.metadata", metadata, here)
+        metadata = {name: metadata[name] or here[name] for name in _METADATA}
         turn, place = _turn(log, fields, metadata["run_type"])
         turns.append(turn)
         places.append(place)
@@ -85,8 +85,8 @@ def _metadata(log: ProblemLog, fields: Fields) -> dict[str, str]:
     if fields.get("metadata") is not value:
         return dict.fromkeys(_METADATA, "")
     inner = Fields(log.add, f"{fields.path}.metadata", value, _METADATA)
-    found = {name: inner.label(name, optional=name == "run_type") for name in _METADATA}
-    return {name: value if value.strip() else "" for name, value in found.items()}
+    given = {name: inner.label(name, optional=name == "run_type") for name in _METADATA}
+    return {name: value if value.strip() else "" for name, value in given.items()}
 
 
 def _nameless(log: ProblemLog, fields: Fields) -> bool:
@@ -99,13 +99,13 @@ def _nameless(log: ProblemLog, fields: Fields) -> bool:
     return True
 
 
-def _compare(log: ProblemLog, path: str, first: dict[str, str], found: dict[str, str]) -> None:
-    if first["run_id"] and found["run_id"] not in (first["run_id"], ""):
-        message = f"this line is of run {shown(found['run_id'])}, the file of {shown(first['run_id'])}"
+def _compare(log: ProblemLog, path: str, first: dict[str, str], here: dict[str, str]) -> None:
+    if first["run_id"] and here["run_id"] not in (first["run_id"], ""):
+        message = f"this line is of run {shown(here['run_id'])}, the file of {shown(first['run_id'])}"
         log.add("several_runs", f"{path}.run_id", message)
     for name in ("run_type", "team_id"):
-        if first[name] and found[name] not in (first[name], ""):
-            message = f"{shown(found[name])} here, {shown(first[name])} before"
+        if first[name] and here[name] not in (first[name], ""):
+            message = f"{shown(here[name])} here, {shown(first[name])} before"
             log.add("inconsistent_metadata", f"{path}.{name}", message)
 
 
