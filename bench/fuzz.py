@@ -74,8 +74,8 @@ from judge.records import (
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
 from judge.runs.document import open_document
-from judge.runs.fix import repaired
-from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run
+from judge.runs.fix import fixed_copy
+from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from judge.text.safe import digest
@@ -311,7 +311,7 @@ def _file(folder: Path, content: bytes, name: str) -> Path:
 
 
 def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
-    """All that is done with a run before it is pooled, and repairing and converting it."""
+    """All that is done with a run before it is pooled, and fixing and converting it."""
     path = _file(folder, content, "run.json")
     find_runs(folder)
     read = read_run(path, format)
@@ -319,11 +319,11 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
         return
     _check_slow_path(path, read, format)
     turns = _turns() if len(content) % 2 else None
-    checked = validate_run(read.run, turns, _counter(), limit=250, rule="bare", found=read.problems, places=read.places)
+    checked = validate_run(read.run, turns, _counter().token_limit, problems=read.problems, places=read.places)
     validate_together((read.run, msgspec.structs.replace(read.run, run_id=read.run.run_id.swapcase())))
     if checked.run is not None:
         candidates(checked.run, Selection(depth=2))
-    repaired(path, read.run, _counter(), format)
+    fixed_copy(path, read.run, _counter(), format)
     for target in TARGETS:
         try:
             convert_run(read, target, turns=turns, team="t" if TARGETS[target].needs_team else None)
@@ -334,7 +334,7 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
 def _check_slow_path(path: Path, read: ReadRun, format: str | None) -> None:
     """Reading without the typed decoder of well-formed runs must find the same."""
     assert read.run is not None
-    document = open_document(path, as_lines=format == "ikat2025")
+    document = open_document(path, as_lines=format is not None and rules_of(format).form == "lines")
     slow = importlib.import_module(FORMATS[read.run.format]).read(document)
     # By their text: NaN is unequal to itself.
     if repr(slow) != repr(read):
@@ -351,7 +351,7 @@ def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
     find_runs(folder)
     read = read_run(path)
     if read.run is not None:
-        validate_run(read.run, None, _counter(), limit=250, rule="bare", found=read.problems, places=read.places)
+        validate_run(read.run, None, _counter().token_limit, problems=read.problems, places=read.places)
 
 
 def _passages(folder: Path, content: bytes, *, name: str) -> dict[str, Passage]:

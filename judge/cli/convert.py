@@ -1,7 +1,7 @@
 """Write the runs of a folder in another format, with a log of everything that the other format cannot say.
 
 The log, conversion.tsv, has one line for each thing dropped or put another way, or one for all of a kind in a run.
-Runs with errors are not converted: `judge validate` lists them, `judge validate --fix` mends what can be mended. What
+Runs with errors are not converted: `judge validate` lists them, `judge validate --fix` fixes what can be fixed. What
 counts in a pool (turns, texts and used passages) stays the same in a run format. PTKB numbers become statements, and
 statements numbers, by the topics.
 """

@@ -72,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
     found: list[RunLengths] = []
     unreadable = sum(problem.severity == "error" for problem in problems)
     for path in paths:
-        run = _read(path, args.format, turns, counters["bare"])
+        run = _read(path, args.format, turns)
         if run is None:
             unreadable += 1
             print(
@@ -89,21 +89,12 @@ def main(args: argparse.Namespace) -> int:
     return 1 if unreadable else 0
 
 
-def _read(path: Path, format: str | None, turns: Mapping[str, Turn] | None, counter: TokenCounter) -> Run | None:
+def _read(path: Path, format: str | None, turns: Mapping[str, Turn] | None) -> Run | None:
     """What can be judged of a run."""
     read = read_run(path, format)
     if read.run is None:
         return None
-    checked = validate_run(
-        read.run,
-        turns,
-        counter,
-        limit=counter.limit,
-        rule=counter.rule,
-        found=read.problems,
-        places=read.places,
-    )
-    return checked.run
+    return validate_run(read.run, turns, None, problems=read.problems, places=read.places).run
 
 
 def _lengths(run: Run, counters: Mapping[TokenRule, TokenCounter], depth: int) -> RunLengths:

@@ -8,9 +8,8 @@ what is wrong with the copies, and with the files that have none.
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
 
 import msgspec
 
@@ -22,18 +21,19 @@ from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES, index_page, page_names, run_page
 from judge.runs.check.problems import (
     EXAMPLES,
-    Checked,
-    checked,
+    FileReport,
+    file_report,
     remaining,
     text_lines,
     token_summary,
     total,
     with_problems,
 )
+from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.document import file_name
 from judge.runs.fields import LISTED
-from judge.runs.fix import FixFolder, Outcome, repaired
+from judge.runs.fix import LOG, FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs, read_run
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
@@ -69,16 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write one Markdown page per run, to send to its team; outside the runs' folder",
     )
-    fixing = parser.add_argument_group("repaired copies")
+    fixing = parser.add_argument_group("fixed copies")
     fixing.add_argument(
-        "--fix", action="store_true", help="write repaired copies of the runs to the folder of -o, and a log of edits"
+        "--fix", action="store_true", help="write fixed copies of the runs to the folder of -o, and a log of every fix"
     )
     fixing.add_argument("-o", "--output", type=Path, metavar="DIR", help="where --fix writes; outside the runs' folder")
-
-
-class _Passages(TypedDict, total=False):
-    hashes: Callable[[Sequence[str]], Sequence[bytes | None]]
-    same_text: Callable[[str, bytes], bool]
 
 
 class _Checker:
@@ -91,32 +86,30 @@ class _Checker:
         self.count_tokens = TokenCounter(rule=args.token_rule, limit=args.token_limit)
         self.format: str | None = args.format
         self._args = args
-        self._passages = _Passages()
+        self._hashes: CollectionHashes | None = None
         if args.passage_hashes:
             from judge.passages.hashes import open_hashes, same_text
 
-            self._passages = {"hashes": open_hashes(args.passage_hashes).find, "same_text": same_text}
+            self._hashes = CollectionHashes(open_hashes(args.passage_hashes).find, same_text)
 
-    def check(self, path: Path) -> tuple[Checked, Run | None]:
+    def check(self, path: Path) -> tuple[FileReport, Run | None]:
         """What is wrong with one file, and its run without the turns."""
         args = self._args
         read = read_run(path, args.format)
         if read.run is None:
-            return checked(file_name(path), None, read.problems), None
-        found = validate_run(
+            return file_report(file_name(path), None, read.problems), None
+        checked = validate_run(
             read.run,
             self.turns,
-            self.count_tokens.over,
-            limit=args.token_limit,
-            rule=args.token_rule,
-            found=read.problems,
+            self.count_tokens.token_limit,
+            problems=read.problems,
             places=read.places,
-            **self._passages,
+            hashes=self._hashes,
         )
         # Only the pages and the JSON have room for it, and it needs all counts of every text.
         wanted = args.json or args.report_dir is not None
         tokens = token_summary(read.run, self.count_tokens, args.token_limit) if wanted else ()
-        file = checked(read.run.file, read.run, found.problems, found.exclusions, found.unchecked, tokens)
+        file = file_report(read.run.file, read.run, checked.problems, checked.exclusions, checked.unchecked, tokens)
         # Without its turns a run is small enough to be kept until all are read.
         return file, msgspec.structs.replace(read.run, turns=())
 
@@ -125,29 +118,29 @@ class _Fixed(msgspec.Struct, frozen=True):
     """What --fix did."""
 
     folder: str
-    edits: int
-    files: tuple[Checked, ...]
+    fixes: int
+    files: tuple[FileReport, ...]
     """The copies, with what is still wrong with them."""
-    without_copy: tuple[Checked, ...]
+    without_copy: tuple[FileReport, ...]
     """What has no copy, with all that is wrong with it."""
 
 
 def main(args: argparse.Namespace) -> int:
     """Check the runs one after the other and list the problems."""
     if args.fix != (args.output is not None):
-        raise UsageError("--fix and -o DIR go together: the repaired copies are written to a folder of their own")
+        raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")
     checker = _Checker(args)
     paths, folder_problems = find_runs(args.runs)
     if args.report_dir is not None:
         check_apart(args.report_dir, (args.runs, *paths))
         check_outside(args.report_dir, args.runs)
         if args.fix and same_place(args.report_dir, args.output):
-            raise UsageError("the pages and the repaired copies need different folders")
+            raise UsageError("the pages and the fixed copies need different folders")
     fixing = FixFolder(args.output, args.runs, paths) if args.fix else None
     found = [checker.check(path) for path in paths]
     unreadable = any(run is None for _, run in found)
     unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
-    unread = [(checked(problem.file, None, [problem]), None) for problem in folder_problems]
+    unread = [(file_report(problem.file, None, [problem]), None) for problem in folder_problems]
     files = _together([*unread, *found], strict=args.strict)
     if args.report_dir is not None:
         _write_pages(args, files, paths)
@@ -163,11 +156,11 @@ def main(args: argparse.Namespace) -> int:
     return 1 if any(file.errors for file in left) else 0
 
 
-_Found = tuple[Checked, Run | None]
+_Found = tuple[FileReport, Run | None]
 """What is wrong with one file, and its run without the turns."""
 
 
-def _together(found: Sequence[_Found], *, strict: bool) -> list[Checked]:
+def _together(found: Sequence[_Found], *, strict: bool) -> list[FileReport]:
     """The files in natural order, with what is wrong between runs."""
     between: dict[str, list[Problem]] = {}
     for problem in validate_together([run for _, run in found if run is not None]):
@@ -181,34 +174,34 @@ def _together(found: Sequence[_Found], *, strict: bool) -> list[Checked]:
 def _fix(
     folder: FixFolder, checker: _Checker, found: Mapping[Path, _Found], unread: Sequence[_Found], *, strict: bool
 ) -> _Fixed:
-    """Write the repaired copies and check them, together with what has no copy (`unread` is no run at all)."""
-    edits = 0
+    """Write the fixed copies and check them, together with what has no copy (`unread` is no run at all)."""
+    fixes = 0
     copies: list[_Found] = []
     others = list(unread)
     with folder:
         for path, (file, run) in found.items():
             if run is None:
-                outcome = Outcome(None, refused="not repaired: it cannot be read as a run")
+                fixed = FixedCopy(None, refused="not fixed: it cannot be read as a run")
             else:
-                outcome = repaired(path, run, checker.count_tokens, checker.format)
-            copy = folder.write(path, outcome)
+                fixed = fixed_copy(path, run, checker.count_tokens, checker.format)
+            copy = folder.write(path, fixed)
             if copy is None:
-                print(printable(f"{file_name(path)}: {outcome.refused}; no copy was written"), file=sys.stderr)
+                print(printable(f"{file_name(path)}: {fixed.refused}; no copy was written"), file=sys.stderr)
                 others.append((file, run))
                 continue
-            edits += len(outcome.edits)
+            fixes += len(fixed.fixes)
             copies.append(checker.check(copy))
     names = {file.file for file, _ in copies}
     left = _together([*copies, *others], strict=strict)
     return _Fixed(
         file_name(folder.folder),
-        edits,
+        fixes,
         tuple(file for file in left if file.file in names),
         tuple(file for file in left if file.file not in names),
     )
 
 
-def _write_pages(args: argparse.Namespace, files: Sequence[Checked], paths: Sequence[Path]) -> None:
+def _write_pages(args: argparse.Namespace, files: Sequence[FileReport], paths: Sequence[Path]) -> None:
     """One page per run, or per file that should be one, and the index."""
     names = page_names([file for file in files if file.format or file.errors])
     examples = None if args.all else PAGE_EXAMPLES
@@ -233,7 +226,7 @@ def _write_pages(args: argparse.Namespace, files: Sequence[Checked], paths: Sequ
         write_atomic(args.report_dir / name, page.encode("utf-8", "backslashreplace"))
 
 
-def _print(args: argparse.Namespace, files: Sequence[Checked], fixed: _Fixed | None) -> None:
+def _print(args: argparse.Namespace, files: Sequence[FileReport], fixed: _Fixed | None) -> None:
     if args.json:
         report = {
             "schema": SCHEMA,
@@ -248,11 +241,8 @@ def _print(args: argparse.Namespace, files: Sequence[Checked], fixed: _Fixed | N
         print(line)
     if fixed is not None:
         print()
-        print(
-            printable(
-                f"repaired copies in {fixed.folder}: {count(fixed.edits, 'edit')}, listed in edits.tsv; what remains:"
-            )
-        )
+        fixes = count(fixed.fixes, "fix", "fixes")
+        print(printable(f"fixed copies in {fixed.folder}: {fixes}, listed in {LOG}; what remains:"))
         for file in fixed.files:
             print(f"  {remaining(file)}")
         if fixed.without_copy:

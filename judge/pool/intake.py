@@ -12,6 +12,7 @@ from judge.passages.hashes import Hashes, same_text
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order
 from judge.pool.selection import Selection, candidates
 from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Provenance, Record, Run, TokenRule, Topic, Turn
+from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.formats import find_runs, read_run
 from judge.runs.tokens import TokenCounter
@@ -102,13 +103,10 @@ def read_runs(
         checked = validate_run(
             read.run,
             turns,
-            count_tokens,
-            limit=token_limit,
-            rule=token_rule,
-            found=read.problems,
+            count_tokens.token_limit,
+            problems=read.problems,
             places=read.places,
-            hashes=hashes.find if hashes else None,
-            same_text=same_text if hashes else None,
+            hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
         )
         found.extend(checked.problems)
         exclusions.extend(checked.exclusions)

@@ -12,13 +12,12 @@ import msgspec
 from judge.errors import UsageError
 from judge.pool.build import Candidate
 from judge.records import Exclusion, Provenance, Response, Run
+from judge.runs.formats import rules_of
 from judge.runs.provenance import used_provenance
 from judge.text.ids import natural_key
 from judge.text.safe import has_content, printable
 from judge.text.tsv import tsv
 
-CAST_MAX_RANK = 3
-"""How far down the responses of a CAsT 2022 run are looked at (CAsT-ReGIn judged nothing below rank 3)."""
 RunRule = Literal["best-automatic-per-team", "best-per-team", "above-median"]
 """Best of each team among its automatic runs, if above the median of all automatic ones (iKAT 2023); best of each
 team among all its runs; every run above the median of all runs."""
@@ -117,7 +116,7 @@ def _choose(
     relevance, depth = selection.relevance, selection.depth
     limit = depth
     if relevance:
-        limit = relevance.max_rank or (max(CAST_MAX_RANK, depth) if run.format == "cast2022" else depth)
+        limit = relevance.max_rank or max(rules_of(run.format).max_rank or 0, depth)
     taken = 0
     for place, response in enumerate(ranked, 1):
         if place > limit or taken == depth:

@@ -1,7 +1,7 @@
 """From a run file's bytes to JSON values, with the line and column of what cannot be read.
 
 `msgspec` decodes; only what it refuses is tried again with the standard library's slower decoder, which says where
-the fault is, and which takes NaN, Infinity and lone surrogates, so that a reader can report them at their JSON path.
+the error is, and which takes NaN, Infinity and lone surrogates, so that a reader can report them at their JSON path.
 """
 
 import codecs
@@ -18,6 +18,7 @@ import msgspec
 from judge.errors import InputError
 from judge.files.stored import read_stored, sha256, unpack
 from judge.records import Problem
+from judge.runs.check.codes import problem
 from judge.runs.fields import MAX_TURNS
 from judge.runs.typed import decode_line
 from judge.text.safe import SHOWN, printable, shown
@@ -111,43 +112,43 @@ def open_document(
     file = file_name(path)
     problems: list[Problem] = []
 
+    def add(code: str, message: str) -> None:
+        problems.append(problem(code, file, "", message))
+
     def document(content: bytes = b"", value: Any = None, lines: tuple[tuple[int, Any], ...] = ()) -> Document:
         return Document(path, file, digest, content, value, lines, tuple(problems))
-
-    def problem(code: str, message: str) -> Problem:
-        return Problem(code, "error", file, None, "", message)
 
     digest = ""
     try:
         stored = read_stored(path)
     except InputError as error:
-        problems.append(problem("unreadable_file", printable(str(error))))
+        add("unreadable_file", printable(str(error)))
         return document()
     digest = sha256(stored)
     try:
         content = unpack(stored, file)
     except InputError as error:
-        problems.append(problem("damaged_gzip", str(error)))
+        add("damaged_gzip", str(error))
         return document()
     del stored
     if packing := _packing(content):
         message = f"the content is packed as {packing}; only files packed once, with gzip, are read"
-        problems.append(problem("packed_otherwise", message))
+        add("packed_otherwise", message)
         return document()
     if content.startswith(_UTF16_32) or b"\0" in content[:4]:
         message = "the text is UTF-16 or UTF-32 (see its first bytes), expected UTF-8"
-        problems.append(problem("wrong_encoding", message))
+        add("wrong_encoding", message)
         return document()
     if content.startswith(codecs.BOM_UTF8):
         content = content.removeprefix(codecs.BOM_UTF8)
         message = "the file begins with a byte order mark, which JSON does not allow; it is skipped"
-        problems.append(Problem("byte_order_mark", "warning", file, None, "", message))
+        add("byte_order_mark", message)
     if not content or content.isspace():
-        problems.append(problem("empty_file", "the file is empty"))
+        add("empty_file", "the file is empty")
         return document()
     # Every value but the first follows one of these.
     if len(content) > MAX_VALUES and sum(map(content.count, (b",", b"[", b"{"))) > MAX_VALUES:
-        problems.append(problem("too_many_values", f"more than {MAX_VALUES:,} JSON values; the file is not read"))
+        add("too_many_values", f"more than {MAX_VALUES:,} JSON values; the file is not read")
         return document()
     if as_lines:
         return document(content, None, _decode_lines(content, file, problems))
@@ -155,12 +156,12 @@ def open_document(
         return document(content, value)
     if _begins_with_a_turn(content):
         return document(content, None, _decode_lines(content, file, problems))
-    value, fault = decode(content, file)
-    if fault is None:
+    value, unread = decode(content, file)
+    if unread is None:
         return document(content, value)
     if _is_json_lines(content):
         return document(content, None, _decode_lines(content, file, problems))
-    problems.append(fault)
+    problems.append(unread)
     return document(content)
 
 
@@ -171,15 +172,14 @@ def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Pro
     except (ValueError, RecursionError):
         pass
 
-    def problem(code: str, message: str) -> tuple[None, Problem]:
-        where = "" if line is None else f"line {line}"
-        return None, Problem(code, "error", file, None, where, message)
+    def refused(code: str, message: str) -> tuple[None, Problem]:
+        return None, problem(code, file, "" if line is None else f"line {line}", message)
 
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         byte = content[error.start]
-        return problem("wrong_encoding", f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8: {error.reason}")
+        return refused("wrong_encoding", f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8: {error.reason}")
     try:
         return json.loads(text), None
     except json.JSONDecodeError as error:
@@ -187,20 +187,20 @@ def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Pro
         rest = text[error.pos : error.pos + SHOWN]
         if literal := _PYTHON_LITERAL.match(rest):
             right = {"True": "true", "False": "false", "None": "null"}[literal[1]]
-            return problem("python_literal", f"{at}: Python's `{literal[1]}`; JSON writes `{right}`")
+            return refused("python_literal", f"{at}: Python's `{literal[1]}`; JSON writes `{right}`")
         if error.msg.startswith("Unterminated string") or not rest.strip():
             end = "the line" if line is not None else "the file"
-            return problem("truncated_json", f"{at}: {end} ends in the middle of the JSON; it was cut short")
+            return refused("truncated_json", f"{at}: {end} ends in the middle of the JSON; it was cut short")
         if error.msg == "Extra data":
             message = (
                 "more after the end of the JSON; of runs only iKAT 2025's are JSON Lines, with metadata and references"
             )
-            return problem("not_json", f"{at}: {message}")
-        return problem("not_json", f"{at}: not JSON: {error.msg}, found {shown(rest[:20])}")
+            return refused("not_json", f"{at}: {message}")
+        return refused("not_json", f"{at}: not JSON: {error.msg}, found {shown(rest[:20])}")
     except RecursionError:
-        return problem("not_json", "not a run: the JSON is nested too deeply")
+        return refused("not_json", "not a run: the JSON is nested too deeply")
     except ValueError:
-        return problem("not_json", "not a run: an integer of thousands of digits")
+        return refused("not_json", "not a run: an integer of thousands of digits")
 
 
 def _begins_with_a_turn(content: bytes) -> bool:
@@ -237,14 +237,14 @@ def _decode_lines(content: bytes, file: str, problems: list[Problem]) -> tuple[t
         if len(lines) + len(problems) - before == MAX_TURNS:
             del problems[before:]
             message = f"more than {MAX_TURNS:,} lines, each of which should be a turn; the file is not read"
-            problems.append(Problem("too_many_turns", "error", file, None, "", message))
+            problems.append(problem("too_many_turns", file, "", message))
             return ()
         value = decode_line(raw)
-        fault = None
+        unread = None
         if value is None:
-            value, fault = decode(raw, file, number)
-        if fault is None:
+            value, unread = decode(raw, file, number)
+        if unread is None:
             lines.append((number, value))
         else:
-            problems.append(fault)
+            problems.append(unread)
     return tuple(lines)

@@ -1,4 +1,4 @@
-"""Reading the members of JSON objects by hand, so that every fault is reported at its JSON path and reading goes on.
+"""Reading the members of JSON objects by hand, so that every problem is told at its JSON path and reading goes on.
 
 Where a value cannot be read its reader gets a neutral one ("", 0 or an empty list); the problem at that path says so.
 """
@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from judge.records import Problem, Severity
+from judge.records import Problem
+from judge.runs.check.codes import problem
 from judge.text.safe import MAX_ID, shown, storable
 
 LISTED = 10
@@ -20,12 +21,12 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _TURN_ID = re.compile(r"[^\s_](?:\S*[^\s_])?_[0-9]+(?:-[0-9]+)*")
 _MISSING = object()
 
-Report = Callable[[Severity, str, str, str], None]
-"""Called with severity, code, path, message."""
+Report = Callable[[str, str, str], None]
+"""Called with code, path, message."""
 
 
-class Findings:
-    """The problems of one file, in the order of finding; `turn_id` is the turn being looked at."""
+class ProblemLog:
+    """The problems of one file, in the order in which they are met; `turn_id` is the turn being looked at."""
 
     def __init__(self, file: str, silent: Collection[str] = ()) -> None:
         """Nothing is added at or below the paths in `silent`."""
@@ -33,26 +34,25 @@ class Findings:
         self.silent = silent
         self.turn_id: str | None = None
         self.problems: list[Problem] = []
-        self._listed: Counter[tuple[str, str, Severity]] = Counter()
+        self._listed: Counter[tuple[str, str]] = Counter()
 
-    def add(self, severity: Severity, code: str, path: str, message: str, count: int = 1) -> None:
+    def add(self, code: str, path: str, message: str, count: int = 1) -> None:
         """Add one problem, which stands for `count` like it."""
-        if not (self.silent and any(one in self.silent for one in ancestors(path))):
-            self.problems.append(Problem(code, severity, self.file, self.turn_id, path, message, count))
+        if not (self.silent and any(above in self.silent for above in ancestors(path))):
+            self.problems.append(problem(code, self.file, path, message, turn_id=self.turn_id, count=count))
 
-    def add_entry(self, base: str, severity: Severity, code: str, path: str, message: str) -> None:
+    def add_entry(self, base: str, code: str, path: str, message: str) -> None:
         """Add one problem of an entry of the list at path `base`, of which only the first `LISTED` are kept."""
-        key = (base, code, severity)
-        self._listed[key] += 1
-        if self._listed[key] <= LISTED:
-            self.add(severity, code, path, message)
+        self._listed[base, code] += 1
+        if self._listed[base, code] <= LISTED:
+            self.add(code, path, message)
 
     def close_lists(self) -> None:
         """Add one problem for each list and code that counts those not kept."""
-        for (base, code, severity), count in self._listed.items():
+        for (base, code), count in self._listed.items():
             more = count - LISTED
             if more > 0:
-                self.add(severity, code, f"{base}[*]", f"and {more} more like these here", more)
+                self.add(code, f"{base}[*]", f"and {more} more like these here", more)
         self._listed.clear()
 
 
@@ -95,9 +95,9 @@ class Fields:
         self._values: dict[str, Any] = value if self.readable else {}
         self._strange = [name for name in self._values if name not in known]
         if not self.readable:
-            report("error", "wrong_type", path, f"expected an object, found {shown(value)}")
+            report("wrong_type", path, f"expected an object, found {shown(value)}")
         for name in self._strange:
-            report("warning", "unknown_field", member(path, name), "the format has no such field")
+            report("unknown_field", member(path, name), "the format has no such field")
 
     def get(self, name: str) -> Any:
         """The value as it is, None if missing."""
@@ -117,8 +117,8 @@ class Fields:
         value = self.text(name, optional=optional)
         if storable(value):
             return value
-        found = f"NUL or a lone surrogate in {shown(value)}"
-        self._report("error", "unusable_text", member(self.path, name), found)
+        message = f"NUL or a lone surrogate in {shown(value)}"
+        self._report("unusable_text", member(self.path, name), message)
         return ""
 
     def integer(self, name: str) -> int:
@@ -180,15 +180,15 @@ class Fields:
     def _complain(self, name: str, value: Any, expected: str) -> None:
         path = member(self.path, name)
         if value is not _MISSING:
-            self._report("error", "wrong_type", path, f"expected {expected}, found {shown(value)}")
+            self._report("wrong_type", path, f"expected {expected}, found {shown(value)}")
         elif self.readable:
-            instead = ", ".join(shown(one) for one in self._strange[:5])
+            instead = ", ".join(map(shown, self._strange[:5]))
             hint = f"; unknown fields here: {instead}" if instead else ""
-            self._report("error", "missing_field", path, f"`{name}` is missing, expected {expected}{hint}")
+            self._report("missing_field", path, f"`{name}` is missing, expected {expected}{hint}")
 
     def _coerced(self, name: str, value: Any, number: float) -> None:
         message = f"{shown(value)} is read as the number {shown(number)}"
-        self._report("warning", "coerced_value", member(self.path, name), message)
+        self._report("coerced_value", member(self.path, name), message)
 
 
 def _float(value: int) -> float:

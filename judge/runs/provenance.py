@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from judge.records import Provenance, ProvenanceRule, Response
+from judge.runs.formats import rules_of
 
 MAX_PASSAGES = 1000
 """How many passages of a turn count (TREC iKAT guidelines)."""
@@ -14,13 +15,13 @@ TOP_PASSAGES = 5
 def used_provenance(response: Response, format: str) -> tuple[tuple[Provenance, ...], ProvenanceRule]:
     """The passages a response rests on, and the rule that found them.
 
-    Those flagged `used` (in iKAT 2025 the citations); if none is, the first five different ones by falling
+    Those flagged `used`, or cited; if none is, the first five different ones by falling
     score, or in the order of the list where a score is missing or not finite. A passage listed twice counts once.
     """
     provenance = response.provenance
     flagged = [passage for passage in provenance if passage.used]
     if flagged:
-        return _distinct(flagged), "citations" if format == "ikat2025" else "used"
+        return _distinct(flagged), "citations" if rules_of(format).keyed else "used"
     ranked: Sequence[Provenance] = provenance
     if has_scores(provenance):
         ranked = sorted(provenance, key=lambda passage: -(passage.score or 0.0))

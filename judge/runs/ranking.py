@@ -5,6 +5,8 @@ from math import isfinite
 
 from judge.files.trec import column
 from judge.records import Provenance, Response, Run, RunTurn
+from judge.runs.formats import rules_of
+from judge.runs.formats.shape import Rules
 from judge.runs.provenance import MAX_PASSAGES
 from judge.text.ids import natural_key
 
@@ -12,7 +14,7 @@ from judge.text.ids import natural_key
 def ranking(run: Run) -> dict[str, list[tuple[str, float]]]:
     """By turn, the passages best first with scores k, k-1, …, 1; turns in natural order, those without passages too.
 
-    Runs of iKAT 2025 name the passages of a turn, which stand by falling score. The others name those of each
+    Runs of some formats name the passages of a turn, which stand by falling score. The others name those of each
     response: a passage counts at its first occurrence in order of rank, by its score divided by one more than the
     response's place, as in the tracks' own `generate_run.py`. Where a score is missing, not finite or (with several
     responses) below zero, which dividing would move up, each response's passages stand before the next one's, by
@@ -21,11 +23,12 @@ def ranking(run: Run) -> dict[str, list[tuple[str, float]]]:
     The scores are new in every turn because evaluation tools sort by score alone, in single precision and with ties
     broken by passage id: no other scores keep the order for certain.
     """
-    found: dict[str, list[tuple[str, float]]] = {}
+    rules = rules_of(run.format)
+    rankings: dict[str, list[tuple[str, float]]] = {}
     for turn in sorted(run.turns, key=lambda turn: natural_key(turn.turn_id)):
-        order = _order(turn, run.format)[:MAX_PASSAGES]
-        found.setdefault(turn.turn_id, [(key, float(len(order) - place)) for place, key in enumerate(order)])
-    return found
+        order = _order(turn, rules)[:MAX_PASSAGES]
+        rankings.setdefault(turn.turn_id, [(key, float(len(order) - place)) for place, key in enumerate(order)])
+    return rankings
 
 
 def provenance_run(run: Run) -> str:
@@ -38,14 +41,14 @@ def provenance_run(run: Run) -> str:
     )
 
 
-def _order(turn: RunTurn, format: str) -> list[str]:
+def _order(turn: RunTurn, rules: Rules) -> list[str]:
     """The turn's passage ids, best first."""
     responses = sorted(turn.responses, key=lambda response: response.rank)
     if not _divisible(responses):
         return _distinct(passage for response in responses for passage in _by_score(response.provenance))
     scores: dict[str, float] = {}
     for place, response in enumerate(responses, 1):
-        divisor = 1 if format == "ikat2025" else place + 1
+        divisor = 1 if rules.keyed else place + 1
         for passage in response.provenance:
             scores.setdefault(passage.passage_id, (passage.score or 0.0) / divisor)
     return sorted(scores, key=lambda passage_id: -scores[passage_id])

@@ -39,6 +39,15 @@ _BARE_TOKEN = re.compile(rf"\S+|{_BARE_SPACE}")
 _MEMO_SIZE = 1 << 16
 
 
+class TokenLimit(msgspec.Struct, frozen=True):
+    """The longest response that the guidelines allow, and what counts its tokens."""
+
+    over: Callable[[str], TokenCount | None]
+    """The lengths of a text over the limit; it may give None for one within."""
+    limit: int
+    rule: TokenRule
+
+
 class RuleEffect(msgspec.Struct, frozen=True):
     """What the limit under one rule finds in a run, and what truncating or excluding would do."""
 
@@ -74,6 +83,11 @@ class TokenCounter:
         self._memo: dict[bytes, TokenCount] = {}
 
     @property
+    def token_limit(self) -> TokenLimit:
+        """The limit as validation checks it."""
+        return TokenLimit(self.over, self.limit, self.rule)
+
+    @property
     def versions(self) -> dict[str, str]:
         """Package versions that the counts depend on, for the manifest."""
         return {"spacy": importlib.metadata.version("spacy")}
@@ -87,13 +101,13 @@ class TokenCounter:
         _refuse(text)
         # Keyed by digest, so that the memo's size does not depend on how long the texts are.
         key = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        found = self._memo.get(key)
-        if found is None:
-            found = self._count(text)
+        counts = self._memo.get(key)
+        if counts is None:
+            counts = self._count(text)
             if len(self._memo) >= _MEMO_SIZE:
                 del self._memo[next(iter(self._memo))]
-            self._memo[key] = found
-        return found
+            self._memo[key] = counts
+        return counts
 
     def over(self, text: str) -> TokenCount | None:
         """The lengths of a text that is over the limit under the rule, None for any other.

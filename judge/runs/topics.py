@@ -8,7 +8,7 @@ from judge.errors import InputError
 from judge.files.paths import StrPath
 from judge.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.document import open_document
-from judge.runs.fields import Fields, Findings, member, usable_turn_id
+from judge.runs.fields import Fields, ProblemLog, member, usable_turn_id
 from judge.text.safe import printable_id, shown
 from judge.text.table import Table
 
@@ -28,40 +28,38 @@ def read_topics(path: StrPath) -> Table[Topic]:
     several system nodes below it takes the first of the file as its response.
 
     Raises:
-        InputError: The file is missing, not JSON, or has any fault of form; `problems` lists them all.
+        InputError: The file is missing, not JSON, or has any problem of form; `problems` lists them all.
     """
     document = open_document(Path(path))
-    findings = Findings(document.file)
-    findings.problems.extend(one for one in document.problems if one.severity == "error")
-    topics = [] if document.unreadable else _topics(findings, document.value)
-    if findings.problems:
-        # A node of a tree is read for each of its descendants; its faults are told once.
-        raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(findings.problems)))
+    log = ProblemLog(document.file)
+    log.problems.extend(problem for problem in document.problems if problem.severity == "error")
+    topics = [] if document.unreadable else _topics(log, document.value)
+    if log.problems:
+        # A node of a tree is read for each of its descendants; its problems are told once.
+        raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(log.problems)))
     return Table(topics)
 
 
-def _topics(findings: Findings, value: Any) -> list[Topic]:
+def _topics(log: ProblemLog, value: Any) -> list[Topic]:
     if type(value) is not list or not value:
         message = f"expected a list of topics, found {shown(value)}"
-        findings.add("error", "wrong_type", "$", message)
+        log.add("wrong_type", "$", message)
         return []
     topics: list[Topic] = []
     seen: set[str] = set()
     for i, entry in enumerate(value):
         path = f"$[{i}]"
-        fields = Fields(findings.add, path, entry, entry if type(entry) is dict else ())
-        topic_id = _number(findings, fields, "number")
+        fields = Fields(log.add, path, entry, entry if type(entry) is dict else ())
+        topic_id = _number(log, fields, "number")
         if topic_id and topic_id in seen:
-            findings.add("error", "duplicate_topic", f"{path}.number", f"topic {topic_id} was already given")
+            log.add("duplicate_topic", f"{path}.number", f"topic {topic_id} was already given")
         seen.add(topic_id)
-        topics.append(
-            _cast(findings, fields, topic_id) if fields.get(_CAST) is not None else _ikat(findings, fields, topic_id)
-        )
+        topics.append(_cast(log, fields, topic_id) if fields.get(_CAST) is not None else _ikat(log, fields, topic_id))
     return topics
 
 
-def _ikat(findings: Findings, fields: Fields, topic_id: str) -> Topic:
-    ptkb = _ptkb(findings, fields)
+def _ikat(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
+    ptkb = _ptkb(log, fields)
     by_text = {statement.text: statement.ptkb_id for statement in reversed(ptkb)}
     known = {statement.ptkb_id for statement in ptkb}
     kind = "responses" if fields.get("turns") is None and fields.get("responses") is not None else "turns"
@@ -71,14 +69,14 @@ def _ikat(findings: Findings, fields: Fields, topic_id: str) -> Topic:
     seen: set[str] = set()
     for i, entry in enumerate(fields.list(kind)):
         path = f"{fields.path}.{kind}[{i}]"
-        own = Fields(findings.add, path, entry, entry if type(entry) is dict else ())
-        turn_id = _turn_id(findings, seen, topic_id, _number(findings, own, "turn_id"), f"{path}.turn_id")
+        own = Fields(log.add, path, entry, entry if type(entry) is dict else ())
+        turn_id = _turn_id(log, seen, topic_id, _number(log, own, "turn_id"), f"{path}.turn_id")
         linked: list[str] = []
         for k, link in enumerate(own.list(ptkb_name, optional=True)):
             ptkb_id = _statement_id(link, by_text if kind == "responses" else None)
             if ptkb_id not in known:
                 message = f"{shown(link)} is not a statement of this topic's ptkb"
-                findings.add("error", "unknown_statement", f"{path}.{ptkb_name}[{k}]", message)
+                log.add("unknown_statement", f"{path}.{ptkb_name}[{k}]", message)
             else:
                 linked.append(ptkb_id)
         utterance = own.text(utterance_name)
@@ -93,7 +91,7 @@ def _ikat(findings: Findings, fields: Fields, topic_id: str) -> Topic:
                 ptkb=ptkb,
                 ptkb_provenance=tuple(linked),
                 response=response,
-                passage_ids=_passage_ids(findings, own, passages_name),
+                passage_ids=_passage_ids(log, own, passages_name),
             )
         )
         context.append(Exchange(utterance, response or ""))
@@ -107,7 +105,7 @@ def _statement_id(link: Any, by_text: Mapping[str, str] | None) -> str:
     return str(link) if type(link) is str or (type(link) is int and abs(link) < _LARGEST) else ""
 
 
-def _ptkb(findings: Findings, fields: Fields) -> tuple[PtkbStatement, ...]:
+def _ptkb(log: ProblemLog, fields: Fields) -> tuple[PtkbStatement, ...]:
     value, base = fields.get("ptkb"), f"{fields.path}.ptkb"
     if type(value) is list:
         entries = [(str(k), f"{base}[{k - 1}]", text) for k, text in enumerate(value, start=1)]
@@ -118,19 +116,19 @@ def _ptkb(findings: Findings, fields: Fields) -> tuple[PtkbStatement, ...]:
         if type(text) is str:
             statements.append(PtkbStatement(ptkb_id, text))
         else:
-            findings.add("error", "wrong_type", path, f"expected a statement, found {shown(text)}")
+            log.add("wrong_type", path, f"expected a statement, found {shown(text)}")
     return tuple(statements)
 
 
-def _cast(findings: Findings, fields: Fields, topic_id: str) -> Topic:
+def _cast(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
     nodes: dict[str, Fields] = {}
     seen: set[str] = set()
     parents: dict[str, str | None] = {}
     for i, entry in enumerate(fields.list(_CAST)):
         path = f"{fields.path}.{_CAST}[{i}]"
-        node = Fields(findings.add, path, entry, entry if type(entry) is dict else ())
-        number = _number(findings, node, "number")
-        _turn_id(findings, seen, topic_id, number, f"{path}.number")
+        node = Fields(log.add, path, entry, entry if type(entry) is dict else ())
+        number = _number(log, node, "number")
+        _turn_id(log, seen, topic_id, number, f"{path}.number")
         nodes[number] = node
         parents[number] = _optional(node, "parent")
     first_answer: dict[str, Fields] = {}
@@ -138,12 +136,12 @@ def _cast(findings: Findings, fields: Fields, topic_id: str) -> Topic:
         parent = parents[number]
         if parent is not None and not _leads_to_root(number, parents):
             message = f"{shown(parent)} is not a node of topic {topic_id} above {shown(number)}"
-            findings.add("error", "broken_parent", f"{node.path}.parent", message)
+            log.add("broken_parent", f"{node.path}.parent", message)
             parents[number] = None
         elif parent is not None and node.get("participant") == "System":
             first_answer.setdefault(parent, node)
     turns = tuple(
-        _cast_turn(findings, topic_id, number, node, _ancestors(number, parents, nodes), first_answer.get(number))
+        _cast_turn(log, topic_id, number, node, _ancestors(number, parents, nodes), first_answer.get(number))
         for number, node in nodes.items()
         if node.get("participant") != "System"
     )
@@ -151,11 +149,11 @@ def _cast(findings: Findings, fields: Fields, topic_id: str) -> Topic:
 
 
 def _cast_turn(
-    findings: Findings, topic_id: str, number: str, node: Fields, above: list[Fields], answer: Fields | None
+    log: ProblemLog, topic_id: str, number: str, node: Fields, above: list[Fields], answer: Fields | None
 ) -> Turn:
     if node.readable and node.get("participant") != "User":
         message = f"expected 'User' or 'System', found {shown(node.get('participant'))}"
-        findings.add("error", "wrong_type", f"{node.path}.participant", message)
+        log.add("wrong_type", f"{node.path}.participant", message)
     resolved = _optional(node, "manual_rewritten_utterance")
     return Turn(
         turn_id=f"{topic_id}_{number}",
@@ -165,7 +163,7 @@ def _cast_turn(
         context=tuple(_exchanges(above)),
         ptkb=(),
         response=_optional(answer, "response") if answer is not None else None,
-        passage_ids=_passage_ids(findings, answer, "provenance") if answer is not None else (),
+        passage_ids=_passage_ids(log, answer, "provenance") if answer is not None else (),
     )
 
 
@@ -205,27 +203,27 @@ def _ancestors(number: str, parents: Mapping[str, str | None], nodes: Mapping[st
     return above[::-1]
 
 
-def _turn_id(findings: Findings, seen: set[str], topic_id: str, number: str, path: str) -> str:
+def _turn_id(log: ProblemLog, seen: set[str], topic_id: str, number: str, path: str) -> str:
     turn_id = f"{topic_id}_{number}"
     if not topic_id or not number:
         return turn_id
     if turn_id in seen:
         message = f"turn {printable_id(turn_id)} was already given in this topic"
-        findings.add("error", "duplicate_turn", path, message)
+        log.add("duplicate_turn", path, message)
     elif not usable_turn_id(turn_id):
         message = f"this makes the turn id {shown(turn_id)}, expected one such as 9-1_3, 0_3 or 132_1-3"
-        findings.add("error", "malformed_turn_id", path, message)
+        log.add("malformed_turn_id", path, message)
     seen.add(turn_id)
     return turn_id
 
 
-def _number(findings: Findings, fields: Fields, name: str) -> str:
+def _number(log: ProblemLog, fields: Fields, name: str) -> str:
     """An id that some years write as an integer; "" if it cannot be read, of which a problem tells."""
     value = fields.get(name)
     if type(value) is int and abs(value) < _LARGEST:
         return str(value)
     if value == "":
-        findings.add("error", "missing_field", f"{fields.path}.{name}", "empty, expected a number")
+        log.add("missing_field", f"{fields.path}.{name}", "empty, expected a number")
     return fields.label(name)
 
 
@@ -234,10 +232,10 @@ def _optional(fields: Fields, name: str) -> str | None:
     return fields.text(name, optional=True) or None
 
 
-def _passage_ids(findings: Findings, fields: Fields, name: str) -> tuple[str, ...]:
+def _passage_ids(log: ProblemLog, fields: Fields, name: str) -> tuple[str, ...]:
     ids = fields.list(name, optional=True)
     for k, passage_id in enumerate(ids):
         if type(passage_id) is not str:
             path = f"{fields.path}.{name}[{k}]"
-            findings.add("error", "wrong_type", path, f"expected a passage id, found {shown(passage_id)}")
+            log.add("wrong_type", path, f"expected a passage id, found {shown(passage_id)}")
     return tuple(passage_id for passage_id in ids if type(passage_id) is str)

@@ -1,7 +1,7 @@
 """The quick way into a run in one JSON object: the entries of its passage lists become records at once.
 
 A run of full size has 300,000 of them, and a struct costs a fraction of a dictionary in time and memory. All else
-is decoded as always, so that the readers see every fault of it; a fault in an entry sends the file the slow way.
+is decoded as always, so that the readers see every problem of it; a problem in an entry sends the file the slow way.
 """
 
 import re
@@ -61,17 +61,17 @@ _FLAGGED = msgspec.json.Decoder(_Run[_Flagged])
 _LINE = msgspec.json.Decoder(_Line)
 
 
-def decode_typed(content: bytes, format: str | None) -> dict[str, Any] | None:
+def decode_typed(content: bytes, *, flagged: bool = True) -> dict[str, Any] | None:
     """The JSON value in `content` with the entries of its passage lists as records; None if that cannot be.
 
     None is no verdict: the file is then decoded as plain JSON. A NUL, which ids must not have, is left to that too.
-    `format` is the run's, if that is known.
+    `flagged`: whether the run's format may flag passages as used.
     """
     if b"\\" in content and _NUL.search(content):
         return None
     # A struct forgets the order of its members, in which those unknown to a format are reported. No format finds
     # more than one unknown in these.
-    for decoder in (_PLAIN,) if format == "cast2022" else (_FLAGGED, _PLAIN):
+    for decoder in (_FLAGGED, _PLAIN) if flagged else (_PLAIN,):
         try:
             return _value(decoder.decode(content))
         except (ValueError, RecursionError):
@@ -100,7 +100,7 @@ def _value(run: _Run[Any]) -> dict[str, Any]:
 def _response(response: _Response) -> dict[str, Any]:
     value = _members(response)
     if isinstance(response, _Plain) and response.provenance:
-        value["provenance"] = [Provenance(one.id, one.score, None, one.text) for one in response.provenance]
+        value["provenance"] = [Provenance(entry.id, entry.score, None, entry.text) for entry in response.provenance]
         # Entries go as soon as their records are made, so that the next records fit where these entries were.
         response.provenance = None
     return value

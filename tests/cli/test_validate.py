@@ -268,7 +268,7 @@ def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
     assert "## error: equal_scores (30)" in page
 
 
-def test_fixing_writes_repaired_copies_and_says_what_remains(folder, tmp_path, capsys):
+def test_fix_writes_fixed_copies_and_says_what_remains(folder, tmp_path, capsys):
     path = put(folder, "a.json", run("9-1_1", text="w " * 251, ptkb_provenance=[1, 1]))
     put(folder, "b.json", run("9-1_1", name="s", text=""))
     (folder / "c.json").write_bytes(b"{")
@@ -277,21 +277,21 @@ def test_fixing_writes_repaired_copies_and_says_what_remains(folder, tmp_path, c
     assert validate(folder, "--fix", "-o", out) == 2
     said, err = capsys.readouterr()
     assert said.splitlines()[-6:] == [
-        f"repaired copies in {out}: 2 edits, listed in edits.tsv; what remains:",
+        f"fixed copies in {out}: 2 fixes, listed in fixes.tsv; what remains:",
         f"  {out}/a.json: 0 errors, 0 warnings",
         f"  {out}/b.json: 1 error, 0 warnings: empty_text (1)",
         "without a copy:",
         f"  {folder}/c.json: 1 error, 0 warnings: truncated_json (1)",
         "3 files, 2 readable as runs: 2 errors, 0 warnings",
     ]
-    assert f"{folder}/c.json: not repaired: it cannot be read as a run; no copy was written" in err
+    assert f"{folder}/c.json: not fixed: it cannot be read as a run; no copy was written" in err
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
-    assert sorted(one.name for one in out.iterdir()) == ["a.json", "b.json", "edits.tsv"]
+    assert sorted(one.name for one in out.iterdir()) == ["a.json", "b.json", "fixes.tsv"]
     assert (out / "b.json").read_bytes() == before["b.json"]
     response = json.loads((out / "a.json").read_bytes())["turns"][0]["responses"][0]
     assert len(response["text"].split()) == 250
     assert response["ptkb_provenance"] == [1]
-    log = (out / "edits.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    log = (out / "fixes.tsv").read_text(encoding="utf-8").splitlines()[1:]
     assert [line.split("\t")[:4] for line in log] == [
         [str(path), "9-1_1", "$.turns[0].responses[0].text", "over_token_limit"],
         [str(path), "9-1_1", "$.turns[0].responses[0].ptkb_provenance[1]", "duplicate_ptkb"],
@@ -305,7 +305,7 @@ def test_the_exit_code_of_a_fix_is_that_of_what_remains(folder, tmp_path, capsys
     assert validate(folder, "--strict", "--fix", "-o", tmp_path / "out", "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["errors"] == 1
-    assert report["fixed"]["edits"] == 1
+    assert report["fixed"]["fixes"] == 1
     assert [file["errors"] for file in report["fixed"]["files"]] == [0]
 
 

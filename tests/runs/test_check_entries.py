@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from judge.records import Provenance
 from judge.runs.check.entries import MAX_PASSAGES, check_entries
-from judge.runs.fields import LISTED, Findings
+from judge.runs.fields import LISTED, ProblemLog
 from judge.runs.formats import FORMATS, rules_of
 from judge.text.safe import MAX_ID
 
@@ -21,15 +21,15 @@ OTHER = "clueweb22-en0000-00-00001:1"
 
 def found(format, entries, run_type="automatic"):
     """Severity, code, path and message of every problem, as they would be listed."""
-    findings = Findings("run.json")
+    log = ProblemLog("run.json")
 
     def add(*problem):
-        findings.add_entry(BASE, *problem)
+        log.add_entry(BASE, *problem)
 
     passages = [Provenance(passage_id, score, True, None) for passage_id, score in entries]
     check_entries(rules_of(format), run_type, BASE, passages, add)
-    findings.close_lists()
-    return [(one.severity, one.code, one.path, one.message) for one in findings.problems]
+    log.close_lists()
+    return [(one.severity, one.code, one.path, one.message) for one in log.problems]
 
 
 def expected(format, entries, run_type):

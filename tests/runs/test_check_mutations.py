@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 import tests.runs.test_check_validate as by_hand
 from judge.records import TokenCount, Turn
 from judge.runs.check.codes import CODES
+from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import read_run, rules_of
+from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
 from tests.conftest import PROJECT
 
@@ -75,16 +77,21 @@ def turns_of(document):
     return document if type(document) is list else document["turns"]
 
 
-def problems_of(path, content, turns, **collection):
+def problems_of(path, content, turns, hashes=None):
     """Every problem of a file as (code, turn_id), counted."""
     path.write_bytes(content)
     read = read_run(path)
     problems = read.problems
     if read.run is not None:
         problems = validate_run(
-            read.run, turns, count_words, limit=250, rule="bare", found=read.problems, places=read.places, **collection
+            read.run,
+            turns,
+            TokenLimit(count_words, 250, "bare"),
+            problems=read.problems,
+            places=read.places,
+            hashes=hashes,
         ).problems
-    assert all(CODES[one.code][0] == one.severity for one in problems)
+    assert all(CODES[one.code].severity == one.severity for one in problems)
     return Counter((one.code, one.turn_id) for one in problems)
 
 
@@ -713,15 +720,14 @@ def test_a_passage_that_is_not_the_collection_s_is_found(bases, scratch, code, f
         ]  # fmt: skip
         # The placeholders of the 2023 sample give every passage one text, so the last of an id is as good as any.
         md5s = {one["id"]: md5(one.get("text", "")) for one in passages}
-        collection = {
-            "hashes": lambda ids, md5s=md5s: [md5s.get(one) for one in ids],
-            "same_text": lambda text, wanted: md5(text) == wanted,
-        }
-        assert problems_of(scratch, bytes_of(base.document), base.turns, **collection) == Counter()
+        collection = CollectionHashes(
+            lambda ids, md5s=md5s: [md5s.get(one) for one in ids], lambda text, wanted: md5(text) == wanted
+        )
+        assert problems_of(scratch, bytes_of(base.document), base.turns, collection) == Counter()
         spot = Spot(base, picker(numbers))
         if fault(spot) is SKIP:
             continue
-        found = problems_of(scratch, bytes_of(spot.document), base.turns, **collection)
+        found = problems_of(scratch, bytes_of(spot.document), base.turns, collection)
         assert found == Counter({(code, spot.turn_id): 1}), base.name
 
 

@@ -12,11 +12,12 @@ from judge.passages.hashes import open_hashes, same_text
 from judge.records import RunTurn
 from judge.runs.check.codes import CODES, NEEDS_TOPICS
 from judge.runs.check.rules import MAX_RANK
+from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run
 from judge.runs.document import MAX_VALUES
 from judge.runs.fields import LISTED, MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS
 from judge.runs.formats import read_run, rules_of
-from judge.runs.tokens import TokenCounter
+from judge.runs.tokens import TokenCounter, TokenLimit
 from judge.runs.topics import read_topics
 from tests.conftest import PROJECT
 
@@ -66,7 +67,7 @@ def codes(path, turns):
     """Errors and warnings of a file, counted by code."""
     read = read_run(path)
     found = validate_run(
-        read.run, turns, COUNT_TOKENS, limit=250, rule="bare", found=read.problems, places=read.places
+        read.run, turns, TokenLimit(COUNT_TOKENS, 250, "bare"), problems=read.problems, places=read.places
     ).problems
     counts = {"error": Counter(), "warning": Counter()}
     for one in found:
@@ -91,7 +92,7 @@ def test_the_outcome_turn_by_turn_is_the_official_one(shared, file, errors, warn
 def test_two_unreadable_scores_of_a_response_cost_that_response_and_not_the_run(shared):
     read = read_run(shared / "ikat/2023/sample_run_invalid_scores.json")
     validated = validate_run(
-        read.run, None, COUNT_TOKENS, limit=250, rule="bare", found=read.problems, places=read.places
+        read.run, None, TokenLimit(COUNT_TOKENS, 250, "bare"), problems=read.problems, places=read.places
     )
     assert sum(len(turn.responses) for turn in read.run.turns) == 18
     assert sum(len(turn.responses) for turn in validated.run.turns) == 17
@@ -106,7 +107,11 @@ def test_the_sample_of_2023_against_the_collection_s_own_hashes(shared):
 
     def found(run):
         validated = validate_run(
-            run, None, COUNT_TOKENS, limit=250, rule="bare", places=read.places, hashes=hashes.find, same_text=same_text
+            run,
+            None,
+            TokenLimit(COUNT_TOKENS, 250, "bare"),
+            places=read.places,
+            hashes=CollectionHashes(hashes.find, same_text),
         )
         return Counter(one.code for one in validated.problems), validated.unchecked
 
@@ -155,11 +160,11 @@ IKAT_IDS = {
 }
 PROFILES = [
     # format, run types, scoreless, passages, keyed, used flags, ptkb, ids
-    ("ikat2023", {"automatic", "manual"}, (), "passage_provenance", False, True, "ids", IKAT_IDS),
+    ("ikat2023", {"automatic", "manual"}, (), "passage_provenance", False, True, "objects", IKAT_IDS),
     ("ikat2024", {"automatic", "manual", "only_response"}, ("only_response",), "passage_provenance", False, True,
-     "ids", IKAT_IDS),
+     "numbers", IKAT_IDS),
     ("ikat2025", {"automatic", "manual", "generation-only", "interactive"}, (), "references", True, True,
-     "statements", IKAT_IDS),
+     "texts", IKAT_IDS),
     ("cast2022", {"automatic", "manual"}, (), "provenance", False, False, None, CAST_IDS),
 ]  # fmt: skip
 
@@ -188,7 +193,7 @@ def rows(text):
 def test_the_document_lists_exactly_the_codes():
     listed = [row for row in rows(section("Codes")) if row[0] != "code"]
     assert [(row[0], row[1], row[2]) for row in listed] == [
-        (f"`{code}`", severity, meaning) for code, (severity, meaning) in CODES.items()
+        (f"`{code}`", row.severity, row.meaning) for code, row in CODES.items()
     ]
     assert {len(row) for row in listed} == {6}
 
@@ -210,7 +215,7 @@ def test_the_document_states_the_bounds():
     assert f"{MAX_ALL_RESPONSES:,} in a run or pool" in text
     assert f"more than {MAX_VALUES:,} values" in text
     assert f"may unpack to {MAX_UNPACKED / 2**30:.0f} GiB" in text
-    assert f"between 1 and {MAX_RANK:,}" in CODES["bad_rank"][1]
+    assert f"between 1 and {MAX_RANK:,}" in CODES["bad_rank"].meaning
 
 
 def test_the_document_names_no_code_that_there_is_not():
@@ -234,7 +239,7 @@ def test_the_document_tells_the_outcomes_of_the_table():
 
 
 def test_the_document_says_what_becomes_of_a_file_that_is_no_run():
-    said = f"is a {CODES['not_a_run_file'][0]} (`not_a_run_file`), which `--strict` counts as an error"
+    said = f"is a {CODES['not_a_run_file'].severity} (`not_a_run_file`), which `--strict` counts as an error"
     assert said in " ".join(section("Codes").split())
 
 

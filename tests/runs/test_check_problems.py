@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from judge.records import Exclusion, Problem, Response, Run, RunTurn, TokenCount
-from judge.runs.check.codes import CODES, MENDING
+from judge.runs.check.codes import CODES
 from judge.runs.check.pages import index_page, page_names, run_page
 from judge.runs.check.problems import (
-    Checked,
+    FileReport,
     Tokens,
     by_code,
-    checked,
+    file_report,
     remaining,
     text_lines,
     token_summary,
@@ -33,15 +33,14 @@ def run(run_id="r", texts=("Text.",), *, file="runs/a.json", eval_response=True)
 
 
 def of(run_id, file):
-    return checked(file, run(run_id, file=file), ())
+    return file_report(file, run(run_id, file=file), ())
 
 
-def test_every_code_says_how_to_mend_it():
+def test_every_code_says_how_to_fix_it():
     # Pages of topics files are not written.
-    assert CODES.keys() - MENDING.keys() <= {
+    assert {code for code, row in CODES.items() if not row.advice} == {
         "hidden_file", "not_a_run_file", "subfolder", "broken_parent", "duplicate_topic", "unknown_statement",
     }  # fmt: skip
-    assert MENDING.keys() <= CODES.keys()
 
 
 def test_codes_come_errors_first_and_then_as_in_the_table():
@@ -59,8 +58,8 @@ def test_codes_come_errors_first_and_then_as_in_the_table():
 
 
 def test_text_groups_by_file_and_code_and_ends_with_a_total():
-    one = checked("a.json", run(), [problem(message=str(n)) for n in range(5)] + [problem("empty_text", "error")])
-    two = checked("b.json", None, [problem("empty_file", "error", None, "the file is empty", path="")])
+    one = file_report("a.json", run(), [problem(message=str(n)) for n in range(5)] + [problem("empty_text", "error")])
+    two = file_report("b.json", None, [problem("empty_file", "error", None, "the file is empty", path="")])
     assert list(text_lines([one, two])) == [
         "a.json: run 'r', ikat2024, 'manual', 1 turn: 1 error, 5 warnings",
         "  error empty_text (1): no text, or only white space",
@@ -80,7 +79,7 @@ def test_text_groups_by_file_and_code_and_ends_with_a_total():
 
 def test_what_is_only_counted_is_in_every_total():
     problems = [problem(message=str(n)) for n in range(10)] + [problem(message="and 21 more", count=21)]
-    file = checked("a.json", run(), [*problems, problem("empty_text", "error", count=2)])
+    file = file_report("a.json", run(), [*problems, problem("empty_text", "error", count=2)])
     # 10 + 21 warnings; the text leaves out 31 - 3, of which 10 - 3 would be listed.
     assert (file.errors, file.warnings) == (2, 31)
     lines = list(text_lines([file]))
@@ -91,7 +90,7 @@ def test_what_is_only_counted_is_in_every_total():
     ]  # fmt: skip
     assert list(text_lines([file], 10))[-2] == "    … and 21 more (--all lists none of them)"
     eleven = [problem() for _ in range(10)] + [problem(path="$.p[*]", message="and 1 more like these here")]
-    assert list(text_lines([checked("a.json", run(), eleven)]))[-2] == "    … and 8 more (--all lists 7 of them)"
+    assert list(text_lines([file_report("a.json", run(), eleven)]))[-2] == "    … and 8 more (--all lists 7 of them)"
     assert remaining(file) == "a.json: 2 errors, 31 warnings: empty_text (2), no_ptkb (31)"
     assert with_problems(file, [problem("duplicate_run_id", "error", None)], strict=True).errors == 34
     page = run_page(file, 250, "bare", examples=3)
@@ -103,7 +102,7 @@ def test_what_is_only_counted_is_in_every_total():
 
 def test_strict_turns_warnings_into_errors_and_what_is_between_runs_is_added():
     file = with_problems(
-        checked("a.json", run(), [problem()]), [problem("duplicate_run_id", "error", None)], strict=True
+        file_report("a.json", run(), [problem()]), [problem("duplicate_run_id", "error", None)], strict=True
     )
     assert (file.errors, file.warnings) == (2, 0)
     assert {one.severity for one in file.problems} == {"error"}
@@ -112,9 +111,9 @@ def test_strict_turns_warnings_into_errors_and_what_is_between_runs_is_added():
 
 
 def test_what_remains_is_one_line():
-    file = checked("a\n.json", run(), [problem(), problem("empty_text", "error"), problem()])
+    file = file_report("a\n.json", run(), [problem(), problem("empty_text", "error"), problem()])
     assert remaining(file) == "a\\n.json: 1 error, 2 warnings: empty_text (1), no_ptkb (2)"
-    assert remaining(checked("a.json", run(), [])) == "a.json: 0 errors, 0 warnings"
+    assert remaining(file_report("a.json", run(), [])) == "a.json: 0 errors, 0 warnings"
 
 
 def test_lengths_are_those_of_the_texts_that_can_be_counted():
@@ -141,7 +140,7 @@ def test_lengths_are_those_of_the_texts_that_can_be_counted():
     ],
 )
 def test_pages_are_named_by_run_where_that_names_one_file(files, pages):
-    found = [of(run_id, file) if run_id is not None else checked(file, None, ()) for run_id, file in files]
+    found = [of(run_id, file) if run_id is not None else file_report(file, None, ()) for run_id, file in files]
     assert list(page_names(found).values()) == pages
 
 
@@ -156,7 +155,7 @@ def test_page_names_are_safe_distinct_and_never_that_of_the_index():
 
 
 def test_the_page_of_a_run_says_all_that_a_team_needs():
-    file = checked(
+    file = file_report(
         "/home/x/runs/a.json",
         run(file="/home/x/runs/a.json"),
         [problem(message=f"found {n}") for n in range(4)]
@@ -187,7 +186,7 @@ An error keeps a response, a turn or the run from being judged; a warning does n
 
 two runs have the same id.
 
-To mend it: give every run a name of its own.
+To fix it: give every run a name of its own.
 
 | turn | place | found |
 | --- | --- | --- |
@@ -197,7 +196,7 @@ To mend it: give every run a name of its own.
 
 a response without PTKB statements.
 
-To mend it: name the statements that the response takes into account, if there are any.
+To fix it: name the statements that the response takes into account, if there are any.
 
 | turn | place | found |
 | --- | --- | --- |
@@ -239,11 +238,11 @@ def test_a_page_names_no_other_team_s_run_or_file():
     others = [run("Secret", file="runs/other_team.json"), run("secret", file="runs/third_team.json")]
     problems = [one for one in validate_together([mine, *others]) if one.file == mine.file]
     assert [re.search("[a-z]+_team", one.message)[0] for one in problems] == ["third_team", "other_team"]
-    page = run_page(with_problems(checked(mine.file, mine, ()), problems), 250, "bare")
+    page = run_page(with_problems(file_report(mine.file, mine, ()), problems), 250, "bare")
     assert page.count("that of another submitted run |") == 2
     assert not re.search("Secret|_team", page)
     own = problem("unreadable_file", "error", None, "d/s/a.json: cannot be read", file="d/s/a.json")
-    assert "| - | \\$.p | a.json: cannot be read |" in run_page(checked("d/s/a.json", None, [own]), 250, "bare")
+    assert "| - | \\$.p | a.json: cannot be read |" in run_page(file_report("d/s/a.json", None, [own]), 250, "bare")
 
 
 @pytest.mark.parametrize(
@@ -254,19 +253,19 @@ def test_a_page_names_no_other_team_s_run_or_file():
     ],
 )
 def test_a_file_is_named_by_the_whole_of_its_name(path, name):
-    file = checked(file_name(path), None, [problem("not_json", "error")])
+    file = file_report(file_name(path), None, [problem("not_json", "error")])
     assert run_page(file, 250, "bare").startswith(f"# Validation of {name}\n")
     assert f"| {name} | - |" in index_page([file], {})
 
 
 def test_a_very_long_name_is_cut_in_titles_and_tables():
-    file = checked("a.json", Run("x" * 5_000, "y" * 5_000, "z" * 5_000, "ikat2024", "a.json", "d", True, ()), ())
+    file = file_report("a.json", Run("x" * 5_000, "y" * 5_000, "z" * 5_000, "ikat2024", "a.json", "d", True, ()), ())
     for page in (run_page(file, 250, "bare"), index_page([file], page_names([file]))):
         assert max(map(len, page.split("\n"))) < 300
 
 
 def test_a_run_that_asks_not_to_be_judged_is_pooled_for_nothing():
-    file = checked("a.json", run(eval_response=False), [])
+    file = file_report("a.json", run(eval_response=False), [])
     assert "so its responses are pooled for nothing." in run_page(file, 250, "bare")
     assert "Nothing is left out" not in run_page(file, 250, "bare")
     assert "| 0 | 0 | - | the run, as it asks (eval_response: false) |" in index_page([file], {})
@@ -274,19 +273,21 @@ def test_a_run_that_asks_not_to_be_judged_is_pooled_for_nothing():
 
 
 def test_pages_of_what_cannot_be_judged_say_so():
-    unread = run_page(checked("a.json", None, [problem("empty_file", "error", None)]), 250, "bare")
+    unread = run_page(file_report("a.json", None, [problem("empty_file", "error", None)]), 250, "bare")
     assert "Nothing of this file, since it cannot be read as a run." in unread
-    out = checked("a.json", run(), [], [Exclusion("r", "*", None, "empty_run_id", "$.run_name: the run has no name")])
+    out = file_report(
+        "a.json", run(), [], [Exclusion("r", "*", None, "empty_run_id", "$.run_name: the run has no name")]
+    )
     assert "Nothing of this run: empty_run_id." in run_page(out, 250, "bare")
     assert "| 0 | 0 | - | the run |" in index_page([out], {})
-    sound = run_page(checked("a.json", run(), []), 250, "bare")
+    sound = run_page(file_report("a.json", run(), []), 250, "bare")
     assert "Nothing is wrong with this file." in sound
     assert "Not checked" not in sound
 
 
 def test_a_page_lists_the_first_exclusions_and_counts_the_rest():
     out = [Exclusion("r", f"9-1_{n}", None, "no_response", "") for n in range(1, 54)]
-    page = run_page(checked("a.json", run(), [], out), 250, "bare")
+    page = run_page(file_report("a.json", run(), [], out), 250, "bare")
     assert "| 9-1_50 |" in page
     assert "| 9-1_51 |" not in page
     assert "3 more are not listed here." in page
@@ -296,7 +297,7 @@ HOSTILE = "<script>alert(1)</script>|[x](http://e)\n# h `c` *b* \x1b[2J\u202e~~s
 
 
 def test_hostile_text_is_text_on_every_page():
-    file = checked(
+    file = file_report(
         HOSTILE,
         Run(HOSTILE, HOSTILE, HOSTILE, "ikat2024", HOSTILE, "d", True, ()),
         [problem(turn_id=HOSTILE, path=HOSTILE, message=HOSTILE)],
@@ -313,7 +314,7 @@ def test_hostile_text_is_text_on_every_page():
 
 
 def test_the_index_leads_to_the_pages():
-    files = [of("r_1", "d/a_.json"), checked("d/b.txt", None, [problem("not_a_run_file")])]
+    files = [of("r_1", "d/a_.json"), file_report("d/b.txt", None, [problem("not_a_run_file")])]
     assert (
         index_page(files, page_names(files[:1]))
         == """\
@@ -330,5 +331,5 @@ def test_the_index_leads_to_the_pages():
 
 
 def test_a_file_without_a_run_has_no_figures_of_one():
-    file = checked("a.json", None, [problem("empty_file", "error")])
-    assert file == Checked("a.json", None, None, None, None, None, 0, 0, 1, 0, file.problems)
+    file = file_report("a.json", None, [problem("empty_file", "error")])
+    assert file == FileReport("a.json", None, None, None, None, None, 0, 0, 1, 0, file.problems)

@@ -13,8 +13,10 @@ from judge.errors import InputError
 from judge.pool.selection import Selection, candidates
 from judge.records import Exclusion, Problem, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs.check.codes import CODES, NEEDS_HASHES, NEEDS_TOPICS
+from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.formats import find_runs, read_run
+from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key
 
@@ -322,11 +324,11 @@ def check(path, turns=TOPICS):
         problems, validated = read.problems, None
     else:
         validated = validate_run(
-            read.run, turns, count_words, limit=LIMIT, rule="bare", found=read.problems, places=read.places
+            read.run, turns, TokenLimit(count_words, LIMIT, "bare"), problems=read.problems, places=read.places
         )
         problems = validated.problems
     for problem in problems:
-        assert problem.severity == CODES[problem.code][0]
+        assert problem.severity == CODES[problem.code].severity
         assert problem.file == str(path)
     return problems, validated
 
@@ -380,7 +382,7 @@ def test_a_folder_says_what_it_does_not_read(tmp_path):
     paths, problems = find_runs(tmp_path)
     assert [path.name for path in paths] == ["run.json"]
     assert {problem.code: Path(problem.file).name for problem in problems} == FOLDER
-    assert all(problem.severity == CODES[problem.code][0] for problem in problems)
+    assert all(problem.severity == CODES[problem.code].severity for problem in problems)
 
 
 def test_runs_are_compared_by_their_ids():
@@ -394,7 +396,7 @@ def test_runs_are_compared_by_their_ids():
         ("similar_run_ids", "3.json"),
     ]  # fmt: skip
     assert {problem.code for problem in problems} == set(TOGETHER)
-    assert all(problem.severity == CODES[problem.code][0] for problem in problems)
+    assert all(problem.severity == CODES[problem.code].severity for problem in problems)
 
 
 @pytest.mark.parametrize(
@@ -449,7 +451,7 @@ def test_faults_of_topics_are_in_the_table_too(tmp_path, code):
     with pytest.raises(InputError) as caught:
         read_topics(written(tmp_path, json.dumps(TOPICS_FILES[code]).encode()))
     assert [problem.code for problem in caught.value.problems] == [code]
-    assert CODES[code][0] == "error"
+    assert CODES[code].severity == "error"
 
 
 def test_every_code_of_the_table_is_provoked_here():
@@ -461,7 +463,7 @@ def test_every_code_of_the_table_is_provoked_here():
         *NEEDS_HASHES,
     }
     assert provoked == set(CODES)
-    assert all(severity in ("error", "warning") and meaning for severity, meaning in CODES.values())
+    assert all(row.severity in ("error", "warning") and row.meaning for row in CODES.values())
 
 
 def test_a_faultless_run_has_no_problems_and_loses_nothing(tmp_path):
@@ -636,7 +638,7 @@ def test_each_rank_is_looked_up_and_not_searched_among_those_before():
     ranks = [*range(1, 1001), 500]
     turn = RunTurn("9-1_1", tuple(Response(Rank(rank), "Text.", ()) for rank in ranks))
     run = Run("r", "automatic", None, "ikat2024", "f", "", True, (turn,))
-    found = validate_run(run, None, lambda text: None, limit=LIMIT, rule="bare").problems
+    found = validate_run(run, None, TokenLimit(lambda text: None, LIMIT, "bare")).problems
     assert [one.path for one in found if one.severity == "error"] == ["$.turns[0].responses[1000].rank"]
     # A search would compare half a million.
     assert len(compared) < 10 * len(ranks)
@@ -659,7 +661,7 @@ def test_of_two_turns_of_one_id_only_the_first_counts_even_if_it_is_out(tmp_path
 
 def test_a_hand_made_run_gets_default_places():
     run = Run("r", "automatic", None, "ikat2025", "f", "", True, (RunTurn("9-1_1", (Response(0, "Text.", ()),)),))
-    validated = validate_run(run, None, count_words, limit=LIMIT, rule="bare")
+    validated = validate_run(run, None, TokenLimit(count_words, LIMIT, "bare"))
     assert ("bad_rank", "9-1_1", "line 1: $.responses[0].rank") in names(validated.problems)
 
 
@@ -679,7 +681,7 @@ def test_the_texts_that_are_checked_are_those_that_would_be_used() -> None:
     run = Run(
         "r", "automatic", None, "cast2022", "r.json", "", True, (RunTurn("1_1-1", (Response(1, "text", passages),)),)
     )
-    checked = validate_run(run, None, lambda text: TokenCount(1, 1, 1, None), limit=250, rule="bare")
+    checked = validate_run(run, None, TokenLimit(lambda text: TokenCount(1, 1, 1, None), 250, "bare"))
     assert [(problem.code, problem.path) for problem in checked.problems if problem.severity == "error"] == [
         ("unusable_text", "$.turns[0].responses[0].provenance[7].text")
     ]
@@ -747,10 +749,10 @@ def in_collection(document, tmp_path, md5s=MD5S, with_texts=True):
 
     read = read_run(written(tmp_path, dump(document)))
     validated = validate_run(
-        read.run, None, count_words, limit=LIMIT, rule="bare", found=read.problems, places=read.places,
-        hashes=hashes, same_text=same_text if with_texts else None,
+        read.run, None, TokenLimit(count_words, LIMIT, "bare"), problems=read.problems, places=read.places,
+        hashes=CollectionHashes(hashes, same_text if with_texts else None),
     )  # fmt: skip
-    assert all(problem.severity == CODES[problem.code][0] for problem in validated.problems)
+    assert all(problem.severity == CODES[problem.code].severity for problem in validated.problems)
     return names(validated.problems), asked, validated
 
 

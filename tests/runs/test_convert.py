@@ -12,6 +12,7 @@ from judge.runs.check.validate import validate_run
 from judge.runs.convert import LOG, TARGETS, conversion_tsv, convert_run, convert_runs, tally
 from judge.runs.formats import read_run
 from judge.runs.provenance import used_provenance
+from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
 
 PTKB = (PtkbStatement("1", "I am vegan."), PtkbStatement("2", "I live in Bergen."))
@@ -51,8 +52,8 @@ def convert(folder, document, to, **options):
 
 def problems_of(read):
     checked = validate_run(
-        read.run, None, lambda _: TokenCount(1, 1, 1, None), limit=250, rule="bare",
-        found=read.problems, places=read.places,
+        read.run, None, TokenLimit(lambda _: TokenCount(1, 1, 1, None), 250, "bare"),
+        problems=read.problems, places=read.places,
     )  # fmt: skip
     return checked.problems
 

@@ -1,4 +1,4 @@
-"""Repaired copies: what is mended, how the log says it, and that nothing else changes."""
+"""Fixed copies: what is fixed, how the log says it, and that nothing else changes."""
 
 import copy
 import gzip
@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from judge.errors import UsageError
 from judge.records import Run, TokenCount
-from judge.runs.check.codes import CODES
+from judge.runs.check.codes import FIXED
 from judge.runs.check.validate import validate_run
-from judge.runs.fix import MENDED, FixFolder, Outcome, repaired
-from judge.runs.fix.fixes import Repairer
+from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
+from judge.runs.fix.fixes import Fixer
 from judge.runs.formats import read_run
-from judge.runs.tokens import TokenCounter
+from judge.runs.tokens import TokenCounter, TokenLimit
 
 LIMIT = 250
 
@@ -43,26 +43,22 @@ def ids(entries):
     return [int(entry["id"].rpartition(":")[2]) for entry in entries]
 
 
-def mend(response, format="ikat2024", **turn):
-    """A turn with one response, repaired; gives the response and the edits as (path, code, before, after)."""
-    repairer = Repairer(head(format), words)
+def fix(response, format="ikat2024", **turn):
+    """A turn with one response, fixed; gives the response and the fixes as (path, code, before, after)."""
+    fixer = Fixer(head(format), words)
     turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "Text."} | response]} | turn
-    repairer.turn(turn, "$")
-    edits = [(edit.path.removeprefix("$.responses[0]."), edit.code, edit.before, edit.after) for edit in repairer.edits]
-    return turn["responses"][0], edits, turn
-
-
-def test_every_code_that_is_mended_is_a_code():
-    assert set(MENDED) < CODES.keys()
+    fixer.turn(turn, "$")
+    fixes = [(fix.path.removeprefix("$.responses[0]."), fix.code, fix.before, fix.after) for fix in fixer.fixes]
+    return turn["responses"][0], fixes, turn
 
 
 def test_passages_are_ordered_by_score_and_ties_keep_their_order():
-    response, edits, _ = mend(
+    response, fixes, _ = fix(
         {"passage_provenance": [passage(n, s, used=True) for n, s in ((0, 9), (1, 3), (2, 5.5), (3, 3), (4, 1))]}
     )
     assert ids(response["passage_provenance"]) == [0, 2, 1, 3, 4]
     name = "clueweb22-en0000-00-00000:"
-    assert edits == [
+    assert fixes == [
         ("passage_provenance[1:3]", "scores_not_decreasing", [f"{name}1", f"{name}2"], [f"{name}2", f"{name}1"])
     ]
 
@@ -70,95 +66,113 @@ def test_passages_are_ordered_by_score_and_ties_keep_their_order():
 @pytest.mark.parametrize("score", [None, float("nan"), float("inf"), "high", True])
 def test_passages_stay_in_order_where_a_score_cannot_be_ranked_by(score):
     entries = [passage(n, one, used=True) for n, one in enumerate((1.0, score, 3.0))]
-    response, edits, _ = mend({"passage_provenance": entries})
-    assert edits == []
+    response, fixes, _ = fix({"passage_provenance": entries})
+    assert fixes == []
     assert ids(response["passage_provenance"]) == [0, 1, 2]
 
 
 def test_the_best_of_a_repeated_passage_is_kept_and_is_used_if_any_was():
     entries = [passage(n, score, used=score == 1) for n, score in ((0, 2), (1, 1.5), (0, 3), (0, 1))]
-    response, edits, _ = mend({"passage_provenance": copy.deepcopy(entries)})
+    response, fixes, _ = fix({"passage_provenance": copy.deepcopy(entries)})
     assert response["passage_provenance"] == [passage(0, 3, used=True), passage(1, 1.5, used=False)]
     # By falling score the entries are 2, 0, 1, 3.
-    assert [edit[:2] for edit in edits] == [
+    assert [fix[:2] for fix in fixes] == [
         ("passage_provenance[0:3]", "scores_not_decreasing"),
         ("passage_provenance[0]", "duplicate_passage"),
         ("passage_provenance[3]", "duplicate_passage"),
         ("passage_provenance[2].used", "duplicate_passage"),
     ]
-    assert edits[1][2:] == (entries[0], None)
-    assert edits[3][2:] == (False, True)
+    assert fixes[1][2:] == (entries[0], None)
+    assert fixes[3][2:] == (False, True)
 
 
 def test_a_repetition_that_says_something_new_is_kept():
     entries = [passage(0, 2, used=True, text="One."), passage(0, 1, used=False, text="Another.")]
-    response, edits, _ = mend({"passage_provenance": copy.deepcopy(entries)})
-    assert (response["passage_provenance"], edits) == (entries, [])
+    response, fixes, _ = fix({"passage_provenance": copy.deepcopy(entries)})
+    assert (response["passage_provenance"], fixes) == (entries, [])
     entries = [passage(0, 2, used=True), passage(0, 1, used=False, note="x")]
-    response, edits, _ = mend({"passage_provenance": copy.deepcopy(entries)})
-    assert (response["passage_provenance"], edits) == (entries, [])
+    response, fixes, _ = fix({"passage_provenance": copy.deepcopy(entries)})
+    assert (response["passage_provenance"], fixes) == (entries, [])
 
 
 def test_the_five_best_are_flagged_where_none_is():
-    response, edits, _ = mend({"passage_provenance": [passage(n, 10 - n) for n in range(7)]})
+    response, fixes, _ = fix({"passage_provenance": [passage(n, 10 - n) for n in range(7)]})
     assert [entry["used"] for entry in response["passage_provenance"]] == [True] * 5 + [False] * 2
-    assert edits == [(f"passage_provenance[{n}].used", "no_used_passage", None, True) for n in range(5)] + [
+    assert fixes == [(f"passage_provenance[{n}].used", "no_used_passage", None, True) for n in range(5)] + [
         ("passage_provenance[*].used", "no_used_passage", None, False)
     ]
 
 
 def test_the_first_five_are_flagged_where_there_are_no_scores():
     entries = [{"id": passage(n, 0)["id"], "used": False} for n in (3, 3, 1, 2, 4, 5, 6)]
-    response, edits, _ = mend({"passage_provenance": entries})
+    response, fixes, _ = fix({"passage_provenance": entries})
     assert ids(response["passage_provenance"]) == [3, 1, 2, 4, 5, 6]
     assert [entry["used"] for entry in response["passage_provenance"]] == [True] * 5 + [False]
-    assert [edit[1] for edit in edits] == ["duplicate_passage"] + ["no_used_passage"] * 5
-    assert edits[1][2:] == (False, True)
+    assert [fix[1] for fix in fixes] == ["duplicate_passage"] + ["no_used_passage"] * 5
+    assert fixes[1][2:] == (False, True)
 
 
 def test_passages_without_a_flag_beside_flagged_ones_are_not_used():
     entries = [passage(0, 3), passage(1, 2, used=True), passage(2, 1, used=None)]
-    response, edits, _ = mend({"passage_provenance": entries})
+    response, fixes, _ = fix({"passage_provenance": entries})
     assert [entry["used"] for entry in response["passage_provenance"]] == [False, True, False]
-    assert edits == [("passage_provenance[*].used", "missing_used", None, False)]
+    assert fixes == [("passage_provenance[*].used", "missing_used", None, False)]
 
 
 @pytest.mark.parametrize("used", ["yes", 0, 1, "false"])
 def test_a_flag_of_another_type_is_left_for_validation(used):
     entries = [passage(0, 3, used=used), passage(1, 2)]
-    response, edits, _ = mend({"passage_provenance": copy.deepcopy(entries)})
-    assert (response["passage_provenance"], edits) == (entries, [])
+    response, fixes, _ = fix({"passage_provenance": copy.deepcopy(entries)})
+    assert (response["passage_provenance"], fixes) == (entries, [])
 
 
 @pytest.mark.parametrize("rule", ["bare", "english"])
 def test_a_text_of_251_tokens_comes_out_with_250(rule):
     counter = TokenCounter(rule=rule, limit=LIMIT)
-    repairer = Repairer(head(), counter)
+    fixer = Fixer(head(), counter)
     text = " ".join(f"word{n}" for n in range(251))
     turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": text}]}
-    repairer.turn(turn, "$")
+    fixer.turn(turn, "$")
     kept = turn["responses"][0]["text"]
     assert kept == " ".join(f"word{n}" for n in range(250))
     assert getattr(counter(kept), rule) == 250
-    assert [(edit.code, edit.before, edit.after) for edit in repairer.edits] == [("over_token_limit", text, kept)]
+    assert [(fix.code, fix.before, fix.after) for fix in fixer.fixes] == [("over_token_limit", text, kept)]
 
 
 def test_a_text_is_cut_again_while_what_is_left_is_still_too_long():
     def grows(text):
         return words(text, 3) if len(text) > 8 else words(text, 2)
 
-    repairer = Repairer(head(), grows)
+    fixer = Fixer(head(), grows)
     turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "aa bb cc dd"}]}
-    repairer.turn(turn, "$")
+    fixer.turn(turn, "$")
     assert turn["responses"][0]["text"] == "aa bb"
 
 
+@pytest.mark.parametrize(
+    ("rule", "limit", "text", "left"),
+    [
+        # NFKC writes the accent with a space, so this is one word by its white space and 251 by the rule.
+        ("whitespace", 250, "a\u00b4" * 250, ""),
+        # Leading white space is a token of its own.
+        ("bare", 1, "\n\nword", "\n\n"),
+    ],
+)
+def test_a_text_is_not_cut_to_nothing(rule, limit, text, left):
+    counter = TokenCounter(rule=rule, limit=limit)
+    assert text[: counter(text).cut] == left
+    fixer = Fixer(head(), counter)
+    turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": text}]}
+    fixer.turn(turn, "$")
+    assert (turn["responses"][0]["text"], fixer.fixes) == (text, [])
+
+
 def test_texts_that_are_not_judged_are_not_cut():
-    repairer = Repairer(head(eval_response=False), words)
+    fixer = Fixer(head(eval_response=False), words)
     turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "w " * 300}]}
-    repairer.turn(turn, "$")
-    assert repairer.edits == []
-    assert mend({"text": " " * 300})[1] == mend({"text": "\0" + "w " * 300})[1] == []
+    fixer.turn(turn, "$")
+    assert fixer.fixes == []
+    assert fix({"text": " " * 300})[1] == fix({"text": "\0" + "w " * 300})[1] == []
 
 
 @pytest.mark.parametrize(
@@ -171,9 +185,9 @@ def test_texts_that_are_not_judged_are_not_cut():
     ],
 )
 def test_statement_numbers_are_numbers_and_stand_once(before, after, codes):
-    response, edits, _ = mend({"ptkb_provenance": before})
+    response, fixes, _ = fix({"ptkb_provenance": before})
     assert response["ptkb_provenance"] == after
-    assert [edit[1] for edit in edits] == codes
+    assert [fix[1] for fix in fixes] == codes
 
 
 def test_statements_of_2023_stand_once_if_they_say_the_same():
@@ -182,43 +196,43 @@ def test_statements_of_2023_stand_once_if_they_say_the_same():
         {"id": "1", "text": "a", "score": 0.4},
         {"id": "1", "text": "b"},
     ]
-    response, edits, _ = mend({"ptkb_provenance": entries}, "ikat2023")
+    response, fixes, _ = fix({"ptkb_provenance": entries}, "ikat2023")
     assert response["ptkb_provenance"] == [{"id": "1", "text": "a", "score": 0.5}, {"id": "1", "text": "b"}]
-    assert [edit[:3] for edit in edits] == [
+    assert [fix[:3] for fix in fixes] == [
         ("ptkb_provenance[0].score", "coerced_value", "0.5"),
         ("ptkb_provenance[1]", "duplicate_ptkb", {"id": "1", "text": "a", "score": 0.4}),
     ]
 
 
 def test_statements_of_2025_stand_once():
-    response, edits, _ = mend({"ptkb_provenance": ["I am vegan.", "", "", "I am vegan."]}, "ikat2025")
+    response, fixes, _ = fix({"ptkb_provenance": ["I am vegan.", "", "", "I am vegan."]}, "ikat2025")
     assert response["ptkb_provenance"] == ["I am vegan.", "", ""]
-    assert edits == [("ptkb_provenance[3]", "duplicate_ptkb", "I am vegan.", None)]
+    assert fixes == [("ptkb_provenance[3]", "duplicate_ptkb", "I am vegan.", None)]
 
 
 @pytest.mark.parametrize(
-    ("rank", "mended"), [("2", 2), (2.0, 2), (2, 2), ("two", "two"), (2.5, 2.5), (True, True), (None, None)]
+    ("rank", "fixed"), [("2", 2), (2.0, 2), (2, 2), ("two", "two"), (2.5, 2.5), (True, True), (None, None)]
 )
-def test_a_rank_is_written_as_the_number_it_is_read_as(rank, mended):
-    response, edits, _ = mend({"rank": rank})
-    assert (response["rank"], type(response["rank"])) == (mended, type(mended))
-    assert edits == ([] if type(rank) is type(mended) else [("rank", "coerced_value", rank, mended)])
+def test_a_rank_is_written_as_the_number_it_is_read_as(rank, fixed):
+    response, fixes, _ = fix({"rank": rank})
+    assert (response["rank"], type(response["rank"])) == (fixed, type(fixed))
+    assert fixes == ([] if type(rank) is type(fixed) else [("rank", "coerced_value", rank, fixed)])
 
 
-@pytest.mark.parametrize(("score", "mended"), [("2", 2.0), ("nan", "nan"), ("inf", "inf"), ("1e999", "1e999"), (2, 2)])
-def test_a_score_is_written_as_the_number_it_is_read_as(score, mended):
-    response, _, _ = mend({"provenance": [{"id": "MARCO_1-1", "score": score}]}, "cast2022")
-    assert response["provenance"] == [{"id": "MARCO_1-1", "score": mended}]
+@pytest.mark.parametrize(("score", "fixed"), [("2", 2.0), ("nan", "nan"), ("inf", "inf"), ("1e999", "1e999"), (2, 2)])
+def test_a_score_is_written_as_the_number_it_is_read_as(score, fixed):
+    response, _, _ = fix({"provenance": [{"id": "MARCO_1-1", "score": score}]}, "cast2022")
+    assert response["provenance"] == [{"id": "MARCO_1-1", "score": fixed}]
 
 
 def test_references_and_citations_of_2025_are_ordered():
-    response, edits, turn = mend(
+    response, fixes, turn = fix(
         {"citations": {"a": 1, "x": "2", "b": 9, "y": 3}}, "ikat2025", references={"a": 1, "b": "5", "c": 3}
     )
     assert list(turn["references"].items()) == [("b", 5.0), ("c", 3), ("a", 1)]
     # Only x and y are ranked by their own scores, of which the second is higher.
     assert list(response["citations"].items()) == [("b", 9), ("y", 3), ("x", 2.0), ("a", 1)]
-    assert [edit[:2] for edit in edits] == [
+    assert [fix[:2] for fix in fixes] == [
         ("$.references.b", "coerced_value"),
         ("$.references[0:3]", "scores_not_decreasing"),
         ("citations.x", "coerced_value"),
@@ -227,12 +241,12 @@ def test_references_and_citations_of_2025_are_ordered():
 
 
 def test_citations_that_are_references_keep_their_order():
-    response, edits, _ = mend({"citations": {"a": 1, "b": 2}}, "ikat2025", references={"b": 2, "a": 1})
-    assert (list(response["citations"]), edits) == (["a", "b"], [])
+    response, fixes, _ = fix({"citations": {"a": 1, "b": 2}}, "ikat2025", references={"b": 2, "a": 1})
+    assert (list(response["citations"]), fixes) == (["a", "b"], [])
 
 
 @pytest.mark.parametrize(
-    ("ranks", "mended"),
+    ("ranks", "fixed"),
     [
         ([2, 1, 3], [1, 2, 3]),
         ([2, 1, 2], [1, 2, 2]),
@@ -241,20 +255,20 @@ def test_citations_that_are_references_keep_their_order():
         ([2, "x", 1], [2, "x", 1]),
     ],
 )
-def test_responses_are_ordered_by_rank(ranks, mended):
-    repairer = Repairer(head(), words)
+def test_responses_are_ordered_by_rank(ranks, fixed):
+    fixer = Fixer(head(), words)
     turn = {"turn_id": "9-1_1", "responses": [{"rank": rank, "text": str(j)} for j, rank in enumerate(ranks)]}
-    repairer.turn(turn, "$.turns[0]")
-    assert [response["rank"] for response in turn["responses"]] == mended
-    assert len(repairer.edits) == (ranks != mended)
+    fixer.turn(turn, "$.turns[0]")
+    assert [response["rank"] for response in turn["responses"]] == fixed
+    assert len(fixer.fixes) == (ranks != fixed)
 
 
 def test_values_that_are_no_turn_or_response_are_left_alone():
     for value in (None, [], 1, {"responses": 1}, {"responses": [1, None, [], {"passage_provenance": [1]}]}):
-        repairer = Repairer(head(), words)
+        fixer = Fixer(head(), words)
         kept = copy.deepcopy(value)
-        repairer.turn(value, "$")
-        assert (value, repairer.edits) == (kept, [])
+        fixer.turn(value, "$")
+        assert (value, fixer.fixes) == (kept, [])
 
 
 def document(**response):
@@ -265,26 +279,26 @@ def document(**response):
 
 def copied(path, format=None):
     read = read_run(path, format)
-    return repaired(path, read.run, words, format)
+    return fixed_copy(path, read.run, words, format)
 
 
 def test_a_sound_run_keeps_its_bytes(tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(b'{"run_name" :"r", "turns": [{"turn_id":"9-1_1","responses":[]}], "x": 1.50}\r\n\n')
-    assert copied(path) == Outcome(path.read_bytes())
+    assert copied(path) == FixedCopy(path.read_bytes())
 
 
 @pytest.mark.parametrize(
     "style", [{}, {"indent": 1}, {"indent": "\t"}, {"separators": (",", ":")}, {"indent": 4, "ensure_ascii": False}]
 )
-def test_an_edited_run_keeps_its_style_and_all_that_was_not_edited(tmp_path, style):
+def test_an_fixed_run_keeps_its_style_and_all_that_was_not_fixed(tmp_path, style):
     path = tmp_path / "a.json"
     before = document(text="Ünï\u2028\u202e", ptkb_provenance=[1, 2, 1])
     path.write_bytes(json.dumps(before, **style).encode() + b"\n")
     outcome = copied(path)
     after = document(text="Ünï\u2028\u202e", ptkb_provenance=[1, 2])
     assert outcome.stored.decode() == json.dumps(after, **style) + "\n"
-    assert len(outcome.edits) == 1
+    assert len(outcome.fixes) == 1
 
 
 def test_values_that_json_does_not_have_are_kept(tmp_path):
@@ -311,10 +325,10 @@ def test_a_byte_order_mark_is_taken_off(tmp_path):
     path.write_bytes(b"\xef\xbb\xbf" + text)
     outcome = copied(path)
     assert outcome.stored == text
-    assert [(edit.code, edit.path, edit.after) for edit in outcome.edits] == [("byte_order_mark", "", None)]
+    assert [(fix.code, fix.path, fix.after) for fix in outcome.fixes] == [("byte_order_mark", "", None)]
 
 
-def test_of_json_lines_only_the_edited_change(tmp_path):
+def test_of_json_lines_only_the_fixed_change(tmp_path):
     path = tmp_path / "a.jsonl"
     meta = {"run_id": "r", "run_type": "automatic", "team_id": "t"}
 
@@ -326,15 +340,15 @@ def test_of_json_lines_only_the_edited_change(tmp_path):
     path.write_bytes(b"\n".join([sound, b"", b'{"broken', faulty + b"\r", b""]))
     outcome = copied(path)
     assert outcome.stored == b"\n".join([sound, b"", b'{"broken', line("1-1_2", 1) + b"\r", b""])
-    assert [edit.path for edit in outcome.edits] == ["line 4: $.responses[0].rank"]
+    assert [fix.path for fix in outcome.fixes] == ["line 4: $.responses[0].rank"]
 
 
-def test_a_single_turn_of_2025_over_several_lines_is_repaired(tmp_path):
+def test_a_single_turn_of_2025_over_several_lines_is_fixed_copy(tmp_path):
     path = tmp_path / "a.json"
     turn = {"metadata": {"run_id": "r"}, "turn_id": "1-1_1", "responses": [{"rank": "1", "text": "T"}]}
     path.write_text(json.dumps(turn, indent=2), encoding="utf-8")
     outcome = copied(path)
-    assert [edit.path for edit in outcome.edits] == ["line 1: $.responses[0].rank"]
+    assert [fix.path for fix in outcome.fixes] == ["line 1: $.responses[0].rank"]
     assert outcome.stored.decode() == json.dumps(turn, indent=2).replace('"1"', "1")
 
 
@@ -349,23 +363,23 @@ def test_a_run_that_would_not_be_the_same_is_not_written_anew(tmp_path, member, 
     path = tmp_path / "a.json"
     text = '{"run_name": "r", "turns": [{"turn_id": "9-1_1", "responses": [{"rank": "1", "text": "T", %s}]}]}'
     path.write_text(text % member, encoding="utf-8")
-    assert copied(path) == Outcome(None, refused=f"not repaired: {why}")
+    assert copied(path) == FixedCopy(None, refused=f"not fixed: {why}")
 
 
 @pytest.mark.parametrize("depth", [100, 800, 900])
-def test_deep_json_is_repaired_or_refused(tmp_path, depth):
+def test_deep_json_is_fixed_or_refused(tmp_path, depth):
     path = tmp_path / "a.json"
     text = '{"run_name": "r", "x": %s, "turns": [{"turn_id": "9-1_1", "responses": [{"rank": %s, "text": "T"}]}]}'
     path.write_text(text % ("[" * depth + "]" * depth, '"1"'), encoding="utf-8")
     outcome = copied(path)
     if outcome.stored is None:
-        assert outcome.refused == "not repaired: the JSON is nested too deeply"
+        assert outcome.refused == "not fixed: the JSON is nested too deeply"
     else:
         assert outcome.stored.decode() == text % ("[" * depth + "]" * depth, "1")
 
 
-def test_a_pool_is_not_repaired(tmp_path):
-    assert repaired(tmp_path / "pool", head("cast_regin"), words).refused
+def test_a_pool_is_not_fixed_copy(tmp_path):
+    assert fixed_copy(tmp_path / "pool", head("cast_regin"), words).refused
 
 
 def put(folder, name="a.json", **response):
@@ -375,11 +389,11 @@ def put(folder, name="a.json", **response):
     return path
 
 
-def test_the_log_has_every_edit_as_json(tmp_path):
+def test_the_log_has_every_fix_as_json(tmp_path):
     path = put(tmp_path / "runs", text="w\t\x7f\u202e" + " w" * 250)
     with FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
         assert folder.write(path, copied(path)) == tmp_path / "out" / "a.json"
-    lines = (tmp_path / "out" / "edits.tsv").read_text(encoding="utf-8").split("\n")
+    lines = (tmp_path / "out" / "fixes.tsv").read_text(encoding="utf-8").split("\n")
     assert lines[0] == "file\tturn_id\tpath\tcode\tbefore\tafter"
     assert lines[2:] == [""]
     cells = lines[1].split("\t")
@@ -387,7 +401,7 @@ def test_the_log_has_every_edit_as_json(tmp_path):
     assert lines[1].replace("\t", "").isprintable()
     assert json.loads(cells[4]) == "w\t\x7f\u202e" + " w" * 250
     assert json.loads(cells[5]) == "w\t\x7f\u202e" + " w" * 248
-    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["a.json", "edits.tsv"]
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["a.json", "fixes.tsv"]
 
 
 def test_the_folder_may_be_used_again_for_the_same_runs_only(tmp_path):
@@ -396,8 +410,8 @@ def test_the_folder_may_be_used_again_for_the_same_runs_only(tmp_path):
         with FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
             folder.write(path, copied(path))
     with FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
-        assert folder.write(path, Outcome(None, refused="why")) is None
-    assert [one.name for one in (tmp_path / "out").iterdir()] == ["edits.tsv"]
+        assert folder.write(path, FixedCopy(None, refused="why")) is None
+    assert [one.name for one in (tmp_path / "out").iterdir()] == ["fixes.tsv"]
     (tmp_path / "out" / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match=r"holds 'notes\.txt', which this command did not write"):
         FixFolder(tmp_path / "out", tmp_path / "runs", [path])
@@ -408,21 +422,21 @@ def test_what_breaks_off_can_be_done_again(tmp_path):
     with pytest.raises(KeyboardInterrupt), FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
         folder.write(path, copied(path))
         raise KeyboardInterrupt
-    assert not (tmp_path / "out" / "edits.tsv").exists()
+    assert not (tmp_path / "out" / "fixes.tsv").exists()
     with FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
         folder.write(path, copied(path))
-    assert (tmp_path / "out" / "edits.tsv").read_text(encoding="utf-8").count("\n") == 2
+    assert (tmp_path / "out" / "fixes.tsv").read_text(encoding="utf-8").count("\n") == 2
 
 
 KILLED = """
 import os, pathlib, signal, sys
-from judge.runs.fix import FixFolder, Outcome
+from judge.runs.fix import FixFolder, FixedCopy
 runs, out = map(pathlib.Path, sys.argv[1:])
 paths = sorted(runs.iterdir())
 with FixFolder(out, runs, paths) as folder:
-    folder.write(paths[0], Outcome(b"{}"))
+    folder.write(paths[0], FixedCopy(b"{}"))
     os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
-    folder.write(paths[1], Outcome(b"half"))
+    folder.write(paths[1], FixedCopy(b"half"))
 """
 
 
@@ -431,13 +445,13 @@ def test_what_was_killed_can_be_done_again(tmp_path):
     out = tmp_path / "out"
     killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "runs", out], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert sorted(one.name for one in out.iterdir()) == [".b.json.tmp", ".edits.tsv.tmp", "a.json"]
-    for outcome in (Outcome(None, refused="why"), Outcome(b"whole")):
+    assert sorted(one.name for one in out.iterdir()) == [".b.json.tmp", ".fixes.tsv.tmp", "a.json"]
+    for outcome in (FixedCopy(None, refused="why"), FixedCopy(b"whole")):
         with FixFolder(out, tmp_path / "runs", paths) as folder:
-            folder.write(paths[0], Outcome(b"{}"))
+            folder.write(paths[0], FixedCopy(b"{}"))
             folder.write(paths[1], outcome)
         names = sorted(one.name for one in out.iterdir())
-        assert names == ["a.json", *(["b.json"] if outcome.stored else []), "edits.tsv"]
+        assert names == ["a.json", *(["b.json"] if outcome.stored else []), "fixes.tsv"]
     (out / ".c.json.tmp").write_bytes(b"")
     with pytest.raises(UsageError, match=r"holds '\.c\.json\.tmp'"):
         FixFolder(out, tmp_path / "runs", paths)
@@ -445,7 +459,7 @@ def test_what_was_killed_can_be_done_again(tmp_path):
 
 def test_a_run_that_is_a_link_is_not_written_over_where_it_lies(tmp_path):
     path = put(tmp_path / "out", rank="1")
-    (tmp_path / "out" / "edits.tsv").write_bytes(b"")
+    (tmp_path / "out" / "fixes.tsv").write_bytes(b"")
     (tmp_path / "runs").mkdir()
     link = tmp_path / "runs" / "a.json"
     link.symlink_to(path)
@@ -467,7 +481,7 @@ def test_the_input_is_never_touched(tmp_path):
     with pytest.raises(UsageError, match=r"holds 'a\.json', which this command did not write"):
         FixFolder(tmp_path / "out", tmp_path / "runs", [path])
     with pytest.raises(UsageError, match="name of the log"):
-        FixFolder(tmp_path / "new", tmp_path / "runs", [tmp_path / "runs" / "edits.tsv"])
+        FixFolder(tmp_path / "new", tmp_path / "runs", [tmp_path / "runs" / "fixes.tsv"])
 
 
 SCORES = st.one_of(
@@ -505,17 +519,17 @@ TURNS = st.fixed_dictionaries(
 
 @given(st.lists(TURNS, max_size=3), st.sampled_from(["ikat2023", "ikat2024", "ikat2025", "cast2022"]))
 @settings(max_examples=300, deadline=None)
-def test_repairing_a_repaired_run_edits_nothing(turns, format):
+def test_fixing_a_fixed_run_fixes_nothing(turns, format):
     def once():
-        repairer = Repairer(head(format), lambda text: words(text, 3))
+        fixer = Fixer(head(format), lambda text: words(text, 3))
         for i, turn in enumerate(turns):
-            repairer.turn(turn, f"$.turns[{i}]")
-        return repairer.edits
+            fixer.turn(turn, f"$.turns[{i}]")
+        return fixer.fixes
 
     once()
-    mended = copy.deepcopy(turns)
+    fixed = copy.deepcopy(turns)
     assert once() == []
-    assert repr(turns) == repr(mended)
+    assert repr(turns) == repr(fixed)
 
 
 SOUND = st.fixed_dictionaries(
@@ -536,7 +550,7 @@ SOUND = st.fixed_dictionaries(
 
 @given(st.lists(SOUND, min_size=1, max_size=4), st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_what_can_be_mended_is_mended(tmp_path_factory, responses, marked):
+def test_what_can_be_fixed_is_fixed(tmp_path_factory, responses, marked):
     path = tmp_path_factory.mktemp("runs") / "a.json"
     turns = [{"turn_id": "9-1_1", "responses": responses}]
     text = json.dumps({"run_name": "r", "run_type": "manual", "eval_response": True, "turns": turns})
@@ -545,19 +559,23 @@ def test_what_can_be_mended_is_mended(tmp_path_factory, responses, marked):
     def codes():
         read = read_run(path)
         checked = validate_run(
-            read.run, None, lambda text: words(text, 3), limit=3, rule="bare", found=read.problems, places=read.places
+            read.run,
+            None,
+            TokenLimit(lambda text: words(text, 3), 3, "bare"),
+            problems=read.problems,
+            places=read.places,
         )
-        return read.run, {problem.code for problem in checked.problems} & set(MENDED)
+        return read.run, {problem.code for problem in checked.problems} & set(FIXED)
 
     run, before = codes()
-    outcome = repaired(path, run, lambda text: words(text, 3))
-    assert {edit.code for edit in outcome.edits} <= before
+    outcome = fixed_copy(path, run, lambda text: words(text, 3))
+    assert {fix.code for fix in outcome.fixes} <= before
     path.write_bytes(outcome.stored)
     assert codes()[1] == set()
 
 
-def test_real_runs_are_repaired_and_then_left_alone(shared, tmp_path):
-    for name, edits in (
+def test_real_runs_are_fixed_and_then_left_alone(shared, tmp_path):
+    for name, fixes in (
         ("ikat/2024/sample_run.json", {"coerced_value": 602}),
         ("ikat/2025/runs/cfda-ikat2025-auto-1.jsonl", {"over_token_limit": 1}),
         ("ikat/2023/sample_run.json", {}),
@@ -565,10 +583,10 @@ def test_real_runs_are_repaired_and_then_left_alone(shared, tmp_path):
     ):
         path = shared / name
         counter = TokenCounter()
-        outcome = repaired(path, read_run(path).run, counter)
-        found = [edit.code for edit in outcome.edits]
-        assert {code: found.count(code) for code in found} == edits
+        outcome = fixed_copy(path, read_run(path).run, counter)
+        found = [fix.code for fix in outcome.fixes]
+        assert {code: found.count(code) for code in found} == fixes
         copy_ = tmp_path / path.name
         copy_.write_bytes(outcome.stored)
-        again = repaired(copy_, read_run(copy_).run, counter)
-        assert again == Outcome(outcome.stored)
+        again = fixed_copy(copy_, read_run(copy_).run, counter)
+        assert again == FixedCopy(outcome.stored)

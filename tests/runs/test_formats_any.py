@@ -16,6 +16,7 @@ from judge.records import PtkbStatement, TokenCount, Turn
 from judge.runs.check.codes import CODES
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import FORMATS, read_run
+from judge.runs.tokens import TokenLimit
 
 TOPICS = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), (PtkbStatement("1", "I am vegan."),))}
 IDS = ["clueweb22-en0000-00-00000:0", "clueweb22-en0000-00-00001:1"]
@@ -79,16 +80,16 @@ def survive(folder, content):
     (folder / "p.pool").write_bytes(b"9-1_1 Q0 R0 1 0 t\n")
     for format in (None, *FORMATS):
         read = read_run(path, format)
-        assert all(CODES[one.code][0] == one.severity for one in read.problems)
+        assert all(CODES[one.code].severity == one.severity for one in read.problems)
         if read.run is None:
             assert any(one.severity == "error" for one in read.problems)
             continue
         for places in (read.places, ()):
             for turns in (TOPICS, None):
                 validated = validate_run(
-                    read.run, turns, count_words, limit=2, rule="bare", found=read.problems, places=places
+                    read.run, turns, TokenLimit(count_words, 2, "bare"), problems=read.problems, places=places
                 )
-                assert all(CODES[one.code][0] == one.severity for one in validated.problems)
+                assert all(CODES[one.code].severity == one.severity for one in validated.problems)
                 assert {one.reason for one in validated.exclusions} <= set(CODES)
                 stored = msgspec.json.encode([validated.problems, validated.exclusions])
                 assert stored.decode().isprintable()

@@ -9,6 +9,7 @@ import pytest
 from judge.records import TokenCount
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
+from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
 
 TOPICS = {
@@ -36,7 +37,7 @@ def validated(shared, file, name=None):
     read = read_run(shared / file)
     turns = None if name is None else {turn.turn_id: turn for topic in topics(shared, name) for turn in topic.turns}
     return read.run, validate_run(
-        read.run, turns, count_words, limit=250, rule="bare", found=read.problems, places=read.places
+        read.run, turns, TokenLimit(count_words, 250, "bare"), problems=read.problems, places=read.places
     )
 
 

@@ -22,7 +22,7 @@ def both(path, format=None):
     """What the quick way and the slow way read, as bytes too: those tell 0.0 from -0.0."""
     quick = read_run(path, format)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge.runs.formats, "decode_typed", lambda content, format: None)
+        patch.setattr(judge.runs.formats, "decode_typed", lambda content, flagged=True: None)
         patch.setattr(judge.runs.document, "decode_line", lambda content: None)
         patch.setattr(judge.runs.document, "_begins_with_a_turn", lambda content: False)
         slow = read_run(path, format)
@@ -209,7 +209,7 @@ def test_entries(tmp_path, name, entry):
 
 
 def test_the_quick_way_is_taken(tmp_path):
-    value = decode_typed(json.dumps(BASES[0]).encode(), None)
+    value = decode_typed(json.dumps(BASES[0]).encode())
     [response] = value["turns"][0]["responses"]
     assert response["passage_provenance"] == [
         Provenance(IDS[0], 0.9, True, None),
@@ -217,9 +217,9 @@ def test_the_quick_way_is_taken(tmp_path):
     ]
     # Faults elsewhere are for the reader and do not keep a run from it.
     faulty = run_of({"rank": "1", "text": 7, "passage_provenance": [FLAGGED], "ptkb_provenance": ["x"]})
-    assert decode_typed(json.dumps(faulty).encode(), None) is not None
-    assert decode_typed(json.dumps(flagged(FLAGGED | {"rank": 1})).encode(), None) is None
-    assert decode_typed(json.dumps({"run_name": "r"}).encode(), None) is None
+    assert decode_typed(json.dumps(faulty).encode()) is not None
+    assert decode_typed(json.dumps(flagged(FLAGGED | {"rank": 1})).encode()) is None
+    assert decode_typed(json.dumps({"run_name": "r"}).encode()) is None
 
 
 def test_the_quick_way_is_taken_for_a_line(tmp_path):

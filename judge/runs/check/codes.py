@@ -1,176 +1,211 @@
-"""What a team can do about each problem that validation reports."""
+"""Every problem that readers and validation report: a row says all there is to say of its code. Pure."""
 
-from judge.records import Severity
+from typing import Literal
 
-MENDING: dict[str, str] = {
-    "unreadable_file": "send the file again, readable and not as a link",
-    "byte_order_mark": "write the file as UTF-8 without a byte order mark",
-    "damaged_gzip": "pack and send the file again",
-    "empty_file": "send the file again",
-    "not_json": "write the file with a JSON library and read it back before sending it",
-    "packed_otherwise": "unpack the file, or pack it with gzip",
-    "too_many_values": "send runs only",
-    "python_literal": "write the file with a JSON library (`json.dump`), not with `str` or `print`",
-    "truncated_json": "send the whole file again",
-    "unknown_format": "use the field names of the track's guidelines",
-    "wrong_encoding": "write the file as UTF-8",
-    "coerced_value": "write numbers as JSON numbers, without quotes",
-    "inconsistent_metadata": "give every line of the run the same metadata",
-    "missing_field": "add the field",
-    "several_runs": "send one file a run",
-    "too_many_responses": "list the best responses of each turn only",
-    "too_many_turns": "give every turn once",
-    "unknown_field": "correct the field's name if it is misspelt, else leave it out",
-    "unusable_text": "take out NUL characters and broken Unicode",
-    "wrong_type": "write the value in the type that the guidelines name",
-    "duplicate_response_id": "name each response once for a turn",
-    "malformed_line": "write six columns: turn_id Q0 response_id rank score tag",
-    "missing_bank": "put the bank with the texts beside the pool",
-    "missing_pool": "put one pool beside the bank",
-    "not_in_bank": "add the response to the bank",
-    "duplicate_run_id": "give every run a name of its own",
-    "empty_run_id": "give the run a name",
-    "empty_team": "give the team's name",
-    "empty_run_type": "give the run type",
-    "no_turns": "add the turns",
-    "similar_run_ids": "give every run a name that differs in more than case, white space or accents' encoding",
-    "unknown_run_type": "use a run type of the guidelines",
-    "unusable_run_id": "use a short name of printable characters",
-    "duplicate_turn": "give every turn once",
-    "malformed_turn_id": "use the turn ids of the topics file",
-    "missing_turn": "add the turn",
-    "no_response": "add a response",
-    "turn_number_too_high": "use the turn ids of the topics file",
-    "unknown_turn": "use the turn ids of the topics file",
-    "wrong_topics": "send the run for the topics of this track",
-    "bad_rank": "number the responses of a turn 1, 2, 3, …",
-    "duplicate_rank": "number the responses of a turn 1, 2, 3, …",
-    "empty_text": "add the text of the response",
-    "no_rank_one": "number the responses of a turn 1, 2, 3, …",
-    "over_token_limit": "shorten the response",
-    "ranks_not_increasing": "list the responses of a turn by rank",
-    "text_too_long": "shorten the text",
-    "citation_not_in_references": "list every cited passage among the turn's references",
-    "duplicate_passage": "list each passage once, at its best rank",
-    "equal_scores": "give the passages scores that fall strictly with their rank",
-    "malformed_passage_id": "use the passage ids of the collection",
-    "missing_score": "give every passage a score",
-    "missing_used": "say `true` or `false` of every passage",
-    "no_provenance": "name the passages that the response rests on",
-    "no_used_passage": "mark the passages that the response rests on as used",
-    "score_not_finite": "give every passage a finite score",
-    "scores_not_decreasing": "list the passages by falling score",
-    "too_many_passages": "keep the 1000 best passages",
-    "unusable_passage_id": "use the passage ids of the collection",
-    "duplicate_ptkb": "list each statement once",
-    "empty_ptkb": "give the statement's text, or leave the statement out",
-    "missing_ptkb_score": "give every statement a score",
-    "invalid_ptkb_id": "use the numbers of the statements in the topics file, from 1",
-    "no_ptkb": "name the statements that the response takes into account, if there are any",
-    "ptkb_scores_not_decreasing": "list the statements by strictly falling score",
-    "ptkb_text_differs": "use the statements of the topics file, word by word",
-    "unknown_ptkb_id": "use the numbers of the statements in the topics file",
-    "unknown_passage": "use passages of the collection, with their ids",
-    "passage_text_differs": "give the passage's text as the collection has it, or leave it out",
+import msgspec
+
+from judge.records import Problem, Severity
+
+
+class Code(msgspec.Struct, frozen=True):
+    """What a code means, how bad it is, and what can be done about it."""
+
+    severity: Severity
+    meaning: str
+    official: tuple[str, str, str] = ("", "", "")
+    """What the validators of 2023, 2024 and 2025 say: E, an error; W, a warning; –, nothing; "", not applicable."""
+    advice: str = ""
+    """What a team can do about it; "" where no team reads of it."""
+    needs: Literal["topics", "hashes"] | None = None
+    """What the check cannot be made without."""
+    fix: str = ""
+    """What `--fix` makes of it in the copy, wholly or in part; "" where it fixes nothing."""
+    page: str = ""
+    """What a team's page says instead of a message that names other teams' runs; `{}` is the run's own id."""
+    names_file: bool = False
+    """Whether the message names the file with its folder, which is no concern of the team."""
+
+
+def problem(code: str, file: str, path: str, message: str, *, turn_id: str | None = None, count: int = 1) -> Problem:
+    """One problem, with the severity of its code; it stands for `count` like it."""
+    return Problem(code, CODES[code].severity, file, turn_id, path, message, count)
+
+
+_E, _W, _NONE = ("E", "E", "E"), ("W", "W", "W"), ("–", "–", "–")
+"""The official validators agree."""
+
+# fmt: off
+SECTIONS: dict[str, dict[str, Code]] = {
+    "The folder": {
+        "hidden_file": Code("warning", "a file whose name begins with a dot is not read as a run", _NONE),
+        "not_a_run_file": Code("warning", "a file that is neither JSON nor a pool is not read as a run", _NONE),
+        "subfolder": Code("warning", "only files directly in the folder are read", _NONE),
+        "unreadable_file": Code("error", "the file cannot be opened", _E,
+            advice="send the file again, readable and not as a link", names_file=True),
+    },
+    "The bytes": {
+        "byte_order_mark": Code("warning", "the file begins with a byte order mark", _E,
+            advice="write the file as UTF-8 without a byte order mark", fix="taken off"),
+        "damaged_gzip": Code("error", "the gzip file is damaged or cut short", _E,
+            advice="pack and send the file again", names_file=True),
+        "empty_file": Code("error", "there is nothing in the file", _E, advice="send the file again"),
+        "not_json": Code("error", "the text is not JSON", _E,
+            advice="write the file with a JSON library and read it back before sending it"),
+        "packed_otherwise": Code("error", "packed or archived, but not as gzip", _E,
+            advice="unpack the file, or pack it with gzip"),
+        "python_literal": Code("error", "True, False or None where JSON has true, false, null", _E,
+            advice="write the file with a JSON library (`json.dump`), not with `str` or `print`"),
+        "too_many_values": Code("error", "more JSON values than any run has, so not read", _NONE,
+            advice="send runs only"),
+        "truncated_json": Code("error", "the file or line ends in the middle of the JSON", _E,
+            advice="send the whole file again"),
+        "unknown_format": Code("error", "JSON, but not a run in a known format", _E,
+            advice="use the field names of the track's guidelines"),
+        "wrong_encoding": Code("error", "the text is not UTF-8", _E, advice="write the file as UTF-8"),
+    },
+    "The form": {
+        "coerced_value": Code("warning", "a number in another form, such as a string", _NONE,
+            advice="write numbers as JSON numbers, without quotes",
+            fix="ranks, scores and PTKB numbers are written as numbers"),
+        "inconsistent_metadata": Code("warning", "lines of one run give different metadata", ("", "", "–"),
+            advice="give every line of the run the same metadata"),
+        "missing_field": Code("error", "a mandatory field is not there", ("E, rank W", "E, rank W", "E, rank –"),
+            advice="add the field"),
+        "several_runs": Code("error", "a line belongs to another run than the first", ("", "", "–"),
+            advice="send one file a run"),
+        "too_many_responses": Code("error", "more responses than a turn or a run may have, so not read", _NONE,
+            advice="list the best responses of each turn only"),
+        "too_many_turns": Code("error", "more turns than a run may have, so not read", _NONE,
+            advice="give every turn once"),
+        "unknown_field": Code("warning", "the format has no such field", ("E", "E", "–"),
+            advice="correct the field's name if it is misspelt, else leave it out"),
+        "unusable_text": Code("error", "NUL or a lone surrogate in a text or name", _NONE,
+            advice="take out NUL characters and broken Unicode"),
+        "wrong_type": Code("error", "a value of another type than the format's", ("E", "E", "partly"),
+            advice="write the value in the type that the guidelines name"),
+    },
+    "Pools and banks": {
+        "duplicate_response_id": Code("error", "a pool names a response twice for a turn",
+            advice="name each response once for a turn"),
+        "malformed_line": Code("error", "a line of a pool has not six columns",
+            advice="write six columns: turn_id Q0 response_id rank score tag"),
+        "missing_bank": Code("error", "a pool without its bank", advice="put the bank with the texts beside the pool"),
+        "missing_pool": Code("error", "a bank without its pool, or with several",
+            advice="put one pool beside the bank"),
+        "not_in_bank": Code("error", "the bank has no text for a response id", advice="add the response to the bank"),
+    },
+    "The run": {
+        "duplicate_run_id": Code("error", "two runs have the same id", _NONE,
+            advice="give every run a name of its own", page="the run id {} is also that of another submitted run"),
+        "empty_run_id": Code("error", "the run has no name", ("W", "W", "–"), advice="give the run a name"),
+        "empty_run_type": Code("warning", "the run has no type", ("W, absent E", "W, absent E", "E"),
+            advice="give the run type"),
+        "empty_team": Code("warning", "the run has no team", ("", "", "–"), advice="give the team's name"),
+        "no_turns": Code("error", "the run has no turns", ("log", "log", "E"), advice="add the turns"),
+        "similar_run_ids": Code("error", "run ids that only case, outer white space or Unicode form tells apart",
+            _NONE, advice="give every run a name that differs in more than case, white space or accents' encoding",
+            page="the run id {} cannot be told apart by eye from that of another submitted run"),
+        "unknown_run_type": Code("warning", "the format has no such run type", ("W", "W", "E"),
+            advice="use a run type of the guidelines"),
+        "unusable_run_id": Code("error", "a run id with unprintable characters or of excessive length", _NONE,
+            advice="use a short name of printable characters"),
+    },
+    "Turns": {
+        "duplicate_turn": Code("error", "a turn id was already given; only the first counts", _NONE,
+            advice="give every turn once"),
+        "malformed_turn_id": Code("error", "not of the form topic_turn", _E,
+            advice="use the turn ids of the topics file"),
+        "missing_turn": Code("error", "a turn of the topics is not in the run", _E, advice="add the turn",
+            needs="topics"),
+        "no_response": Code("error", "a turn without a response", _NONE, advice="add a response"),
+        "turn_number_too_high": Code("error", "the topic has fewer turns", _E,
+            advice="use the turn ids of the topics file", needs="topics"),
+        "unknown_turn": Code("error", "the topics have no such turn", _E,
+            advice="use the turn ids of the topics file", needs="topics"),
+        "wrong_topics": Code("error", "no turn of the run is of a topic of the topics file", _E,
+            advice="send the run for the topics of this track", needs="topics"),
+    },
+    "Responses": {
+        "bad_rank": Code("error", "a rank that is not between 1 and 1,000,000", ("W", "W", "–"),
+            advice="number the responses of a turn 1, 2, 3, …"),
+        "duplicate_rank": Code("error", "a rank was already given in the turn; only the first counts", _NONE,
+            advice="number the responses of a turn 1, 2, 3, …"),
+        "empty_text": Code("error", "no text, or only white space", ("W", "W", "–"),
+            advice="add the text of the response"),
+        "no_rank_one": Code("warning", "no response of the turn has rank 1", _NONE,
+            advice="number the responses of a turn 1, 2, 3, …"),
+        "over_token_limit": Code("warning", "more tokens than allowed", ("–", "–", "cuts"),
+            advice="shorten the response", fix="the text is cut at the end of a token"),
+        "ranks_not_increasing": Code("warning", "a rank below that of the response before", _NONE,
+            advice="list the responses of a turn by rank", fix="the responses of a turn are ordered by rank"),
+        "text_too_long": Code("error", "too long to be judged at all", _NONE, advice="shorten the text"),
+    },
+    "Passages": {
+        "citation_not_in_references": Code("warning", "a cited passage is not among the turn's references",
+            ("", "", "E"), advice="list every cited passage among the turn's references"),
+        "duplicate_passage": Code("warning", "a passage is twice in a list", ("–", "–", ""),
+            advice="list each passage once, at its best rank", fix="the best of them is kept, and is used if any was"),
+        "equal_scores": Code("warning", "a passage has the score of the one before", _NONE,
+            advice="give the passages scores that fall strictly with their rank"),
+        "malformed_passage_id": Code("warning", "not of the form of the collection's ids", _W,
+            advice="use the passage ids of the collection"),
+        "missing_score": Code("warning", "a passage without a score", ("–", "–", "E"),
+            advice="give every passage a score"),
+        "missing_used": Code("warning", "some passages of a list are marked as used, others have no mark at all",
+            ("–", "–", ""), advice="say `true` or `false` of every passage",
+            fix="passages without a flag are flagged as not used"),
+        "no_provenance": Code("warning", "a response without passages", ("W", "W", "–, absent E"),
+            advice="name the passages that the response rests on"),
+        "no_used_passage": Code("warning", "no passage is marked as used; five count, by score or by the list",
+            ("W", "W", "–, absent E"), advice="mark the passages that the response rests on as used",
+            fix="the five passages that count are flagged as used, the others as not used"),
+        "passage_text_differs": Code(
+            "warning", "the run's text of a passage is not the collection's, so no judge is shown it", _NONE,
+            advice="give the passage's text as the collection has it, or leave it out", needs="hashes"),
+        "score_not_finite": Code("warning", "a score that is NaN or infinite", _NONE,
+            advice="give every passage a finite score"),
+        "scores_not_decreasing": Code("warning", "a passage has a higher score than the one before", ("W", "W", "–"),
+            advice="list the passages by falling score",
+            fix="passages, references and citations are ordered by score, where all scores are numbers"),
+        "too_many_passages": Code("warning", "more than 1000 passages", ("W", "W", "E"),
+            advice="keep the 1000 best passages"),
+        "unknown_passage": Code("warning", "the collection has no such passage", ("W", "W", "–"),
+            advice="use passages of the collection, with their ids", needs="hashes"),
+        "unusable_passage_id": Code("error", "an empty, overlong or unprintable passage id", _W,
+            advice="use the passage ids of the collection"),
+    },
+    "PTKB": {
+        "duplicate_ptkb": Code("warning", "a statement is twice in a list", _NONE, advice="list each statement once",
+            fix="the first is kept, unless another says something else"),
+        "empty_ptkb": Code("warning", "a statement without text", ("E", "", "–"),
+            advice="give the statement's text, or leave the statement out"),
+        "invalid_ptkb_id": Code("warning", "not the number of a statement", ("E", "E, 0 –", ""),
+            advice="use the numbers of the statements in the topics file, from 1"),
+        "missing_ptkb_score": Code("warning", "a statement without a score, in the format that gives them one",
+            ("–", "", ""), advice="give every statement a score"),
+        "no_ptkb": Code("warning", "a response without PTKB statements", ("W", "W", "–, absent E"),
+            advice="name the statements that the response takes into account, if there are any"),
+        "ptkb_scores_not_decreasing": Code("warning", "a statement's score is not below that of the one before",
+            ("W", "", ""), advice="list the statements by strictly falling score"),
+        "ptkb_text_differs": Code("warning", "a statement's text is not the topic's", ("E", "", ""),
+            advice="use the statements of the topics file, word by word", needs="topics"),
+        "unknown_ptkb_id": Code("warning", "the topic has no such statement", ("E", "E", ""),
+            advice="use the numbers of the statements in the topics file", needs="topics"),
+    },
+    "Topics files": {
+        "broken_parent": Code("error", "a node's parent is not in its tree, or is below it", _NONE),
+        "duplicate_topic": Code("error", "two topics have the same number", _NONE),
+        "unknown_statement": Code("error", "a turn names a PTKB statement that its topic has not", _NONE),
+    },
 }
-"""Code to what a team can do about it."""
+"""Heading in the documentation to the rows below it. Codes are stable."""
+# fmt: on
 
-
-NEEDS_TOPICS = (
-    "missing_turn", "ptkb_text_differs", "turn_number_too_high", "unknown_ptkb_id", "unknown_turn", "wrong_topics",
-)  # fmt: skip
+CODES = {code: row for rows in SECTIONS.values() for code, row in rows.items()}
+"""Code to its row."""
+NEEDS_TOPICS = tuple(sorted(code for code, row in CODES.items() if row.needs == "topics"))
 """Codes of the checks that are not made without topics."""
-
-
-NEEDS_HASHES = ("passage_text_differs", "unknown_passage")
+NEEDS_HASHES = tuple(sorted(code for code, row in CODES.items() if row.needs == "hashes"))
 """Codes of the checks that are not made without the collection's hash list."""
-
-
-CODES: dict[str, tuple[Severity, str]] = {
-    # the folder
-    "hidden_file": ("warning", "a file whose name begins with a dot is not read as a run"),
-    "not_a_run_file": ("warning", "a file that is neither JSON nor a pool is not read as a run"),
-    "subfolder": ("warning", "only files directly in the folder are read"),
-    "unreadable_file": ("error", "the file cannot be opened"),
-    # the bytes
-    "byte_order_mark": ("warning", "the file begins with a byte order mark"),
-    "damaged_gzip": ("error", "the gzip file is damaged or cut short"),
-    "empty_file": ("error", "there is nothing in the file"),
-    "not_json": ("error", "the text is not JSON"),
-    "packed_otherwise": ("error", "packed or archived, but not as gzip"),
-    "python_literal": ("error", "True, False or None where JSON has true, false, null"),
-    "too_many_values": ("error", "more JSON values than any run has, so not read"),
-    "truncated_json": ("error", "the file or line ends in the middle of the JSON"),
-    "unknown_format": ("error", "JSON, but not a run in a known format"),
-    "wrong_encoding": ("error", "the text is not UTF-8"),
-    # the form
-    "coerced_value": ("warning", "a number in another form, such as a string"),
-    "inconsistent_metadata": ("warning", "lines of one run give different metadata"),
-    "missing_field": ("error", "a mandatory field is not there"),
-    "several_runs": ("error", "a line belongs to another run than the first"),
-    "too_many_responses": ("error", "more responses than a turn or a run may have, so not read"),
-    "too_many_turns": ("error", "more turns than a run may have, so not read"),
-    "unknown_field": ("warning", "the format has no such field"),
-    "unusable_text": ("error", "NUL or a lone surrogate in a text or name"),
-    "wrong_type": ("error", "a value of another type than the format's"),
-    # pools and banks
-    "duplicate_response_id": ("error", "a pool names a response twice for a turn"),
-    "malformed_line": ("error", "a line of a pool has not six columns"),
-    "missing_bank": ("error", "a pool without its bank"),
-    "missing_pool": ("error", "a bank without its pool, or with several"),
-    "not_in_bank": ("error", "the bank has no text for a response id"),
-    # the run
-    "duplicate_run_id": ("error", "two runs have the same id"),
-    "empty_run_id": ("error", "the run has no name"),
-    "empty_run_type": ("warning", "the run has no type"),
-    "empty_team": ("warning", "the run has no team"),
-    "no_turns": ("error", "the run has no turns"),
-    "similar_run_ids": ("error", "run ids that only case, outer white space or Unicode form tells apart"),
-    "unknown_run_type": ("warning", "the format has no such run type"),
-    "unusable_run_id": ("error", "a run id with unprintable characters or of excessive length"),
-    # turns
-    "duplicate_turn": ("error", "a turn id was already given; only the first counts"),
-    "malformed_turn_id": ("error", "not of the form topic_turn"),
-    "missing_turn": ("error", "a turn of the topics is not in the run"),
-    "no_response": ("error", "a turn without a response"),
-    "turn_number_too_high": ("error", "the topic has fewer turns"),
-    "unknown_turn": ("error", "the topics have no such turn"),
-    "wrong_topics": ("error", "no turn of the run is of a topic of the topics file"),
-    # responses
-    "bad_rank": ("error", "a rank that is not between 1 and 1,000,000"),
-    "duplicate_rank": ("error", "a rank was already given in the turn; only the first counts"),
-    "empty_text": ("error", "no text, or only white space"),
-    "no_rank_one": ("warning", "no response of the turn has rank 1"),
-    "over_token_limit": ("warning", "more tokens than allowed"),
-    "ranks_not_increasing": ("warning", "a rank below that of the response before"),
-    "text_too_long": ("error", "too long to be judged at all"),
-    # passages
-    "citation_not_in_references": ("warning", "a cited passage is not among the turn's references"),
-    "duplicate_passage": ("warning", "a passage is twice in a list"),
-    "equal_scores": ("warning", "a passage has the score of the one before"),
-    "malformed_passage_id": ("warning", "not of the form of the collection's ids"),
-    "missing_score": ("warning", "a passage without a score"),
-    "missing_used": ("warning", "some passages of a list are marked as used, others have no mark at all"),
-    "no_provenance": ("warning", "a response without passages"),
-    "no_used_passage": ("warning", "no passage is marked as used; five count, by score or by the list"),
-    "passage_text_differs": ("warning", "the run's text of a passage is not the collection's, so no judge is shown it"),
-    "score_not_finite": ("warning", "a score that is NaN or infinite"),
-    "scores_not_decreasing": ("warning", "a passage has a higher score than the one before"),
-    "too_many_passages": ("warning", "more than 1000 passages"),
-    "unknown_passage": ("warning", "the collection has no such passage"),
-    "unusable_passage_id": ("error", "an empty, overlong or unprintable passage id"),
-    # PTKB
-    "duplicate_ptkb": ("warning", "a statement is twice in a list"),
-    "empty_ptkb": ("warning", "a statement without text"),
-    "invalid_ptkb_id": ("warning", "not the number of a statement"),
-    "missing_ptkb_score": ("warning", "a statement without a score, in the format that gives them one"),
-    "no_ptkb": ("warning", "a response without PTKB statements"),
-    "ptkb_scores_not_decreasing": ("warning", "a statement's score is not below that of the one before"),
-    "ptkb_text_differs": ("warning", "a statement's text is not the topic's"),
-    "unknown_ptkb_id": ("warning", "the topic has no such statement"),
-    # topics files
-    "broken_parent": ("error", "a node's parent is not in its tree, or is below it"),
-    "duplicate_topic": ("error", "two topics have the same number"),
-    "unknown_statement": ("error", "a turn names a PTKB statement that its topic has not"),
-}
-"""Code to severity and meaning: every problem that readers and validation report. Codes are stable."""
+FIXED = tuple(code for code, row in CODES.items() if row.fix)
+"""Codes of the problems that `--fix` fixes, wholly or in part."""

@@ -2,40 +2,40 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 from math import isfinite
 from operator import gt
 from typing import cast
 
-from judge.records import Provenance, Severity
-from judge.runs.fields import LISTED, member
+from judge.records import Provenance
+from judge.runs.fields import LISTED, Report, member
 from judge.runs.formats.shape import Rules
 from judge.runs.provenance import MAX_PASSAGES, has_scores
 from judge.text.safe import MAX_ID, shown
 
-Report = Callable[[Severity, str, str, str], None]
-"""Called with severity, code, path, message; path and message are of no account once `LISTED` of a code are listed."""
-
 
 def check_entries(rules: Rules, run_type: str | None, base: str, passages: Sequence[Provenance], add: Report) -> None:
-    """Check the list of passages at `base`; loops over well-formed lists run in C, for a run may have 300,000."""
+    """Check the list of passages at `base`; loops over well-formed lists run in C, for a run may have 300,000.
+
+    Once `LISTED` problems of a code are listed, `add` is called with `base` for the path and without a message.
+    """
     if len(passages) > MAX_PASSAGES:
         message = f"{len(passages)} passages, at most {MAX_PASSAGES} are assessed"
-        add("warning", "too_many_passages", base, message)
+        add("too_many_passages", base, message)
 
     counts: Counter[str] = Counter()
 
-    def report(severity: Severity, code: str, k: int, field: str, message: str, *values: str | float) -> None:
+    def report(code: str, k: int, field: str, message: str, *values: str | float) -> None:
         counts[code] += 1
         if counts[code] > LISTED:
             # Of these only the number is kept, and a run may have 300,000.
-            add(severity, code, base, "")
+            add(code, base, "")
             return
         path = member(base, passages[k].passage_id) if rules.keyed else f"{base}[{k}].{field}"
-        found = (shown(value) if isinstance(value, str) else value for value in values)
-        add(severity, code, path, message.format(*found))
+        written = (shown(value) if isinstance(value, str) else value for value in values)
+        add(code, path, message.format(*written))
 
     ids = [passage.passage_id for passage in passages]
     regular = rules.passage_id is None or _all_match(rules.passage_id, ids)
@@ -43,15 +43,15 @@ def check_entries(rules: Rules, run_type: str | None, base: str, passages: Seque
         for k, passage_id in enumerate(ids):
             if not passage_id or not passage_id.isprintable() or len(passage_id) > MAX_ID:
                 message = "{} is empty, too long, or has unprintable characters"
-                report("error", "unusable_passage_id", k, "id", message, passage_id)
+                report("unusable_passage_id", k, "id", message, passage_id)
             elif rules.passage_id is not None and not rules.passage_id.fullmatch(passage_id):
                 message = "{} does not have the form of the collection's ids"
-                report("warning", "malformed_passage_id", k, "id", message, passage_id)
+                report("malformed_passage_id", k, "id", message, passage_id)
     if len(set(ids)) < len(ids):
         seen: set[str] = set()
         for k, passage_id in enumerate(ids):
             if passage_id in seen and passage_id:
-                report("warning", "duplicate_passage", k, "id", "{} is already in this list", passage_id)
+                report("duplicate_passage", k, "id", "{} is already in this list", passage_id)
             seen.add(passage_id)
     scores = [passage.score for passage in passages]
     if _all_fall(scores) or (run_type in rules.scoreless and scores.count(None) == len(scores)):
@@ -60,14 +60,14 @@ def check_entries(rules: Rules, run_type: str | None, base: str, passages: Seque
     previous: float | None = None
     for k, score in enumerate(scores):
         if score is None:
-            report("warning", "missing_score", k, "score", "no score, so the order of the list is all there is")
+            report("missing_score", k, "score", "no score, so the order of the list is all there is")
         elif not isfinite(score):
-            report("warning", "score_not_finite", k, "score", "{} is not a number to rank by", score)
+            report("score_not_finite", k, "score", "{} is not a number to rank by", score)
         elif previous is not None and score == previous:
-            report("warning", "equal_scores", k, "score", "{} is also the score of the entry before", score)
+            report("equal_scores", k, "score", "{} is also the score of the entry before", score)
         elif previous is not None and score > previous:
             message = "{} is more than {} of the entry before; " + order
-            report("warning", "scores_not_decreasing", k, "score", message, score, previous)
+            report("scores_not_decreasing", k, "score", message, score, previous)
         if score is not None and isfinite(score):
             previous = score
 

@@ -1,12 +1,21 @@
-"""What validation found as Markdown: a page for the team of each run, and an index for the organizers. Pure."""
+"""Reports on runs as Markdown: a page for the team of each run, and an index for the organizers. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from judge.files.trec import safe_names
 from judge.records import Problem, TokenRule
-from judge.runs.check.codes import MENDING
-from judge.runs.check.problems import RULES, Checked, amounts_of, by_code, found_codes, meaning, number_of, total
+from judge.runs.check.codes import CODES
+from judge.runs.check.problems import (
+    TOKEN_RULES,
+    FileReport,
+    amounts_of,
+    by_code,
+    found_codes,
+    meaning,
+    number_of,
+    total,
+)
 from judge.text.ids import natural_key
 from judge.text.markup import name_of, prose, table
 from judge.text.safe import digest, printable_id, shown
@@ -16,15 +25,8 @@ PAGE_EXAMPLES = 20
 EXCLUSIONS = 50
 """Responses and turns that will not be judged, of which a page names this many."""
 
-_NAME_FILE = ("damaged_gzip", "unreadable_file")
-_BETWEEN = {
-    "duplicate_run_id": "the run id {} is also that of another submitted run",
-    "similar_run_ids": "the run id {} cannot be told apart by eye from that of another submitted run",
-}
-"""What a page says where the message names another team's run and file."""
 
-
-def page_names(files: Sequence[Checked]) -> dict[str, str]:
+def page_names(files: Sequence[FileReport]) -> dict[str, str]:
     """File to the name of its page: by run id where that is no other file's, else by file name.
 
     No page is named as the index is.
@@ -42,8 +44,8 @@ def page_names(files: Sequence[Checked]) -> dict[str, str]:
     return pages
 
 
-def index_page(files: Sequence[Checked], pages: Mapping[str, str]) -> str:
-    """The page that leads to the others; files without a page are listed with what was found."""
+def index_page(files: Sequence[FileReport], pages: Mapping[str, str]) -> str:
+    """The page that leads to the others; files without a page are listed with their problems."""
     rows = []
     for file in files:
         name = name_of(_base(file.file))
@@ -55,7 +57,7 @@ def index_page(files: Sequence[Checked], pages: Mapping[str, str]) -> str:
     return f"# Validation\n\n{total(files)}.\n\n{table(header, rows, numbers=False)}\n"
 
 
-def _amount_out(file: Checked) -> str:
+def _amount_out(file: FileReport) -> str:
     """How much of a file will not be judged."""
     if file.format is None:
         return "-"
@@ -64,12 +66,14 @@ def _amount_out(file: Checked) -> str:
     return "the run" if _is_out(file) else str(len(file.exclusions))
 
 
-def _is_out(file: Checked) -> bool:
-    return any(one.turn_id == "*" for one in file.exclusions)
+def _is_out(file: FileReport) -> bool:
+    return any(exclusion.turn_id == "*" for exclusion in file.exclusions)
 
 
-def run_page(file: Checked, limit: int, rule: TokenRule, *, strict: bool = False, examples: int | None = None) -> str:
-    """One file's page, to be sent to its team: what is wrong, how to mend it, what will not be judged."""
+def run_page(
+    file: FileReport, limit: int, rule: TokenRule, *, strict: bool = False, examples: int | None = None
+) -> str:
+    """One file's page, to be sent to its team: what is wrong, how to fix it, what will not be judged."""
     title = name_of(printable_id(file.run_id or _base(file.file)))
     parts = [f"# Validation of {title}", _summary(file, strict), *_codes(file, examples), _judged(file)]
     if file.tokens:
@@ -78,7 +82,7 @@ def run_page(file: Checked, limit: int, rule: TokenRule, *, strict: bool = False
     return "\n\n".join(parts) + "\n"
 
 
-def _summary(file: Checked, strict: bool) -> str:
+def _summary(file: FileReport, strict: bool) -> str:
     rows = [("file", name_of(_base(file.file)))]
     if file.format is not None:
         rows += [
@@ -97,25 +101,28 @@ def _summary(file: Checked, strict: bool) -> str:
     return f"{table(('', ''), rows, numbers=False)}\n\n{kinds}"
 
 
-def _codes(file: Checked, examples: int | None) -> Iterator[str]:
+def _codes(file: FileReport, examples: int | None) -> Iterator[str]:
     for severity, code, problems in by_code(file.problems):
         shown_here = problems if examples is None else problems[:examples]
         lines = [f"## {severity}: {code} ({number_of(problems)})", "", f"{prose(meaning(code))}."]
-        if code in MENDING:
-            lines += ["", f"To mend it: {MENDING[code]}."]
-        rows = [(name_of(one.turn_id or "-"), prose(one.path) or "-", _message(file, one)) for one in shown_here]
+        if code in CODES and CODES[code].advice:
+            lines += ["", f"To fix it: {CODES[code].advice}."]
+        rows = [
+            (name_of(problem.turn_id or "-"), prose(problem.path) or "-", _message(file, problem))
+            for problem in shown_here
+        ]
         lines += ["", table(("turn", "place", "found"), rows, numbers=False)]
         if len(problems) > len(shown_here):
             lines += ["", _left_out(number_of(problems[len(shown_here) :]))]
         yield "\n".join(lines)
 
 
-def _message(file: Checked, problem: Problem) -> str:
+def _message(file: FileReport, problem: Problem) -> str:
     """A problem's message without what is no concern of a team: the folder, and other teams' files and runs."""
-    message = problem.message
-    if problem.code in _BETWEEN:
-        message = _BETWEEN[problem.code].format(shown(file.run_id))
-    elif problem.code in _NAME_FILE:
+    message, row = problem.message, CODES.get(problem.code)
+    if row and row.page:
+        message = row.page.format(shown(file.run_id))
+    elif row and row.names_file:
         message = message.replace(file.file, _base(file.file))
     return prose(message)
 
@@ -125,7 +132,7 @@ def _base(file: str) -> str:
     return PurePath(file).name
 
 
-def _judged(file: Checked) -> str:
+def _judged(file: FileReport) -> str:
     head = "## What will not be judged\n\n"
     if file.format is None:
         return head + "Nothing of this file, since it cannot be read as a run."
@@ -137,8 +144,8 @@ def _judged(file: Checked) -> str:
     if _is_out(file):
         return head + f"Nothing of this run: {name_of(file.exclusions[0].reason)}."
     rows = [
-        (name_of(one.turn_id), "all" if one.rank is None else str(one.rank), name_of(one.reason), prose(one.detail))
-        for one in sorted(file.exclusions, key=lambda one: natural_key(one.turn_id))
+        (name_of(out.turn_id), "all" if out.rank is None else str(out.rank), name_of(out.reason), prose(out.detail))
+        for out in sorted(file.exclusions, key=lambda out: natural_key(out.turn_id))
     ]
     more = "" if len(rows) <= EXCLUSIONS else f"\n\n{_left_out(len(rows) - EXCLUSIONS)}"
     return head + table(("turn", "rank", "reason", "detail"), rows[:EXCLUSIONS], numbers=False) + more
@@ -148,17 +155,17 @@ def _left_out(n: int) -> str:
     return f"{n} more {'is' if n == 1 else 'are'} not listed here."
 
 
-def _lengths(file: Checked, limit: int, rule: TokenRule) -> str:
-    labels = dict(RULES)
+def _lengths(file: FileReport, limit: int, rule: TokenRule) -> str:
+    labels = dict(TOKEN_RULES)
     rows = [
-        (labels[one.rule] + (" (the rule)" if one.rule == rule else ""), *map(str, (one.median, one.longest, one.over)))
-        for one in file.tokens
+        (labels[row.rule] + (" (the rule)" if row.rule == rule else ""), *map(str, (row.median, row.longest, row.over)))
+        for row in file.tokens
     ]
     header = ("tokens", "median", "longest", f"over {limit}")
     return f"## Length of the responses\n\n{table(header, rows)}"
 
 
-def _checks(file: Checked) -> str:
+def _checks(file: FileReport) -> str:
     head = "## What was checked\n\n"
     if file.format is None:
         return head + "That the file can be read as a run."

@@ -1,4 +1,4 @@
-"""What validation found in each file, and as text for a terminal. Pure.
+"""The problems of each file as a report, and as text for a terminal. Pure.
 
 Problems are grouped by file and code, errors before warnings, codes in the order of the table of codes. Totals are of
 all that was found, also of what a list only counts.
@@ -17,7 +17,7 @@ from judge.text.safe import printable, printable_id, shown
 
 EXAMPLES = 3
 """Examples of one code and file in the text."""
-RULES: tuple[tuple[str, str], ...] = (("bare", "bare"), ("english", "English"), ("whitespace", "white space"))
+TOKEN_RULES: tuple[tuple[str, str], ...] = (("bare", "bare"), ("english", "English"), ("whitespace", "white space"))
 """Ways of counting tokens, and how a page names them."""
 
 
@@ -31,7 +31,7 @@ class Tokens(msgspec.Struct, frozen=True):
     """Responses with more tokens than the limit."""
 
 
-class Checked(msgspec.Struct, frozen=True):
+class FileReport(msgspec.Struct, frozen=True):
     """One file and all that was found in it; what only a run has is None where none could be read."""
 
     file: str
@@ -54,17 +54,17 @@ class Checked(msgspec.Struct, frozen=True):
     """False if the run asks not to be judged."""
 
 
-def checked(
+def file_report(
     file: str,
     run: Run | None,
     problems: Sequence[Problem],
     exclusions: Sequence[Exclusion] = (),
     unchecked: Sequence[str] = (),
     tokens: Sequence[Tokens] = (),
-) -> Checked:
-    """The findings on one file; `run` as it was read, with its turns."""
+) -> FileReport:
+    """The report on one file; `run` as it was read, with its turns."""
     errors, warnings = _numbers(problems)
-    return Checked(
+    return FileReport(
         file=file,
         run_id=run.run_id if run else None,
         team=run.team if run else None,
@@ -96,10 +96,11 @@ def number_of(problems: Iterable[Problem]) -> int:
     return sum(problem.count for problem in problems)
 
 
-def with_problems(file: Checked, between: Sequence[Problem], *, strict: bool = False) -> Checked:
-    """The findings with those between runs, which keep the whole run out; `strict` turns warnings into errors."""
+def with_problems(file: FileReport, between: Sequence[Problem], *, strict: bool = False) -> FileReport:
+    """The report with the problems between runs, which keep the whole run out; `strict` turns warnings into errors."""
     problems = (*file.problems, *between)
-    out = [Exclusion(printable_id(file.run_id or ""), "*", None, one.code, one.message) for one in between]
+    run_id = printable_id(file.run_id or "")
+    out = [Exclusion(run_id, "*", None, problem.code, problem.message) for problem in between]
     if strict:
         problems = tuple(msgspec.structs.replace(problem, severity="error") for problem in problems)
     errors, warnings = _numbers(problems)
@@ -118,10 +119,10 @@ def token_summary(run: Run, count_tokens: Callable[[str], TokenCount], limit: in
     counts = [count_tokens(text) for text in texts if countable(text)]
     if not (counts and run.eval_response):
         return ()
-    lengths = {rule: [getattr(one, rule) for one in counts] for rule, _ in RULES}
+    lengths = {rule: [getattr(tokens, rule) for tokens in counts] for rule, _ in TOKEN_RULES}
     return tuple(
-        Tokens(rule, median_low(found), max(found), sum(length > limit for length in found))
-        for rule, found in lengths.items()
+        Tokens(rule, median_low(by_rule), max(by_rule), sum(length > limit for length in by_rule))
+        for rule, by_rule in lengths.items()
     )
 
 
@@ -135,8 +136,8 @@ def by_code(problems: Iterable[Problem]) -> list[tuple[str, str, list[Problem]]]
     return [(severity, code, groups[severity, code]) for severity, code in kinds]
 
 
-def text_lines(files: Sequence[Checked], examples: int | None = EXAMPLES) -> Iterator[str]:
-    """The findings as lines that are safe to print; of each code and file `examples`, or all."""
+def text_lines(files: Sequence[FileReport], examples: int | None = EXAMPLES) -> Iterator[str]:
+    """The reports as lines that are safe to print; of each code and file `examples`, or all."""
     for file in files:
         yield printable(_head(file))
         for severity, code, problems in by_code(file.problems):
@@ -156,30 +157,30 @@ def _listed_by_all(problems: Sequence[Problem]) -> str:
     return f"--all lists {which}"
 
 
-def total(files: Sequence[Checked]) -> str:
+def total(files: Sequence[FileReport]) -> str:
     """One line about all files."""
     readable = sum(file.format is not None for file in files)
     errors, warnings = sum(file.errors for file in files), sum(file.warnings for file in files)
     return f"{count(len(files), 'file')}, {readable} readable as runs: {amounts_of(errors, warnings)}"
 
 
-def remaining(file: Checked) -> str:
+def remaining(file: FileReport) -> str:
     """One line about what is wrong with a file."""
     codes = found_codes(file)
     return printable(f"{file.file}: {amounts_of(file.errors, file.warnings)}{': ' if codes else ''}{codes}")
 
 
-def found_codes(file: Checked) -> str:
+def found_codes(file: FileReport) -> str:
     """Every code that was found in a file, and how often."""
     return ", ".join(f"{code} ({number_of(problems)})" for _, code, problems in by_code(file.problems))
 
 
 def meaning(code: str) -> str:
     """What a code says."""
-    return CODES[code][1] if code in CODES else "no description"
+    return CODES[code].meaning if code in CODES else "no description"
 
 
-def _head(file: Checked) -> str:
+def _head(file: FileReport) -> str:
     amounts = amounts_of(file.errors, file.warnings)
     if file.format is None:
         return f"{file.file}: not read as a run: {amounts}"

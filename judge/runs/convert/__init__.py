@@ -10,18 +10,16 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import check_apart, check_outside, check_own_folder, make_folder, write_atomic
 from judge.files.stored import read_stored
 from judge.files.trec import safe_names
-from judge.records import Problem, Run, TokenCount, Turn
+from judge.records import Problem, Run, Turn
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert.changes import Change, Changes, conversion_tsv, tally
 from judge.runs.convert.targets import TARGETS, Source, Target
-from judge.runs.formats import ReadRun, find_runs, read_run
+from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
 from judge.text.safe import MAX_ID, shown
 
 __all__ = ["LOG", "TARGETS", "Change", "Conversion", "conversion_tsv", "convert_run", "convert_runs", "tally"]
 
 LOG = "conversion.tsv"
-FORMATS = ("cast2022", "ikat2023", "ikat2024", "ikat2025")
-"""The formats that can be converted."""
 
 
 class Conversion(msgspec.Struct, frozen=True):
@@ -97,9 +95,9 @@ def convert_runs(
                 continue
             headers.append(msgspec.structs.replace(read.run, turns=()))
             if not problems:
-                content, found = _written(read, read.run, target, turns, team)
+                content, changed = _written(read, read.run, target, turns, team)
                 _keep(Path(waiting) / str(place), content)
-                changes.extend(found)
+                changes.extend(changed)
         files = _move(headers, problems, Path(waiting), out, target, changes)
     return Conversion(files, tuple(changes), folder_problems)
 
@@ -156,17 +154,14 @@ def _obstacles(read: ReadRun, to: str, target: Target, team: str | None) -> tupl
     def obstacle(message: str) -> Problem:
         return Problem("not_convertible", "error", run.file, None, "", message)
 
-    if run.format not in FORMATS:
-        return (obstacle(f"a {run.format} pool is no run with passages; convertible are {', '.join(FORMATS)}"),)
-    checked = validate_run(run, None, _uncounted, limit=1, rule="bare", found=read.problems, places=read.places)
+    if rules_of(run.format).form == "pool":
+        others = ", ".join(name for name in sorted(FORMATS) if rules_of(name).form != "pool")
+        return (obstacle(f"a {run.format} pool is no run with passages; convertible are {others}"),)
+    # Lengths are no obstacle, so no tokens are counted.
+    checked = validate_run(run, None, None, problems=read.problems, places=read.places)
     problems = [problem for problem in checked.problems if problem.severity == "error"]
     if target.needs_team and not (team or run.team):
         problems.append(obstacle(f"{to} needs a team id and {run.format} has none: give it with --team"))
     if not (run.eval_response or target.obeys_eval_response):
         problems.append(obstacle(f"the run says eval_response: false, and {to} cannot say that it is not to be judged"))
     return tuple(problems)
-
-
-def _uncounted(text: str) -> TokenCount:
-    """Lengths are no obstacle, so nothing is counted."""
-    return TokenCount(0, 0, 0, None)

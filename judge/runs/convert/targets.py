@@ -14,8 +14,8 @@ import msgspec
 from judge.files.trec import column
 from judge.records import Problem, Provenance, Response, Run, RunTurn, Turn
 from judge.runs.convert.changes import Changes, listed
-from judge.runs.formats import rules_of
-from judge.runs.formats.shape import ResponsePlace, Statement, TurnPlace
+from judge.runs.formats import ikat2024, ikat2025, rules_of
+from judge.runs.formats.shape import ResponsePlace, Rules, Statement, TurnPlace
 from judge.runs.provenance import MAX_PASSAGES, TOP_PASSAGES, has_scores, used_provenance
 from judge.runs.ranking import provenance_run
 from judge.text.cells import count
@@ -30,7 +30,7 @@ class Source(msgspec.Struct, frozen=True):
     run: Run
     places: tuple[TurnPlace, ...]
     problems: tuple[Problem, ...]
-    """What reading found: some of it is why the record has not all that the file has."""
+    """What its reader reported: some of it is why the record has not all that the file has."""
     turns: Mapping[str, Turn] | None
     """The turns of the topics by turn id."""
     team: str | None
@@ -69,7 +69,7 @@ def _ikat2024(source: Source, changes: Changes) -> bytes:
                 {"rank": response.rank, "text": text, "ptkb_provenance": ptkb, "passage_provenance": entries}
             )
         turns.append({"turn_id": turn.turn_id, "responses": responses})
-    run_type = _run_type(run, {"generation-only": "only_response"}, "ikat2024", changes)
+    run_type = _run_type(run, {"generation-only": "only_response"}, ikat2024.RULES, changes)
     head = {"run_name": run.run_id, "run_type": run_type, "eval_response": run.eval_response}
     return msgspec.json.format(msgspec.json.encode(head | {"turns": turns}), indent=1) + b"\n"
 
@@ -100,24 +100,24 @@ def _entries(response: Response, changes: Changes) -> list[dict[str, Any]]:
 
 def _numbers(response: Response, where: ResponsePlace, source: Source, turn_id: str, changes: Changes) -> list[int]:
     """The PTKB provenance as numbers of the topic's statements."""
-    if source.run.format == "ikat2025":
+    if rules_of(source.run.format).ptkb == "texts":
         numbers: dict[str, str] = {}
         for ptkb_id, text in source.statements(turn_id).items():
             numbers.setdefault(text, ptkb_id)
-        found = [(text, numbers.get(text, "")) for text in response.ptkb_provenance]
+        named = [(text, numbers.get(text, "")) for text in response.ptkb_provenance]
     else:
-        found = [(ptkb_id, ptkb_id) for ptkb_id in response.ptkb_provenance]
+        named = [(ptkb_id, ptkb_id) for ptkb_id in response.ptkb_provenance]
         told = sum(bool(text) or score is not None for text, score in where.statements)
         changes.dropped_all("PTKB texts and scores", told, "statement", "numbers alone")
-    lost = [name for name, number in found if not _NUMBER.fullmatch(number)]
+    lost = [name for name, number in named if not _NUMBER.fullmatch(number)]
     if lost:
         changes.dropped("PTKB statements", listed(lost), _why(source, turn_id))
-    return [int(number) for _, number in found if _NUMBER.fullmatch(number)]
+    return [int(number) for _, number in named if _NUMBER.fullmatch(number)]
 
 
 def _ikat2025(source: Source, changes: Changes) -> bytes:
     run = source.run
-    run_type = _run_type(run, {"only_response": "generation-only"}, "ikat2025", changes)
+    run_type = _run_type(run, {"only_response": "generation-only"}, ikat2025.RULES, changes)
     team = source.team or run.team or ""
     if run.team is not None and team != run.team:
         changes.altered("team", run.team, team)
@@ -184,17 +184,17 @@ def _citations(response: Response, format: str, references: Mapping[str, float],
 def _statements(response: Response, where: ResponsePlace, source: Source, turn_id: str, changes: Changes) -> list[str]:
     """The PTKB provenance as texts: the topic's, or the run's own where the topic's is not known."""
     given: Sequence[Statement] = where.statements or ((None, None),) * len(response.ptkb_provenance)
-    if source.run.format == "ikat2025":
-        found = [(text, text) for text in response.ptkb_provenance]
+    if rules_of(source.run.format).ptkb == "texts":
+        named = [(text, text) for text in response.ptkb_provenance]
     else:
         known = source.statements(turn_id)
         pairs = zip(response.ptkb_provenance, given, strict=True)
-        found = [(ptkb_id, known.get(ptkb_id) or text or "") for ptkb_id, (text, _) in pairs]
+        named = [(ptkb_id, known.get(ptkb_id) or text or "") for ptkb_id, (text, _) in pairs]
     changes.dropped_all("PTKB scores", sum(score is not None for _, score in given), "statement")
-    lost = [name for name, text in found if not (text and storable(text))]
+    lost = [name for name, text in named if not (text and storable(text))]
     if lost:
         changes.dropped("PTKB statements", listed(lost), _why(source, turn_id))
-    return [text for _, text in found if text and storable(text)]
+    return [text for _, text in named if text and storable(text)]
 
 
 def _why(source: Source, turn_id: str) -> str:
@@ -206,21 +206,21 @@ def _why(source: Source, turn_id: str) -> str:
 
 def _lost_in_reading(source: Source, changes: Changes) -> None:
     """Note what the file has and no record of a run has room for."""
-    _found(source, "unknown_field", "field", partial(changes.dropped, "unknown fields"))
-    _found(source, "inconsistent_metadata", "value", partial(changes.dropped, "metadata of later lines"))
+    _noted(source, "unknown_field", "field", partial(changes.dropped, "unknown fields"))
+    _noted(source, "inconsistent_metadata", "value", partial(changes.dropped, "metadata of later lines"))
 
 
 def _form_lost_in_reading(source: Source, changes: Changes) -> None:
     """Note what the file says in another form than records and JSON targets do."""
     form = partial(changes.altered, "numbers in another form", after="numbers")
-    _found(source, "coerced_value", "value", form)
+    _noted(source, "coerced_value", "value", form)
     if rules_of(source.run.format).keyed:
-        every = (passage for turn in source.run.turns for one in turn.responses for passage in one.provenance)
+        every = (passage for turn in source.run.turns for response in turn.responses for passage in response.provenance)
         cited = sum(passage.used is True for passage in every)
         changes.altered_all("citations", cited, "citation", "with the references' scores and in their order")
 
 
-def _found(source: Source, code: str, noun: str, note: Callable[[str], None]) -> None:
+def _noted(source: Source, code: str, noun: str, note: Callable[[str], None]) -> None:
     problems = [problem for problem in source.problems if problem.code == code]
     if problems:
         note(f"{count(sum(problem.count for problem in problems), noun)}, the first at {problems[0].path}")
@@ -268,7 +268,8 @@ def _only_in_a_run(source: Source, changes: Changes) -> None:
         scored = {passage.passage_id for passage in every if passage.score is not None}
         changes.altered_all("passage scores", len(scored), "passage", ranked)
         ids.update(passage.passage_id for passage in every)
-    encoded = sum(column(one) != one for one in ids if " " in one or "%" in one or not one.isascii())
+    suspects = (name for name in ids if " " in name or "%" in name or not name.isascii())
+    encoded = sum(column(name) != name for name in suspects)
     changes.altered_all("passage ids", encoded, "id", "with percent signs")
 
 
@@ -286,9 +287,9 @@ def _responses(turn: RunTurn, place: TurnPlace, changes: Changes) -> Iterable[tu
     changes.rank = None
 
 
-def _run_type(run: Run, names: Mapping[str, str], format: str, changes: Changes) -> str:
-    """The run's type in the words of `format`."""
-    known = rules_of(format).run_types
+def _run_type(run: Run, names: Mapping[str, str], target: Rules, changes: Changes) -> str:
+    """The run's type in the words of the target."""
+    known = target.run_types
     before = run.run_type or ""
     after = names.get(before, before)
     if after != before:

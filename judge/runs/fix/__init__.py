@@ -1,10 +1,10 @@
-"""Repaired copies of runs, with a log of every edit; the runs themselves are never touched.
+"""Fixed copies of runs, with a log of every fix; the runs themselves are never touched.
 
-Only what can be mended without a guess about content is mended: what is dropped is in the file already, what is
-reordered follows the run's own ranks and scores, what is cut is cut where the rules cut it.
+Only what needs no guess about content is fixed: what is dropped is in the file already, what is reordered follows the
+run's own ranks and scores, what is cut is cut where the rules cut it.
 """
 
-from judge.runs.fix.copies import FixFolder, Outcome, repaired
-from judge.runs.fix.fixes import MENDED, Edit
+from judge.runs.fix.copies import LOG, FixedCopy, FixFolder, fixed_copy
+from judge.runs.fix.fixes import Fix
 
-__all__ = ["MENDED", "Edit", "FixFolder", "Outcome", "repaired"]
+__all__ = ["LOG", "Fix", "FixFolder", "FixedCopy", "fixed_copy"]

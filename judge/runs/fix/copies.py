@@ -1,4 +1,4 @@
-"""Repaired copies as files: the same container as the original, the same bytes where nothing was edited."""
+"""Fixed copies as files: the same container as the original, the same bytes where nothing was fixed."""
 
 import gzip
 import json
@@ -15,10 +15,11 @@ from judge.files.folder import check_apart, check_outside, check_own_folder, mak
 from judge.files.stored import read_stored
 from judge.records import Run, TokenCount
 from judge.runs.document import Document, decode, open_document
-from judge.runs.fix.fixes import Edit, Repairer
+from judge.runs.fix.fixes import Fix, Fixer
+from judge.runs.formats import rules_of
 from judge.text.safe import escape, shown
 
-LOG = "edits.tsv"
+LOG = "fixes.tsv"
 HEADER = "file\tturn_id\tpath\tcode\tbefore\tafter\n"
 _PART = temporary_name(LOG)
 _GZIP = b"\x1f\x8b"
@@ -27,18 +28,18 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _COLON = re.compile(rb'"\s*:( ?)')
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of one run file."""
+class FixedCopy(msgspec.Struct, frozen=True):
+    """The copy of one run file, or why there is none."""
 
     stored: bytes | None
     """The bytes of the copy; None where there is none."""
-    edits: tuple[Edit, ...] = ()
+    fixes: tuple[Fix, ...] = ()
     refused: str = ""
     """Why there is no copy."""
 
 
-def repaired(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], format: str | None = None) -> Outcome:
-    """A repaired copy of the run file at `path`.
+def fixed_copy(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], format: str | None = None) -> FixedCopy:
+    """A fixed copy of the run file at `path`.
 
     Args:
         path: The file.
@@ -46,21 +47,21 @@ def repaired(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], fo
         count_tokens: Counts a text and says where the limit cuts it.
         format: The format that the file was read as, where it was not detected.
     """
-    if run.format == "cast_regin":
-        return Outcome(None, refused="a pool and its bank are not repaired")
-    document = open_document(path, as_lines=format == "ikat2025")
-    repairer = Repairer(run, count_tokens)
-    edits = repairer.edits
+    if rules_of(run.format).form == "pool":
+        return FixedCopy(None, refused="a pool and its bank are not fixed")
+    document = open_document(path, as_lines=format is not None and rules_of(format).form == "lines")
+    fixer = Fixer(run, count_tokens)
+    fixes = fixer.fixes
     if any(problem.code == "byte_order_mark" for problem in document.problems):
-        edits.append(Edit(run.file, None, "", "byte_order_mark", "\ufeff", None))
+        fixes.append(Fix(run.file, None, "", "byte_order_mark", "\ufeff", None))
     try:
-        content = _lines(document, repairer) if document.lines else _whole(document, repairer)
+        content = _lines(document, fixer) if document.lines else _whole(document, fixer)
     except _NotAsItWas as error:
-        return Outcome(None, refused=f"not repaired: {error}")
+        return FixedCopy(None, refused=f"not fixed: {error}")
     stored = read_stored(path)
-    if edits:
+    if fixes:
         stored = gzip.compress(content, mtime=0) if stored.startswith(_GZIP) else content
-    return Outcome(stored, tuple(edits))
+    return FixedCopy(stored, tuple(fixes))
 
 
 class FixFolder:
@@ -97,16 +98,16 @@ class FixFolder:
             except OSError as failed:
                 raise OperationalError(f"{self.folder / LOG}: cannot be written: {failed.strerror}") from failed
 
-    def write(self, path: Path, outcome: Outcome) -> Path | None:
-        """Write the copy of the run at `path` and log its edits; gives the copy, None if there is none."""
+    def write(self, path: Path, fixed: FixedCopy) -> Path | None:
+        """Write the copy of the run at `path` and log its fixes; gives the copy's path, None if there is none."""
         copy = self.folder / path.name
-        if outcome.stored is None:
+        if fixed.stored is None:
             # An earlier call may have left one, or a part of one.
             for left in (copy, copy.with_name(temporary_name(copy.name))):
                 left.unlink(missing_ok=True)
             return None
-        self._append(map(_row, outcome.edits), "a")
-        write_atomic(copy, outcome.stored)
+        self._append(map(_row, fixed.fixes), "a")
+        write_atomic(copy, fixed.stored)
         return copy
 
     def _append(self, lines: Iterable[str], mode: str) -> None:
@@ -117,9 +118,9 @@ class FixFolder:
             raise OperationalError(f"{self._log}: cannot be written: {error.strerror}") from error
 
 
-def _row(edit: Edit) -> str:
-    cells = (edit.file, edit.turn_id or "", edit.path, edit.code)
-    return "\t".join([*map(escape, cells), _json_cell(edit.before), _json_cell(edit.after)]) + "\n"
+def _row(fix: Fix) -> str:
+    cells = (fix.file, fix.turn_id or "", fix.path, fix.code)
+    return "\t".join([*map(escape, cells), _json_cell(fix.before), _json_cell(fix.after)]) + "\n"
 
 
 def _json_cell(value: Any) -> str:
@@ -136,26 +137,26 @@ class _NotAsItWas(Exception):
     """Written again, the rest of a document would not be what it was."""
 
 
-def _whole(document: Document, repairer: Repairer) -> bytes:
-    """The content with the one JSON value repaired."""
+def _whole(document: Document, fixer: Fixer) -> bytes:
+    """The content with the one JSON value fixed."""
     content = document.content
-    before = len(repairer.edits)
-    if repairer.rules.turns:
-        repairer.run(document.value)
+    before = len(fixer.fixes)
+    if fixer.rules.form == "lines":
+        fixer.turn(document.value, "line 1: $")
     else:
-        repairer.turn(document.value, "line 1: $")
-    return content if len(repairer.edits) == before else _written(document.value, content)
+        fixer.run(document.value)
+    return content if len(fixer.fixes) == before else _written(document.value, content)
 
 
-def _lines(document: Document, repairer: Repairer) -> bytes:
-    """The content with its lines repaired; those without an edit stay as they are."""
+def _lines(document: Document, fixer: Fixer) -> bytes:
+    """The content with its lines fixed; those without a fix stay as they are."""
     lines = document.content.split(b"\n")
     for number, _ in document.lines:
         # Anew, since what was decoded for a reader need not have the order and the numbers of the file.
         value, _ = decode(lines[number - 1], document.file, number)
-        before = len(repairer.edits)
-        repairer.turn(value, f"line {number}: $")
-        if len(repairer.edits) > before:
+        before = len(fixer.fixes)
+        fixer.turn(value, f"line {number}: $")
+        if len(fixer.fixes) > before:
             lines[number - 1] = _written(value, lines[number - 1], indented=False)
     return b"\n".join(lines)
 

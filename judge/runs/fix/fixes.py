@@ -1,6 +1,6 @@
-"""Repairs on the decoded JSON of a run: each mends the problem of one code, in place, and says what it did. Pure.
+"""Fixes on the decoded JSON of a run: each fixes the problem of one code, in place, and says what it did. Pure.
 
-A repair is made only where the values have the types that the format asks for; anything else stays as it is, for
+A fix is made only where the values have the types that the format asks for; anything else stays as it is, for
 validation to report. Paths are those of the file as it was given.
 """
 
@@ -13,30 +13,17 @@ from typing import Any
 import msgspec
 
 from judge.records import Provenance, Response, Run, TokenCount
-from judge.runs.check.rules import PTKB_ID
+from judge.runs.check.statements import PTKB_ID
 from judge.runs.fields import Fields, member
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules, turn_label
 from judge.runs.provenance import used_provenance
 from judge.runs.tokens import countable
 
-MENDED = (
-    "byte_order_mark",
-    "coerced_value",
-    "over_token_limit",
-    "ranks_not_increasing",
-    "scores_not_decreasing",
-    "duplicate_passage",
-    "no_used_passage",
-    "missing_used",
-    "duplicate_ptkb",
-)
-"""Codes of the problems that can be mended, wholly or in part."""
-
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
 
-class Edit(msgspec.Struct, frozen=True):
+class Fix(msgspec.Struct, frozen=True):
     """One change of a run file."""
 
     file: str
@@ -44,33 +31,33 @@ class Edit(msgspec.Struct, frozen=True):
     path: str
     """JSON path in the file as it was given; `base[3:7]` where entries 3 to 6 of a list changed places."""
     code: str
-    """Of the problem that is mended."""
+    """Of the problem that is fixed."""
     before: Any
     """The JSON value that was there; None also where there was none."""
     after: Any
     """The JSON value that is there now; None where it is gone."""
 
 
-class Repairer:
-    """Repairs the turns of one run; `run` gives its format and whether it is judged by its responses."""
+class Fixer:
+    """Fixes the turns of one run; `run` gives its format and whether it is judged by its responses."""
 
     def __init__(self, run: Run, count_tokens: Callable[[str], TokenCount]) -> None:
-        self.format = run.format
         self.rules: Rules = rules_of(run.format)
-        self.edits: list[Edit] = []
+        self._format = run.format
+        self.fixes: list[Fix] = []
         self._file = run.file
         self._texts = run.eval_response
         self._count_tokens = count_tokens
         self._turn_id: str | None = None
 
     def run(self, value: Any) -> None:
-        """Repair a run that is one JSON object."""
+        """Fix a run that is one JSON object."""
         turns = value.get("turns") if type(value) is dict else None
         for i, turn in enumerate(turns if type(turns) is list else ()):
             self.turn(turn, f"$.turns[{i}]")
 
     def turn(self, turn: Any, path: str) -> None:
-        """Repair one turn, with its path."""
+        """Fix one turn, with its path."""
         if type(turn) is not dict:
             return
         self._turn_id = turn_label(turn)
@@ -96,20 +83,20 @@ class Repairer:
         if self.rules.ptkb is not None:
             self._ptkb(response, f"{path}.ptkb_provenance")
 
-    def _edit(self, code: str, path: str, before: Any, after: Any) -> None:
-        self.edits.append(Edit(self._file, self._turn_id, path, code, before, after))
+    def _note(self, code: str, path: str, before: Any, after: Any) -> None:
+        self.fixes.append(Fix(self._file, self._turn_id, path, code, before, after))
 
     def _coerce(self, value: dict[str, Any], name: str, path: str, read: Callable[[Fields, str], float | None]) -> None:
         """Write a number that is in another form as the number that its reader takes it for."""
-        found = value.get(name)
-        if type(found) is int or (type(found) is float and read is Fields.number) or found is None:
+        before = value.get(name)
+        if type(before) is int or (type(before) is float and read is Fields.number) or before is None:
             return
         codes: list[str] = []
-        fields = Fields(lambda severity, code, path, message: codes.append(code), path, {name: found}, (name,))
+        fields = Fields(lambda code, path, message: codes.append(code), path, {name: before}, (name,))
         number = read(fields, name)
         if codes == ["coerced_value"] and number is not None and isfinite(number):
             value[name] = number
-            self._edit("coerced_value", member(path, name), found, number)
+            self._note("coerced_value", member(path, name), before, number)
 
     def _coerce_members(self, value: Any, path: str) -> None:
         for name in value if type(value) is dict else ():
@@ -126,7 +113,7 @@ class Repairer:
             kept = kept[:cut]
         if len(kept) < len(text) and kept.strip():
             response["text"] = kept
-            self._edit("over_token_limit", f"{path}.text", text, kept)
+            self._note("over_token_limit", f"{path}.text", text, kept)
 
     def _order_references(self, turn: dict[str, Any], path: str) -> None:
         references = turn.get("references")
@@ -152,7 +139,7 @@ class Repairer:
         """Log a new order, from the first entry that moved to the last."""
         moved = [k for k, old in enumerate(order) if k != old]
         start, stop = moved[0], moved[-1] + 1
-        self._edit(code, f"{path}[{start}:{stop}]", list(names[start:stop]), [names[k] for k in order[start:stop]])
+        self._note(code, f"{path}[{start}:{stop}]", list(names[start:stop]), [names[k] for k in order[start:stop]])
 
     def _passages(self, entries: Any, path: str) -> None:
         """Order a response's passages by score, keep each once, and flag those that count as used."""
@@ -184,9 +171,9 @@ class Repairer:
             if original is entry or not _repeats(entry, original, ("score", "used")):
                 kept.append((k, entry))
                 continue
-            self._edit("duplicate_passage", f"{path}[{k}]", dict(entry), None)
+            self._note("duplicate_passage", f"{path}[{k}]", dict(entry), None)
             if entry.get("used") is True and original.get("used") is not True:
-                self._edit("duplicate_passage", f"{path}[{at}].used", original.get("used"), True)
+                self._note("duplicate_passage", f"{path}[{at}].used", original.get("used"), True)
                 original["used"] = True
         return kept
 
@@ -201,18 +188,18 @@ class Repairer:
                 return
             code = "no_used_passage"
             provenance = tuple(Provenance(entry["id"], entry.get("score"), None, None) for _, entry in entries)
-            used, _ = used_provenance(Response(1, "", provenance), self.format)
+            used, _ = used_provenance(Response(1, "", provenance), self._format)
             chosen = set(map(id, used))
             for (k, entry), passage in zip(entries, provenance, strict=True):
                 if id(passage) in chosen:
-                    self._edit(code, f"{path}[{k}].used", entry.get("used"), True)
+                    self._note(code, f"{path}[{k}].used", entry.get("used"), True)
                     entry["used"] = True
         without = [entry for _, entry in entries if entry.get("used") is None]
         for entry in without:
             entry["used"] = False
         if without:
             # A list may have a thousand of them, so they share one line of the log.
-            self._edit(code, f"{path}[*].used", None, False)
+            self._note(code, f"{path}[*].used", None, False)
 
     def _ptkb(self, response: dict[str, Any], path: str) -> None:
         """Write statement numbers as numbers and keep each statement once."""
@@ -221,11 +208,11 @@ class Repairer:
             return
         first: dict[str, Any] = {}
         kept = []
-        for k, found in enumerate(entries):
-            entry = self._ptkb_entry(found, f"{path}[{k}]")
+        for k, given in enumerate(entries):
+            entry = self._ptkb_entry(given, f"{path}[{k}]")
             key = self._ptkb_key(entry)
             if key in first and (type(entry) is not dict or _repeats(entry, first[key], ("score",))):
-                self._edit("duplicate_ptkb", f"{path}[{k}]", entry, None)
+                self._note("duplicate_ptkb", f"{path}[{k}]", entry, None)
                 continue
             kept.append(entry)
             if key:
@@ -234,18 +221,18 @@ class Repairer:
 
     def _ptkb_entry(self, entry: Any, path: str) -> Any:
         """An entry with its number or score as a number."""
-        if self.format == "ikat2023" and type(entry) is dict:
+        if self.rules.ptkb == "objects" and type(entry) is dict:
             self._coerce(entry, "score", path, Fields.number)
-        elif self.format == "ikat2024" and type(entry) is str and _DIGITS.fullmatch(entry):
-            self._edit("coerced_value", path, entry, int(entry))
+        elif self.rules.ptkb == "numbers" and type(entry) is str and _DIGITS.fullmatch(entry):
+            self._note("coerced_value", path, entry, int(entry))
             return int(entry)
         return entry
 
     def _ptkb_key(self, entry: Any) -> str:
         """What makes two entries the same statement; "" for an entry that names none."""
-        if self.rules.ptkb == "statements":
+        if self.rules.ptkb == "texts":
             return entry if type(entry) is str and entry.strip() else ""
-        if self.format == "ikat2023":
+        if self.rules.ptkb == "objects":
             number = entry.get("id") if type(entry) is dict else None
         else:
             number = str(entry) if type(entry) is int else None

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from judge.errors import InputError, UsageError
-from judge.records import Problem, Severity
+from judge.records import Problem
+from judge.runs.check.codes import problem
 from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
 from judge.runs.formats.cast_regin import is_bank, is_pool
 from judge.runs.formats.shape import ReadRun, Rules
@@ -17,8 +18,8 @@ from judge.text.safe import shown
 
 __all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
 
-_LOGS = frozenset({"edits.tsv", "conversion.tsv"})
-"""What `judge validate --fix` and `judge convert` leave beside the runs that they write."""
+_LOGS = frozenset({"fixes.tsv", "edits.tsv", "conversion.tsv"})
+"""What `judge validate --fix` (once as `edits.tsv`) and `judge convert` leave beside the runs that they write."""
 _NOTES = frozenset({".md", ".tsv", ".txt"})
 """Suffixes of files that may lie beside runs, whatever is in them."""
 _RUN_NAMES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
@@ -52,11 +53,11 @@ def find_runs(folder: Path) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     for path in entries:
         if path.name in _LOGS:
             continue
-        found = _look(path)
-        if isinstance(found, Problem):
-            problems.append(found)
+        head = _look(path)
+        if isinstance(head, Problem):
+            problems.append(head)
         else:
-            heads[path] = found
+            heads[path] = head
     pooled = any(is_pool(head) for head in heads.values())
     paths = tuple(path for path, head in heads.items() if not (pooled and is_bank(head)))
     if not paths:
@@ -70,10 +71,11 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
     Raises:
         UsageError: `format` is not one of `FORMATS`.
     """
-    quick = partial(decode_typed, format=format)
     if format is not None:
-        return _module(format).read(open_document(path, as_lines=format == "ikat2025", quick=quick))
-    document = open_document(path, quick=quick)
+        rules = rules_of(format)
+        quick = partial(decode_typed, flagged=rules.flags_used)
+        return _module(format).read(open_document(path, as_lines=rules.form == "lines", quick=quick))
+    document = open_document(path, quick=decode_typed)
     for name in FORMATS:
         module = _module(name)
         if module.sniff(document):
@@ -81,14 +83,13 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
     if document.unreadable:
         return ReadRun(None, document.problems)
     keys = list(document.value)[:8] if isinstance(document.value, dict) else []
-    found = f"an object with {', '.join(shown(key) for key in keys)}" if keys else shown(document.value)
-    message = f"not a run in a known format ({', '.join(FORMATS)}): found {found}"
-    problem = Problem("unknown_format", "error", document.file, None, "$", message)
-    return ReadRun(None, (*document.problems, problem))
+    content = f"an object with {', '.join(map(shown, keys))}" if keys else shown(document.value)
+    message = f"not a run in a known format ({', '.join(FORMATS)}): found {content}"
+    return ReadRun(None, (*document.problems, problem("unknown_format", document.file, "$", message)))
 
 
 def rules_of(format: str) -> Rules:
-    """What validation must know of a format.
+    """All that another module asks about a format.
 
     Raises:
         UsageError: There is no such format.
@@ -105,25 +106,25 @@ def _module(format: str) -> _Format:
 def _look(path: Path) -> bytes | Problem:
     """The head of a file that may be a run, or why it is none."""
 
-    def problem(severity: Severity, code: str, message: str) -> Problem:
-        return Problem(code, severity, file_name(path), None, "", message)
+    def refused(code: str, message: str) -> Problem:
+        return problem(code, file_name(path), "", message)
 
     if path.name.startswith("."):
-        return problem("warning", "hidden_file", "hidden, so not read as a run")
+        return refused("hidden_file", "hidden, so not read as a run")
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return problem("warning", "subfolder", "a folder; only files directly in the folder of runs are read")
+            return refused("subfolder", "a folder; only files directly in the folder of runs are read")
         if not stat.S_ISREG(mode):
-            return problem("error", "unreadable_file", "neither a file nor a folder")
+            return refused("unreadable_file", "neither a file nor a folder")
         head = read_head(path)
         if path.suffix.lower() not in _NOTES and looks_broken(path):
             return head
     except OSError as error:
-        return problem("error", "unreadable_file", f"cannot be read: {error.strerror}")
+        return refused("unreadable_file", f"cannot be read: {error.strerror}")
     if head.lstrip()[:1] in (b"{", b"[") or path.name.lower().endswith(_RUN_NAMES) or is_pool(head):
         return head
-    return problem("warning", "not_a_run_file", "neither JSON nor a pool, so not read as a run")
+    return refused("not_a_run_file", "neither JSON nor a pool, so not read as a run")
 
 
 FORMATS = {

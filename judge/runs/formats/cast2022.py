@@ -5,7 +5,7 @@ from typing import Any
 
 from judge.records import Response
 from judge.runs.document import Document
-from judge.runs.fields import Fields, Findings
+from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.shape import (
     ReadRun,
     ResponsePlace,
@@ -26,6 +26,8 @@ RULES = Rules(
     passages="provenance",
     # Older WAPO documents have a UUID, so hyphens, in their name.
     passage_id=re.compile(r"(?:MARCO_[0-9]+_[0-9]+|KILT_[0-9]+|WAPO_[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)-[0-9]+"),
+    # CAsT-ReGIn judged nothing below rank 3.
+    max_rank=3,
 )
 _TURN_ID = re.compile(r"[0-9]+_[0-9]+-[0-9]+")
 
@@ -48,13 +50,11 @@ def read(document: Document) -> ReadRun:
     return read_json_run(document, FORMAT, ("run_name", "run_type", "turns"), _response)
 
 
-def _response(findings: Findings, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
-    fields = Fields(findings.add, path, value, ("rank", "text", "provenance"))
+def _response(log: ProblemLog, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
+    fields = Fields(log.add, path, value, ("rank", "text", "provenance"))
     response = Response(
         rank=fields.integer("rank"),
         text=fields.text("text", optional=not needs_text),
-        provenance=read_passages(
-            findings, fields.list("provenance", optional=True), f"{path}.provenance", flagged=False
-        ),
+        provenance=read_passages(log, fields.list("provenance", optional=True), f"{path}.provenance", flagged=False),
     )
     return response, ResponsePlace(path)

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import msgspec
 
-from judge.records import Problem, Response, Run, RunTurn
+from judge.records import Response, Run, RunTurn
+from judge.runs.check.codes import problem
 from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
-from judge.runs.fields import MAX_ALL_RESPONSES, Findings
+from judge.runs.fields import MAX_ALL_RESPONSES, ProblemLog
 from judge.runs.formats.shape import ReadRun, ResponsePlace, Rules, TurnPlace
 from judge.text.ids import natural_key
 from judge.text.safe import printable_id, shown, storable
 
 FORMAT = "cast_regin"
-RULES = Rules(run_id="line 1", all_turns=False)
+RULES = Rules(run_id="line 1", form="pool", all_turns=False)
 _POOL = re.compile(rb"\s*\S+\s+Q0\s+[RQ][0-9]+\s+\S+\s+\S+\s+\S+[ \t\r]*(\n|$)")
 _BANK = re.compile(rb'\s*\{\s*"[RQ][0-9]+"\s*:\s*"')
 _COLUMNS = "turn_id Q0 response_id rank score tag"
@@ -58,20 +59,19 @@ def read(document: Document) -> ReadRun:
     if len(pools) == 1:
         return _read(open_document(pools[0]))
     message = f"a response bank needs one pool in its folder, found {len(pools)}"
-    problem = Problem("missing_pool", "error", document.file, None, "", message)
-    return ReadRun(None, (*document.problems, problem))
+    return ReadRun(None, (*document.problems, problem("missing_pool", document.file, "", message)))
 
 
 def _read(pool: Document) -> ReadRun:
-    findings = Findings(pool.file)
-    findings.problems.extend(one for one in pool.problems if one.severity == "warning")
-    rows = _rows(pool.content, findings)
+    log = ProblemLog(pool.file)
+    log.problems.extend(problem for problem in pool.problems if problem.severity == "warning")
+    rows = _rows(pool.content, log)
     bank = _bank(pool.path, {row.item_id for row in rows})
     if rows and bank is None:
-        findings.add("error", "missing_bank", "", "no bank with the texts of this pool's ids in its folder")
+        log.add("missing_bank", "", "no bank with the texts of this pool's ids in its folder")
     if not rows or bank is None:
-        return ReadRun(None, tuple(findings.problems))
-    turns = _turns(rows, bank, findings)
+        return ReadRun(None, tuple(log.problems))
+    turns = _turns(rows, bank, log)
     run = Run(
         run_id=rows[0].tag,
         run_type=None,
@@ -91,43 +91,43 @@ def _read(pool: Document) -> ReadRun:
     places = tuple(
         TurnPlace(items[0].path, tuple(ResponsePlace(row.path) for row in items)) for items in turns.values()
     )
-    return ReadRun(run, tuple(findings.problems), places)
+    return ReadRun(run, tuple(log.problems), places)
 
 
-def _turns(rows: list[_Row], bank: dict[str, str], findings: Findings) -> dict[str, list[_Row]]:
+def _turns(rows: list[_Row], bank: dict[str, str], log: ProblemLog) -> dict[str, list[_Row]]:
     """The rows of each turn, in the order of the pool, without those that repeat a response."""
     turns: dict[str, list[_Row]] = {}
     seen: set[tuple[str, str]] = set()
     for row in rows:
-        findings.turn_id = printable_id(row.turn_id)
+        log.turn_id = printable_id(row.turn_id)
         name = printable_id(row.item_id)
         if (row.turn_id, row.item_id) in seen:
-            findings.add("error", "duplicate_response_id", row.path, f"{name} is already in this turn")
+            log.add("duplicate_response_id", row.path, f"{name} is already in this turn")
             continue
         seen.add((row.turn_id, row.item_id))
         if row.tag != rows[0].tag:
             message = f"tag {shown(row.tag)}, the file's first is {shown(rows[0].tag)}"
-            findings.add("error", "several_runs", row.path, message)
+            log.add("several_runs", row.path, message)
         if row.item_id not in bank:
-            findings.add("error", "not_in_bank", row.path, f"{name} has no text in the bank")
+            log.add("not_in_bank", row.path, f"{name} has no text in the bank")
         turns.setdefault(row.turn_id, []).append(row)
     return turns
 
 
-def _rows(content: bytes, findings: Findings) -> list[_Row]:
+def _rows(content: bytes, log: ProblemLog) -> list[_Row]:
     rows: list[_Row] = []
     for number, raw in numbered_lines(content):
         columns = [column.decode("utf-8", "backslashreplace") for column in raw.split()]
         if len(columns) == 6 and all(map(storable, columns)):
             if len(rows) == MAX_ALL_RESPONSES:
                 message = f"more than {MAX_ALL_RESPONSES:,} lines; the pool is not read"
-                findings.add("error", "too_many_responses", f"line {number}", message)
+                log.add("too_many_responses", f"line {number}", message)
                 return []
             rows.append(_Row(f"line {number}", columns[0], columns[2], columns[5]))
         elif columns:
             message = f"expected `{_COLUMNS}`, found {shown(' '.join(columns))}"
-            findings.add_entry("line", "error", "malformed_line", f"line {number}", message)
-    findings.close_lists()
+            log.add_entry("line", "malformed_line", f"line {number}", message)
+    log.close_lists()
     return rows
 
 

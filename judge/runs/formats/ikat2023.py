@@ -6,7 +6,7 @@ from typing import Any
 
 from judge.records import Response
 from judge.runs.document import Document
-from judge.runs.fields import Fields, Findings
+from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.shape import (
     IKAT_PASSAGE_ID,
     ReadRun,
@@ -28,7 +28,7 @@ RULES = Rules(
     run_types=("automatic", "manual"),
     passages="passage_provenance",
     flags_used=True,
-    ptkb="ids",
+    ptkb="objects",
     passage_id=IKAT_PASSAGE_ID,
 )
 _TURN_ID = re.compile(r"[0-9]+-[0-9]+_[0-9]+")
@@ -55,14 +55,14 @@ def read(document: Document) -> ReadRun:
     return read_json_run(document, FORMAT, ("run_name", "run_type", "turns"), _response)
 
 
-def _response(findings: Findings, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
+def _response(log: ProblemLog, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
     known = ("rank", "text", "passage_provenance", "ptkb_provenance")
-    fields = Fields(findings.add, path, value, known)
+    fields = Fields(log.add, path, value, known)
     ids: list[str] = []
     statements: list[Statement] = []
     base = f"{path}.ptkb_provenance"
     for k, entry in enumerate(fields.list("ptkb_provenance", optional=True)):
-        report = partial(findings.add_entry, base)
+        report = partial(log.add_entry, base)
         statement = Fields(report, f"{base}[{k}]", entry, ("id", "text", "score"))
         ids.append(statement.label("id"))
         statements.append((statement.text("text"), statement.number("score")))
@@ -70,7 +70,7 @@ def _response(findings: Findings, path: str, value: Any, needs_text: bool) -> tu
         rank=fields.integer("rank"),
         text=fields.text("text", optional=not needs_text),
         provenance=read_passages(
-            findings, fields.list("passage_provenance", optional=True), f"{path}.passage_provenance", flagged=True
+            log, fields.list("passage_provenance", optional=True), f"{path}.passage_provenance", flagged=True
         ),
         ptkb_provenance=tuple(ids),
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 from judge.records import Response
 from judge.runs.document import Document
-from judge.runs.fields import Fields, Findings
+from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.shape import (
     IKAT_PASSAGE_ID,
     ReadRun,
@@ -25,7 +25,7 @@ RULES = Rules(
     scoreless=("only_response",),
     passages="passage_provenance",
     flags_used=True,
-    ptkb="ids",
+    ptkb="numbers",
     passage_id=IKAT_PASSAGE_ID,
 )
 
@@ -40,25 +40,25 @@ def read(document: Document) -> ReadRun:
     return read_json_run(document, FORMAT, ("run_name", "run_type", "eval_response", "turns"), _response)
 
 
-def _response(findings: Findings, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
+def _response(log: ProblemLog, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
     known = ("rank", "text", "passage_provenance", "ptkb_provenance")
-    fields = Fields(findings.add, path, value, known)
+    fields = Fields(log.add, path, value, known)
     base = f"{path}.ptkb_provenance"
     response = Response(
         rank=fields.integer("rank"),
         text=fields.text("text", optional=not needs_text),
         provenance=read_passages(
-            findings, fields.list("passage_provenance", optional=True), f"{path}.passage_provenance", flagged=True
+            log, fields.list("passage_provenance", optional=True), f"{path}.passage_provenance", flagged=True
         ),
         ptkb_provenance=tuple(
-            _ptkb_id(findings, base, f"{base}[{k}]", entry)
+            _ptkb_id(log, base, f"{base}[{k}]", entry)
             for k, entry in enumerate(fields.list("ptkb_provenance", optional=True))
         ),
     )
     return response, ResponsePlace(path)
 
 
-def _ptkb_id(findings: Findings, base: str, path: str, entry: Any) -> str:
+def _ptkb_id(log: ProblemLog, base: str, path: str, entry: Any) -> str:
     if type(entry) is int and abs(entry) < 10**9:
         return str(entry)
     if (type(entry) is str and entry.isascii() and entry.isdigit() and len(entry) < 10) or (
@@ -66,8 +66,8 @@ def _ptkb_id(findings: Findings, base: str, path: str, entry: Any) -> str:
     ):
         number = int(entry)
         message = f"{shown(entry)} is read as the number {number}"
-        findings.add_entry(base, "warning", "coerced_value", path, message)
+        log.add_entry(base, "coerced_value", path, message)
         return str(number)
     message = f"expected the number of a PTKB statement, found {shown(entry)}"
-    findings.add_entry(base, "error", "wrong_type", path, message)
+    log.add_entry(base, "wrong_type", path, message)
     return ""

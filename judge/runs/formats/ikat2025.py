@@ -8,7 +8,7 @@ from typing import Any
 
 from judge.records import Provenance, Response, Run, RunTurn
 from judge.runs.document import Document
-from judge.runs.fields import MAX_RESPONSES, Fields, Findings, member
+from judge.runs.fields import MAX_RESPONSES, Fields, ProblemLog, member
 from judge.runs.formats.shape import (
     IKAT_PASSAGE_ID,
     ReadRun,
@@ -24,12 +24,13 @@ from judge.text.safe import shown
 FORMAT = "ikat2025"
 RULES = Rules(
     run_id="$.metadata.run_id",
+    form="lines",
     run_type="$.metadata.run_type",
     run_types=("automatic", "manual", "generation-only", "interactive"),
     passages="references",
     keyed=True,
     flags_used=True,
-    ptkb="statements",
+    ptkb="texts",
     passage_id=IKAT_PASSAGE_ID,
 )
 _MAX_COPIES = 1_000_000
@@ -46,26 +47,26 @@ def sniff(document: Document) -> bool:
 def read(document: Document) -> ReadRun:
     """The run in `document`, with the first run id, type and team that its lines give."""
     lines = document.lines or (() if document.unreadable else ((1, document.value),))
-    findings = Findings(document.file)
-    findings.problems.extend(document.problems)
+    log = ProblemLog(document.file)
+    log.problems.extend(document.problems)
     turns: list[RunTurn] = []
     places: list[TurnPlace] = []
     metadata = dict.fromkeys(_METADATA, "")
-    if too_many(findings, "$", [value for _, value in lines]):
-        return ReadRun(None, tuple(findings.problems))
+    if too_many(log, "$", [value for _, value in lines]):
+        return ReadRun(None, tuple(log.problems))
     nameless = False
     for number, value in lines:
-        findings.turn_id = turn_label(value)
-        fields = Fields(findings.add, f"line {number}: $", value, ("metadata", "turn_id", "responses", "references"))
-        found = _metadata(findings, fields)
-        nameless = nameless or _nameless(findings, fields)
-        _compare(findings, f"{fields.path}.metadata", metadata, found)
-        metadata = {name: metadata[name] or found[name] for name in _METADATA}
-        turn, place = _turn(findings, fields, metadata["run_type"])
+        log.turn_id = turn_label(value)
+        fields = Fields(log.add, f"line {number}: $", value, ("metadata", "turn_id", "responses", "references"))
+        here = _metadata(log, fields)
+        nameless = nameless or _nameless(log, fields)
+        _compare(log, f"{fields.path}.metadata", metadata, here)
+        metadata = {name: metadata[name] or here[name] for name in _METADATA}
+        turn, place = _turn(log, fields, metadata["run_type"])
         turns.append(turn)
         places.append(place)
     if not turns:
-        return ReadRun(None, tuple(findings.problems))
+        return ReadRun(None, tuple(log.problems))
     run = Run(
         run_id=metadata["run_id"],
         run_type=metadata["run_type"] or None,
@@ -76,46 +77,46 @@ def read(document: Document) -> ReadRun:
         eval_response=True,
         turns=tuple(turns),
     )
-    return ReadRun(run, tuple(findings.problems), tuple(places))
+    return ReadRun(run, tuple(log.problems), tuple(places))
 
 
-def _metadata(findings: Findings, fields: Fields) -> dict[str, str]:
+def _metadata(log: ProblemLog, fields: Fields) -> dict[str, str]:
     value = fields.object("metadata")
     if fields.get("metadata") is not value:
         return dict.fromkeys(_METADATA, "")
-    inner = Fields(findings.add, f"{fields.path}.metadata", value, _METADATA)
-    found = {name: inner.label(name, optional=name == "run_type") for name in _METADATA}
-    return {name: value if value.strip() else "" for name, value in found.items()}
+    inner = Fields(log.add, f"{fields.path}.metadata", value, _METADATA)
+    given = {name: inner.label(name, optional=name == "run_type") for name in _METADATA}
+    return {name: value if value.strip() else "" for name, value in given.items()}
 
 
-def _nameless(findings: Findings, fields: Fields) -> bool:
+def _nameless(log: ProblemLog, fields: Fields) -> bool:
     """Whether a line's team has no name, which is told for the first such line."""
     metadata = fields.get("metadata")
     team = metadata.get("team_id") if type(metadata) is dict else None
     if type(team) is not str or team.strip():
         return False
-    findings.add("warning", "empty_team", f"{fields.path}.metadata.team_id", "the team has no name")
+    log.add("empty_team", f"{fields.path}.metadata.team_id", "the team has no name")
     return True
 
 
-def _compare(findings: Findings, path: str, first: dict[str, str], found: dict[str, str]) -> None:
-    if first["run_id"] and found["run_id"] not in (first["run_id"], ""):
-        message = f"this line is of run {shown(found['run_id'])}, the file of {shown(first['run_id'])}"
-        findings.add("error", "several_runs", f"{path}.run_id", message)
+def _compare(log: ProblemLog, path: str, first: dict[str, str], here: dict[str, str]) -> None:
+    if first["run_id"] and here["run_id"] not in (first["run_id"], ""):
+        message = f"this line is of run {shown(here['run_id'])}, the file of {shown(first['run_id'])}"
+        log.add("several_runs", f"{path}.run_id", message)
     for name in ("run_type", "team_id"):
-        if first[name] and found[name] not in (first[name], ""):
-            message = f"{shown(found[name])} here, {shown(first[name])} before"
-            findings.add("warning", "inconsistent_metadata", f"{path}.{name}", message)
+        if first[name] and here[name] not in (first[name], ""):
+            message = f"{shown(here[name])} here, {shown(first[name])} before"
+            log.add("inconsistent_metadata", f"{path}.{name}", message)
 
 
-def _turn(findings: Findings, fields: Fields, run_type: str) -> tuple[RunTurn, TurnPlace]:
+def _turn(log: ProblemLog, fields: Fields, run_type: str) -> tuple[RunTurn, TurnPlace]:
     references = fields.object("references", optional=True)
     base = f"{fields.path}.references"
     scores: Iterable[float | None] = references.values()
     if not {float}.issuperset(map(type, scores)):
-        numbers = Fields(partial(findings.add_entry, base), base, references, references)
+        numbers = Fields(partial(log.add_entry, base), base, references, references)
         scores = [numbers.number(passage_id) for passage_id in references]
-    findings.close_lists()
+    log.close_lists()
     # Made once for all responses of the turn, and in C: a run may have 300,000 references.
     retrieved = list(map(Provenance, references, scores, repeat(False)))
     # Guidelines forbid such runs references of their own, so their citations can be in none. And what could not be
@@ -124,11 +125,11 @@ def _turn(findings: Findings, fields: Fields, run_type: str) -> tuple[RunTurn, T
     free = unreadable or (run_type == "generation-only" and not references)
     read = partial(_response, retrieved=retrieved, references=references, free=free)
     most = min(MAX_RESPONSES, _MAX_COPIES // max(1, len(references)))
-    return read_turn(findings, fields, read, True, most=most)
+    return read_turn(log, fields, read, True, most=most)
 
 
 def _response(
-    findings: Findings,
+    log: ProblemLog,
     path: str,
     value: Any,
     needs_text: bool,
@@ -137,7 +138,7 @@ def _response(
     references: dict[str, Any],
     free: bool,
 ) -> tuple[Response, ResponsePlace]:
-    fields = Fields(findings.add, path, value, ("rank", "text", "citations", "ptkb_provenance"))
+    fields = Fields(log.add, path, value, ("rank", "text", "citations", "ptkb_provenance"))
     citations = fields.object("citations", optional=True)
     provenance = retrieved.copy()
     cited = citations.keys() & references.keys()
@@ -145,24 +146,24 @@ def _response(
     for k in islice((k for k, passage_id in enumerate(references) if passage_id in cited), len(cited)):
         provenance[k] = Provenance(retrieved[k].passage_id, retrieved[k].score, True)
     base = f"{path}.citations"
-    scores = Fields(partial(findings.add_entry, base), base, citations, citations)
+    scores = Fields(partial(log.add_entry, base), base, citations, citations)
     for passage_id in citations:
         score = scores.number(passage_id)
         if passage_id in references:
             if score is not None and not isfinite(score):
                 message = f"{score} is not a number to rank by"
-                findings.add_entry(base, "warning", "score_not_finite", member(base, passage_id), message)
+                log.add_entry(base, "score_not_finite", member(base, passage_id), message)
             continue
         provenance.append(Provenance(passage_id, score, True))
         if not free:
             message = "cited but not among the turn's references"
-            findings.add_entry(base, "warning", "citation_not_in_references", member(base, passage_id), message)
+            log.add_entry(base, "citation_not_in_references", member(base, passage_id), message)
     ptkb = fields.list("ptkb_provenance", optional=True)
     for k, entry in enumerate(ptkb):
         if type(entry) is not str:
             at = f"{path}.ptkb_provenance"
             message = f"expected the text of a statement, found {shown(entry)}"
-            findings.add_entry(at, "error", "wrong_type", f"{at}[{k}]", message)
+            log.add_entry(at, "wrong_type", f"{at}[{k}]", message)
     response = Response(
         rank=fields.integer("rank"),
         text=fields.text("text", optional=not needs_text),

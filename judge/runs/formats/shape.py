@@ -13,7 +13,7 @@ import msgspec
 
 from judge.records import Problem, Provenance, Response, Run, RunTurn
 from judge.runs.document import Document
-from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Fields, Findings
+from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Fields, ProblemLog
 from judge.text.safe import printable_id
 
 _EXACT = 2**53
@@ -50,12 +50,17 @@ class ReadRun(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What validation must know of a run format; a field is None where the format has no such thing."""
+    """All that another module asks about a run format; a field is None where the format has no such thing."""
 
     run_id: str
     """JSON path of the run's name."""
+    form: Literal["document", "lines", "pool"] = "document"
+    """What a file is: one JSON object, JSON Lines with a turn each, or a pool beside its bank.
+
+    A pool is neither fixed nor converted.
+    """
     turns: str = ""
-    """JSON path of the list of turns."""
+    """JSON path of the list of turns, "" where a file has no such list."""
     all_turns: bool = True
     """Whether a run must have every turn of the topics."""
     run_type: str | None = None
@@ -65,16 +70,23 @@ class Rules(msgspec.Struct, frozen=True):
     passages: str | None = None
     """Name of the passages' field."""
     keyed: bool = False
-    """Whether the passages are an object by passage id that belongs to the turn, instead of a list in a response."""
+    """Whether the passages are an object by passage id that belongs to the turn, instead of a list in a response.
+
+    Responses then cite those that they use, and a score holds for the whole turn, whatever the response's rank.
+    """
     flags_used: bool = False
-    ptkb: Literal["ids", "statements"] | None = None
+    """Whether a run says which passages a response uses, by flags or by citations."""
+    ptkb: Literal["numbers", "objects", "texts"] | None = None
+    """How a response names PTKB statements: by number, by number with text and score, or by text."""
     passage_id: re.Pattern[str] | None = None
+    max_rank: int | None = None
+    """How many responses a turn are looked at where passage grades choose, if that is more than are pooled."""
 
 
 IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}-[0-9]{2}-[0-9]{5}:[0-9]+")
 
 
-def read_passages(findings: Findings, entries: list[Any], path: str, *, flagged: bool) -> tuple[Provenance, ...]:
+def read_passages(log: ProblemLog, entries: list[Any], path: str, *, flagged: bool) -> tuple[Provenance, ...]:
     """The passages of a response in their order, from JSON or already records; `flagged`: the format has `used`.
 
     An entry without a readable id is kept with the id "", so that positions stay those of the file.
@@ -102,7 +114,7 @@ def read_passages(findings: Findings, entries: list[Any], path: str, *, flagged:
                 keep(Provenance(passage_id, score, used, text))
                 continue
         known = ("id", "score", "used", "text") if flagged else ("id", "score", "text")
-        fields = Fields(partial(findings.add_entry, path), f"{path}[{k}]", entry, known)
+        fields = Fields(partial(log.add_entry, path), f"{path}[{k}]", entry, known)
         keep(
             Provenance(
                 fields.label("id"),
@@ -114,32 +126,32 @@ def read_passages(findings: Findings, entries: list[Any], path: str, *, flagged:
     return tuple(provenance)
 
 
-ReadResponse = Callable[[Findings, str, Any, bool], tuple[Response, ResponsePlace]]
+ReadResponse = Callable[[ProblemLog, str, Any, bool], tuple[Response, ResponsePlace]]
 """Reads one response at a path; the flag says whether it must have a text."""
 
 
 def read_json_run(document: Document, format: str, known: Collection[str], read: ReadResponse) -> ReadRun:
     """A run that is one JSON object with `run_name`, `run_type` and `turns`; `read` reads one response."""
-    findings = Findings(document.file)
-    findings.problems.extend(document.problems)
+    log = ProblemLog(document.file)
+    log.problems.extend(document.problems)
     if document.unreadable:
         return ReadRun(None, document.problems)
-    top = Fields(findings.add, "$", document.value, known)
+    top = Fields(log.add, "$", document.value, known)
     if not top.readable:
-        return ReadRun(None, tuple(findings.problems))
+        return ReadRun(None, tuple(log.problems))
     eval_response = top.flag("eval_response") is not False
     values = top.list("turns")
-    if too_many(findings, "$.turns", values):
-        return ReadRun(None, tuple(findings.problems))
+    if too_many(log, "$.turns", values):
+        return ReadRun(None, tuple(log.problems))
     turns: list[RunTurn] = []
     places: list[TurnPlace] = []
     for i, value in enumerate(values):
-        findings.turn_id = turn_label(value)
-        fields = Fields(findings.add, f"$.turns[{i}]", value, ("turn_id", "responses"))
-        turn, place = read_turn(findings, fields, read, eval_response)
+        log.turn_id = turn_label(value)
+        fields = Fields(log.add, f"$.turns[{i}]", value, ("turn_id", "responses"))
+        turn, place = read_turn(log, fields, read, eval_response)
         turns.append(turn)
         places.append(place)
-    findings.turn_id = None
+    log.turn_id = None
     run = Run(
         run_id=top.label("run_name"),
         run_type=top.label("run_type", optional=True) or None,
@@ -150,25 +162,25 @@ def read_json_run(document: Document, format: str, known: Collection[str], read:
         eval_response=eval_response,
         turns=tuple(turns),
     )
-    return ReadRun(run, tuple(findings.problems), tuple(places))
+    return ReadRun(run, tuple(log.problems), tuple(places))
 
 
-def too_many(findings: Findings, path: str, turns: Sequence[Any]) -> bool:
+def too_many(log: ProblemLog, path: str, turns: Sequence[Any]) -> bool:
     """Whether the turns at `path` are too many to be read, or have too many responses, which is then a problem."""
     if len(turns) > MAX_TURNS:
         message = f"{len(turns):,} turns, at most {MAX_TURNS:,} are read"
-        findings.add("error", "too_many_turns", path, message)
+        log.add("too_many_turns", path, message)
         return True
     lists = (turn.get("responses") for turn in turns if type(turn) is dict)
-    total = sum(len(one) for one in lists if type(one) is list and len(one) <= MAX_RESPONSES)
+    total = sum(len(values) for values in lists if type(values) is list and len(values) <= MAX_RESPONSES)
     if total > MAX_ALL_RESPONSES:
         message = f"{total:,} responses in all, at most {MAX_ALL_RESPONSES:,} are read"
-        findings.add("error", "too_many_responses", path, message)
+        log.add("too_many_responses", path, message)
     return total > MAX_ALL_RESPONSES
 
 
 def read_turn(
-    findings: Findings, fields: Fields, read: ReadResponse, needs_text: bool, *, most: int = MAX_RESPONSES
+    log: ProblemLog, fields: Fields, read: ReadResponse, needs_text: bool, *, most: int = MAX_RESPONSES
 ) -> tuple[RunTurn, TurnPlace]:
     """One turn with `turn_id` and `responses`, of which `most` are read; what is no object is read as an empty one."""
     turn_id = fields.label("turn_id")
@@ -177,13 +189,13 @@ def read_turn(
     values = fields.list("responses")
     if len(values) > most:
         message = f"{len(values):,} responses, at most {most:,} are read of such a turn"
-        findings.add("error", "too_many_responses", f"{fields.path}.responses", message)
+        log.add("too_many_responses", f"{fields.path}.responses", message)
         values = []
     for j, value in enumerate(values):
-        response, place = read(findings, f"{fields.path}.responses[{j}]", value, needs_text)
+        response, place = read(log, f"{fields.path}.responses[{j}]", value, needs_text)
         responses.append(response)
         places.append(place)
-        findings.close_lists()
+        log.close_lists()
     return RunTurn(turn_id, tuple(responses)), TurnPlace(fields.path, tuple(places))
 
 
@@ -199,13 +211,13 @@ def looks_like_run(value: Any) -> bool:
 
 
 def turns_of(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The turns of a run that may have any fault."""
+    """The turns of a run that may have any problem."""
     turns = value.get("turns")
     return (turn for turn in turns if type(turn) is dict) if type(turns) is list else iter(())
 
 
 def responses_of(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The responses of a run that may have any fault."""
+    """The responses of a run that may have any problem."""
     for turn in turns_of(value):
         responses = turn.get("responses")
         if type(responses) is list:

@@ -1,0 +1,89 @@
+"""A code is one row: its tables in the document, its severity, its advice and what it needs follow from it."""
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from judge.runs.check.codes import CODES, FIXED, NEEDS_HASHES, NEEDS_TOPICS, SECTIONS, problem
+from tests.conftest import PROJECT
+
+SCRIPT = PROJECT / "bench" / "validation_tables.py"
+spec = importlib.util.spec_from_file_location("validation_tables", SCRIPT)
+tables = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tables)
+
+
+def test_the_document_has_exactly_the_tables_of_the_rows():
+    """If not: `python bench/validation_tables.py`."""
+    text = tables.DOCUMENT.read_text(encoding="utf-8")
+    assert tables.with_tables(text) == text
+    assert tables.code_tables() in text
+    assert tables.fix_table() in text
+
+
+def test_a_document_without_a_marked_place_is_refused():
+    with pytest.raises(ValueError, match="0 places marked for codes"):
+        tables.with_tables("# Validation\n")
+
+
+def test_every_code_stands_in_one_section():
+    assert sum(map(len, SECTIONS.values())) == len(CODES)
+
+
+def test_what_is_derived_holds_the_rows_that_it_names():
+    assert NEEDS_TOPICS == (
+        "missing_turn", "ptkb_text_differs", "turn_number_too_high", "unknown_ptkb_id", "unknown_turn", "wrong_topics",
+    )  # fmt: skip
+    assert NEEDS_HASHES == ("passage_text_differs", "unknown_passage")
+    assert {code for code in FIXED if CODES[code].severity == "error"} == set()
+    assert {problem(code, "f", "$", "m").severity for code in FIXED} == {"warning"}
+
+
+ROW = '        "too_polite": Code("{}", "the response says please", advice="leave it out", fix="left alone"),\n'
+CHECK = '    if "please" in text:\n        sheet.add((i, j), "too_polite", path, "it says please")\n'
+
+
+def insert(path, after, text):
+    """Add lines to a file after a line that it has once."""
+    source = path.read_text(encoding="utf-8")
+    assert source.count(after) == 1
+    path.write_text(source.replace(after, after + text), encoding="utf-8")
+
+
+@pytest.mark.parametrize("severity", ["warning", "error"])
+def test_a_new_code_is_a_row_and_a_check(tmp_path, severity):
+    """Both are added to a copy of the package; no other file is touched, and all that shows codes shows it."""
+    for folder in ("judge", "docs", "bench"):
+        shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    insert(tmp_path / "judge/runs/check/codes.py", '    "Responses": {\n', ROW.format(severity))
+    insert(tmp_path / "judge/runs/check/rules.py", "    text = response.text\n", CHECK)
+    passages = [{"id": "clueweb22-en0000-00-00000:0", "score": 1.0, "used": True}]
+    response = {"rank": 1, "text": "Yes, please.", "passage_provenance": passages, "ptkb_provenance": [1]}
+    turn = {"turn_id": "9-1_1", "responses": [response]}
+    run = {"run_name": "r", "run_type": "manual", "eval_response": True, "turns": [turn]}
+    (tmp_path / "run.json").write_text(json.dumps(run), encoding="utf-8")
+
+    def call(*arguments):
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+
+    done = call("-m", "judge", "validate", "--runs", "run.json", "--report-dir", "pages")
+    assert done.returncode == (severity == "error"), done.stderr
+    assert f"  {severity} too_polite (1): the response says please" in done.stdout
+    page = (tmp_path / "pages" / "r.md").read_text(encoding="utf-8")
+    assert f"## {severity}: too_polite (1)\n\nthe response says please.\n\nTo fix it: leave it out." in page
+    assert ("| 9-1_1 | 1 | too_polite |" in page) == (severity == "error")
+    assert "too_polite (1)" in (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+    assert call("bench/validation_tables.py").returncode == 0
+    document = (tmp_path / "docs" / "validation.md").read_text(encoding="utf-8")
+    assert f"| `too_polite` | {severity} | the response says please |  |  |  |" in document
+    assert "| `too_polite` | left alone |" in document
