@@ -341,6 +341,24 @@ def test_another_configuration_needs_another_folder_or_replace(
     assert run(RUNS, out, "--over-limit", "truncate", "--replace") == 0
 
 
+@pytest.mark.parametrize("option", ["--threads", "--timeout", "--concurrency", "--attempts"])
+def test_patience_and_speed_are_no_other_configuration(tmp_path: Path, option: str) -> None:
+    out = tmp_path / "out"
+    assert run(RUNS, out, option, "1") == 0
+    configured = json.loads((out / "manifest.json").read_bytes())["configuration"]
+    assert run(RUNS, out, option, "2") == 0
+    assert json.loads((out / "manifest.json").read_bytes())["configuration"] == configured
+
+
+@pytest.mark.parametrize("option", ["--temperature", "--max-tokens", "--seed"])
+def test_what_may_change_a_grade_is_another_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert run(RUNS, tmp_path / "out", option, "1") == 0
+    assert run(RUNS, tmp_path / "out", option, "2") == 2
+    assert f"options.{option.strip('-').replace('-', '_')}: 1" in capsys.readouterr().err
+
+
 def test_mixed_formats_and_compression_make_no_difference(tmp_path: Path, example: Path) -> None:
     run(RUNS, tmp_path / "a")
     for path in example.glob("*.json"):
