@@ -1,9 +1,11 @@
 """Shared fixtures; no test reaches beyond this machine."""
 
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import is_hypothesis_test
 
 PROJECT = Path(__file__).parent.parent
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -21,6 +23,30 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test as fast or slow, so that nobody keeps a list.
+
+    Slow is what says so itself, what takes many examples (hypothesis) and what reads the real data. The rest is fast.
+    """
+    for item in items:
+        if "shared" in getattr(item, "fixturenames", ()) or is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.fast)
+
+
+@pytest.fixture(autouse=True)
+def _no_process_in_fast_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse to start a process in a test that is run after every edit."""
+    if request.node.get_closest_marker("slow") is None:
+
+        def refused(self: object, arguments: object, *_: object, **__: object) -> None:
+            raise RuntimeError(f"a test that starts a process needs the mark `slow`; this one starts {arguments}")
+
+        monkeypatch.setattr(subprocess.Popen, "__init__", refused)
 
 
 @pytest.fixture(scope="session")

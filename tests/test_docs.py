@@ -1,6 +1,7 @@
 """What the documents say about the command line is true."""
 
 import argparse
+import functools
 import importlib
 import re
 import subprocess
@@ -19,6 +20,7 @@ DOCUMENTS = [
 ]
 
 
+@functools.cache
 def options_of(command: str) -> set[str]:
     parser = argparse.ArgumentParser()
     importlib.import_module(f"judge.cli.{command}").add_arguments(parser)
@@ -42,6 +44,7 @@ def test_every_command_and_option_in_a_document_exists(document: str) -> None:
         assert option in known | {"--help", "--group"}, option
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_exit_codes(command: str) -> None:
     done = subprocess.run(
@@ -65,6 +68,7 @@ def test_the_changelog_and_the_package_agree_on_the_version() -> None:
     assert f'version = "{judge.__version__}"' in (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [[], ["absent"], ["run"], ["run", "--absent"], ["run", "--runs", "x", "--depth", "0"]]
 )
@@ -75,6 +79,7 @@ def test_wrong_usage_ends_with_2_and_the_usage(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error() -> None:
     pipe = f"{sys.executable} -m judge prompts show groundedness/graded | true"
     process = subprocess.run(pipe, shell=True, capture_output=True, text=True, check=False)

@@ -289,6 +289,7 @@ def test_sentences_hold_every_character_that_is_not_white_space(text: str) -> No
     assert bool(sentences) == bool(text.strip())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [".", ". ", "a.", '"', "A. ", "\n", "(", "1. ", "Dr. ", "x" * 10])
 def test_sentences_of_a_long_monotonous_text(unit: str) -> None:
     text = unit * (200_000 // len(unit))

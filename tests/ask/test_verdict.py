@@ -468,6 +468,7 @@ def test_no_reply_raises_or_leaves_the_scale(
     (verdict.rationale or "").encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["*", "#", "grade", "Grade:", "{", '{"', '{"a":', "[", " ", "1:", "\n", "_", "1*", "grade*"]
 )

@@ -242,6 +242,7 @@ def said_in(out: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_a_run_as_certified_says_so_in_every_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert judged(tmp_path, certificate()) == 0
     out, err = capsys.readouterr()

@@ -219,6 +219,7 @@ def test_the_faulty_run_has_the_faults_that_the_readme_lists(turns: list[str]) -
     assert [turn for turn in listed if NO_SUCH_PASSAGE in listed[turn]] == ["2-1_5"]
 
 
+@pytest.mark.slow
 def test_the_texts_are_clean_and_short_but_for_one(judged: list[Given]) -> None:
     english = spacy.blank("en")
     bare = Tokenizer(english.vocab)

@@ -10,6 +10,8 @@ from judge.cli import main
 from tests.conftest import PROJECT
 from tests.harness.test_pooling import RUNS, lines, records, run
 
+pytestmark = pytest.mark.slow
+
 PROMPT = PROJECT / "prompts" / "groundedness" / "graded.md"
 LATER = "mill-fluent-invented.json"
 

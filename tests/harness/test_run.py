@@ -13,6 +13,8 @@ import pytest
 from judge.cli import main
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.slow
+
 RUNS = PROJECT / "examples" / "runs"
 TOPICS = PROJECT / "examples" / "topics.json"
 PASSAGES = PROJECT / "examples" / "passages.jsonl"

@@ -58,6 +58,7 @@ def test_a_completion_is_there_after_reopening(tmp_path: Path) -> None:
         assert journal.get("absent") is None
 
 
+@pytest.mark.slow
 def test_a_put_has_reached_another_process_s_view_before_it_returns(tmp_path: Path) -> None:
     """The row is in the file as the operating system sees it, not only in this process's memory."""
     script = (
