@@ -62,12 +62,6 @@ def test_the_public_names_are_sorted_and_load() -> None:
         _ = judge.absent
 
 
-def test_the_changelog_and_the_package_agree_on_the_version() -> None:
-    text = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"## [{judge.__version__}]" in text or "## [Unreleased]" in text
-    assert f'version = "{judge.__version__}"' in (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [[], ["absent"], ["run"], ["run", "--absent"], ["run", "--runs", "x", "--depth", "0"]]

@@ -279,26 +279,28 @@ def test_a_folder_reports_wrong_places_and_names_told_apart_only_by_case(tmp_pat
     ]
 
 
-def test_bundled_prompts() -> None:
-    criteria = {criterion.prompt_id: criterion for criterion in bundled_criteria()}
-    assert {name: (c.scale.labels, c.scale.positive, c.inputs) for name, c in criteria.items()} == {
-        "completeness/graded": (("0", "1", "2", "3", "unable"), (2, 3), CONVERSATION),
-        "conciseness/graded": (("0", "1", "2", "3"), (2, 3), ("context", "utterance", "response")),
-        "groundedness/graded": (("0", "1", "2", "3"), (2, 3), ("passages", "response")),
-        "groundedness/sentences": (("0", "1", "2", "3", "unable"), (2, 3), ("passages", "sentences")),
-        "groundedness/yes_no": (("yes", "no"), (1,), ("passages", "response")),
-        "naturalness/cast": (("0", "1", "2", "3"), (2, 3), ("response",)),
-        "naturalness/graded": (("0", "1", "2", "3", "4"), (3, 4), ("response",)),
-        "relevance/graded": (("0", "1", "2", "3"), (2, 3), CONVERSATION),
-        "relevance/ikat": (("0", "1", "2", "3", "unable"), (2, 3), CONVERSATION),
-    }
-    assert all(criterion.scale.polarity == "higher" for criterion in criteria.values())
-    assert criteria["groundedness/yes_no"].scale.levels[0].grade == 1
-    assert {f"{name}/{variant}" for name, variant in DEFAULT_VARIANTS.items()} <= set(criteria)
-    assert criteria["groundedness/graded"].file == "prompts/groundedness/graded.md"
+@pytest.mark.parametrize("criterion", bundled_criteria(), ids=lambda criterion: criterion.prompt_id)
+def test_a_bundled_prompt_shows_what_its_criterion_is_about_and_no_more(criterion: Criterion) -> None:
+    assert criterion.file == f"prompts/{criterion.prompt_id}.md"
+    assert find_criterion(criterion.prompt_id) == criterion
+    assert criterion.scale.polarity == "higher"
+    shown = set(criterion.inputs) - {"sentences"} | ({"response"} if "sentences" in criterion.inputs else set())
+    assert shown == SHOWN[criterion.name]
 
 
-CONVERSATION = ("ptkb", "context", "utterance", "resolved_utterance", "response")
+CONVERSATION = {"ptkb", "context", "utterance", "resolved_utterance", "response"}
+SHOWN = {
+    "completeness": CONVERSATION,
+    "conciseness": {"context", "utterance", "response"},
+    "groundedness": {"passages", "response"},
+    "naturalness": {"response"},
+    "relevance": CONVERSATION,
+}
+
+
+@pytest.mark.parametrize("name", DEFAULT_VARIANTS)
+def test_a_criterion_stands_for_its_default_variant(name: str) -> None:
+    assert find_criterion(name) == find_criterion(f"{name}/{DEFAULT_VARIANTS[name]}")
 
 
 @pytest.mark.parametrize("criterion", bundled_criteria(), ids=lambda criterion: criterion.prompt_id)
