@@ -286,6 +286,7 @@ def written_files(page: str, folder: Path) -> None:
         (folder / name).write_text(content, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_worked_example_of_a_crowd_gives_the_grades_that_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,15 @@ def test_calibration_does_not_import_the_loop() -> None:
             assert not any(name.startswith("judge.ask.loop") for name in imported(path))
 
 
+def test_every_room_has_fast_tests(request: pytest.FixtureRequest) -> None:
+    if request.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        pytest.skip("not all tests were collected")
+    folder = Path(__file__).parent
+    fast = {item.path.relative_to(folder).parts[0] for item in request.session.items
+            if item.path.is_relative_to(folder) and item.get_closest_marker("fast")}  # fmt: skip
+    assert {path.parent.name for path in folder.glob("*/test_*.py")} <= fast
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "code",

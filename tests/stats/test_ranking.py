@@ -121,6 +121,7 @@ def test_tau_b_equals_scipy(vectors: tuple[list[int], list[int]]) -> None:
         assert found == pytest.approx(scipy.stats.kendalltau(x, y).statistic, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("x", "y"), [([1, 1, 2, 3], [1, 2, 2, 3]), ([2, 2, 2, 1], [1, 2, 3, 4]), ([1, 1, 2, 2], [2, 2, 1, 1])]
 )
