@@ -2,17 +2,20 @@
 
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test
 
 PROJECT = Path(__file__).parent.parent
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_RUNNING = pytest.StashKey[pytest.Item]()
 
 
-@pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _no_network() -> Iterator[None]:
     """Refuse every connection that is not to this machine."""
     connect = socket.socket.connect
 
@@ -22,7 +25,9 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RuntimeError(f"a test tried to connect to {address}")
         connect(self, address)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,15 +43,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.fast)
 
 
-@pytest.fixture(autouse=True)
-def _no_process_in_fast_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _no_process_in_fast_tests(request: pytest.FixtureRequest) -> Iterator[None]:
     """Refuse to start a process in a test that is run after every edit."""
-    if request.node.get_closest_marker("slow") is None:
+    start, running = subprocess.Popen.__init__, request.session.stash
 
-        def refused(self: object, arguments: object, *_: object, **__: object) -> None:
+    def guarded(self: Any, arguments: object, *more: Any, **options: Any) -> None:
+        if running[_RUNNING].get_closest_marker("slow") is None:
             raise RuntimeError(f"a test that starts a process needs the mark `slow`; this one starts {arguments}")
+        start(self, arguments, *more, **options)
 
-        monkeypatch.setattr(subprocess.Popen, "__init__", refused)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", guarded)
+        yield
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tell the guard of processes which test runs; a fixture for each test would cost more than the tests."""
+    item.session.stash[_RUNNING] = item
 
 
 @pytest.fixture(scope="session")
