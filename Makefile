@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
   && echo $$p && break; done)
 
-.PHONY: demo test lint clean
+.PHONY: demo test fast lint clean
 
 demo: $(VENV)/.core
 	$(BIN)/judge demo
@@ -13,6 +13,10 @@ demo: $(VENV)/.core
 test: $(VENV)/.dev
 	$(BIN)/judge models pull smollm2-135m
 	$(BIN)/python -m pytest
+
+# After every edit: no process, no model, no simulation.
+fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -m fast
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

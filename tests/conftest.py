@@ -1,16 +1,21 @@
 """Shared fixtures; no test reaches beyond this machine."""
 
 import socket
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import is_hypothesis_test
 
 PROJECT = Path(__file__).parent.parent
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_RUNNING = pytest.StashKey[pytest.Item]()
 
 
-@pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _no_network() -> Iterator[None]:
     """Refuse every connection that is not to this machine."""
     connect = socket.socket.connect
 
@@ -20,7 +25,42 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RuntimeError(f"a test tried to connect to {address}")
         connect(self, address)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test as fast or slow, so that nobody keeps a list.
+
+    Slow is what says so itself, what takes many examples (hypothesis) and what reads the real data. The rest is fast.
+    """
+    for item in items:
+        if "shared" in getattr(item, "fixturenames", ()) or is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.fast)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_process_in_fast_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Refuse to start a process in a test that is run after every edit."""
+    start, running = subprocess.Popen.__init__, request.session.stash
+
+    def guarded(self: Any, arguments: object, *more: Any, **options: Any) -> None:
+        if running[_RUNNING].get_closest_marker("slow") is None:
+            raise RuntimeError(f"a test that starts a process needs the mark `slow`; this one starts {arguments}")
+        start(self, arguments, *more, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", guarded)
+        yield
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tell the guard of processes which test runs; a fixture for each test would cost more than the tests."""
+    item.session.stash[_RUNNING] = item
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """What the documents say about the command line is true."""
 
 import argparse
+import functools
 import re
 import shlex
 import shutil
@@ -23,6 +24,7 @@ DOCUMENTS = [
 ]
 
 
+@functools.cache
 def options_of(command: str) -> set[str]:
     parser = argparse.ArgumentParser()
     command_module(command).add_arguments(parser)
@@ -108,6 +110,7 @@ def test_the_flow_in_the_package_docstring_runs(tmp_path: Path, monkeypatch: pyt
     assert {row.run_id for row in namespace["rows"]} >= {"harbor-grounded", "mill-fluent-invented"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_exit_codes(command: str) -> None:
     done = subprocess.run(
@@ -125,12 +128,7 @@ def test_the_public_names_are_sorted_and_load() -> None:
         _ = judge.absent
 
 
-def test_the_changelog_and_the_package_agree_on_the_version() -> None:
-    text = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"## [{judge.__version__}]" in text or "## [Unreleased]" in text
-    assert f'version = "{judge.__version__}"' in (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [[], ["absent"], ["run"], ["run", "--absent"], ["run", "--runs", "x", "--depth", "0"]]
 )
@@ -141,6 +139,7 @@ def test_wrong_usage_ends_with_2_and_the_usage(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error() -> None:
     pipe = f"{sys.executable} -m judge prompts show groundedness/graded | true"
     process = subprocess.run(pipe, shell=True, capture_output=True, text=True, check=False)

@@ -10,6 +10,8 @@ import pytest
 
 from judge.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parent.parent / "bench" / "fuzz.py"
 INPUTS = 32
 """Of each reader."""

@@ -1,6 +1,7 @@
 """The house keeps its walls: imports point down, pure modules stay pure, and starting up stays light."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -49,19 +50,25 @@ def room(module: str) -> str:
     return module.split(".")[0]
 
 
-def imported(path: Path) -> set[str]:
+@functools.cache
+def syntax(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def imported(path: Path) -> frozenset[str]:
     """Every module that a file imports anywhere, inside functions too."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return names
+    return frozenset(names)
 
 
 def says_pure(path: Path) -> bool:
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    docstring = ast.get_docstring(syntax(path)) or ""
     return docstring.split("\n\n")[0].endswith("Pure.")
 
 
@@ -100,7 +107,7 @@ def test_pure_modules_do_no_io(module: str) -> None:
     assert not {name.split(".")[0] for name in names} & IMPURE
     calls = {
         node.func.id
-        for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8")))
+        for node in ast.walk(syntax(MODULES[module]))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     assert not calls & {"open", "print", "input"}
@@ -117,6 +124,16 @@ def test_calibration_does_not_import_the_loop() -> None:
             assert not any(name.startswith("judge.ask.loop") for name in imported(path))
 
 
+def test_every_room_has_fast_tests(request: pytest.FixtureRequest) -> None:
+    if request.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        pytest.skip("not all tests were collected")
+    folder = Path(__file__).parent
+    fast = {item.path.relative_to(folder).parts[0] for item in request.session.items
+            if item.path.is_relative_to(folder) and item.get_closest_marker("fast")}  # fmt: skip
+    assert {path.parent.name for path in folder.glob("*/test_*.py")} <= fast
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [

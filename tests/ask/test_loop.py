@@ -429,3 +429,10 @@ def test_an_endpoint_that_dies_on_the_way_stops_the_run(tmp_path: Path) -> None:
     with pytest.raises(OperationalError, match="does not answer"):
         judged(tmp_path, model, [f"t{index}" for index in range(60)])
     assert len(model.asked) < 10 + 3 * 2 * QUICK.concurrency
+
+
+def test_calls_given_up_now_and_then_do_not_stop_the_run(tmp_path: Path) -> None:
+    texts = [f"t{index}" for index in range(12)]
+    model = Scripted({text: [TransientError("503")] for text in texts[::2]})
+    results = judged(tmp_path, model, texts, Settings(concurrency=1, attempts=1))
+    assert [isinstance(one, Judgment) for one in results] == [False, True] * 6

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.verdict import expected_grade, parse
-from judge.models.forms import answer_instruction, answer_labels, answer_schema, supported_forms
+from judge.models.forms import answer_instruction, answer_labels, supported_forms
 from judge.records import AnswerForm, Completion, Criterion, Level, Scale, Unreadable, Verdict
 
 GRADED = find_criterion("groundedness/graded")  # 0, 1, 2, 3
@@ -398,29 +398,6 @@ def test_lines_after_the_object_are_a_second_verdict() -> None:
     assert outcome(read(entries(S) + "\n1: unsupported", "json", EACH, 1)) == "unreadable"
 
 
-def test_forms() -> None:
-    assert supported_forms(GRADED) == ("json", "text", "label")
-    assert supported_forms(EACH) == ("json", "text")
-
-
-def test_schema_is_strict_and_asks_for_the_reasons_first() -> None:
-    assert answer_schema(("yes", "no"), 0) == {
-        "type": "object",
-        "properties": {"rationale": {"type": "string"}, "grade": {"type": "string", "enum": ["yes", "no"]}},
-        "required": ["rationale", "grade"],
-        "additionalProperties": False,
-    }
-    entry = {
-        "type": "object",
-        "properties": {"n": {"type": "integer"}, "label": {"type": "string", "enum": ["a", "b"]}},
-        "required": ["n", "label"],
-        "additionalProperties": False,
-    }
-    sentences = answer_schema(("a", "b"), 3)
-    assert sentences["properties"] == {"rationale": {"type": "string"}, "sentences": {"type": "array", "items": entry}}
-    assert list(sentences["properties"]) == sentences["required"]
-
-
 @pytest.mark.parametrize("criterion", bundled_criteria(), ids=lambda criterion: criterion.prompt_id)
 def test_an_answer_as_instructed_is_read(criterion: Criterion) -> None:
     for label in answer_labels(criterion):
@@ -468,6 +445,7 @@ def test_no_reply_raises_or_leaves_the_scale(
     (verdict.rationale or "").encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["*", "#", "grade", "Grade:", "{", '{"', '{"a":', "[", " ", "1:", "\n", "_", "1*", "grade*"]
 )

@@ -242,6 +242,7 @@ def said_in(out: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_a_run_as_certified_says_so_in_every_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert judged(tmp_path, certificate()) == 0
     out, err = capsys.readouterr()
@@ -256,6 +257,7 @@ def test_a_run_as_certified_says_so_in_every_output(tmp_path: Path, capsys: pyte
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of", "more", "item"),
     [
@@ -282,6 +284,7 @@ def test_a_run_that_differs_is_uncalibrated_item_by_item_everywhere(
         assert "may not be called calibrated" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["NOT TRUSTED", "INCONCLUSIVE"])
 def test_a_matching_certificate_of_another_verdict_never_says_calibrated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str
@@ -325,6 +328,7 @@ def test_a_folder_or_nothing_for_a_certificate_is_said(tmp_path: Path, capsys: p
         assert "cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_rerun_under_a_certificate_gives_the_same_bytes(tmp_path: Path) -> None:
     judged(tmp_path, certificate())
     first = contents(tmp_path / "out")
@@ -353,6 +357,7 @@ def test_a_hostile_certificate_drives_no_terminal_and_breaks_no_markdown(
     assert "\n# CALIBRATED" not in markdown
 
 
+@pytest.mark.slow
 def test_credentials_in_the_address_are_compared_and_shown_without(tmp_path: Path) -> None:
     of = certificate(certified(parameters={**OPTIONS, "base_url": "http://host/v1"}))
     assert judged(tmp_path, of, "--base-url", "http://user:secret@host/v1") in (0, 2)

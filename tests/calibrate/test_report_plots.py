@@ -13,6 +13,8 @@ from judge.calibrate.report.plots import MAPS, confusion_maps, forest, raw_vs_co
 from judge.results.rows import CorrectedRow
 from tests.report_records import agreement, constant, corrected, estimate
 
+pytestmark = pytest.mark.slow
+
 EVIL = "$x^2$ <b>&amp; -- ]]> \x1b[1m \u202e \ud800 中文 🙂 \\$ \\frac"
 
 

@@ -29,6 +29,8 @@ from tests.calibration_world import (
 )
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.slow
+
 WORLD = items()
 EVIL = ["a\tb", "a\nb", "\x1b[2J\x1b[31mred", "$(touch x)", "a|b", "<script>alert(1)</script>", "`x` *y* _z_",
         "\u202egnihtemos", "../../up", "constant", "=1+1", "x" * 190]  # fmt: skip

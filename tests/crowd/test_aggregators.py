@@ -192,12 +192,14 @@ def share_right(spammers, worlds=4):
     return {name: np.mean(shares) for name, shares in right.items()}
 
 
+@pytest.mark.slow
 def test_without_spammers_weighing_costs_next_to_nothing() -> None:
     right = share_right(0)
     assert right["majority"] > 0.97
     assert min(right[name] for name in WEIGHING) > right["majority"] - 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spammers", "majority", "dawid_skene", "gain"),
     # Floors of the two are what such crowds were found to give elsewhere, the lowest of three settings each.

@@ -375,6 +375,7 @@ def test_a_strange_record_or_an_input_in_the_way_keeps_everything(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["b.tsv"]
 
 
+@pytest.mark.slow
 def test_every_aggregator_goes_with_the_filter() -> None:
     for name in AGGREGATORS:
         found = study({"relevance": RELEVANCE}, KNOWN, Settings(name, AggregatorOptions(majority="absolute")))

@@ -225,6 +225,7 @@ def test_a_known_item_may_be_labeled_again(tmp_path: Path) -> None:
     assert faults(path, scales=ONE, repeatable=again) == [("different_labels", "line 7")]
 
 
+@pytest.mark.slow
 def test_a_million_digits_are_a_fault_and_no_traceback(tmp_path: Path) -> None:
     long = "9" * 1_200_000
     path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,{long}\na,1_1,{long},relevance,2\n")

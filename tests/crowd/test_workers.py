@@ -223,6 +223,7 @@ def test_many_grades_are_counted_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -
     assert pairwise(labels, np.random.default_rng(0)) == every
 
 
+@pytest.mark.slow
 def test_one_item_of_thousands_of_workers_costs_no_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     # 20,000 items by 2 workers each, and one by all 3,000: a grid of places by items would have 60 million cells.
     rng = np.random.default_rng(0)

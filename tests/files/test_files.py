@@ -42,6 +42,7 @@ def test_a_gzip_file_is_unpacked_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, 
             unpack(stored, "bomb")
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_unpacked_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.files.stored.MAX_UNPACKED", 1_000)
     read: list[int] = []

@@ -36,6 +36,7 @@ def test_the_split_has_half_the_items_and_like_grades() -> None:
     assert Counter(one.grade for one in rows if one.topic_id in test) == {0: 10, 3: 10}
 
 
+@pytest.mark.slow
 def test_items_count_once_however_many_rows_they_have() -> None:
     # Topic 9 has 6 rows of one item; the others one row of one item each: half of 6 items is three topics.
     rows = [row("9", assessor=f"a{number}") for number in range(6)] + [row(f"{topic}") for topic in range(5)]
@@ -47,6 +48,7 @@ def test_neither_order_nor_anything_but_the_seed_decides(rows: list[GoldRow], se
     assert split_topics(rows, 0.3, seed) == split_topics(gold(7), 0.3, seed)
 
 
+@pytest.mark.slow
 def test_seeds_make_different_splits() -> None:
     assert len({split_topics(gold(20), 0.5, seed) for seed in range(10)}) == 10
 
@@ -243,6 +245,7 @@ def test_what_is_no_salt_is_an_input_error(sealed: tuple[Path, Path], content: b
         open_sealed(test, seal, "q", NOW)
 
 
+@pytest.mark.slow
 def test_every_torn_last_line_is_recognized_and_its_number_given_again(sealed: tuple[Path, Path]) -> None:
     test, seal = sealed
     open_sealed(test, seal, "q1", NOW)

@@ -39,6 +39,8 @@ from tests.calibration_world import (
 )
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 WORLD = items()

@@ -14,6 +14,8 @@ from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 8
 

@@ -219,6 +219,7 @@ def test_the_faulty_run_has_the_faults_that_the_readme_lists(turns: list[str]) -
     assert [turn for turn in listed if NO_SUCH_PASSAGE in listed[turn]] == ["2-1_5"]
 
 
+@pytest.mark.slow
 def test_the_texts_are_clean_and_short_but_for_one(judged: list[Given]) -> None:
     english = spacy.blank("en")
     bare = Tokenizer(english.vocab)
@@ -273,13 +274,11 @@ def test_the_grades_use_the_whole_scales() -> None:
     assert [grades["naturalness", grade] for grade in range(5)] == [9, 8, 5, 9, 46]
 
 
-def test_the_readme_gives_the_levels_in_the_prompts_words_and_the_true_counts() -> None:
+def test_the_readme_gives_the_true_counts() -> None:
     text = read(PROJECT / "gold" / "README.md")
     grades = Counter((row.criterion, row.grade) for row in gold("example.gold.jsonl"))
     for criterion in TOP:
         levels = find_criterion(f"{criterion}/graded").scale.levels
-        for level in levels:
-            assert f"| {level.grade} | {level.description} |" in text
         counts = " | ".join(str(grades[criterion, level.grade]) for level in levels)
         assert f"| {criterion} | {counts} |" in text
 

@@ -22,6 +22,8 @@ from tests.harness.test_crash import wait_for_paid
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = PROJECT / "examples"
 POOLED = 77
 CALLS = 76

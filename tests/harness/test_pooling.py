@@ -13,6 +13,8 @@ from judge.cli import main
 from judge.files.folder import write_atomic
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.slow
+
 RUNS = PROJECT / "examples" / "runs"
 TOPICS = PROJECT / "examples" / "topics.json"
 PASSAGES = PROJECT / "examples" / "passages.jsonl"

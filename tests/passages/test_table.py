@@ -132,6 +132,7 @@ def test_a_table_is_a_dict(tmp_path_factory, pairs, size, chunk_rows, random, st
     assert sorted(table.keys.tolist()) == table.keys.tolist()
 
 
+@pytest.mark.slow
 def test_order_and_batches_do_not_change_a_byte(tmp_path):
     pairs = [(number * 7919 % 10_007, number % 251) for number in range(5_000)]
     build_table(tmp_path / "a", "hashes", [rows(*pairs)], lambda: {})
@@ -272,6 +273,7 @@ def run(script, path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [KILLED, KILLED_IN_MERGE])
 def test_after_a_kill_the_old_table_is_there_and_the_next_build_takes_over_what_is_left(tmp_path, script):
     path = tmp_path / "t"
@@ -299,6 +301,7 @@ build_table(Path(sys.argv[1]), "hashes", batches(), dict)
 """
 
 
+@pytest.mark.slow
 def test_two_builds_of_one_file_do_not_mix(tmp_path):
     path = tmp_path / "t"
     with run(WAITING, path) as build:

@@ -54,6 +54,7 @@ def test_a_model_that_is_not_there_is_named() -> None:
         open_encoder("nowhere")
 
 
+@pytest.mark.slow
 def test_the_library_is_not_imported_before_it_is_needed() -> None:
     code = "import sys, judge.pool.encoder, judge.pool.screen; sys.exit('sentence_transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

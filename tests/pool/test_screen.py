@@ -166,6 +166,7 @@ def test_any_text_can_be_screened(text: str, passages: list[str]) -> None:
         assert -1 <= flag.value <= max(1, flag.threshold)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["Bye. ", "x", "a b c d e f g h i ", "語", "́"])
 def test_long_hostile_texts_can_be_screened(unit: str) -> None:
     text = unit * (200_000 // len(unit))

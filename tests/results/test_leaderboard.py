@@ -192,6 +192,19 @@ def test_the_best_ranked_response_of_a_turn_stands_for_the_run() -> None:
     assert [(one.run_id, one.n, one.mean.value) for one in rows] == [("x", 1, 3.0), ("y", 1, 0.0)]
 
 
+def test_of_two_responses_with_one_rank_the_one_pooled_first_stands_for_the_run() -> None:
+    first, second = pooled("R0", "1_1", ("x", 1)), pooled("R1", "1_1", ("x", 1))
+    rows = leaderboard(pool(first, second), [judgment(first, 0), judgment(second, 3)], [criterion()])
+    assert [(one.run_id, one.n, one.mean.value) for one in rows] == [("x", 1, 0.0)]
+
+
+def test_an_excluded_response_with_the_rank_of_a_pooled_one_takes_nothing_from_it() -> None:
+    first = pooled("R0", "1_1", ("x", 1))
+    here = pool(first, excluded=(excluded("x", "1_1", "duplicate_rank", 1),))
+    (found,) = leaderboard(here, [judgment(first, 3)], [criterion()])
+    assert (found.n, found.unanswered, found.mean.value) == (1, 0, 3.0)
+
+
 def test_runs_stand_best_mean_first_then_in_natural_order_and_the_unjudged_last() -> None:
     responses = [pooled(f"R{i}", "1_1", (run_id, 1)) for i, run_id in enumerate(["run10", "run2", "top", "none"])]
     results = [judgment(responses[0], 2), judgment(responses[1], 2), judgment(responses[2], 3), failure(responses[3])]

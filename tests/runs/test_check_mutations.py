@@ -679,6 +679,7 @@ def test_a_fault_of_the_bytes_brings_its_problem_and_no_other(bases, scratch, co
             assert found == Counter({(code, None): 1}), base.name
 
 
+@pytest.mark.slow
 def test_a_byte_order_mark_is_told_of_and_read_over(bases, scratch):
     for base in bases:
         content = b"\xef\xbb\xbf" + bytes_of(base.document)

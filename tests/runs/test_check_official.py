@@ -221,6 +221,7 @@ def test_the_document_states_the_bounds():
 def test_the_document_names_no_code_that_there_is_not():
     fields = {
         "doc_id", "passage_provenance", "run_type", "eval_response", "only_response", "turn_number", "cast_regin",
+        "turn_id",
     }  # fmt: skip
     named = set(re.findall(r"`([a-z]+_[a-z_]+)`", DOCUMENT))
     assert named - fields <= set(CODES)

@@ -421,6 +421,7 @@ def test_a_file_with_more_values_than_any_run_is_not_decoded(tmp_path, monkeypat
     assert read_run(path).run is None
 
 
+@pytest.mark.slow
 def test_of_runs_and_turns_that_are_too_large_nothing_is_read(tmp_path):
     assert read_run(written(tmp_path, dump(run24(*[0] * 10_001)))).run is None
     assert len(read_run(written(tmp_path, dump(run24(*[0] * 10_000)))).run.turns) == 10_000

@@ -440,6 +440,7 @@ with FixFolder(out, runs, paths) as folder:
 """
 
 
+@pytest.mark.slow
 def test_what_was_killed_can_be_done_again(tmp_path):
     paths = [put(tmp_path / "runs", name, rank="1") for name in ("a.json", "b.json")]
     out = tmp_path / "out"

@@ -15,6 +15,8 @@ from judge.errors import InputError, UsageError
 from judge.records import TokenRule
 from judge.runs.tokens import MAX_CHARS, MAX_RUN, RULES, TokenCounter, rule_effect, truncated
 
+pytestmark = pytest.mark.slow
+
 NLP = spacy.blank("en")
 BARE = Tokenizer(NLP.vocab)
 COUNT = TokenCounter()

@@ -69,6 +69,7 @@ def test_two_assessors_worked_by_hand() -> None:
     assert found.n == {"a": 30, "b": 30}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", ["accuracy", "rmse"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.2])
 @pytest.mark.parametrize("seed", range(5))

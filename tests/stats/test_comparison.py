@@ -114,6 +114,7 @@ def test_max_t_and_holm_worked_by_hand() -> None:
     assert (second.p, second.p_max_t, second.p_holm) == (1, 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["percent", "wkappa", "mae"])
 @pytest.mark.parametrize("seed", range(4))
 def test_exact_exchange_equals_brute_force(name: str, seed: int) -> None:
@@ -257,6 +258,7 @@ def test_best_is_told_from_the_others_by_max_t_alone() -> None:
     assert indistinguishable(comparisons, "a", alpha=0.01) == ("b", "c", "d")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("T", [10, 20])
 def test_equal_judges_are_told_apart_as_rarely_as_promised(T: int) -> None:
     found = []

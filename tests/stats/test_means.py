@@ -60,6 +60,7 @@ def test_undefined_interval_keeps_the_value_and_gives_a_reason(
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topics", [3, 5, 12])
 def test_interval_covers_the_truth_in_about_95_of_100_worlds(topics: int) -> None:
     def world(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

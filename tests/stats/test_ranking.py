@@ -121,6 +121,7 @@ def test_tau_b_equals_scipy(vectors: tuple[list[int], list[int]]) -> None:
         assert found == pytest.approx(scipy.stats.kendalltau(x, y).statistic, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("x", "y"), [([1, 1, 2, 3], [1, 2, 2, 3]), ([2, 2, 2, 1], [1, 2, 3, 4]), ([1, 1, 2, 2], [2, 2, 1, 1])]
 )
@@ -206,6 +207,7 @@ def test_system_agreement_equals_the_statistics_of_run_means(higher_is_better: b
     assert {(one.n, one.topics) for one in found.values()} == {(8, 12)}
 
 
+@pytest.mark.slow
 def test_interval_holds_the_percentiles_of_resampled_topics() -> None:
     counts, human, judge = runs(5, 6, 10, 3.0)
     found = system_agreement(human, counts, judge, counts, np.random.default_rng(1), higher_is_better=True)["tau_b"]

@@ -110,6 +110,7 @@ def test_alpha_from_coincidences_equals_the_packages_from_labels(level: str, uni
         assert isinstance(krippendorff_alpha(counts, GRADES, level), Undefined)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_interval_equals_resampling_the_units_of_whole_topics(level: str) -> None:
     grades = (0, 1, 2, 3)

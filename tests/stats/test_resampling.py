@@ -55,6 +55,7 @@ def test_draws_of_topics_have_as_many_topics_as_there_are() -> None:
     assert draws.var() == pytest.approx(6 / 7, abs=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wkappa", "alpha_ordinal", "tau_b"])
 def test_interval_equals_resampling_whole_topics_item_by_item(name: str) -> None:
     tables = topics_of_a_noisy_judge(12, seed=3)
@@ -74,6 +75,7 @@ def test_interval_equals_resampling_whole_topics_item_by_item(name: str) -> None
     assert (found.n, found.topics, found.reason) == (84, 12, None)
 
 
+@pytest.mark.slow
 def test_resampled_items_spread_as_resampling_the_items_themselves() -> None:
     tables = topics_of_a_noisy_judge(20, seed=4)
     _, human, judge = items_of(tables)
@@ -126,6 +128,7 @@ def test_design_effect_of_copies_is_their_number(name: str) -> None:
     assert found == pytest.approx(6 * (40 / 39) / (240 / 239))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COEFFICIENTS)
 def test_design_effect_of_copies_is_near_their_number(name: str) -> None:
     rng = np.random.default_rng(2)
@@ -137,6 +140,7 @@ def test_design_effect_of_copies_is_near_their_number(name: str) -> None:
     assert found.item.high - found.item.low < found.estimate.high - found.estimate.low
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wkappa", "ac2", "percent"])
 def test_interval_covers_the_truth_in_about_95_of_100_worlds(name: str) -> None:
     truth = point(name, topics_of_a_noisy_judge(20_000, seed=0).sum(axis=0), GRADES)
@@ -273,6 +277,7 @@ def drawn_by_label(T: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return human[taken], judge[taken], topics[taken], p[taken]
 
 
+@pytest.mark.slow
 def test_gold_drawn_by_the_judge_s_label_gives_the_kappa_of_what_it_was_drawn_from() -> None:
     human, judge, topics, p = drawn_by_label(20_000, seed=0)
     truth = point("kappa", topic_tables(human, judge, topics, 2, 20_000, 1 / p).sum(axis=0), (0, 1))
@@ -302,6 +307,7 @@ def test_weights_that_are_whole_numbers_are_items_that_many_times(name: str) -> 
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_bca_of_efron_and_tibshiranis_spatial_data() -> None:
     x = np.array(SPATIAL, dtype=np.float64)
     draws = np.random.default_rng(1).integers(0, 26, (100_000, 26))
@@ -350,6 +356,7 @@ def test_jackknife_of_a_mean_with_one_item_a_topic_is_the_t_interval() -> None:
     assert (found.n, found.topics, found.reason) == (5, 5, None)
 
 
+@pytest.mark.slow
 def test_jackknife_of_spearman_is_near_the_bootstrap_over_topics() -> None:
     rng = np.random.default_rng(3)
     topics = np.repeat(np.arange(40), 6)

@@ -235,6 +235,7 @@ def test_the_grid_of_the_ordinal_model_holds_the_neutral_worker() -> None:
     )
 
 
+@pytest.mark.slow
 def test_underflow_is_no_obstacle() -> None:
     # A thousand labels on one item: the product of their probabilities is 0 in floating point.
     worker, item = np.tile(np.arange(1000), 3), np.repeat(np.arange(3), 1000)

@@ -1,0 +1,321 @@
+"""What the program has, the documents describe: options, choices, output files, columns, codes.
+
+Nothing is listed here. Options come from the parsers, files and columns from what the commands write.
+"""
+
+import argparse
+import functools
+import importlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from judge.ask.criteria import DEFAULT_VARIANTS
+from judge.cli import COMMANDS, main
+from judge.crowd.aggregators import AGGREGATORS
+from judge.runs.check.codes import CODES
+from judge.runs.formats import FORMATS
+from judge.stats.agreement import STATISTICS
+from tests.conftest import PROJECT
+
+PAGES = [*sorted((PROJECT / "docs").glob("*.md")), PROJECT / "gold" / "README.md"]
+"""The README names every command, so it would count for every option of any."""
+
+EXAMPLE = PROJECT / "examples"
+GOLD = PROJECT / "gold" / "example.gold.jsonl"
+RUN_IDS = ("bramble-broken", "harbor-grounded", "lantern-half-right", "mill-fluent-invented", "orchard-manual",
+           "quarry-copied", "thistle-faulty")  # fmt: skip
+
+
+@functools.cache
+def code_of(page: Path) -> str:
+    """What a page says in code: blocks between fences and spans between backticks, a line each."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    rest = re.sub(r"^```\w*\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return "\n".join([*blocks, *re.findall(r"`([^`\n]+)`", rest)])
+
+
+def says(page: Path, word: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", code_of(page)) is not None
+
+
+def has_field(page: Path, field: str) -> bool:
+    """Whether a span of code is this name and nothing else, as short names of columns need it."""
+    return f"`{field}`" in page.read_text(encoding="utf-8")
+
+
+def is_described(word: str, *beside: str) -> bool:
+    """Whether a page that names all of `beside` has the word, each in code."""
+    return any(all(says(page, one) for one in (word, *beside)) for page in PAGES)
+
+
+def parsers(command: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """The parser of a command and those of its actions, each with what a user types."""
+    parser = argparse.ArgumentParser(prog=f"judge {command}")
+    importlib.import_module(f"judge.cli.{command}").add_arguments(parser)
+    pending = [(f"judge {command}", parser)]
+    while pending:
+        typed, one = pending.pop()
+        yield typed, one
+        for action in one._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                pending += [(f"{typed} {name}", sub) for name, sub in action.choices.items()]
+
+
+OPTIONS = [
+    (typed, action)
+    for command in COMMANDS
+    for typed, parser in parsers(command)
+    for action in parser._actions
+    if not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction))
+]
+
+
+@pytest.mark.parametrize(("typed", "action"), OPTIONS, ids=[f"{typed} {action.dest}" for typed, action in OPTIONS])
+def test_every_option_and_every_choice_is_described(typed: str, action: argparse.Action) -> None:
+    names = [name for name in action.option_strings if name.startswith("--")] or [str(action.metavar or action.dest)]
+    for name in names:
+        assert is_described(name.upper() if name == "folder" else name, typed), f"{typed} {name}: on no page"
+        for choice in action.choices or ():
+            assert is_described(str(choice), typed, name), f"{typed} {name} {choice}: on no page with the option"
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_of_validation_is_described(code: str) -> None:
+    assert is_described(code, "judge validate")
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_every_statistic_is_described(statistic: str) -> None:
+    assert is_described(statistic, "judge calibrate")
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_every_aggregator_is_described(aggregator: str) -> None:
+    assert is_described(aggregator, "judge crowd")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_described(name: str) -> None:
+    assert is_described(name, "judge validate")
+
+
+LABELS = """\
+worker,turn_id,response_id,criterion,label,seconds
+w1,1-1_1,R1,relevance,3,20
+w1,1-1_1,R2,relevance,0,21
+w1,1-1_2,R3,relevance,2,30
+w2,1-1_1,R1,relevance,2,19
+w2,1-1_1,R2,relevance,1,15
+w2,1-1_2,R3,relevance,2,18
+w3,1-1_1,R1,relevance,3,1
+w3,1-1_1,R2,relevance,3,1
+w3,1-1_2,R3,relevance,3,1
+"""
+
+
+def regin(folder: Path) -> Path:
+    """A resource of one part with one turn, in the shape of CAsT-ReGIn."""
+    part = folder / "response_evaluation"
+    (part / "qrels").mkdir(parents=True)
+    texts = {"R1": "Trains have a ramp.", "R2": "Call the station."}
+    entries = [
+        {"Response ID": name, "Response Text": text, "Relevance": 2, "Naturalness": 3, "Conciseness": 3}
+        for name, text in texts.items()
+    ]
+    (part / "qrels" / "response_judgments.json").write_text(json.dumps({"1-1_1": {"Responses": entries}}))
+    (part / "response_bank.json").write_text(json.dumps(texts))
+    return folder
+
+
+@functools.cache
+def regin_run() -> str:
+    response = {"rank": 1, "text": "Call the station!", "passage_provenance": [], "ptkb_provenance": []}
+    turn = {"turn_id": "1-1_1", "responses": [response]}
+    return json.dumps({"run_name": "a", "run_type": "automatic", "eval_response": True, "turns": [turn]})
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """What a user types, and the folder that it wrote."""
+    out = tmp_path_factory.mktemp("written")
+    runs = ["--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json")]
+    pooled = [*runs, "--passages", str(EXAMPLE / "passages.jsonl")]
+    overlap = ["--model", "baseline/overlap"]
+    gold = out / "groundedness.jsonl"
+    lines = GOLD.read_text(encoding="utf-8").splitlines(keepends=True)
+    gold.write_text("".join(line for line in lines if '"groundedness"' in line), encoding="utf-8")
+    (out / "labels.csv").write_text(LABELS)
+    (out / "known.tsv").write_text("turn_id\tresponse_id\tcriterion\tacceptable\n1-1_1\tR2\trelevance\t0,1\n")
+    (out / "bank.json").write_text(json.dumps({"R1": "one", "R2": "two", "R3": "three"}))
+    (out / "mi.txt").write_text("1-1_2\n")
+    (out / "labels.txt").write_text("1-1_1 0 R1 3\n1-1_1 0 R2 0\n1-1_2 0 R3 2\n")
+    (out / "kin.tsv").write_text("".join(f"{name}\tfamily-{index % 2}\n" for index, name in enumerate(RUN_IDS)))
+    (out / "regin-runs").mkdir()
+    (out / "regin-runs" / "a.json").write_text(regin_run())
+    (out / "sound").mkdir()
+    (out / "sound" / "harbor.json").write_bytes((EXAMPLE / "runs" / "harbor-grounded.json").read_bytes())
+
+    def judge(name: str, *arguments: str, codes: tuple[int, ...] = (0,)) -> Path:
+        assert main([*arguments]) in codes, arguments
+        return out / name
+
+    def to(name: str) -> str:
+        return str(out / name)
+
+    folders = {
+        "judge run": judge("run", "run", *pooled, "--criteria", "groundedness", *overlap, "--out", to("run")),
+        "judge pool": judge("pool", "pool", *pooled, "--out", to("pool")),
+        "judge gold split": judge(
+            "split", "gold", "split", str(gold), "--test", "0.34", "--seed", "1", "--out", to("split")
+        ),
+        "judge validate": judge(
+            "pages", "validate", *runs, "--report-dir", to("pages"), "--fix", "-o", to("fixed"), codes=(1,)
+        ),
+        "judge convert": judge("trec", "convert", "--runs", to("sound"), "--to", "trec-run", "-o", to("trec")),
+        "judge crowd": judge(
+            "crowd", "crowd", to("labels.csv"), "--scale", "0-3", "--known", to("known.tsv"), "--bank", to("bank.json"),
+            "--mi-turns", to("mi.txt"), "--aggregator", "dawid-skene", "--with-judgments", to("labels.txt"),
+            "--out", to("crowd"),
+        ),
+        "judge crowd cast-regin": judge(
+            "regin", "crowd", "cast-regin", str(regin(out / "resource")), "--runs", to("regin-runs"), "--evaluate",
+            "--out", to("regin"), codes=(0, 1),
+        ),
+    }  # fmt: skip
+    folders["judge validate --fix"] = out / "fixed"
+    main(
+        [
+            "gold",
+            "plan",
+            "--pool",
+            to("run"),
+            "--n",
+            "40",
+            "--per-run",
+            "5",
+            "--seed",
+            "1",
+            "--out",
+            to("plan/plan.jsonl"),
+        ]
+    )
+    folders["judge gold plan"] = out / "plan"
+    folders["judge calibrate"] = judge(
+        "cal", "calibrate", "--gold", to("split/dev.jsonl"), "--test", to("split/test.jsonl"), "--pool", to("run"),
+        *overlap, "--prompt", "groundedness/graded", "--prompt", "groundedness/yes_no", "--gold-scale",
+        "groundedness/graded", "--families", to("kin.tsv"), "--replicates", "200", "--permutations", "200",
+        "--out", to("cal"),
+    )  # fmt: skip
+    folders["judge calibrate --judgments"] = judge(
+        "two", "calibrate", "--gold", str(PROJECT / "gold" / "example.synthetic.jsonl"), "--judgments",
+        to("run/judgments.jsonl"), "--criterion", "groundedness", "--replicates", "200", "--out", to("two"),
+    )  # fmt: skip
+    folders["judge run --jury"] = judge(
+        "jury", "run", *pooled, "--criteria", "groundedness", "--jury", "majority", *overlap, "--samples", "2",
+        "--out", to("jury"),
+    )  # fmt: skip
+    folders["judge leaderboard"] = judge(
+        "corrected", "leaderboard", to("run"), "--gold", str(gold), "--out", to("corrected")
+    )
+    return folders
+
+
+def general(name: str) -> str:
+    """The name of a file as a document writes it."""
+    for run_id in RUN_IDS:
+        name = name.replace(run_id, "<run_id>")
+    return re.sub("|".join(DEFAULT_VARIANTS), "<criterion>", name)
+
+
+def fields_of(path: Path) -> list[str]:
+    """The columns of a table, the fields of a record, the top fields of a document."""
+    if path.suffix == ".tsv":
+        return path.read_text(encoding="utf-8").partition("\n")[0].split("\t")
+    if path.suffix == ".jsonl":
+        return list(
+            {field: None for line in path.read_text(encoding="utf-8").splitlines() for field in json.loads(line)}
+        )
+    return list(json.loads(path.read_bytes()))
+
+
+def stems(columns: Iterable[str]) -> set[str]:
+    """Columns without the two ends of each interval, and without grades."""
+    named = set(columns)
+    kept = {column for column in named if not (column[-3:] in ("_lo", "_hi") and column[:-3] in named)}
+    return {re.sub(r"^(count|p)_-?\d+$", r"\1_<grade>", column) for column in kept}
+
+
+TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judge validate", "judge validate --fix",
+         "judge convert", "judge crowd", "judge crowd cast-regin", "judge calibrate", "judge calibrate --judgments",
+         "judge run --jury", "judge leaderboard")  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("typed", TYPED)
+def test_every_output_file_and_its_fields_are_described(typed: str, written: dict[str, Path]) -> None:
+    folder = written[typed]
+    command = typed.partition(" --")[0]
+    missing = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = general(path.relative_to(folder).as_posix())
+        last = name.rpartition("/")[2]
+        if not (is_described(name, command) or is_described(last, command)):
+            missing.append(name)
+        keyed = path.suffix in (".tsv", ".jsonl") or path.name in DOCUMENTS
+        if keyed and path.stem not in RUN_IDS:
+            pages = [page for page in PAGES if says(page, last)]
+            fields = sorted(stems(fields_of(path)))
+            missing += [f"{name}: {field}" for field in fields if not any(has_field(page, field) for page in pages)]
+    assert not missing
+
+
+DOCUMENTS = {"manifest.json", "crowd.json", "selection.json", "certificate.json", "calibration.json", "seal.json",
+             "response_groundedness.llm.qrel.json"}  # fmt: skip
+"""The files of one JSON object with fields of ours."""
+
+
+def written_files(page: str, folder: Path) -> None:
+    """Write the files that a page tells its reader to write: a name, then a block without a language."""
+    text = (PROJECT / "docs" / page).read_text(encoding="utf-8")
+    for name, content in re.findall(r"`([\w.]+)`[^`\n]*\n```\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_worked_example_of_a_crowd_gives_the_grades_that_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written_files("crowd.md", tmp_path)
+    assert main(["crowd", "labels.csv", "--scale", "0-3", "--known", "known.tsv", "--out", "crowd"]) == 0
+    qrels = Path("crowd/qrels/response_relevance.qrel").read_text(encoding="utf-8")
+    assert f"reads:\n```\n{qrels}```" in (PROJECT / "docs" / "crowd.md").read_text(encoding="utf-8")
+
+
+def test_the_worked_example_of_a_prompt_is_a_sound_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written_files("prompts.md", tmp_path)
+    assert main(["prompts", "check", "mine.md"]) == 0
+    assert "mine.md: good: groundedness/mine" in capsys.readouterr().out
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    text = (PROJECT / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in (PROJECT / "docs").glob("*.md") if f"](docs/{page.name})" not in text] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
+    for target, _, section in re.findall(r"\]\(([^):#]*)(#([\w-]+))?\)", page.read_text(encoding="utf-8")):
+        other = page if not target else (page.parent / target).resolve()
+        assert other.is_file(), target
+        headings = re.findall(r"^#+ (.*)$", other.read_text(encoding="utf-8"), re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert not section or section in anchors, f"{target}#{section}"
