@@ -5,7 +5,6 @@ Nothing is listed here. Options come from the parsers, files and columns from wh
 
 import argparse
 import functools
-import importlib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -13,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.criteria import DEFAULT_VARIANTS
-from judge.cli import COMMANDS, main
+from judge.ask.criteria import criterion_names
+from judge.cli import COMMANDS, command_module, main
 from judge.crowd.aggregators import AGGREGATORS
 from judge.runs.check.codes import CODES
 from judge.runs.formats import FORMATS
@@ -56,7 +55,7 @@ def is_described(word: str, *beside: str) -> bool:
 def parsers(command: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """The parser of a command and those of its actions, each with what a user types."""
     parser = argparse.ArgumentParser(prog=f"judge {command}")
-    importlib.import_module(f"judge.cli.{command}").add_arguments(parser)
+    command_module(command).add_arguments(parser)
     pending = [(f"judge {command}", parser)]
     while pending:
         typed, one = pending.pop()
@@ -229,7 +228,7 @@ def general(name: str) -> str:
     """The name of a file as a document writes it."""
     for run_id in RUN_IDS:
         name = name.replace(run_id, "<run_id>")
-    return re.sub("|".join(DEFAULT_VARIANTS), "<criterion>", name)
+    return re.sub("|".join(criterion_names()), "<criterion>", name)
 
 
 def fields_of(path: Path) -> list[str]:

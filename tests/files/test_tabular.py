@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from judge.files.tabular import read_table, tsv
+from judge.files.tabular import read_table
 from judge.records import Problem
+from judge.text.tsv import tsv
 
 
 def table(
