@@ -1,14 +1,15 @@
 """The pool of a folder, or of a `pool.jsonl`, as it lies on disk."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from judge.files.stored import read_stored, unpack
 from judge.pool.bank import read_pool
 from judge.records import Pool
 
 Beside = Literal["passages.jsonl", "excluded.tsv", "runs.jsonl"]
-"""A file of the pool beside its responses."""
+BESIDE: tuple[Beside, ...] = get_args(Beside)
+"""The files of a pool beside its responses."""
 
 
 def pool_file(path: Path) -> Path:
