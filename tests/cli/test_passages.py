@@ -56,6 +56,19 @@ def test_the_used_passages_are_extracted_in_natural_order(folder, capsys):
     assert capsys.readouterr() == ("", f"{folder / 'out.jsonl'}: 3 of 3 passages\n")
 
 
+def test_depth_takes_the_passages_of_lower_ranks_too(folder, capsys):
+    put_run(folder, IDS[0])
+    path = folder / "runs" / "r.json"
+    run = json.loads(path.read_text())
+    second = {"id": IDS[1], "score": 1, "used": True}
+    response = {"rank": 2, "text": "More.", "ptkb_provenance": [], "passage_provenance": [second]}
+    run["turns"][0]["responses"].append(response)
+    path.write_text(json.dumps(run))
+    for options, expected in (([], [IDS[0]]), (["--depth", "2"], [IDS[0], IDS[1]])):
+        code, lines = extract(folder, "--passages", str(folder / "collection.jsonl"), *options)
+        assert (code, [line["id"] for line in lines]) == (0, expected)
+
+
 def test_an_index_of_the_collection_gives_the_same_bytes(folder, capsys):
     put_run(folder, IDS[10], IDS[2])
     collection, index = folder / "collection.jsonl", folder / "collection.idx"

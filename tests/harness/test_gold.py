@@ -1,5 +1,6 @@
 """Gold as jobs: what they find and write is what `judge gold` finds and writes."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -82,6 +83,30 @@ def test_an_import_writes_what_the_command_writes(begin: str, tmp_path: Path) ->
     ]
 
 
+def test_a_table_is_imported_by_its_columns_with_the_texts_of_a_bank(tmp_path: Path) -> None:
+    table, bank = tmp_path / "table.csv", tmp_path / "bank.json"
+    table.write_text("turn,id,score\n1_1,R1,2\n", encoding="utf-8")
+    bank.write_text('{"R1": "One."}', encoding="utf-8")
+    columns = {"turn_id": "turn", "response_id": "id", "grade": "score"}
+    (row,) = import_gold_files(
+        GoldImportPlan(
+            source="csv",
+            files=[str(table)],
+            out=str(tmp_path / "job"),
+            bank=str(bank),
+            criterion="charm",
+            assessor="ann",
+            columns=columns,
+        )
+    ).rows
+    assert (row.turn_id, row.response_id, row.grade) == ("1_1", "R1", 2)
+    assert row.text_sha256 == hashlib.sha256(b"One.").hexdigest()
+    given = ["--bank", str(bank), "--criterion", "charm", "--assessor", "ann"]
+    given += [word for field, column in columns.items() for word in ("--column", f"{field}={column}")]
+    assert main(["gold", "import", "csv", str(table), "--out", str(tmp_path / "command"), *given]) == 0
+    assert (tmp_path / "job").read_bytes() == (tmp_path / "command").read_bytes()
+
+
 def test_an_import_replaces_neither_its_input_nor_another_pool(begin: str, pool: str, tmp_path: Path) -> None:
     def refused(error: type[Exception], message: str, **fields: object) -> None:
         plan = {"source": "begin", "files": [begin], "out": str(tmp_path / "out"), **fields}
@@ -119,6 +144,8 @@ def test_a_plan_is_that_of_the_command_and_replaces_no_other(pool: str, tmp_path
     assert main(["gold", "plan", "--pool", pool, *options]) == 0
     before = (tmp_path / "command").read_bytes()
     assert (tmp_path / "job").read_bytes() == before
+    with pytest.raises(UsageError, match="too few for 10 responses of every run"):
+        draw_gold_plan(GoldDrawPlan(pool=pool, n=40, seed=1, out=tmp_path / "other"))
     with pytest.raises(InputError, match="holds another plan"):
         drawn(2)
     drawn(1)
