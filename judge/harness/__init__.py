@@ -1,1 +1,1 @@
-"""The jobs from files to files: pool, run, calibrate, correct, crowd."""
+"""The jobs from files to files: pool, run, calibrate, correct, crowd, gold, passages, tokens."""
