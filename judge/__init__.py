@@ -37,13 +37,27 @@ if TYPE_CHECKING:
     from judge.harness.correction import correct_leaderboard as correct_leaderboard
     from judge.harness.crowd import CrowdPlan as CrowdPlan
     from judge.harness.crowd import grade_crowd as grade_crowd
+    from judge.harness.gold import GoldCheckPlan as GoldCheckPlan
+    from judge.harness.gold import GoldDrawPlan as GoldDrawPlan
+    from judge.harness.gold import GoldImportPlan as GoldImportPlan
+    from judge.harness.gold import GoldSplitPlan as GoldSplitPlan
+    from judge.harness.gold import check_gold_files as check_gold_files
+    from judge.harness.gold import draw_gold_plan as draw_gold_plan
+    from judge.harness.gold import import_gold_files as import_gold_files
+    from judge.harness.gold import split_gold_file as split_gold_file
     from judge.harness.judged import read_judged as read_judged
+    from judge.harness.passages import ExtractPlan as ExtractPlan
+    from judge.harness.passages import IndexPlan as IndexPlan
+    from judge.harness.passages import extract_passages as extract_passages
+    from judge.harness.passages import index_passages as index_passages
     from judge.harness.pooled import write_pool as write_pool
     from judge.harness.pooling import Pooling as Pooling
     from judge.harness.pooling import pool_runs as pool_runs
     from judge.harness.run import Outcome as Outcome
     from judge.harness.run import Plan as Plan
     from judge.harness.run import run as run
+    from judge.harness.tokens import LengthsPlan as LengthsPlan
+    from judge.harness.tokens import count_lengths as count_lengths
     from judge.models.backends import open_model as open_model
     from judge.models.journal import Journal as Journal
     from judge.models.model import ModelOptions as ModelOptions

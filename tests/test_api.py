@@ -31,7 +31,7 @@ from judge.ask.loop import assess, tasks
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.calibrate.certificate import read_certificate
 from judge.errors import AuthenticationError, Interrupted
-from judge.files.paths import Options
+from judge.files.paths import JobPlan
 from judge.gold import read_gold
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.models.backends import open_model
@@ -46,6 +46,8 @@ from tests.conftest import PROJECT
 from tests.mock import start_mock
 from tests.test_docs import blocks
 from tests.test_walls import DOORS
+
+pytestmark = pytest.mark.slow
 
 TEXTS = [f"t{index}" for index in range(12)]
 
@@ -179,7 +181,7 @@ def public_hints() -> Iterator[tuple[str, Any]]:
     public = {name: getattr(judge, name) for name in judge.__all__}
     public |= {member.__name__: member for member in (CalibrationPlan, *READERS)}
     for name, member in public.items():
-        if inspect.isclass(member) and issubclass(member, Options):
+        if inspect.isclass(member) and issubclass(member, JobPlan):
             yield from ((f"{name}.{field}", hint) for field, hint in get_type_hints(member).items())
         functions = [member] if inspect.isfunction(member) else []
         if member is Journal:
@@ -291,7 +293,7 @@ def test_the_jobs_take_any_kind_of_path_and_one_alone(path: Callable[[str], Any]
 
 
 @pytest.mark.parametrize("kind", [judge.Plan, judge.Pooling, CalibrationPlan])
-def test_no_field_of_several_takes_a_text_letter_by_letter(kind: type[Options]) -> None:
+def test_no_field_of_several_takes_a_text_letter_by_letter(kind: type[JobPlan]) -> None:
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     needed = {name: "needed" for name, field in fields.items() if field.required}
     hints = get_type_hints(kind)

@@ -13,6 +13,8 @@ import pytest
 
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.slow
+
 JUDGED = ["--runs", "examples/runs", "--topics", "examples/topics.json", "--passages", "examples/passages.jsonl"]
 GOLD = "gold/example.gold.jsonl"
 

@@ -13,7 +13,7 @@ from judge.errors import InputError, UsageError
 from judge.files.stored import read_stored, sha256, unpack
 from judge.gold import Matched, match, parse_gold, sealed_beside
 from judge.gold.rows import finder
-from judge.pool.bank import read_pool
+from judge.pool.folder import read_pool_folder
 from judge.records import Criterion, GoldRow, Level, Pool, Problem, Scale
 from judge.text.ids import topic_of
 
@@ -109,7 +109,7 @@ def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) 
     Raises:
         InputError: A file is faulty; every fault of every file is listed.
     """
-    given = read_pool_folder(pool) if pool is not None else None
+    given = read_pool_folder(pool, "passages.jsonl") if pool is not None else None
     grades = {level.grade for level in scale.levels} if scale else None
     sources: list[Source] = []
     problems: list[Problem] = []
@@ -124,22 +124,11 @@ def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) 
         beside = path.with_name("pool.jsonl")
         own = given
         if own is None and path.name == "judgments.jsonl" and beside.exists():
-            own = read_pool_folder(beside)
+            own = read_pool_folder(beside, "passages.jsonl")
         sources.append(Source(labels, own))
     if problems:
         raise InputError(f"labels that cannot be used: {len(problems)} faulty lines", problems)
     return tuple(sources)
-
-
-def read_pool_folder(path: Path) -> Pool:
-    """The pool of an output folder, or of a `pool.jsonl` with its `passages.jsonl` beside it.
-
-    Raises:
-        InputError: The files are missing or damaged.
-    """
-    file = path / "pool.jsonl" if path.is_dir() else path
-    passages = file.with_name("passages.jsonl")
-    return read_pool(read_stored(file), read_stored(passages), str(file.parent))
 
 
 def make_panels(

@@ -2,39 +2,25 @@
 
 import argparse
 import re
-import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-import msgspec
-
-from judge.ask.criteria import default_prompts, find_criterion
-from judge.ask.labels import read_judgments
-from judge.cli.options import amount_or_zero, pair, positive
-from judge.cli.tables import SHOWN, problem_lines
-from judge.errors import InputError, UsageError
-from judge.files.folder import make_folder, write_atomic
-from judge.files.stored import read_stored, unpack
-from judge.gold import (
-    SOURCES,
-    Options,
-    check_gold,
-    gold_jsonl,
-    import_gold,
-    make_plan,
-    plain_scale,
-    plan_jsonl,
-    read_bank,
-    read_gold,
-    read_plan,
-    typed,
-    write_split,
+from judge.cli.options import add_actions, amount_or_zero, pair, positive
+from judge.cli.tables import SHOWN, print_json, problem_lines, say
+from judge.gold import SOURCES
+from judge.harness.gold import (
+    GoldCheckPlan,
+    GoldDrawPlan,
+    GoldImportPlan,
+    GoldSplitPlan,
+    check_gold_files,
+    draw_gold_plan,
+    import_gold_files,
+    split_gold_file,
 )
 from judge.harness.run import DEFAULT_CRITERIA
-from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
-from judge.records import GoldRow, Pool, Scale
+from judge.records import GoldRow
 from judge.text.safe import printable
 
 _MADE = get_args(GoldRow.__annotations__["made"])
@@ -43,7 +29,7 @@ _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="check|import|split|plan")
+    actions = add_actions(parser, "check|import|split|plan")
     _check_arguments(actions.add_parser("check", help="list everything that is wrong with gold files"))
     _import_arguments(actions.add_parser("import", help="make a gold file of grades in other formats"))
     _split_arguments(actions.add_parser("split", help="split gold by topic and put the test part under seal"))
@@ -81,36 +67,24 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(args: argparse.Namespace) -> int:
-    if (args.scale is None) != (args.polarity is None):
-        raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
-    other = plain_scale(*args.scale, higher_is_better=args.polarity == "higher") if args.scale else None
-    scales = _scales(args.prompt, () if other else tuple(default_prompts()))
-    contents = [(str(path), _content(path)) for path in args.files]
-    checked = check_gold(contents, scales, _pool(args.pool) if args.pool else None, other=other)
+    checked = check_gold_files(
+        GoldCheckPlan(files=args.files, pool=args.pool, prompts=args.prompt, scale=args.scale, polarity=args.polarity)
+    )
     if args.json:
-        print(msgspec.json.format(msgspec.json.encode(checked.problems), indent=2).decode())
+        print_json(checked.problems)
     else:
         for line in problem_lines(checked.problems, None if args.all else SHOWN):
             print(printable(line))
     errors = sum(problem.severity == "error" for problem in checked.problems)
-    _say(
+    say(
         f"{len(args.files)} files, {len(checked.rows)} sound rows: "
         f"{errors} errors, {len(checked.problems) - errors} warnings"
     )
     if checked.unmatched is None:
-        _say("not checked without --pool: not_in_pool, different_grades")
+        say("not checked without --pool: not_in_pool, different_grades")
     elif checked.unmatched:
-        _say(f"{checked.unmatched} of {len(checked.rows)} rows match no response of the pool")
+        say(f"{checked.unmatched} of {len(checked.rows)} rows match no response of the pool")
     return 1 if errors else 0
-
-
-def _scales(prompts: Sequence[str], defaults: Sequence[str]) -> dict[str, Scale]:
-    """Criterion to scale: of the prompts given, then of the default prompts."""
-    scales: dict[str, Scale] = {}
-    for criterion in map(find_criterion, prompts):
-        if scales.setdefault(criterion.name, criterion.scale) != criterion.scale:
-            raise UsageError(f"--prompt gives {criterion.name} two scales")
-    return {name: find_criterion(name).scale for name in defaults if name not in scales} | scales
 
 
 def _import_arguments(parser: argparse.ArgumentParser) -> None:
@@ -138,46 +112,30 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _import(args: argparse.Namespace) -> None:
-    if args.out in args.files:
-        raise UsageError(f"{args.out}: would be written over what it is made of")
-    plan = read_plan(_content(args.plan), str(args.plan)) if args.plan else None
-    options = Options(
-        constants=_constants(args),
-        columns=dict(args.column),
-        bank=read_bank(args.bank) if args.bank else None,
-        pool=_pool(args.pool) if args.pool else None,
-        plan={(row.turn_id, row.response_id): row for row in plan} if plan is not None else None,
-        generic_as_zero=args.generic_as_zero,
+    imported = import_gold_files(
+        GoldImportPlan(
+            source=args.source,
+            files=args.files,
+            out=args.out,
+            pool_out=args.pool_out,
+            bank=args.bank,
+            pool=args.pool,
+            criterion=args.criterion,
+            assessor=args.assessor,
+            made=args.made,
+            inclusion=args.inclusion,
+            plan=args.plan,
+            columns=dict(args.column),
+            constants=args.constant,
+            generic_as_zero=args.generic_as_zero,
+        )
     )
-    imported = import_gold(args.source, args.files, options, with_pool=args.pool_out is not None)
     if imported.pool is not None:
-        contents = {"pool.jsonl": pool_jsonl(imported.pool), "passages.jsonl": passages_jsonl(imported.pool)}
-        for name, content in contents.items():
-            _refuse_other(args.pool_out / name, content, "holds another pool: choose another --pool-out")
-        make_folder(args.pool_out)
-        for name, content in contents.items():
-            write_atomic(args.pool_out / name, content)
-        _say(f"{args.pool_out}: {len(imported.pool.responses)} responses to judge")
-    write_atomic(args.out, gold_jsonl(imported.rows))
+        say(f"{args.pool_out}: {len(imported.pool.responses)} responses to judge")
     for note in imported.notes:
-        _say(note)
+        say(note)
     counts = Counter(row.criterion for row in imported.rows)
-    _say(
-        f"{args.out}: {len(imported.rows)} grades: {', '.join(f'{n} of {name}' for name, n in sorted(counts.items()))}"
-    )
-
-
-def _constants(args: argparse.Namespace) -> dict[str, Any]:
-    """Fields that the user gives: by options of their own, then by --constant."""
-    named = {"criterion": args.criterion, "assessor": args.assessor, "made": args.made}
-    constants: dict[str, Any] = {field: value for field, value in named.items() if value is not None}
-    if args.inclusion is not None:
-        constants["inclusion_probability"] = args.inclusion
-    fields = Counter([*constants, *(field for field, _ in args.constant)])
-    repeated = sorted(field for field, times in fields.items() if times > 1)
-    if repeated:
-        raise UsageError(f"given twice: {', '.join(repeated)}")
-    return constants | typed(dict(args.constant))
+    say(f"{args.out}: {len(imported.rows)} grades: {', '.join(f'{n} of {name}' for name, n in sorted(counts.items()))}")
 
 
 def _split_arguments(parser: argparse.ArgumentParser) -> None:
@@ -190,11 +148,11 @@ def _split_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _split(args: argparse.Namespace) -> None:
-    seal = write_split(read_gold(args.file), args.test, args.seed, args.out)
+    seal = split_gold_file(GoldSplitPlan(file=args.file, share=args.test, seed=args.seed, out=args.out))
     for name, part in (("dev", seal.dev), ("test", seal.test)):
-        _say(f"{name}: {len(part.items)} responses, {part.rows} grades, {len(part.topics)} topics")
-    _say(f"publish {args.out / 'dev.jsonl'} and {args.out / 'seal.json'}, which has no test grade")
-    _say(
+        say(f"{name}: {len(part.items)} responses, {part.rows} grades, {len(part.topics)} topics")
+    say(f"publish {args.out / 'dev.jsonl'} and {args.out / 'seal.json'}, which has no test grade")
+    say(
         f"keep {args.out / 'test.jsonl'} and {args.out / 'test.salt'} to yourself, and {args.file} too: who has the "
         "salt can try out guesses, and without it the seal can never be opened"
     )
@@ -233,40 +191,23 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(args: argparse.Namespace) -> None:
-    judgments = [one for path in args.judgments for one in read_judgments(_content(path), str(path))]
-    plan = make_plan(
-        _pool(args.pool),
-        args.n,
-        args.seed,
-        criteria=args.criteria or sorted({one.criterion for one in judgments}) or DEFAULT_CRITERIA,
-        judgments=judgments,
-        gold=[row for path in args.gold for row in read_gold(path)],
-        per_run=args.per_run,
+    plan = draw_gold_plan(
+        GoldDrawPlan(
+            pool=args.pool,
+            n=args.n,
+            seed=args.seed,
+            out=args.out,
+            judgments=args.judgments,
+            per_run=args.per_run,
+            criteria=args.criteria or (),
+            gold=args.gold,
+        )
     )
-    content = plan_jsonl(plan)
-    _refuse_other(args.out, content, "holds another plan, which may be in use: choose another --out")
-    write_atomic(args.out, content)
-    _say(f"{args.out}: {len(plan.rows)} of {plan.frame} responses, {plan.turns} of {plan.frame_turns} turns")
+    say(f"{args.out}: {len(plan.rows)} of {plan.frame} responses, {plan.turns} of {plan.frame_turns} turns")
     if args.judgments and plan.uncertainty == "none":
-        _say("the judgments tell no turn from another (no label probabilities, no two judges): all are equally likely")
+        say("the judgments tell no turn from another (no label probabilities, no two judges): all are equally likely")
     if plan.graded:
-        _say(f"{plan.graded} responses have grades already; beside this plan their inclusion probability is 1")
-
-
-def _pool(path: Path) -> Pool:
-    """The pool of an output folder, or in a pool.jsonl; its passages are not needed."""
-    path = path / "pool.jsonl" if path.is_dir() else path
-    return read_pool(_content(path), b"", str(path.parent))
-
-
-def _content(path: Path) -> bytes:
-    return unpack(read_stored(path), str(path))
-
-
-def _refuse_other(path: Path, content: bytes, message: str) -> None:
-    """A file that is there already must be the one that would be written."""
-    if path.exists() and read_stored(path) != content:
-        raise InputError(f"{path}: {message}")
+        say(f"{plan.graded} responses have grades already; beside this plan their inclusion probability is 1")
 
 
 def _scale(text: str) -> tuple[int, int]:
@@ -280,7 +221,3 @@ def _seed(text: str) -> int:
     if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not a seed: expected an integer of zero or more")
     return int(text)
-
-
-def _say(text: str) -> None:
-    print(printable(text), file=sys.stderr)

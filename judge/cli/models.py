@@ -9,13 +9,15 @@ import argparse
 import sys
 
 from judge.ask.progress import FetchReporter
+from judge.cli.options import add_actions
+from judge.cli.tables import say
 from judge.models.catalog import CATALOG, Weights
 from judge.models.weights import cache_folder, ensure, is_here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="list|pull")
+    commands = add_actions(parser, "list|pull")
     commands.add_parser("list", help="what is offered, under which license, and whether it is here")
     pull = commands.add_parser("pull", help="fetch weights, or go on with a fetch that was interrupted")
     pull.add_argument("names", nargs="+", type=_name, metavar="NAME", help=", ".join(CATALOG))
@@ -26,7 +28,7 @@ def main(args: argparse.Namespace) -> int:
     if args.action == "list":
         for weights in CATALOG.values():
             print(_described(weights))
-        print(f"weights are kept in {cache_folder() / 'models'}", file=sys.stderr)
+        say(f"weights are kept in {cache_folder() / 'models'}")
     else:
         for name in dict.fromkeys(args.names):
             with FetchReporter(sys.stderr) as report:

@@ -2,9 +2,26 @@
 
 import argparse
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from judge.runs.formats import FORMATS
+
+
+class _ActionParser(argparse.ArgumentParser):
+    """Complains of an unknown option itself, with the usage of its action; argparse would leave that to the parent."""
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
+
+def add_actions(parser: argparse.ArgumentParser, names: str) -> "argparse._SubParsersAction[_ActionParser]":
+    """Give a command the actions `names` (`index|extract`), one of which must be named: `args.action`."""
+    return parser.add_subparsers(dest="action", required=True, metavar=names, parser_class=_ActionParser)
 
 
 def positive(text: str) -> int:

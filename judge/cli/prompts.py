@@ -1,13 +1,13 @@
 """List the bundled prompts, show one, or check prompt files of your own."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion, load_criterion, prompt_path
 from judge.ask.prompt import render
-from judge.cli.tables import print_table
+from judge.cli.options import add_actions
+from judge.cli.tables import print_json, print_table
 from judge.errors import InputError
 from judge.records import (
     AnswerForm,
@@ -26,7 +26,7 @@ _HEADER = ("PROMPT", "SCALE", "POSITIVE", "INPUTS", "ANSWER", "DEFAULT", "DIGEST
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|check")
+    actions = add_actions(parser, "list|show|check")
     listing = actions.add_parser("list", help="one line for every bundled prompt")
     listing.add_argument("--json", action="store_true", help="as a JSON list")
     show = actions.add_parser("show", help="the text of a prompt")
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
             default = set(default_prompts().values())
             rows = [_row(criterion, criterion.prompt_id in default) for criterion in bundled_criteria()]
             if args.json:
-                print(json.dumps(rows, indent=2))
+                print_json(rows)
             else:
                 print_table(_HEADER, [_cells(row) for row in rows], words=len(_HEADER))
         case "show":

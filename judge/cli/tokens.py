@@ -8,38 +8,15 @@ whose best-ranked response that is are unanswered. Nothing is judged here.
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
 from judge.cli.options import positive
-from judge.cli.tables import print_table
-from judge.records import Run, RunTurn, TokenRule, Turn
-from judge.runs.check.validate import validate_run
-from judge.runs.formats import FORMATS, find_runs, read_run
-from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
-from judge.runs.topics import read_topics
-from judge.text.safe import printable
-from judge.text.tsv import tsv
+from judge.cli.tables import print_json, print_table, say
+from judge.harness.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
+from judge.runs.formats import FORMATS
 
 HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "tokens cut", "emptied", "unanswered")
-COLUMNS = (
-    *("run_id", "file", "eval_response", "rule", "limit", "turns", "responses"),
-    *("over", "at_limit", "longest", "tokens_lost", "emptied", "unanswered"),
-)
-
-
-class RunLengths(msgspec.Struct, frozen=True):
-    """The lengths of one run's responses under each rule; the run's turns and responses with text, as pooled."""
-
-    run_id: str
-    file: str
-    eval_response: bool
-    limit: int
-    turns: int
-    responses: int
-    rules: tuple[RuleEffect, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,70 +40,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Read the runs one after the other, count, print."""
-    turns = None
-    if args.topics:
-        turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
-    paths, problems = find_runs(args.runs)
-    counters = {rule: TokenCounter(rule, args.token_limit) for rule in RULES}
-    found: list[RunLengths] = []
-    unreadable = sum(problem.severity == "error" for problem in problems)
-    for path in paths:
-        run = _read(path, args.format, turns)
-        if run is None:
-            unreadable += 1
-            print(
-                printable(f"{path.name}: holds nothing that can be judged; `judge validate` says why"), file=sys.stderr
-            )
-        else:
-            found.append(_lengths(run, counters, args.depth))
+    """Count and print; 1 if a run cannot be read."""
+    outcome = count_lengths(
+        LengthsPlan(runs=args.runs, topics=args.topics, format=args.format, limit=args.token_limit, depth=args.depth)
+    )
+    for name in outcome.unusable:
+        say(f"{name}: holds nothing that can be judged; `judge validate` says why")
     if args.json:
-        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        print_json(outcome.runs)
     elif args.tsv:
-        sys.stdout.write(lengths_tsv(found))
+        sys.stdout.write(lengths_tsv(outcome.runs))
     else:
-        _print(found, args.token_limit)
-    return 1 if unreadable else 0
-
-
-def _read(path: Path, format: str | None, turns: Mapping[str, Turn] | None) -> Run | None:
-    """What can be judged of a run."""
-    read = read_run(path, format)
-    if read.run is None:
-        return None
-    return validate_run(read.run, turns, None, problems=read.problems, places=read.places).run
-
-
-def _lengths(run: Run, counters: Mapping[TokenRule, TokenCounter], depth: int) -> RunLengths:
-    texts = [_texts(turn, depth) for turn in run.turns]
-    return RunLengths(
-        run_id=run.run_id,
-        file=run.file,
-        eval_response=run.eval_response,
-        limit=counters["bare"].limit,
-        turns=len(texts),
-        responses=sum(map(len, texts)),
-        rules=tuple(rule_effect(texts, counter, counters["bare"]) for counter in counters.values()),
-    )
-
-
-def _texts(turn: RunTurn, depth: int) -> list[str]:
-    """The texts that pooling would take of a turn, best rank first."""
-    best = sorted(turn.responses, key=lambda response: response.rank)[:depth]
-    return [response.text for response in best if response.text.strip()]
-
-
-def lengths_tsv(runs: Sequence[RunLengths]) -> str:
-    """A line for each run and rule, under COLUMNS."""
-    lines = (
-        (
-            *(run.run_id, run.file, run.eval_response, effect.rule, run.limit, run.turns, run.responses),
-            *(effect.over, effect.at_limit, effect.longest, effect.tokens_lost, effect.emptied, effect.unanswered),
-        )
-        for run in runs
-        for effect in run.rules
-    )
-    return tsv(COLUMNS, lines)
+        _print(outcome.runs, args.token_limit)
+    return 0 if outcome.complete else 1
 
 
 def _print(runs: Sequence[RunLengths], limit: int) -> None:
@@ -141,10 +67,10 @@ leaves without the run's first response.""",
     )
     declined = [run.run_id for run in runs if not run.eval_response]
     if declined:
-        print(printable(f"not judged at all (eval_response: false): {', '.join(declined)}"), file=sys.stderr)
+        say(f"not judged at all (eval_response: false): {', '.join(declined)}")
 
 
 def _rows(run: RunLengths) -> Iterator[tuple[str, ...]]:
-    for number, one in enumerate(run.rules):
-        numbers = (one.over, one.at_limit, one.longest, one.tokens_lost, one.emptied, one.unanswered)
-        yield (run.run_id if number == 0 else "", one.rule, *map(str, (run.responses, *numbers)))
+    for number, effect in enumerate(run.rules):
+        numbers = (effect.over, effect.at_limit, effect.longest, effect.tokens_lost, effect.emptied, effect.unanswered)
+        yield (run.run_id if number == 0 else "", effect.rule, *map(str, (run.responses, *numbers)))

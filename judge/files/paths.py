@@ -26,7 +26,7 @@ def paths(given: StrPath | Iterable[StrPath]) -> tuple[Path, ...]:
     return tuple(map(Path, several(given)))
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Base of what a job can be told: paths may be strings, and one may stand alone where several may stand."""
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @functools.cache
-def _sequences(kind: type[Options]) -> frozenset[str]:
+def _sequences(kind: type[JobPlan]) -> frozenset[str]:
     """Names of the fields that hold a sequence."""
     return frozenset(
         field.name

@@ -6,6 +6,7 @@ earlier      an output folder that is there already; judged: one with judgments
 correction   the leaderboard corrected by gold
 token_limit  the leaderboard under another token rule
 calibration/ judges compared with gold, and asked for it where needed
+tokens       how long the responses are; passages: indexes, and the texts of a pool; gold: gold files checked and made
 crowd        workers' labels to grades
 cast_regin   CAsT-ReGIn checked and made again
 """

@@ -10,7 +10,7 @@ from judge.crowd.regin.matching import MatchedRun, Score, TextIndex, evaluate, m
 from judge.crowd.regin.resource import Part, qrels_of, read_resource, read_turns, regenerate
 from judge.errors import InputError, UsageError
 from judge.files.folder import replace_folder
-from judge.files.paths import Options, StrPath
+from judge.files.paths import JobPlan, StrPath
 from judge.files.trec import response_run, safe_names
 from judge.records import Problem, Run
 from judge.runs.check.validate import validate_together
@@ -20,7 +20,7 @@ RECORD = "cast-regin.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class ReginPlan(Options, frozen=True, kw_only=True):
+class ReginPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge crowd cast-regin` can be told; paths may be strings."""
 
     folder: StrPath

@@ -12,7 +12,7 @@ from judge.ask.labels import is_jury
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, replace_folder, write_atomic
-from judge.files.paths import Options, StrPath
+from judge.files.paths import JobPlan, StrPath
 from judge.files.stored import read_stored, sha256
 from judge.gold import match, open_sealed, read_gold, read_seal, sealed_beside
 from judge.harness.judged import JUDGMENTS, JudgedFolder, read_judged
@@ -27,7 +27,7 @@ RECORD = "corrected.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class CorrectionPlan(Options, frozen=True, kw_only=True):
+class CorrectionPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge leaderboard --gold` can be told; paths may be strings."""
 
     folder: StrPath

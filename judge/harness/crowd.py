@@ -22,16 +22,15 @@ from judge.crowd.tables import MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.crowd.workers import TOO_FAST
 from judge.errors import UsageError
-from judge.files.paths import Options, StrPath
-from judge.files.stored import read_stored, unpack
+from judge.files.paths import JobPlan, StrPath
 from judge.gold import read_bank
-from judge.pool.bank import read_pool
+from judge.pool.folder import pool_file, read_pool_folder
 from judge.records import Problem
 
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 
 
-class CrowdPlan(Options, frozen=True, kw_only=True):
+class CrowdPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge crowd` can be told; paths may be strings."""
 
     labels: Sequence[StrPath]
@@ -129,7 +128,7 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     files |= _joint(plan.with_judgments, found)
     inputs = list(map(Path, (*plan.labels, *plan.with_judgments)))
     inputs += [Path(path) for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
-    inputs += [_pool_file(Path(plan.bank))] if plan.bank is not None else []
+    inputs += [pool_file(Path(plan.bank))] if plan.bank is not None else []
     write_crowd(Path(plan.out), files, inputs, _options(plan, {name: scales[name] for name in found.labels}))
     return CrowdOutcome(Path(plan.out), found, (*warnings, *more, *more.rest(), *empty), bool(empty))
 
@@ -198,17 +197,12 @@ def _joint(paths: Sequence[StrPath], found: Study) -> dict[str, bytes]:
 
 def _bank(path: Path) -> tuple[Mapping[str | Item, str], Mapping[str, str] | None]:
     """Texts by id or, from a pool, by turn and id; and from a pool the turn of each id."""
-    file = _pool_file(path)
-    if not (path.is_dir() or file.name.removesuffix(".gz").endswith(".jsonl")):
+    if not (path.is_dir() or path.name.removesuffix(".gz").endswith(".jsonl")):
         by_id: dict[str | Item, str] = dict(read_bank(path).items())
         return by_id, None
-    pool = read_pool(unpack(read_stored(file), str(file)), b"", str(file.parent))
+    pool = read_pool_folder(path)
     texts: dict[str | Item, str] = {Item(pooled.turn_id, pooled.response_id): pooled.text for pooled in pool.responses}
     return texts, {pooled.response_id: pooled.turn_id for pooled in pool.responses}
-
-
-def _pool_file(path: Path) -> Path:
-    return path / "pool.jsonl" if path.is_dir() else path
 
 
 def _texts(

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
-from judge.files.stored import read_stored
 from judge.harness.manifest import MANIFEST, POOLING, UNFINISHED, details, read_manifest
-from judge.pool.bank import read_pool
+from judge.pool.folder import BESIDE, read_pool_folder
 from judge.records import Pool
 from judge.text.ids import natural_key
 from judge.text.safe import shown
@@ -19,13 +18,7 @@ def read_earlier_pool(folder: Path) -> Pool:
     Raises:
         InputError: The folder has no readable pool, or one that does not belong to its manifest.
     """
-    pool = read_pool(
-        read_stored(folder / "pool.jsonl"),
-        read_stored(folder / "passages.jsonl"),
-        str(folder),
-        read_stored(folder / "excluded.tsv"),
-        read_stored(folder / "runs.jsonl"),
-    )
+    pool = read_pool_folder(folder / "pool.jsonl", *BESIDE)
     # Without a manifest the folder was put together by hand; of a run that was stopped the manifest comes first.
     manifest = read_manifest(folder)
     if manifest is not None and manifest.get("status") != UNFINISHED:

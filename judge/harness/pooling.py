@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.files.paths import Options, StrPath
+from judge.files.paths import JobPlan, StrPath
 from judge.files.stored import read_stored, sha256
 from judge.harness.earlier import check_extended, earlier_runs, read_earlier_pool
 from judge.harness.manifest import pool_configuration
@@ -32,7 +32,7 @@ Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether those found are judged all the same."""
 
 
-class Pooling(Options, frozen=True, kw_only=True):
+class Pooling(JobPlan, frozen=True, kw_only=True):
     """What is pooled of what was submitted; paths may be strings, and one may stand where several may."""
 
     runs: StrPath

@@ -16,12 +16,12 @@ from judge.calibrate.intake import (
     make_panels,
     parse_scale,
     read_gold_files,
-    read_pool_folder,
     read_sources,
 )
 from judge.calibrate.panel import Panel, constant, gold_items, make_panel
 from judge.errors import InputError, UsageError
 from judge.pool.build import normalize
+from judge.pool.folder import read_pool_folder
 from judge.records import GoldRow, Level, Pool, RunEntry, Scale
 from judge.text.safe import digest
 from tests.calibration_world import (
@@ -429,14 +429,14 @@ def test_a_pool_is_found_beside_judgments_or_where_it_is_said_to_be(tmp_path: Pa
     (bare,) = read_sources([columns], None, None)
     assert bare.pool is None
     (given_,) = read_sources([columns], tmp_path / "out", None)
-    assert given_.pool == read_pool_folder(tmp_path / "out" / "pool.jsonl") == beside.pool
+    assert given_.pool == read_pool_folder(tmp_path / "out" / "pool.jsonl", "passages.jsonl") == beside.pool
 
 
 def test_a_pool_without_its_passages_is_said(tmp_path: Path) -> None:
     write_pool(tmp_path, pool(items(1, 1)))
     (tmp_path / "passages.jsonl").unlink()
     with pytest.raises(InputError, match=r"passages\.jsonl: cannot be read"):
-        read_pool_folder(tmp_path)
+        read_pool_folder(tmp_path, "passages.jsonl")
 
 
 def test_equal_gold_is_read_the_same_from_json_and_from_columns(tmp_path: Path) -> None:

@@ -56,6 +56,19 @@ def test_the_used_passages_are_extracted_in_natural_order(folder, capsys):
     assert capsys.readouterr() == ("", f"{folder / 'out.jsonl'}: 3 of 3 passages\n")
 
 
+def test_depth_takes_the_passages_of_lower_ranks_too(folder, capsys):
+    put_run(folder, IDS[0])
+    path = folder / "runs" / "r.json"
+    run = json.loads(path.read_text())
+    second = {"id": IDS[1], "score": 1, "used": True}
+    response = {"rank": 2, "text": "More.", "ptkb_provenance": [], "passage_provenance": [second]}
+    run["turns"][0]["responses"].append(response)
+    path.write_text(json.dumps(run))
+    for options, expected in (([], [IDS[0]]), (["--depth", "2"], [IDS[0], IDS[1]])):
+        code, lines = extract(folder, "--passages", str(folder / "collection.jsonl"), *options)
+        assert (code, [line["id"] for line in lines]) == (0, expected)
+
+
 def test_an_index_of_the_collection_gives_the_same_bytes(folder, capsys):
     put_run(folder, IDS[10], IDS[2])
     collection, index = folder / "collection.jsonl", folder / "collection.idx"
@@ -170,11 +183,23 @@ def test_inputs_are_never_overwritten(folder, capsys):
 
 @pytest.mark.parametrize("link", [None, "link_to", "symlink_to"])
 @pytest.mark.parametrize(
-    "name", ["hashes.tsv", "runs/r.json", "shards/1.jsonl", "collection.jsonl", "collection.idx", "pool/passages.jsonl"]
+    "name",
+    [
+        "hashes.tsv",
+        "runs/r.json",
+        "shards/1.jsonl",
+        "collection.jsonl",
+        "collection.idx",
+        "pool/passages.jsonl",
+        "pool/pool.jsonl",
+        "pool/excluded.tsv",
+        "pool/runs.jsonl",
+        "pool/manifest.json",
+    ],
 )
 def test_what_extract_reads_is_never_overwritten(folder, capsys, name, link):
     put_run(folder, IDS[0])
-    put_pool(folder)
+    (put_pool(folder) / "manifest.json").write_bytes(b"{}")
     collection, index = folder / "collection.jsonl", folder / "collection.idx"
     (folder / "shards").mkdir()
     (folder / "shards" / "1.jsonl").write_bytes(collection.read_bytes())
@@ -226,14 +251,3 @@ def test_hashes_and_collection_exclude_each_other(folder, capsys):
         main(["passages", "index", "--hashes", "a", "--collection", "b", "-o", "c"])
     assert stopped.value.code == 2
     capsys.readouterr()
-
-
-@pytest.mark.parametrize("action", ["extract", "index"])
-def test_an_unknown_option_is_answered_with_the_usage_of_the_action(capsys, action):
-    sound = {"extract": ["--runs", "a", "--passages", "b"], "index": ["--hashes", "a"]}[action]
-    with pytest.raises(SystemExit) as stopped:
-        main(["passages", action, *sound, "-o", "c", "--bogus"])
-    assert stopped.value.code == 2
-    err = capsys.readouterr().err
-    assert err.startswith(f"usage: judge passages {action} [-h]")
-    assert err.endswith(f"judge passages {action}: error: unrecognized arguments: --bogus\n")

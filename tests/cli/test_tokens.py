@@ -6,6 +6,7 @@ import pytest
 
 from judge.cli import tokens
 from judge.errors import InputError
+from judge.harness.tokens import COLUMNS
 
 LONG = "it's " * 3 + "end"
 """Bare 4 tokens, English 7, white space 4."""
@@ -45,7 +46,7 @@ def test_what_each_policy_would_change_under_each_rule(folder: Path, capsys: pyt
     (folder / "b\x1b.json").unlink()
     assert run("--runs", folder, "--token-limit", 4, "--tsv") == 0
     header, *rows = (line.split("\t") for line in capsys.readouterr().out.splitlines())
-    assert header == list(tokens.COLUMNS)
+    assert header == list(COLUMNS)
     found = {row[3]: [int(cell) for cell in row[4:]] for row in rows}
     # limit, turns, responses: over, at limit, longest, tokens lost, emptied, unanswered
     assert found == {

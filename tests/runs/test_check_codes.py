@@ -54,6 +54,7 @@ def insert(path, after, text):
     path.write_text(source.replace(after, after + text), encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("severity", ["warning", "error"])
 def test_a_new_code_is_a_row_and_a_check(tmp_path, severity):
     """Both are added to a copy of the package; no other file is touched, and all that shows codes shows it."""

@@ -34,6 +34,8 @@ from tests.runs.test_check_mutations import (
 )
 from tests.runs.test_fix import words
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = PROJECT / "examples"
 NUMBERS = (3, 7, 1)
 

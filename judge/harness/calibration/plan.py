@@ -6,7 +6,7 @@ from typing import Literal
 from judge.ask.loop import Settings
 from judge.ask.several import MOST_SAMPLES
 from judge.errors import UsageError
-from judge.files.paths import Options, StrPath
+from judge.files.paths import JobPlan, StrPath
 from judge.models.model import ModelOptions
 from judge.records import Criterion
 
@@ -15,7 +15,7 @@ _FEWEST_DRAWS, _MOST_DRAWS = 200, 1_000_000
 """Fewer resamples would make a verdict a matter of the seed."""
 
 
-class CalibrationPlan(Options, frozen=True, kw_only=True):
+class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge calibrate` can be told; paths may be strings, and one may stand where several may."""
 
     gold: Sequence[StrPath]

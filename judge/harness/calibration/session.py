@@ -27,7 +27,6 @@ from judge.calibrate.intake import (
     make_panels,
     parse_scale,
     read_gold_files,
-    read_pool_folder,
     read_sources,
     same_grades,
 )
@@ -46,6 +45,7 @@ from judge.models.backends import open_model
 from judge.models.families import read_families
 from judge.models.journal import Journal
 from judge.models.model import Model
+from judge.pool.folder import read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Scale
 from judge.runs.topics import read_topics
@@ -295,7 +295,7 @@ class _Session:
         plan = self.plan
         if plan.pool is None or self.out is None:
             raise UsageError(ASKING)
-        pool, out = read_pool_folder(Path(plan.pool)), self.out
+        pool, out = read_pool_folder(Path(plan.pool), "passages.jsonl"), self.out
         prompts = [one for one in self.prompts.values() if self.only in (None, one.name)]
         turns = turns_by_id(read_topics(Path(plan.topics))) if plan.topics is not None else None
         blind = [one.prompt_id for one in prompts if needs_turn(one)]

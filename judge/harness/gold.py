@@ -1,0 +1,235 @@
+"""Gold checked, imported, split under seal and planned: what `judge gold` does, for use from Python."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from judge.ask.criteria import default_prompts, find_criterion
+from judge.ask.labels import read_judgments
+from judge.errors import InputError, UsageError
+from judge.files.folder import make_folder, write_atomic
+from judge.files.paths import JobPlan, StrPath
+from judge.files.stored import read_stored, unpack
+from judge.gold import (
+    SOURCES,
+    Checked,
+    Imported,
+    Options,
+    Plan,
+    Seal,
+    check_gold,
+    gold_jsonl,
+    import_gold,
+    make_plan,
+    plain_scale,
+    plan_jsonl,
+    read_bank,
+    read_gold,
+    read_plan,
+    typed,
+    write_split,
+)
+from judge.harness.run import DEFAULT_CRITERIA
+from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.folder import read_pool_folder
+from judge.records import Scale
+
+
+class GoldCheckPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge gold check` can be told; paths may be strings."""
+
+    files: Sequence[StrPath]
+    """Gold files; several are one set of gold."""
+    pool: StrPath | None = None
+    """Output folder or `pool.jsonl` of the responses."""
+    prompts: Sequence[str] = ()
+    """Prompts whose scales their criteria have; by default each criterion's default prompt."""
+    scale: tuple[int, int] | None = None
+    """Lowest and highest grade of criteria without a prompt."""
+    polarity: Literal["higher", "lower"] | None = None
+    """Which end of `scale` is good."""
+
+
+class GoldImportPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge gold import` can be told; paths may be strings."""
+
+    source: str
+    """A key of SOURCES."""
+    files: Sequence[StrPath]
+    """Files of the source, or its folders."""
+    out: StrPath
+    """The gold file to write."""
+    pool_out: StrPath | None = None
+    """A folder for the graded responses as a pool; one that holds another pool is refused."""
+    bank: StrPath | None = None
+    """JSON object from response id to text."""
+    pool: StrPath | None = None
+    """Output folder or `pool.jsonl` with these responses."""
+    criterion: str | None = None
+    """What was graded, where the files do not say."""
+    assessor: str | None = None
+    """Who graded, where the files do not say."""
+    made: str | None = None
+    """How the grades came about."""
+    inclusion: float | None = None
+    """Probability with which each response was drawn."""
+    plan: StrPath | None = None
+    """The plan that the responses were drawn by."""
+    columns: Mapping[str, str] = {}
+    """Field to the column of a table that holds it."""
+    constants: Sequence[tuple[str, str]] = ()
+    """Fields and their values, where the files do not say."""
+    generic_as_zero: bool = False
+    """BEGIN's generic responses as grade 0, not left out."""
+
+
+class GoldSplitPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge gold split` can be told; paths may be strings."""
+
+    file: StrPath
+    share: float
+    """Share of the test part."""
+    seed: int
+    out: StrPath
+    """The folder to write; one that holds another split is refused."""
+
+
+class GoldDrawPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge gold plan` can be told; paths may be strings."""
+
+    pool: StrPath
+    """Output folder or its `pool.jsonl`."""
+    n: int
+    """Responses to label, about."""
+    seed: int
+    out: StrPath
+    """The file to write; one that holds another plan is refused."""
+    judgments: Sequence[StrPath] = ()
+    """Judgments of the responses: turns that the judges are unsure of are likelier."""
+    per_run: int = 10
+    """Responses that each run gets at least."""
+    criteria: Sequence[str] = ()
+    """What to label for; by default what was judged, else DEFAULT_CRITERIA."""
+    gold: Sequence[StrPath] = ()
+    """Grades there are: their responses are not drawn again."""
+
+
+def check_gold_files(plan: GoldCheckPlan) -> Checked:
+    """List everything that is wrong with gold files.
+
+    Raises:
+        UsageError: The plan gives a scale without its good end, or a criterion two scales.
+        InputError: A file, a prompt or the pool cannot be read.
+    """
+    if (plan.scale is None) != (plan.polarity is None):
+        raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
+    other = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
+    scales = _scales(plan.prompts, () if other else tuple(default_prompts()))
+    contents = [(str(path), _content(path)) for path in map(Path, plan.files)]
+    pool = read_pool_folder(Path(plan.pool)) if plan.pool is not None else None
+    return check_gold(contents, scales, pool, other=other)
+
+
+def import_gold_files(plan: GoldImportPlan) -> Imported:
+    """Make a gold file of grades in another format, and a pool of the graded responses if the plan names its folder.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad, or another pool is in the way; nothing is written.
+    """
+    if plan.source not in SOURCES:
+        raise UsageError(f"no source called {plan.source!r}: there are {', '.join(sorted(SOURCES))}")
+    out, files = Path(plan.out), list(map(Path, plan.files))
+    if out in files:
+        raise UsageError(f"{out}: would be written over what it is made of")
+    drawn = read_plan(_content(Path(plan.plan)), str(plan.plan)) if plan.plan is not None else None
+    options = Options(
+        constants=_constants(plan),
+        columns=plan.columns,
+        bank=read_bank(Path(plan.bank)) if plan.bank is not None else None,
+        pool=read_pool_folder(Path(plan.pool)) if plan.pool is not None else None,
+        plan={(row.turn_id, row.response_id): row for row in drawn} if drawn is not None else None,
+        generic_as_zero=plan.generic_as_zero,
+    )
+    imported = import_gold(plan.source, files, options, with_pool=plan.pool_out is not None)
+    if plan.pool_out is not None and imported.pool is not None:
+        folder = Path(plan.pool_out)
+        contents = {"pool.jsonl": pool_jsonl(imported.pool), "passages.jsonl": passages_jsonl(imported.pool)}
+        for name, content in contents.items():
+            _refuse_other(folder / name, content, "holds another pool: choose another --pool-out")
+        make_folder(folder)
+        for name, content in contents.items():
+            write_atomic(folder / name, content)
+    write_atomic(out, gold_jsonl(imported.rows))
+    return imported
+
+
+def split_gold_file(plan: GoldSplitPlan) -> Seal:
+    """Split gold by topic, put the test part under seal, and give the seal.
+
+    Raises:
+        UsageError: The share is not between 0 and 1.
+        InputError: The gold cannot be split, or another split is in the way.
+    """
+    return write_split(read_gold(Path(plan.file)), plan.share, plan.seed, Path(plan.out))
+
+
+def draw_gold_plan(plan: GoldDrawPlan) -> Plan:
+    """Draw what to label next, with known probabilities.
+
+    Raises:
+        UsageError: `n` is too small; the message says which would do.
+        InputError: An input is bad, nothing is left to draw, or another plan is in the way.
+    """
+    judgments = [
+        judgment for path in map(Path, plan.judgments) for judgment in read_judgments(_content(path), str(path))
+    ]
+    drawn = make_plan(
+        read_pool_folder(Path(plan.pool)),
+        plan.n,
+        plan.seed,
+        criteria=plan.criteria or sorted({judgment.criterion for judgment in judgments}) or DEFAULT_CRITERIA,
+        judgments=judgments,
+        gold=[row for path in plan.gold for row in read_gold(Path(path))],
+        per_run=plan.per_run,
+    )
+    out, content = Path(plan.out), plan_jsonl(drawn)
+    _refuse_other(out, content, "holds another plan, which may be in use: choose another --out")
+    write_atomic(out, content)
+    return drawn
+
+
+def _scales(prompts: Sequence[str], defaults: Sequence[str]) -> dict[str, Scale]:
+    """Criterion to scale: of the prompts given, then of the default prompts."""
+    scales: dict[str, Scale] = {}
+    for criterion in map(find_criterion, prompts):
+        if scales.setdefault(criterion.name, criterion.scale) != criterion.scale:
+            raise UsageError(f"--prompt gives {criterion.name} two scales")
+    return {name: find_criterion(name).scale for name in defaults if name not in scales} | scales
+
+
+def _constants(plan: GoldImportPlan) -> dict[str, Any]:
+    """Fields that the user gives: those with a name in the plan, then the other constants."""
+    named = {
+        "criterion": plan.criterion,
+        "assessor": plan.assessor,
+        "made": plan.made,
+        "inclusion_probability": plan.inclusion,
+    }
+    constants = {field: value for field, value in named.items() if value is not None}
+    fields = Counter([*constants, *(field for field, _ in plan.constants)])
+    repeated = sorted(field for field, times in fields.items() if times > 1)
+    if repeated:
+        raise UsageError(f"given twice: {', '.join(repeated)}")
+    return constants | typed(dict(plan.constants))
+
+
+def _content(path: Path) -> bytes:
+    return unpack(read_stored(path), str(path))
+
+
+def _refuse_other(path: Path, content: bytes, message: str) -> None:
+    """A file that is there already must be the one that would be written."""
+    if path.exists() and read_stored(path) != content:
+        raise InputError(f"{path}: {message}")

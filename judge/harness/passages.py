@@ -1,0 +1,180 @@
+"""Passages made fast to look up, and those that runs or a pool use: what `judge passages` does, for use from Python."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.files.folder import write_atomic
+from judge.files.jsonl import jsonl_bytes
+from judge.files.paths import JobPlan, StrPath
+from judge.harness.earlier import read_earlier_pool
+from judge.harness.manifest import MANIFEST
+from judge.passages import differing, files_of, listed, read_passages
+from judge.pool.folder import BESIDE
+from judge.pool.intake import read_runs
+from judge.pool.selection import Selection
+from judge.text.ids import natural_key
+
+
+class IndexPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge passages index` can be told; paths may be strings. Either `hashes` or `collection` is given."""
+
+    out: StrPath
+    """The index file."""
+    hashes: StrPath | None = None
+    """The collection's list: document, passage number, MD5; packed or not."""
+    collection: Sequence[StrPath] = ()
+    """Plain JSONL files of passages, or folders of them."""
+
+
+class ExtractPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge passages extract` can be told; paths may be strings. Either `runs` or `pool` is given."""
+
+    passages: Sequence[StrPath]
+    """The collection: JSONL or TREC-web files, packed or not, folders of them, or an index of it."""
+    out: StrPath
+    """The `passages.jsonl` to write."""
+    runs: StrPath | None = None
+    """A folder of run files, or one run file."""
+    pool: StrPath | None = None
+    """Output folder of `judge pool` or `judge run`."""
+    depth: int = 1
+    """With `runs`: passages of so many best-ranked responses of a turn."""
+    passage_hashes: StrPath | None = None
+    """Hash list or its index: passages that it has not and texts that differ are left out."""
+
+
+class ExtractOutcome(msgspec.Struct, frozen=True):
+    """What was extracted, and which of the passages wanted were not."""
+
+    out: Path
+    wanted: int
+    extracted: int
+    missing: frozenset[str]
+    """Ids that the collection has not."""
+    unlisted: frozenset[str]
+    """Ids that the hash list has not."""
+    differing: frozenset[str]
+    """Ids whose text is not the one of the hash list."""
+    errors: int
+    """Errors in the runs."""
+
+
+def index_passages(plan: IndexPlan) -> int:
+    """Build an index of a hash list or of a collection, and give the number of passages in it.
+
+    Raises:
+        UsageError: The plan names no source or two, or the output would replace an input.
+        InputError: The source cannot be read; nothing is written.
+    """
+    if (plan.hashes is None) == (not plan.collection):
+        raise UsageError("an index is made of a hash list or of a collection: give one of them")
+    out, collection = Path(plan.out), list(map(Path, plan.collection))
+    _refuse_overwriting(out, [Path(plan.hashes)] if plan.hashes is not None else files_of(collection))
+    if plan.hashes is not None:
+        from judge.passages.hashes import index_hashes
+
+        return index_hashes(Path(plan.hashes), out)
+    from judge.passages.index import index_collection
+
+    return index_collection(collection, out)
+
+
+def extract_passages(plan: ExtractPlan, tell: Callable[[int], None] = lambda errors: None) -> ExtractOutcome:
+    """Write the texts of the passages that runs or a pool use, in natural order of their ids.
+
+    Args:
+        plan: What to do.
+        tell: Called with the number of errors in the runs, before the collection is read.
+
+    Raises:
+        UsageError: The plan names no runs and no pool, or both, or the output would replace an input.
+        InputError: An input cannot be read, or there is no response; nothing is written.
+    """
+    given = [Path(path) for path in (plan.runs, plan.pool) if path is not None]
+    if len(given) != 1:
+        raise UsageError("passages are extracted by runs or by a pool: give one of them")
+    users, out = given[0], Path(plan.out)
+    _refuse_overwriting(out, _inputs(plan, users))
+    wanted, errors = _used_by_runs(users, plan.depth) if plan.runs is not None else (_used_by_pool(users), 0)
+    tell(errors)
+    there = read_passages(list(map(Path, plan.passages)), wanted)
+    kept = there
+    foreign: Collection[str] = ()
+    if plan.passage_hashes is not None:
+        from judge.passages.hashes import open_hashes, same_text
+
+        hashes = open_hashes(Path(plan.passage_hashes))
+        kept = listed(there, hashes.find)
+        foreign = differing(kept, hashes.find, same_text)
+    texts = sorted(
+        (passage for passage in kept.values() if passage.passage_id not in foreign),
+        key=lambda passage: natural_key(passage.passage_id),
+    )
+    write_atomic(out, jsonl_bytes({"id": passage.passage_id, "contents": passage.text} for passage in texts))
+    return ExtractOutcome(
+        out=out,
+        wanted=len(wanted),
+        extracted=len(texts),
+        missing=wanted - there.keys(),
+        unlisted=frozenset(there.keys() - kept.keys()),
+        differing=frozenset(foreign),
+        errors=errors,
+    )
+
+
+def _refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
+    try:
+        if output.is_dir():
+            raise UsageError(f"{output}: this is a folder; name the file to write")
+        if not output.exists():
+            return
+        if not output.is_file():
+            raise UsageError(f"{output}: this is no regular file; name the file to write")
+        for path in inputs:
+            # By what they are and not by name: a link may have another one. What is missing, reading will report.
+            if path.exists() and output.samefile(path):
+                raise UsageError(f"{output}: the output would replace the input {path}")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{output}: cannot be written: {error}") from error
+
+
+def _inputs(plan: ExtractPlan, users: Path) -> Iterable[Path]:
+    """Every file that an extraction may read."""
+    yield from files_of(list(map(Path, plan.passages)))
+    if plan.passage_hashes is not None:
+        yield Path(plan.passage_hashes)
+    if not users.is_dir():
+        yield users
+    elif plan.runs is not None:
+        yield from users.iterdir()
+    else:
+        yield from (users / name for name in ("pool.jsonl", *BESIDE, MANIFEST))
+
+
+def _used_by_runs(runs: Path, depth: int) -> tuple[frozenset[str], int]:
+    """The ids of the passages that the responses rest on, and how many errors there are in the runs.
+
+    Raises:
+        InputError: There is no response.
+    """
+    submitted = read_runs(runs, selection=Selection(depth=depth))
+    if not submitted.candidates:
+        raise InputError(f"{runs}: no response to take passages of", submitted.unusable)
+    used = frozenset(passage.passage_id for candidate in submitted.candidates for passage in candidate.used)
+    return used, len(submitted.unusable)
+
+
+def _used_by_pool(folder: Path) -> frozenset[str]:
+    """The ids of the passages that the pool's responses rest on.
+
+    Raises:
+        InputError: There is no response.
+    """
+    pool = read_earlier_pool(folder)
+    if not pool.responses:
+        raise InputError(f"{folder}: no response to take passages of")
+    keys = frozenset(key for response in pool.responses for key in response.passages)
+    return frozenset(pool.passages[key].passage_id if key in pool.passages else key for key in keys)

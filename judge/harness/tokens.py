@@ -1,0 +1,123 @@
+"""How long responses are by every way of counting tokens: what `judge tokens` does, for use from Python."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.files.paths import JobPlan, StrPath
+from judge.records import Problem, Run, RunTurn, TokenRule, Turn
+from judge.runs.check.validate import validate_run
+from judge.runs.formats import find_runs, read_run
+from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
+from judge.runs.topics import read_topics
+from judge.text.tsv import tsv
+
+COLUMNS = (
+    *("run_id", "file", "eval_response", "rule", "limit", "turns", "responses"),
+    *("over", "at_limit", "longest", "tokens_lost", "emptied", "unanswered"),
+)
+
+
+class LengthsPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge tokens` can be told; paths may be strings."""
+
+    runs: StrPath
+    """A folder of run files, or one run file."""
+    topics: StrPath | None = None
+    """Turns that the topics do not have are left out."""
+    format: str | None = None
+    """A key of FORMATS; detected if None."""
+    limit: int = 250
+    """Longest response in tokens."""
+    depth: int = 1
+    """Responses per turn and run, by rank."""
+
+
+class RunLengths(msgspec.Struct, frozen=True):
+    """The lengths of one run's responses under each rule; the run's turns and responses with text, as pooled."""
+
+    run_id: str
+    file: str
+    eval_response: bool
+    limit: int
+    turns: int
+    responses: int
+    rules: tuple[RuleEffect, ...]
+
+
+class LengthsOutcome(msgspec.Struct, frozen=True):
+    """The lengths of the runs, and what could not be read."""
+
+    runs: tuple[RunLengths, ...]
+    unusable: tuple[str, ...]
+    """Names of the files that hold nothing that can be judged."""
+    problems: tuple[Problem, ...]
+    """What is wrong with the folder."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run was read."""
+        return not self.unusable and all(problem.severity != "error" for problem in self.problems)
+
+
+def count_lengths(plan: LengthsPlan) -> LengthsOutcome:
+    """Read the runs one after the other and count.
+
+    Raises:
+        InputError: Runs or topics cannot be read.
+    """
+    turns = None
+    if plan.topics is not None:
+        turns = {turn.turn_id: turn for topic in read_topics(Path(plan.topics)) for turn in topic.turns}
+    paths, problems = find_runs(Path(plan.runs))
+    counters = {rule: TokenCounter(rule, plan.limit) for rule in RULES}
+    lengths: list[RunLengths] = []
+    unusable: list[str] = []
+    for path in paths:
+        run = _read(path, plan.format, turns)
+        if run is None:
+            unusable.append(path.name)
+        else:
+            lengths.append(_lengths(run, counters, plan.depth))
+    return LengthsOutcome(tuple(lengths), tuple(unusable), tuple(problems))
+
+
+def lengths_tsv(runs: Sequence[RunLengths]) -> str:
+    """A line for each run and rule, under COLUMNS."""
+    lines = (
+        (
+            *(run.run_id, run.file, run.eval_response, effect.rule, run.limit, run.turns, run.responses),
+            *(effect.over, effect.at_limit, effect.longest, effect.tokens_lost, effect.emptied, effect.unanswered),
+        )
+        for run in runs
+        for effect in run.rules
+    )
+    return tsv(COLUMNS, lines)
+
+
+def _read(path: Path, format: str | None, turns: Mapping[str, Turn] | None) -> Run | None:
+    """What can be judged of a run."""
+    read = read_run(path, format)
+    if read.run is None:
+        return None
+    return validate_run(read.run, turns, None, problems=read.problems, places=read.places).run
+
+
+def _lengths(run: Run, counters: Mapping[TokenRule, TokenCounter], depth: int) -> RunLengths:
+    texts = [_texts(turn, depth) for turn in run.turns]
+    return RunLengths(
+        run_id=run.run_id,
+        file=run.file,
+        eval_response=run.eval_response,
+        limit=counters["bare"].limit,
+        turns=len(texts),
+        responses=sum(map(len, texts)),
+        rules=tuple(rule_effect(texts, counter, counters["bare"]) for counter in counters.values()),
+    )
+
+
+def _texts(turn: RunTurn, depth: int) -> list[str]:
+    """The texts that pooling would take of a turn, best rank first."""
+    best = sorted(turn.responses, key=lambda response: response.rank)[:depth]
+    return [response.text for response in best if response.text.strip()]

@@ -1,0 +1,43 @@
+"""The pool of a folder, or of a `pool.jsonl`, as it lies on disk."""
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from judge.files.stored import read_stored, unpack
+from judge.pool.bank import read_pool
+from judge.records import Pool
+
+Beside = Literal["passages.jsonl", "excluded.tsv", "runs.jsonl"]
+BESIDE: tuple[Beside, ...] = get_args(Beside)
+"""The files of a pool beside its responses."""
+
+
+def pool_file(path: Path) -> Path:
+    """The file with the responses of a pool: `pool.jsonl` of a folder, or the path itself."""
+    return path / "pool.jsonl" if path.is_dir() else path
+
+
+def read_pool_folder(path: Path, *beside: Beside) -> Pool:
+    """The pool of a folder or of a `pool.jsonl`; its files may be packed.
+
+    Args:
+        path: The folder, or the file with the responses.
+        beside: The other files of the pool that are wanted; the pool has nothing of the others.
+
+    Raises:
+        InputError: A wanted file is missing or damaged.
+    """
+    file = pool_file(path)
+    responses = _content(file)
+    more = {name: _content(file.with_name(name)) for name in beside}
+    return read_pool(
+        responses,
+        more.get("passages.jsonl", b""),
+        str(file.parent),
+        more.get("excluded.tsv", b""),
+        more.get("runs.jsonl", b""),
+    )
+
+
+def _content(path: Path) -> bytes:
+    return unpack(read_stored(path), str(path))

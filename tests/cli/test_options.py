@@ -1,0 +1,31 @@
+"""What the commands with actions do alike."""
+
+import pytest
+
+from judge.cli import main
+
+SOUND = {
+    "passages index": ["--hashes", "a", "-o", "c"],
+    "passages extract": ["--runs", "a", "--passages", "b", "-o", "c"],
+    "gold check": ["a"],
+    "gold import": ["csv", "a", "--out", "c"],
+    "gold split": ["a", "--test", "0.5", "--seed", "1", "--out", "c"],
+    "gold plan": ["--pool", "a", "--n", "1", "--seed", "1", "--out", "c"],
+    "prompts list": [],
+    "prompts show": ["relevance"],
+    "prompts check": ["a"],
+    "models list": [],
+    "models pull": ["smollm2-135m"],
+}
+
+
+@pytest.mark.parametrize("action", SOUND)
+def test_an_unknown_option_is_answered_with_the_usage_of_the_action(
+    capsys: pytest.CaptureFixture[str], action: str
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([*action.split(), *SOUND[action], "--bogus"])
+    assert stopped.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"usage: judge {action} [-h]")
+    assert err.endswith(f"judge {action}: error: unrecognized arguments: --bogus\n")
