@@ -4,6 +4,8 @@ import ast
 import importlib
 import re
 
+import pytest
+
 from tests.conftest import PROJECT
 
 DOCUMENTED = dict(
@@ -15,6 +17,7 @@ DOCUMENTED = dict(
 )
 
 
+@pytest.mark.slow
 def test_every_function_without_a_caller_is_documented_and_no_other() -> None:
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in (PROJECT / "judge").rglob("*.py")}
     imported = {
