@@ -154,7 +154,7 @@ def replace_folder(
         make_folder(parent)
     # Before anything else is written: of what the record does not list nobody would know whose it is.
     _write_record(folder / record, earlier | new)
-    if last is not None and changed:
+    if last in own | files.keys() and changed:
         remove_files(folder, [last])
         changed = [name for name in changed if name != last] + [last] * (last in files)
     remove_files(folder, gone)

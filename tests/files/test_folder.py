@@ -178,6 +178,17 @@ def test_two_jobs_in_one_folder_keep_apart(tmp_path: Path) -> None:
     assert checked(tmp_path) == checked(tmp_path, "first.sha256") == 0
 
 
+def test_what_vouches_goes_with_the_first_change_unless_it_is_somebody_elses(tmp_path: Path) -> None:
+    put(tmp_path, {"a/seal": b"mine"})
+    replace_folder(tmp_path / "a", {"a.tsv": b"1"}, RECORD, last=SEAL, more=True)
+    assert contents(tmp_path / "a").keys() == {"a.tsv", SEAL, RECORD}
+    replace_folder(tmp_path / "b", {"a.tsv": b"1", SEAL: b"1"}, RECORD, last=SEAL)
+    replace_folder(tmp_path / "b", {"a.tsv": b"1"}, RECORD, last=SEAL, more=True)
+    assert contents(tmp_path / "b").keys() == {"a.tsv", SEAL, RECORD}
+    replace_folder(tmp_path / "b", {"a.tsv": b"2"}, RECORD, last=SEAL, more=True)
+    assert contents(tmp_path / "b").keys() == {"a.tsv", RECORD}
+
+
 def test_a_stale_file_that_somebody_changed_stops_the_job(tmp_path: Path) -> None:
     replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
     (tmp_path / "b.tsv").write_bytes(b"mine now")
