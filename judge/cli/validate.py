@@ -15,7 +15,7 @@ import msgspec
 
 from judge.cli.options import add_input_arguments
 from judge.errors import UsageError
-from judge.files.folder import check_apart, check_outside, make_folder, same_place, write_atomic
+from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
 from judge.records import Problem, Run, Turn
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES, index_page, page_names, run_page
@@ -43,6 +43,8 @@ from judge.text.safe import printable, shown
 
 SCHEMA = 1
 """Version of what --json prints."""
+RECORD = "pages.sha256"
+"""The list of the pages, for `sha256sum -c`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -211,19 +213,16 @@ def _write_pages(args: argparse.Namespace, files: Sequence[FileReport], paths: S
         if file.file in names
     }
     pages["index.md"] = index_page(files, names)
-    inputs = {path.resolve() for path in (*paths, args.topics, args.passage_hashes) if path}
-    for name in pages:
-        if (args.report_dir / name).resolve() in inputs:
-            raise UsageError(f"{args.report_dir / name}: the page of this name would replace an input file")
-    make_folder(args.report_dir)
-    # A page of an earlier call would be sent with the others.
-    stale = sorted(path.name for path in args.report_dir.iterdir() if path.suffix == ".md" and path.name not in pages)
-    if stale:
-        some = ", ".join(map(shown, stale[:EXAMPLES])) + (", …" if len(stale) > EXAMPLES else "")
+    own = {name for name, _ in recorded(args.report_dir, RECORD)}
+    there = sorted(path.name for path in args.report_dir.glob("*.md"))
+    # A page of somebody else's would be sent with the others.
+    if strange := [name for name in there if name not in pages and name not in own]:
+        some = ", ".join(map(shown, strange[:EXAMPLES])) + (", …" if len(strange) > EXAMPLES else "")
         message = f"holds pages that this call does not write: {some}; remove them or choose another folder"
         raise UsageError(f"{args.report_dir}: {message}")
-    for name, page in pages.items():
-        write_atomic(args.report_dir / name, page.encode("utf-8", "backslashreplace"))
+    contents = {name: page.encode("utf-8", "backslashreplace") for name, page in pages.items()}
+    inputs = [path for path in (*paths, args.topics, args.passage_hashes) if path]
+    replace_folder(args.report_dir, contents, RECORD, inputs=inputs)
 
 
 def _print(args: argparse.Namespace, files: Sequence[FileReport], fixed: _Fixed | None) -> None:

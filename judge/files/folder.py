@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.stored import read_stored, sha256
@@ -125,36 +125,47 @@ def replace_folder(
         record: Name of the record: lines that `sha256sum -c` checks. While files are being written it lists the
             earlier ones too, so that a job that was killed can be done again.
         inputs: What the job has read: never written over and never removed.
-        last: The file that vouches for the others: an earlier one goes first, the new one comes last.
+        last: The file that vouches for the others: an earlier one goes first, a new one comes last.
         more: More files of the job follow, so nothing is stale yet.
 
     Raises:
         UsageError: A file would be written over an input.
-        InputError: A folder stands where a file has to be, a stale file was changed by somebody else, or the record
-            cannot be read.
+        InputError: A folder or somebody else's file stands where a file has to be, a stale file was changed by
+            somebody else, or the record cannot be read.
         OperationalError: The disk is full or the folder cannot be written.
     """
     read = {path.resolve() for path in inputs}
     for name in (*files, record):
         if (folder / name).resolve() in read:
-            raise UsageError(f"{folder / name}: would be written over what it is made of; choose another --out")
+            raise UsageError(f"{folder / name}: would be written over what it is made of; choose another folder")
     if folders := [str(folder / name) for name in (*files, record) if (folder / name).is_dir()]:
         raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
     new = {(name, sha256(content)) for name, content in files.items()}
-    earlier = _recorded(folder, record)
-    stale = [] if more else _stale(folder, earlier, files, read)
+    earlier = recorded(folder, record)
+    gone = [] if more else _gone(folder, earlier, files, read)
+    changed = [name for name, content in files.items() if not _holds(folder / name, content)]
+    own = {name for name, _ in earlier}
+    if foreign := [name for name in changed if name not in own and (folder / name).exists()]:
+        raise InputError(
+            f"{folder}: {', '.join(foreign[:5])}: not listed in {record}, so somebody else's: move it away or choose "
+            "another folder"
+        )
     for parent in sorted({(folder / name).parent for name in (*files, record)}):
         make_folder(parent)
+    # Before anything else is written: of what the record does not list nobody would know whose it is.
     _write_record(folder / record, earlier | new)
-    changed = [name for name, content in files.items() if not _holds(folder / name, content)]
-    if last is not None and changed:
+    if last in own | files.keys() and changed:
         remove_files(folder, [last])
-        changed = [name for name in changed if name != last] + [last]
-    remove_files(folder, stale)
+        changed = [name for name in changed if name != last] + [last] * (last in files)
+    remove_files(folder, gone)
+    # What a kill left half-written in an earlier call need not be written in this one.
+    remove_files(folder, map(_temporary, sorted(own)))
     for name in changed:
         write_atomic(folder / name, files[name])
     if not more:
-        _write_record(folder / record, new)
+        # An input stays the job's own, so that it is stale when a later call neither reads nor makes it.
+        kept = {entry for entry in earlier if (folder / entry[0]).resolve() in read and _is_as(folder, *entry)}
+        _write_record(folder / record, new | kept)
 
 
 def remove_files(folder: Path, names: Iterable[str]) -> None:
@@ -167,6 +178,8 @@ def remove_files(folder: Path, names: Iterable[str]) -> None:
         path = folder / name
         try:
             path.unlink(missing_ok=True)
+        except NotADirectoryError:
+            continue
         except OSError as error:
             raise InputError(f"{path}: cannot be removed: {error.strerror}") from error
         for parent in path.relative_to(folder).parents[:-1]:
@@ -174,8 +187,12 @@ def remove_files(folder: Path, names: Iterable[str]) -> None:
                 (folder / parent).rmdir()
 
 
-def _recorded(folder: Path, record: str) -> set[tuple[str, str]]:
-    """Names and digests of what the job wrote into the folder; none where it has no record."""
+def recorded(folder: Path, record: str) -> set[tuple[str, str]]:
+    """Names and digests of what a job wrote into the folder; none where it has no record.
+
+    Raises:
+        InputError: The record cannot be read.
+    """
     path = folder / record
     if not path.exists():
         return set()
@@ -188,29 +205,49 @@ def _recorded(folder: Path, record: str) -> set[tuple[str, str]]:
         entry = _RECORDED.fullmatch(line)
         if entry is None:
             raise InputError(f"{path}: line {number}: {shown(line)}: expected a line of `sha256sum`")
-        # A record can be written by hand: what it names outside the folder is nobody's to remove.
-        if (folder / entry[2]).resolve().is_relative_to(folder.resolve()):
+        # A record can be written by hand: what it names outside the folder is nobody's to remove, and a file under a
+        # second name may be one that is made.
+        if _is_plain(entry[2]) and entry[2] != record:
             entries.add((entry[2], entry[1]))
     return entries
 
 
-def _stale(
+def _is_plain(name: str) -> bool:
+    path = PurePosixPath(name)
+    return str(path) == name != "." and not path.is_absolute() and ".." not in path.parts
+
+
+def _gone(
     folder: Path, earlier: Collection[tuple[str, str]], files: Mapping[str, bytes], read: Collection[Path]
 ) -> list[str]:
-    """The recorded files that are not made any more and are no input."""
-    names = sorted({name for name, _ in earlier} - files.keys())
-    stale = [name for name in names if (folder / name).is_file() and (folder / name).resolve() not in read]
-    changed = [name for name in stale if (name, sha256(read_stored(folder / name))) not in earlier]
-    if changed:
+    """The recorded files that are not made any more and are no input, whether they are still there or not."""
+    inside = folder.resolve()
+    names = [
+        name
+        for name in sorted({name for name, _ in earlier} - files.keys())
+        if (place := (folder / name).resolve()) not in read and place.is_relative_to(inside) and not place.is_dir()
+    ]
+    there = [name for name in names if (folder / name).is_file()]
+    if changed := [name for name in there if not any(_is_as(folder, *entry) for entry in earlier if entry[0] == name)]:
         raise InputError(
             f"{folder}: {', '.join(changed[:5])}: changed since it was written, and not made any more: move it away "
-            "or choose another --out"
+            "or choose another folder"
         )
-    return stale
+    return names
+
+
+def _is_as(folder: Path, name: str, digest: str) -> bool:
+    """Whether a recorded file is there as it was written."""
+    return (folder / name).is_file() and sha256(read_stored(folder / name)) == digest
+
+
+def _temporary(name: str) -> str:
+    path = PurePosixPath(name)
+    return str(path.with_name(temporary_name(path.name)))
 
 
 def _holds(path: Path, content: bytes) -> bool:
-    return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
+    return path.is_file() and path.stat().st_size == len(content) and read_stored(path) == content
 
 
 def _write_record(path: Path, entries: Iterable[tuple[str, str]]) -> None:

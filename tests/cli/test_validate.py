@@ -188,7 +188,7 @@ def test_pages_are_written_for_every_run_and_nothing_else_is_touched(folder, tmp
     assert validate(folder, "--report-dir", pages) == 2
     first = {path.name: path.read_bytes() for path in pages.iterdir()}
     strange = next(name for name in first if name.startswith("b_-") or name.startswith("b-"))
-    assert first.keys() == {"mine.txt", "one.md", strange, "c.json.md", "index.md"}
+    assert first.keys() == {"mine.txt", "one.md", strange, "c.json.md", "index.md", "pages.sha256"}
     assert first["mine.txt"] == b"mine"
     assert b"| bare (the rule) | 251 | 251 | 1 |" in first["one.md"]
     assert b"&lt;b&gt;" in first[strange]
@@ -202,7 +202,7 @@ def test_pages_are_not_written_over_an_input_or_without_one(folder, tmp_path, ca
     before = topics.read_bytes()
     assert validate(folder, "--topics", topics, "--report-dir", folder.parent) == 2
     assert topics.read_bytes() == before
-    assert "would replace an input file" in capsys.readouterr().err
+    assert "index.md: would be written over what it is made of" in capsys.readouterr().err
     topics.unlink()
     assert validate(folder, "--report-dir", tmp_path / "pages", "--topics", tmp_path / "none.json") == 2
     assert not (tmp_path / "pages").exists()
@@ -225,17 +225,26 @@ def test_no_stale_page_stays_among_the_new(folder, tmp_path, capsys):
     put(folder, "a.json", run("9-1_1", name="one"))
     pages = tmp_path / "pages"
     assert validate(folder, "--report-dir", pages) == 0
-    before = (pages / "index.md").read_bytes()
     put(folder, "a.json", run("9-1_1", name="two"))
-    capsys.readouterr()
+    assert validate(folder, "--report-dir", pages) == 0
+    assert sorted(one.name for one in pages.iterdir()) == ["index.md", "pages.sha256", "two.md"]
+
+
+@pytest.mark.parametrize("name", ["one.md", "two.md"])
+def test_a_page_of_somebody_else_is_neither_removed_nor_written_over(folder, tmp_path, capsys, name):
+    put(folder, "a.json", run("9-1_1", name="two"))
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / name).write_bytes(b"mine")
     assert validate(folder, "--report-dir", pages) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "holds pages that this call does not write: 'one.md'; remove them or choose another folder" in err
-    assert sorted(one.name for one in pages.iterdir()) == ["index.md", "one.md"]
-    assert (pages / "index.md").read_bytes() == before
-    (pages / "one.md").unlink()
-    assert validate(folder, "--report-dir", pages) == 0
+    said = {
+        "one.md": "holds pages that this call does not write: 'one.md'; remove them or choose another folder",
+        "two.md": "two.md: not listed in pages.sha256, so somebody else's: move it away or choose another folder",
+    }
+    assert said[name] in err
+    assert [(one.name, one.read_bytes()) for one in pages.iterdir()] == [(name, b"mine")]
 
 
 def test_a_run_that_asks_not_to_be_judged_is_said_to(folder, tmp_path, capsys):

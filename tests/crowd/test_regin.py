@@ -333,7 +333,7 @@ def test_a_folder_without_the_resource_or_with_it_twice_is_unreadable(release: P
 def test_the_release_is_never_written_over(release: Path, tmp_path: Path, capsys) -> None:
     before = {path: path.read_bytes() for path in release.rglob("*") if path.is_file()}
     assert regin(release, "--out", release.parent) == 2
-    assert "choose another --out" in capsys.readouterr().err
+    assert "choose another folder" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in release.rglob("*") if path.is_file()} == before
 
 

@@ -654,6 +654,24 @@ def test_several_samples_give_test_retest(tmp_path: Path, gold: Path, asked: Ask
     assert found.calibration.agreement[0].test_retest.value == 1.0
 
 
+def test_no_certificate_stands_beside_answers_it_is_not_about(
+    tmp_path: Path, gold: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried(**asking(tmp_path, gold))
+    before = contents(tmp_path / "out")
+
+    def stopped(*given: object) -> None:
+        raise OperationalError("the world has failed")
+
+    monkeypatch.setattr("judge.harness.calibration.session.calibrate", stopped)
+    for samples, certified in ((1, True), (2, False)):
+        with pytest.raises(OperationalError, match="the world has failed"):
+            tried(**asking(tmp_path, gold, samples=samples))
+        after = contents(tmp_path / "out")
+        assert (after["judgments.jsonl"] == before["judgments.jsonl"]) is certified
+        assert ("certificate.json" in after) is certified
+
+
 def test_the_same_model_twice_is_asked_once(tmp_path: Path, gold: Path, asked: Asked) -> None:
     found = tried(**asking(tmp_path, gold, models=["baseline/overlap"] * 2))
     assert len(asked.requests) == 120

@@ -336,7 +336,7 @@ class _Session:
             "failures.jsonl": results_jsonl(results, Failure),
         }
         # Before anything is computed of them: what the models said must not hang on the statistics.
-        replace_folder(out, self.answers, RECORD, inputs=self._inputs(), more=True)
+        replace_folder(out, self.answers, RECORD, inputs=self._inputs(), last=CERTIFICATE, more=True)
         source = self._source(results, pool)
         rows = (*dev, *held_out)
         return rows, (source, *self._baselines(rows, [source]))

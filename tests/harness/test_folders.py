@@ -1,0 +1,378 @@
+"""Every command that writes a folder leaves in it what it makes, and no file of an earlier call."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from judge.cli import main
+from judge.crowd.regin.resource import KINDS, read_resource, regenerate
+from judge.files.stored import sha256
+from judge.text.ids import topic_of
+from tests.calibration_world import (
+    contents,
+    gold_rows,
+    items,
+    jsonl,
+    judgment,
+    labeled,
+    pool,
+    write_columns,
+    write_gold,
+    write_pool,
+)
+from tests.conftest import PROJECT
+
+WORLD = items(topics=8)
+RUNS = PROJECT / "examples/runs"
+CALLERS = {
+    "cli/validate",
+    "crowd/outputs",
+    "harness/calibration/session",
+    "harness/cast_regin",
+    "harness/correction",
+    "harness/pooled",
+    "harness/run",
+}
+"""The modules that write a folder."""
+NAMING = {"calibrate/report/folder", "crowd/audit", "harness/crowd", "harness/folder", "harness/manifest"}
+"""Other modules that name the files of one."""
+READ = {r"seal\.json", r"\*\.md"}
+"""What they name and only read."""
+
+
+class Writer(NamedTuple):
+    """A command that writes a folder; `{}` stands for the folder of inputs."""
+
+    record: str
+    plain: str
+    """The call that makes the fewest files."""
+    out: str = "--out"
+
+
+_READ = f"--topics {PROJECT}/examples/topics.json --passages {PROJECT}/examples/passages.jsonl --replace"
+_POOL = f"pool --runs {{}}/runs {_READ}"
+_RUN = f"run --runs {{}}/runs {_READ}"
+_OVERLAP = "--criteria groundedness --model baseline/overlap"
+_FEW = "--select-runs {}/two.txt --screen off"
+_RULE = "--select-runs best-per-team --passage-qrels {}/passages.qrel --teams {}/teams.tsv --screen off"
+_CALIBRATE = "calibrate --replicates 200 --permutations 200"
+_STORED = f"{_CALIBRATE} --gold {{}}/gold.jsonl --judgments {{}}/labels"
+_CROWD = "crowd {}/labels.csv --scale 0-3"
+_REGIN = "crowd cast-regin {}/release/response_evaluation"
+_TABLES = "systems.tsv expected.tsv diagnostics.tsv"
+_PICTURES = "agreement{0}.svg agreement{0}.png confusion{0}.svg confusion{0}.png"
+
+WRITERS = {
+    "run": Writer("run.sha256", f"{_RUN} {_OVERLAP} {_FEW}"),
+    "pool": Writer("run.sha256", f"{_POOL} {_FEW}"),
+    "calibrate": Writer(
+        "calibration.sha256",
+        f"{_CALIBRATE} --gold {{}}/gold.qrel --judgments {{}}/judge.qrel --criterion groundedness",
+    ),
+    "crowd": Writer("crowd.sha256", _CROWD),
+    "cast-regin": Writer("cast-regin.sha256", _REGIN),
+    "leaderboard": Writer("corrected.sha256", f"leaderboard {{}}/judged --gold {PROJECT}/gold/example.gold.jsonl"),
+    "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
+}
+
+OPTIONAL = (
+    ("run", f"{_RUN} {_OVERLAP} --select-runs {{}}/two.txt", "screen.tsv"),
+    ("run", f"{_RUN} {_OVERLAP} {_RULE}", "run_choice.tsv"),
+    ("run", f"{_RUN} {_OVERLAP} --screen off", "response_runs/*.run"),
+    ("run", f"{_RUN} {_OVERLAP} {_FEW} --jury majority --samples 2", "members.jsonl member_failures.jsonl"),
+    (
+        "run",
+        f"{_RUN} {_FEW} --criteria groundedness naturalness --model replay/{{}}/judged/journal.sqlite",
+        "qrels/response_naturalness.llm.qrel qrels/response_naturalness.llm.qrel.json",
+    ),
+    ("pool", f"{_POOL} --select-runs {{}}/two.txt", "screen.tsv"),
+    ("pool", f"{_POOL} {_RULE}", "run_choice.tsv"),
+    ("pool", f"{_POOL} --screen off", "response_runs/*.run"),
+    (
+        "pool",
+        f"{_RUN} {_OVERLAP} {_FEW}",
+        "judgments.jsonl failures.jsonl leaderboard.tsv leaderboard.md qrels/*.qrel qrels/*.json",
+    ),
+    (
+        "calibrate",
+        f"{_CALIBRATE} --gold {{}}/gold.jsonl --model baseline/overlap --prompt groundedness --pool {{}}/labels",
+        f"judgments.jsonl failures.jsonl {_TABLES}",
+    ),
+    ("calibrate", f"{_STORED}/judgments.jsonl", f"comparisons.tsv {_TABLES}"),
+    (
+        "calibrate",
+        f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",
+        f"comparisons.tsv {_TABLES} {_PICTURES.format('-1')} {_PICTURES.format('-2')}",
+    ),
+    ("calibrate", f"{_STORED}/judgments.jsonl --gold {{}}/three.jsonl", f"alternative.tsv comparisons.tsv {_TABLES}"),
+    ("crowd", f"{_CROWD} --known {{}}/known.tsv", "removed.tsv"),
+    ("crowd", f"{_CROWD} --bank {{}}/bank.json", "bank.json"),
+    ("crowd", f"{_CROWD} --mi-turns {{}}/turns.txt", "qrels/subset/response_relevance.qrel"),
+    ("crowd", f"{_CROWD} --with-judgments {{}}/crowd.qrel", "with_judgments.tsv"),
+    (
+        "crowd",
+        f"{_CROWD} --unit question",
+        "question_judgments.json qrels/question_relevance.qrel qrels/filtered/question_relevance.qrel",
+    ),
+    (
+        "crowd",
+        "crowd {}/labels.csv {}/novelty.csv --scale 0-3",
+        "qrels/response_novelty.qrel qrels/filtered/response_novelty.qrel",
+    ),
+    ("cast-regin", "crowd cast-regin {}/release", "clarifying_question_evaluation/*"),
+    (
+        "cast-regin",
+        "crowd cast-regin {}/release --mi-turns {}/turns.txt",
+        "clarifying_question_evaluation/* clarifying_question_evaluation/qrels/question_relevance_mi_subset.qrel",
+    ),
+    ("cast-regin", f"{_REGIN} --runs {{}}/matched", "response_runs/r.run not_matched.tsv"),
+    ("cast-regin", f"{_REGIN} --runs {{}}/matched --evaluate", "response_runs/r.run not_matched.tsv evaluation.tsv"),
+    ("validate", "validate --runs {}/two", "quarry-copied.md"),
+)
+"""Command, a call that makes more files than the plain one, and patterns of these."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_pictures() -> Iterator[None]:
+    """Drawing takes most of a calibration's time and is tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("forest", "confusion_maps"):
+            patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"svg", b"png"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the commands read."""
+    folder = tmp_path_factory.mktemp("inputs")
+    shutil.copytree(RUNS, folder / "runs")
+    for name, runs in {"one": ["harbor-grounded"], "two": ["harbor-grounded", "quarry-copied"]}.items():
+        (folder / name).mkdir()
+        for run in runs:
+            shutil.copy(RUNS / f"{run}.json", folder / name)
+    passages = (PROJECT / "examples/passages.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = {
+        "two.txt": "harbor-grounded\nquarry-copied\n",
+        "teams.tsv": "".join(f"{path.name.partition('.')[0]}\tteam\n" for path in sorted(RUNS.iterdir())),
+        "passages.qrel": "".join(f"1-1_1 0 {json.loads(line)['id']} 2\n" for line in passages),
+        "labels.csv": _labels("relevance"),
+        "novelty.csv": _labels("novelty"),
+        "known.tsv": "turn_id\tresponse_id\tacceptable\n1_1\tR1\t0,1\n",
+        "bank.json": '{"R1": "One.", "R2": "Two."}',
+        "turns.txt": "1_1\n",
+        "crowd.qrel": "1_1 0 R1 3\n1_2 0 R2 1\n2_1 0 R3 2\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    _calibration(folder)
+    for kind in KINDS.values():
+        _release(folder / "release" / kind.folder, kind.name)
+    (folder / "matched").mkdir()
+    answers = [{"turn_id": "1_1", "responses": [{"rank": 1, "text": "Text 1.", "provenance": []}]}]
+    run = {"run_name": "r", "run_type": "automatic", "turns": answers}
+    (folder / "matched/r.json").write_text(json.dumps(run), encoding="utf-8")
+    call(folder, "--out", folder / "judged", f"{_RUN} {_OVERLAP}")
+    return folder
+
+
+def _labels(criterion: str) -> str:
+    rows = [f"{who},{item},{criterion},{label}\n" for item in ("1_1,R1", "1_2,R2", "2_1,R3") for who, label in _VOTES]
+    return "worker,turn_id,response_id,criterion,label\n" + "".join(rows)
+
+
+_VOTES = (("a", 3), ("b", 3), ("c", 1))
+
+
+def _calibration(folder: Path) -> None:
+    """Gold and labels of two judges, in columns and as records."""
+    gold = gold_rows(WORLD)
+    write_gold(folder / "gold.jsonl", gold)
+    write_gold(folder / "natural.jsonl", gold_rows(WORLD, criterion="naturalness"))
+    write_gold(folder / "three.jsonl", [row for name in ("ann", "bob", "cem") for row in gold_rows(WORLD, name)])
+    # Turns whose places are not known, so that nothing can depend on them.
+    places = [(f"{topic_of(one.turn_id)}_last", one) for one in WORLD]
+    write_columns(folder / "gold.qrel", {(turn, one.response_id): one.gold for turn, one in places})
+    write_columns(folder / "judge.qrel", {(turn, one.response_id): one.deserved for turn, one in places})
+    write_pool(folder / "labels", pool(WORLD, words=lambda one: int(one.response_id[1:]) % 7))
+    judges = {"server/good": labeled(WORLD, 0.1, 2), "server/bad": labeled(WORLD, 0.6, 3)}
+    for name, prompt in (("judgments", "groundedness/graded"), ("natural", "naturalness/graded")):
+        made = [
+            judgment(
+                one.turn_id, one.response_id, grade := grades[one.response_id], judge, prompt, expected=grade + 0.1
+            )
+            for judge, grades in judges.items()
+            for one in WORLD
+        ]
+        (folder / f"labels/{name}.jsonl").write_bytes(jsonl(made))
+
+
+def _release(folder: Path, name: str) -> None:
+    """A part of CAsT-ReGIn with two turns."""
+    kind = KINDS[name]
+    (folder / "qrels").mkdir(parents=True)
+    judgments = {
+        f"1_{turn}": {
+            kind.list_field: [
+                {kind.id_field: f"R{turn}", kind.text_field: f"Text {turn}.", **dict.fromkeys(kind.labels, turn)}
+            ]
+        }
+        for turn in (1, 2)
+    }
+    (folder / kind.judgments).write_text(json.dumps(judgments), encoding="utf-8")
+    (folder / kind.bank).write_text(json.dumps({f"R{turn}": f"Text {turn}." for turn in (1, 2)}), encoding="utf-8")
+    for path, content in regenerate(read_resource(folder)[0]).items():
+        (folder / path).write_bytes(content)
+
+
+def call(inputs: Path, option: str, out: Path, arguments: str) -> int:
+    """Exit code of a command."""
+    return main([*(word.replace("{}", str(inputs)) for word in arguments.split()), option, str(out)])
+
+
+def made(command: str, inputs: Path, out: Path, arguments: str) -> set[str]:
+    """The names in the folder after a call, all of which the record must list."""
+    writer = WRITERS[command]
+    # A replay that lacks answers exits with 1 or 3, after writing all the same.
+    assert call(inputs, writer.out, out, arguments) != 2
+    check = ["sha256sum", "--check", "--strict", "--quiet", writer.record]
+    subprocess.run(check, cwd=out, check=True)
+    names = contents(out).keys() - {writer.record}
+    listed = {line.split("  ", 1)[1] for line in (out / writer.record).read_text(encoding="utf-8").splitlines()}
+    assert listed == names
+    return set(names)
+
+
+@pytest.fixture(scope="module")
+def plain(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """What the plain call of each command makes in a new folder."""
+    place = tmp_path_factory.mktemp("plain")
+    return {name: made(name, inputs, place / name, writer.plain) for name, writer in WRITERS.items()}
+
+
+class Called:
+    """The folders that calls with optional files have written, each made once."""
+
+    def __init__(self, inputs: Path, place: Path) -> None:
+        self.inputs, self.place = inputs, place
+        self.names: dict[tuple[str, str], tuple[Path, set[str]]] = {}
+
+    def __call__(self, command: str, arguments: str) -> tuple[Path, set[str]]:
+        key = command, arguments
+        if key not in self.names:
+            out = self.place / str(len(self.names))
+            self.names[key] = out, made(command, self.inputs, out, arguments)
+        return self.names[key]
+
+
+@pytest.fixture(scope="module")
+def called(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Called:
+    return Called(inputs, tmp_path_factory.mktemp("called"))
+
+
+@pytest.mark.parametrize(("command", "arguments", "patterns"), OPTIONAL)
+def test_an_optional_file_goes_with_its_option(
+    called: Called, plain: dict[str, set[str]], command: str, arguments: str, patterns: str
+) -> None:
+    out, names = called(command, arguments)
+    optional = names - plain[command]
+    assert {name for name in optional if not any(fnmatchcase(name, one) for one in patterns.split())} == set()
+    assert {one for one in patterns.split() if not any(fnmatchcase(name, one) for name in optional)} == set()
+    # Its own copy, so that the calls may come in any order.
+    again = Path(shutil.copytree(out, out.with_name(f"{out.name}-again")))
+    assert made(command, called.inputs, again, WRITERS[command].plain) == plain[command]
+
+
+def test_every_file_that_a_folder_can_hold_is_made_here(called: Called, plain: dict[str, set[str]]) -> None:
+    names = set().union(*plain.values(), *(called(command, arguments)[1] for command, arguments, _ in OPTIONAL))
+    for module in sorted(CALLERS | NAMING):
+        for pattern in _named(ast.parse((PROJECT / "judge" / f"{module}.py").read_text(encoding="utf-8"))) - READ:
+            assert any(re.fullmatch(pattern, name) for name in names), f"{module}: {pattern} is in no row of OPTIONAL"
+
+
+def test_every_module_that_writes_a_folder_is_known_here() -> None:
+    package = PROJECT / "judge"
+    modules = {path.relative_to(package).with_suffix(""): path for path in package.rglob("*.py")}
+    callers = {str(name) for name, path in modules.items() if "replace_folder(" in path.read_text(encoding="utf-8")}
+    assert callers - {"files/folder"} == CALLERS
+
+
+def _named(tree: ast.AST) -> set[str]:
+    """The file names in a module as regular expressions."""
+    within = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    named = set()
+    for node in set(ast.walk(tree)) - within:
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".+" for part in parts)
+        if re.fullmatch(r"\S*[^\s.\\]\S*\\\.(tsv|md|jsonl?|qrel|run|svg|png|txt)", text):
+            named.add(text)
+    return named
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_file_that_an_earlier_version_made_goes(
+    inputs: Path, plain: dict[str, set[str]], tmp_path: Path, command: str
+) -> None:
+    writer, out = WRITERS[command], tmp_path / "out"
+    made(command, inputs, out, writer.plain)
+    for name in ("earlier.md", "qrels/earlier.qrel", "mine.txt"):
+        (out / name).parent.mkdir(exist_ok=True)
+        (out / name).write_bytes(b"1")
+    with (out / writer.record).open("a", encoding="utf-8") as record:
+        record.writelines(f"{sha256(b'1')}  {name}\n" for name in ("earlier.md", "qrels/earlier.qrel"))
+    assert call(inputs, writer.out, out, writer.plain) == 0
+    assert contents(out).keys() == plain[command] | {writer.record, "mine.txt"}
+
+
+@pytest.mark.parametrize(
+    ("option", "first", "second"),
+    [
+        ("-o", "validate --fix --runs {}/two", "validate --fix --runs {}/one"),
+        ("-o", "convert --to trec-run --runs {}/two", "convert --to trec-run --runs {}/one"),
+        ("--out", "gold split --test 0.5 --seed 1 {}/gold.jsonl", "gold split --test 0.5 --seed 2 {}/gold.jsonl"),
+    ],
+)
+def test_a_command_without_a_record_refuses_a_folder_with_another_call_in_it(
+    inputs: Path, tmp_path: Path, option: str, first: str, second: str
+) -> None:
+    assert call(inputs, option, tmp_path / "out", first) == 0
+    before = contents(tmp_path / "out")
+    assert call(inputs, option, tmp_path / "out", second) == 2
+    assert contents(tmp_path / "out") == before
+    assert call(inputs, option, tmp_path / "out", first) == 0
+    assert contents(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("second", ["calibrate", "leaderboard", "cast-regin", "validate"])
+def test_two_commands_in_one_folder_keep_to_their_own_files(
+    inputs: Path, plain: dict[str, set[str]], tmp_path: Path, second: str
+) -> None:
+    run, other, out = WRITERS["run"], WRITERS[second], tmp_path / "out"
+    call(inputs, run.out, out, f"{_RUN} {_OVERLAP}")
+    # The pages stand beside no Markdown of somebody else.
+    code = call(inputs, other.out, out, other.plain)
+    assert code == (2 if second == "validate" else 0)
+    names = plain[second] | {other.record} if code == 0 else set()
+    assert call(inputs, run.out, out, run.plain) == 0
+    assert contents(out).keys() == plain["run"] | {run.record} | names
+    for record in {run.record, other.record} & contents(out).keys():
+        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", record], cwd=out, check=True)
+
+
+def test_a_command_does_not_write_over_the_files_of_another(
+    inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    call(inputs, "--out", out, WRITERS["run"].plain)
+    before = contents(out)
+    assert call(inputs, "--out", out, f"{_CROWD} --bank {{}}/bank.json") == 2
+    said = "pool.txt, bank.json: not listed in crowd.sha256, so somebody else's: move it away or choose another folder"
+    assert said in capsys.readouterr().err
+    assert contents(out) == before
