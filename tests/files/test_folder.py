@@ -18,6 +18,8 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import replace_folder
 from judge.files.stored import sha256
 
+pytestmark = pytest.mark.slow
+
 RECORD = "job.sha256"
 SEAL = "seal"
 """The file that vouches for the others: their names and contents."""

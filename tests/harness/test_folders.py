@@ -30,6 +30,8 @@ from tests.calibration_world import (
 )
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.slow
+
 WORLD = items(topics=8)
 RUNS = PROJECT / "examples/runs"
 CALLERS = {

@@ -7,6 +7,7 @@ import json
 import sys
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 
 from judge.errors import InputError
@@ -67,7 +68,7 @@ def outcome(path, turns, format=None):
     """All that the project makes of a run file, as text."""
     read = read_run(path, format)
     if read.run is None:
-        return repr(read)
+        return in_full(read)
     limit = TokenLimit(words, 250, "bare")
     made = [read]
     made += (
@@ -88,7 +89,12 @@ def outcome(path, turns, format=None):
             chosen, left = candidates(usable, selection)
             pool = build_pool(chosen, None, words, over_limit="truncate", limit=250, rule="bare", excluded=left)
             made.append(pool)
-    return repr(made)
+    return in_full(made)
+
+
+def in_full(made):
+    """The fields of records; as text a record shortens them."""
+    return repr(msgspec.to_builtins(made, builtin_types=(bytes,)))
 
 
 def second_answer(spot):
