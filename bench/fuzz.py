@@ -39,6 +39,7 @@ import zstandard
 
 from judge.ask.criteria import load_criterion
 from judge.ask.labels import parse_columns, read_labels
+from judge.ask.records import Failure, Judgment
 from judge.calibrate.certificate import Certificate, Certified, read_certificate
 from judge.crowd.known_file import read_known
 from judge.crowd.regin.resource import read_turns as read_subset
@@ -48,7 +49,7 @@ from judge.errors import InputError, JudgeError
 from judge.files.stored import unpack
 from judge.files.trec import parse_qrels
 from judge.gold import import_gold, parse_gold, read_gold
-from judge.gold.draft import Options, read_bank
+from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import read_plan
 from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
@@ -59,23 +60,15 @@ from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.pool.lists import read_relevance, read_run_ids, read_turns
+from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.pool.selection import Selection, candidates
-from judge.records import (
-    Estimate,
-    Failure,
-    Judgment,
-    Passage,
-    Pool,
-    PooledResponse,
-    RunEntry,
-    TokenCount,
-    Turn,
-)
+from judge.records import Estimate, Passage
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
 from judge.runs.document import open_document
 from judge.runs.fix import fixed_copy
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
+from judge.runs.records import TokenCount, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from judge.text.safe import digest
@@ -413,7 +406,7 @@ def _gold(folder: Path, content: bytes) -> None:
 
 def _import(folder: Path, content: bytes, *, source: str) -> None:
     constants = {"criterion": "relevance", "assessor": "a"}
-    import_gold(source, [_file(folder, content, "x.csv")], Options(constants=constants))
+    import_gold(source, [_file(folder, content, "x.csv")], ImportOptions(constants=constants))
 
 
 def _sealed(folder: Path, content: bytes, *, name: str) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from judge.models.backends import open_model
 from judge.models.model import Model, ModelOptions
-from judge.records import Level, Message, Request, Scale
+from judge.models.records import Message, Request
+from judge.records import Level, Scale
 
 MOCK = Path(__file__).parent / "mock_server.py"
 PASSAGE = "The Danube rises in the Black Forest and flows through ten countries to the Black Sea. "

@@ -8,19 +8,12 @@ import msgspec
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
+from judge.ask.records import Failure, Judgment
+from judge.gold.rows import GoldRow
 from judge.pool.bank import passages_jsonl, pool_jsonl
-from judge.records import (
-    Failure,
-    GoldRow,
-    Judgment,
-    Level,
-    Passage,
-    Pool,
-    PooledResponse,
-    RunEntry,
-    Scale,
-    TokenCount,
-)
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.records import Level, Passage, Scale
+from judge.runs.records import TokenCount
 from judge.text.ids import topic_of
 
 SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)

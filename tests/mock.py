@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from judge.records import AnswerForm, Level, Message, Request, Scale
+from judge.models.records import AnswerForm, Message, Request
+from judge.records import Level, Scale
 
 SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
 SCRIPT = Path(__file__).parent.parent / "bench" / "mock_server.py"

@@ -7,12 +7,12 @@ from judge.calibrate.findings import (
     AlternativeRow,
     Calibration,
     CalibrationMapRow,
+    Choice,
     ComparisonRow,
     FamilyContrast,
-    Selection,
     Slope,
     SystemAgreement,
-    Verdict,
+    TrustVerdict,
 )
 from judge.records import Estimate
 from judge.results.rows import CorrectedRow
@@ -123,7 +123,7 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
             for name in names
         ),
         selections=(
-            Selection(
+            Choice(
                 criterion,
                 "wkappa",
                 (chosen, *names),
@@ -139,7 +139,7 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
             ),
         ),
         verdicts=(
-            Verdict(
+            TrustVerdict(
                 criterion,
                 chosen,
                 prompt,

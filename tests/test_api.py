@@ -29,6 +29,7 @@ from jupyter_client.manager import AsyncKernelManager
 import judge
 from judge.ask.loop import assess, tasks
 from judge.ask.progress import FetchReporter, Progress, Reporter
+from judge.ask.records import Failure, Judgment
 from judge.calibrate.certificate import read_certificate
 from judge.errors import AuthenticationError, Interrupted
 from judge.files.paths import JobPlan
@@ -37,9 +38,10 @@ from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.models.backends import open_model
 from judge.models.families import read_families
 from judge.models.journal import Journal
+from judge.models.records import Message
 from judge.passages import read_passages
 from judge.passages.hashes import open_hashes
-from judge.records import Estimate, Failure, Judgment, Message, Problem, Record
+from judge.records import Estimate, Problem, Record
 from judge.text.table import Table
 from tests.ask.test_loop import Scripted, criterion, judged, pool
 from tests.conftest import PROJECT

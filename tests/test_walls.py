@@ -86,6 +86,20 @@ def test_imports_point_up_the_list_of_doors(module: str) -> None:
             assert DOORS.index(name.split(".")[1]) <= DOORS.index(room(module)), f"{module} imports {name}"
 
 
+def test_a_public_class_has_a_name_of_its_own() -> None:
+    homes: dict[str, list[str]] = {}
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            for name in names:
+                # Types and their aliases; constants are in capitals.
+                if name[0].isupper() and not name.isupper():
+                    homes.setdefault(name, []).append(module)
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
 def test_there_is_no_import_cycle_between_modules() -> None:
     below = {
         module: {name.removeprefix("judge.") for name in imported(path)} & MODULES.keys() - {module}

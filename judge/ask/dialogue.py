@@ -6,20 +6,12 @@ from typing import NamedTuple
 import msgspec
 
 from judge.ask.prompt import repair
+from judge.ask.records import Failure, Judgment, Unreadable, Verdict
 from judge.ask.verdict import parse
+from judge.models.records import Completion, Request
 from judge.pool.build import lacking_texts
-from judge.records import (
-    Completion,
-    Criterion,
-    Failure,
-    FailureReason,
-    Judgment,
-    Pool,
-    PooledResponse,
-    Request,
-    Unreadable,
-    Verdict,
-)
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, FailureReason
 
 
 class Task(NamedTuple):

@@ -6,11 +6,12 @@ from typing import TypeVar
 
 import msgspec
 
+from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
 from judge.files.stored import read_stored, sha256, unpack
 from judge.files.trec import QrelRow, parse_qrels
-from judge.records import Failure, Judgment, Problem
+from judge.records import Problem
 from judge.text.ids import natural_key
 from judge.text.safe import storable
 

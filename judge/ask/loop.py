@@ -18,6 +18,7 @@ from judge.ask.dialogue import Task, dialogue, evidence_gap, failure, outcome, t
 from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, Reporter
 from judge.ask.prompt import render
+from judge.ask.records import Failure, Judgment
 from judge.errors import (
     BudgetError,
     CallError,
@@ -30,7 +31,10 @@ from judge.errors import (
 from judge.models.forms import supported_forms
 from judge.models.journal import Journal, request_digest
 from judge.models.model import Model
-from judge.records import AnswerForm, Completion, Criterion, Failure, Judgment, Pool, Request, Turn
+from judge.models.records import AnswerForm, Completion, Request
+from judge.pool.records import Pool
+from judge.records import Criterion
+from judge.runs.records import Turn
 from judge.text.ids import NaturalKey, natural_key
 from judge.text.table import Table
 

@@ -12,19 +12,13 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from judge.ask.records import Unreadable
 from judge.errors import UsageError
 from judge.models.forms import answer_instruction, answer_labels, form_instruction, supported_forms
-from judge.records import (
-    AnswerForm,
-    Completion,
-    Criterion,
-    Message,
-    Passage,
-    PooledResponse,
-    Request,
-    Turn,
-    Unreadable,
-)
+from judge.models.records import AnswerForm, Completion, Message, Request
+from judge.pool.records import PooledResponse
+from judge.records import Criterion, Passage
+from judge.runs.records import Turn
 from judge.text.sentences import split_sentences
 
 RENDERER_VERSION = 1

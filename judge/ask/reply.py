@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge.records import Unreadable
+from judge.ask.records import Unreadable
 
 _OPENING = " \t\r\n*_`\"'“‘([{"
 _CLOSING = " \t\r\n*_`\"'”’)]}.,;!"

@@ -5,11 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from judge.ask.loop import Forecast, Loop, Progress, Settings, Task, assess
+from judge.ask.records import Failure, Judgment
 from judge.errors import UsageError
 from judge.models.backends import open_model
 from judge.models.journal import Journal
 from judge.models.model import Model, ModelOptions
-from judge.records import Criterion, Failure, Judgment, Pool, Turn
+from judge.pool.records import Pool
+from judge.records import Criterion
+from judge.runs.records import Turn
 from judge.text.ids import natural_key
 
 MOST_SAMPLES = 1000

@@ -7,9 +7,11 @@ clamped, rounded or guessed. What is asked of a judge (schema, instruction) stan
 import math
 from collections.abc import Mapping, Sequence
 
+from judge.ask.records import Unreadable, Verdict
 from judge.ask.reply import last_claim, last_object, no_verdict, numbered_lines, on_menu, rationale_of, shown
 from judge.models.forms import answer_labels
-from judge.records import AnswerForm, Completion, Criterion, Level, Scale, Unreadable, Verdict
+from judge.models.records import AnswerForm, Completion
+from judge.records import Criterion, Level, Scale
 
 PARSER_VERSION = 1
 """Goes up whenever the same reply may be read otherwise than before."""

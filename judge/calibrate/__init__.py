@@ -10,6 +10,6 @@
 Pure: records and arrays in, records out. It never asks a judge; the command line composes it with the loop.
 """
 
-from judge.calibrate.calibration import Options, calibrate
+from judge.calibrate.calibration import CalibrationOptions, calibrate
 
-__all__ = ["Options", "calibrate"]
+__all__ = ["CalibrationOptions", "calibrate"]

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.calibrate.findings import AgreementRow, Split
-from judge.calibrate.panel import Codes, Column, Panel
+from judge.calibrate.panel import Column, GradeCodes, Panel
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, point, primary_statistic
-from judge.stats.expected import EXPECTED, Expected, Formula
+from judge.stats.expected import EXPECTED, Expected, ExpectedFormula
 from judge.stats.marginals import bowker, stuart_maxwell
 from judge.stats.means import consensus
 from judge.stats.reliability import alpha_interval
@@ -101,7 +101,7 @@ def ceiling(panel: Panel, mask: NDArray[np.bool_], seed: int, replicates: int) -
     return msgspec.structs.replace(estimate, n=int(both.reshape(len(pairs), -1).any(axis=0).sum()))
 
 
-def _each_against_others(panel: Panel) -> list[tuple[Codes, Codes]]:
+def _each_against_others(panel: Panel) -> list[tuple[GradeCodes, GradeCodes]]:
     """Each assessor's codes, and those of the consensus of the others."""
     assessors = list(panel.assessors.values())
     if len(assessors) == 2:
@@ -115,7 +115,7 @@ def _each_against_others(panel: Panel) -> list[tuple[Codes, Codes]]:
     ]
 
 
-def _consensus(codes: Codes, grades: tuple[int, ...]) -> Codes:
+def _consensus(codes: GradeCodes, grades: tuple[int, ...]) -> GradeCodes:
     """The consensus of the assessors in the rows (A x N) for every item; -1 where nobody graded."""
     place = {grade: i for i, grade in enumerate(grades)}
     return np.array(
@@ -148,7 +148,7 @@ def _of_expected(panel: Panel, column: Column, both: NDArray[np.bool_]) -> dict[
     estimates = {}
     for name, statistic in EXPECTED.items():
 
-        def of_kept(kept: NDArray[np.bool_], formula: Formula = statistic.formula) -> float | Undefined:
+        def of_kept(kept: NDArray[np.bool_], formula: ExpectedFormula = statistic.formula) -> float | Undefined:
             return formula(items.within(kept))
 
         estimates[name] = jackknife_interval(of_kept, topics, bounds=statistic.bounds)

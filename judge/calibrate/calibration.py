@@ -10,11 +10,11 @@ from judge.calibrate.diagnostics import alternative, calibration_map, expected_l
 from judge.calibrate.findings import (
     AgreementRow,
     Calibration,
+    Choice,
     ComparisonRow,
-    Selection,
     Split,
     SystemAgreement,
-    Verdict,
+    TrustVerdict,
 )
 from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import Column, Panel, constant
@@ -29,7 +29,7 @@ SEPARABLE = 0.05
 """The level under which max-T calls a judge better than a baseline."""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class CalibrationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a calibration is done."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -44,9 +44,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """For how many different questions the sealed test grades have been opened."""
 
 
-def calibrate(panels: Sequence[Panel], options: Options | None = None) -> Calibration:
+def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None) -> Calibration:
     """Agreement, comparisons, choice, verdict and diagnostics of every panel, in the panels' order."""
-    options = options or Options()
+    options = options or CalibrationOptions()
     parts = [_calibrate(panel, options) for panel in panels]
     return Calibration(
         **{
@@ -56,7 +56,7 @@ def calibrate(panels: Sequence[Panel], options: Options | None = None) -> Calibr
     )
 
 
-def _calibrate(panel: Panel, options: Options) -> Calibration:
+def _calibrate(panel: Panel, options: CalibrationOptions) -> Calibration:
     split: Split = "dev" if "test" in panel.split or "dev" in panel.split else "all"
     seed, replicates = options.seed, options.replicates
     baselines = (constant(panel, panel.within(split)), *(column for column in panel.columns if column.baseline))
@@ -98,7 +98,7 @@ def _calibrate(panel: Panel, options: Options) -> Calibration:
 
 
 def _rows(
-    panel: Panel, columns: Sequence[Column], split: Split, options: Options
+    panel: Panel, columns: Sequence[Column], split: Split, options: CalibrationOptions
 ) -> dict[tuple[str, Split], AgreementRow]:
     between = ceiling(panel, panel.within(split), options.seed, options.replicates)
     return {
@@ -107,7 +107,9 @@ def _rows(
     }
 
 
-def _verdict(panel: Panel, chosen: Column, row: AgreementRow, choice: Selection | None, options: Options) -> Verdict:
+def _verdict(
+    panel: Panel, chosen: Column, row: AgreementRow, choice: Choice | None, options: CalibrationOptions
+) -> TrustVerdict:
     rules = rules_of(options.requirements, row.primary)
     worst: dict[Requirement, Estimate] = {}
     for rule in rules if row.n < row.gold else ():
@@ -117,16 +119,18 @@ def _verdict(panel: Panel, chosen: Column, row: AgreementRow, choice: Selection 
     return verdict(row, rules, panel.made, choice, worst)
 
 
-def _systems(panel: Panel, columns: Sequence[Column], split: Split, options: Options) -> tuple[SystemAgreement, ...]:
+def _systems(
+    panel: Panel, columns: Sequence[Column], split: Split, options: CalibrationOptions
+) -> tuple[SystemAgreement, ...]:
     rows = (systems(panel, column, split, options.seed, options.replicates) for column in columns)
     return tuple(row for row in rows if row is not None)
 
 
-def _none(panel: Panel, split: Split, options: Options) -> Verdict:
+def _none(panel: Panel, split: Split, options: CalibrationOptions) -> TrustVerdict:
     """Nothing to decide by: no judge has a grade, or the primary statistic is undefined for all."""
     tried, name = candidates(panel), primary_statistic(len(panel.grades))
     reason = "no judge has grades that the statistic is defined for"
-    return Verdict(
+    return TrustVerdict(
         criterion=panel.criterion,
         judge=tried[0].name if tried else "-",
         prompt=tried[0].prompt if tried else None,
@@ -140,7 +144,7 @@ def _none(panel: Panel, split: Split, options: Options) -> Verdict:
 
 
 def _warnings(
-    panel: Panel, split: Split, chosen: Column | None, choice: Selection | None, options: Options
+    panel: Panel, split: Split, chosen: Column | None, choice: Choice | None, options: CalibrationOptions
 ) -> tuple[str, ...]:
     """What a reader must know before any number; about the items that the verdict rests on."""
     name, mask = panel.criterion, panel.within(split)
@@ -191,7 +195,7 @@ def _warnings(
 
 
 def _not_beaten(
-    panel: Panel, choice: Selection | None, baselines: Sequence[Column], compared: Sequence[ComparisonRow]
+    panel: Panel, choice: Choice | None, baselines: Sequence[Column], compared: Sequence[ComparisonRow]
 ) -> list[str]:
     """The baselines that the chosen judge is not shown to be better than; who pays for it should know."""
     if choice is None:

@@ -84,7 +84,7 @@ class Match(msgspec.Struct, frozen=True):
         return self.certified == self.found
 
 
-class Statement(msgspec.Struct, frozen=True):
+class CertificateStatement(msgspec.Struct, frozen=True):
     """What a run may say about its judge."""
 
     calibrated: bool
@@ -162,7 +162,9 @@ def match_run(
     return tuple(matches)
 
 
-def statement(certificate: Certificate, matches: Sequence[Match], criteria: Iterable[Criterion]) -> Statement:
+def statement(
+    certificate: Certificate, matches: Sequence[Match], criteria: Iterable[Criterion]
+) -> CertificateStatement:
     """Whether the run may call its grades calibrated, and the banner that stands over every output."""
     levels = {criterion.name: criterion.scale.levels for criterion in criteria}
     names = list(dict.fromkeys(match.criterion for match in matches))
@@ -185,7 +187,7 @@ def statement(certificate: Certificate, matches: Sequence[Match], criteria: Iter
     word = "CALIBRATED" if calibrated else "UNCALIBRATED"
     # A certificate is a stranger's file: nothing in it may break out of the banner.
     banner = printable(f"{word} (certificate of {certificate.date}): {'. '.join(parts)}.")
-    return Statement(calibrated, banner, tuple(matches))
+    return CertificateStatement(calibrated, banner, tuple(matches))
 
 
 def _result(one: Certified) -> str:

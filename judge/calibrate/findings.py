@@ -66,7 +66,7 @@ class ComparisonRow(Comparison, frozen=True, kw_only=True):
     statistic: str
 
 
-class Selection(msgspec.Struct, frozen=True):
+class Choice(msgspec.Struct, frozen=True):
     """Which candidate was chosen under a criterion, and what that choice costs in honesty."""
 
     criterion: str
@@ -93,7 +93,7 @@ class Selection(msgspec.Struct, frozen=True):
     """The same with every grade that is not there at the one farthest from the assessor's; None if none is missing."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class TrustVerdict(msgspec.Struct, frozen=True):
     """May this judge be believed under this criterion?"""
 
     criterion: str
@@ -201,8 +201,8 @@ class Calibration(msgspec.Struct, frozen=True):
 
     agreement: tuple[AgreementRow, ...]
     comparisons: tuple[ComparisonRow, ...]
-    selections: tuple[Selection, ...]
-    verdicts: tuple[Verdict, ...]
+    selections: tuple[Choice, ...]
+    verdicts: tuple[TrustVerdict, ...]
     calibration_map: tuple[CalibrationMapRow, ...]
     slopes: tuple[Slope, ...]
     families: tuple[FamilyContrast, ...]

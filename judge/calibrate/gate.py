@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from judge.calibrate.findings import AgreementRow, Selection, Verdict, Word
-from judge.calibrate.panel import Codes, Panel
+from judge.calibrate.findings import AgreementRow, Choice, TrustVerdict, Word
+from judge.calibrate.panel import GradeCodes, Panel
 from judge.errors import UsageError
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
@@ -58,9 +58,9 @@ def verdict(
     row: AgreementRow,
     requirements: Sequence[Requirement],
     made: Sequence[str],
-    choice: Selection | None,
+    choice: Choice | None,
     worst: Mapping[Requirement, Estimate],
-) -> Verdict:
+) -> TrustVerdict:
     """TRUSTED if every requirement is met, NOT TRUSTED if one is clearly failed, else INCONCLUSIVE.
 
     A rule `x.lo>=b` is met where the interval lies above b, failed where it lies below, and open where b is
@@ -102,7 +102,7 @@ def verdict(
         words.append("INCONCLUSIVE")
         reasons.append(f"gold made by {', '.join(strange)}: only grades given blind can make a judge trusted")
     result: Word = "NOT TRUSTED" if "NOT TRUSTED" in words else "INCONCLUSIVE" if "INCONCLUSIVE" in words else "TRUSTED"
-    return Verdict(
+    return TrustVerdict(
         criterion=row.criterion,
         judge=row.name,
         prompt=row.prompt,
@@ -115,14 +115,14 @@ def verdict(
     )
 
 
-def worst_codes(panel: Panel, codes: Codes, rule: Requirement) -> Codes:
+def worst_codes(panel: Panel, codes: GradeCodes, rule: Requirement) -> GradeCodes:
     """The codes with each missing one as the requirement would like it least."""
     if STATISTICS[rule.statistic].signed:
         return np.where(codes < 0, 0 if rule.end == "lo" else len(panel.grades) - 1, codes)
     return panel.farthest(codes)
 
 
-def _after_choice(choice: Selection | None, row: AgreementRow) -> Estimate:
+def _after_choice(choice: Choice | None, row: AgreementRow) -> Estimate:
     """The interval that repeats the choice; undefined where topics are too few for one."""
     if choice is not None and choice.out_of_bag is not None:
         return choice.out_of_bag

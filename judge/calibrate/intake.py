@@ -11,10 +11,11 @@ from judge.calibrate.baselines import ASKED
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.errors import InputError, UsageError
 from judge.files.stored import read_stored, sha256, unpack
-from judge.gold import Matched, match, parse_gold, sealed_beside
-from judge.gold.rows import finder
+from judge.gold import GoldByResponse, match, parse_gold, sealed_beside
+from judge.gold.rows import GoldRow, finder
 from judge.pool.folder import read_pool_folder
-from judge.records import Criterion, GoldRow, Level, Pool, Problem, Scale
+from judge.pool.records import Pool
+from judge.records import Criterion, Level, Problem, Scale
 from judge.text.ids import topic_of
 
 _MOST_GRADES = 101
@@ -30,7 +31,7 @@ class Gold(msgspec.Struct, frozen=True):
     """Some rows are from a file of columns, which does not say how they were made."""
 
 
-class Source(msgspec.Struct, frozen=True):
+class LabelSource(msgspec.Struct, frozen=True):
     """What judges said, with the pool that their response ids are of."""
 
     labels: tuple[Labels, ...]
@@ -103,7 +104,7 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
     return Gold(tuple(rows), sha256(b"\n".join(sorted(sha256(one).encode() for one in stored))), columns)
 
 
-def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) -> tuple[Source, ...]:
+def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) -> tuple[LabelSource, ...]:
     """Labels of every file, with the pool beside a `judgments.jsonl`, or the one given for all.
 
     Raises:
@@ -111,7 +112,7 @@ def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) 
     """
     given = read_pool_folder(pool, "passages.jsonl") if pool is not None else None
     grades = {level.grade for level in scale.levels} if scale else None
-    sources: list[Source] = []
+    sources: list[LabelSource] = []
     problems: list[Problem] = []
     for path in paths:
         try:
@@ -125,7 +126,7 @@ def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) 
         own = given
         if own is None and path.name == "judgments.jsonl" and beside.exists():
             own = read_pool_folder(beside, "passages.jsonl")
-        sources.append(Source(labels, own))
+        sources.append(LabelSource(labels, own))
     if problems:
         raise InputError(f"labels that cannot be used: {len(problems)} faulty lines", problems)
     return tuple(sources)
@@ -133,7 +134,7 @@ def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) 
 
 def make_panels(
     gold: Sequence[GoldRow],
-    sources: Sequence[Source],
+    sources: Sequence[LabelSource],
     criteria: Mapping[str, Criterion],
     scales: Mapping[str, Scale],
     name: str,
@@ -153,7 +154,7 @@ def make_panels(
         InputError: Grades off their scale, or anything else that forbids a comparison.
     """
     pool = next((source.pool for source in sources if source.pool is not None), None)
-    matched: Matched | None = None
+    matched: GoldByResponse | None = None
     unmatched: tuple[GoldRow, ...] = ()
     if pool is not None:
         matched, unmatched = match(gold, pool, name)
@@ -180,7 +181,7 @@ def make_panels(
     return tuple(panels), len(unmatched)
 
 
-def _translated(source: Source, pool: Pool | None, gold: Sequence[GoldRow]) -> tuple[Labels, ...]:
+def _translated(source: LabelSource, pool: Pool | None, gold: Sequence[GoldRow]) -> tuple[Labels, ...]:
     """A source's labels under the response ids of the first pool; those of responses without gold are dropped."""
     if pool is None or source.pool is None or source.pool.responses == pool.responses:
         return source.labels

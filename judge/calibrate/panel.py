@@ -17,19 +17,21 @@ from judge.ask.several import MOST_SAMPLES
 from judge.calibrate.baselines import CONSTANT
 from judge.calibrate.findings import Split
 from judge.errors import InputError, UsageError
-from judge.gold import Matched, check_scale
-from judge.records import GoldRow, Pool, Problem, Scale
+from judge.gold import GoldByResponse, check_scale
+from judge.gold.rows import GoldRow
+from judge.pool.records import Pool
+from judge.records import Problem, Scale
 from judge.stats.means import consensus
 from judge.stats.tables import topic_tables
 from judge.text.ids import natural_key, topic_of
 
 Key = tuple[str, str]
 """turn_id and response_id."""
-Codes = NDArray[np.int64]
+GradeCodes = NDArray[np.int64]
 NOT_JUDGED = "not_judged"
 
 
-class Item(msgspec.Struct, frozen=True):
+class GradedItem(msgspec.Struct, frozen=True):
     """One response with gold."""
 
     turn_id: str
@@ -48,13 +50,13 @@ class Column:
     judge: str
     prompt: str | None
     baseline: bool
-    codes: Codes
+    codes: GradeCodes
     """(N,), of the first sample."""
     reasons: tuple[str | None, ...]
     """Why an item has no grade; None where it has one."""
     expected: NDArray[np.float64]
     """(N,), the mean grade under the label probabilities; nan where there is none."""
-    samples: Codes
+    samples: GradeCodes
     """(R, N), one row a sample."""
     origin: Labels | None
     """Where the labels come from; None for the constant."""
@@ -73,19 +75,19 @@ class Panel:
     grades: tuple[int, ...]
     """Ascending; what codes point into."""
     positive: frozenset[int]
-    """Codes that count as positive."""
+    """GradeCodes that count as positive."""
     higher_is_better: bool
-    items: tuple[Item, ...]
+    items: tuple[GradedItem, ...]
     topics: tuple[str, ...]
     """In natural order."""
-    topic: Codes
+    topic: GradeCodes
     """(N,), each item's place in `topics`."""
     split: tuple[Split, ...]
     """Of each item."""
-    human: Codes
+    human: GradeCodes
     """(N,), the reference: the assessor's grade, or the consensus of those who graded the item."""
     reference: str
-    assessors: Mapping[str, Codes]
+    assessors: Mapping[str, GradeCodes]
     made: tuple[str, ...]
     """How the gold came about, every way once."""
     columns: tuple[Column, ...]
@@ -103,7 +105,7 @@ class Panel:
         """The items of a split; `all` is all of them."""
         return np.array([split in ("all", one) for one in self.split], dtype=bool)
 
-    def tables(self, codes: Codes, mask: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+    def tables(self, codes: GradeCodes, mask: NDArray[np.bool_] | None = None) -> NDArray[Any]:
         """C of every topic (T x k x k) over the items of the mask that have both grades.
 
         Counts, or where weights differ sums of weights as `topic_tables` makes them.
@@ -111,13 +113,13 @@ class Panel:
         reference = self.human if mask is None else np.where(mask, self.human, -1)
         return topic_tables(reference, codes, self.topic, len(self.grades), len(self.topics), self.weights)
 
-    def counts(self, codes: Codes, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def counts(self, codes: GradeCodes, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many items of the mask have each pair of grades (k x k), whatever they weigh."""
         reference = np.where(mask, self.human, -1)
         tables = topic_tables(reference, codes, self.topic, len(self.grades), len(self.topics))
         return np.asarray(tables.sum(axis=0), dtype=np.int64)
 
-    def farthest(self, codes: Codes) -> Codes:
+    def farthest(self, codes: GradeCodes) -> GradeCodes:
         """The codes with each missing one at the grade farthest from the reference.
 
         No grade is worse for percent or a mean distance; kappa, alpha and tau_b depend on the marginals too, and
@@ -128,7 +130,7 @@ class Panel:
         return np.where(codes < 0, worst[self.human], codes)
 
 
-def gold_items(rows: Sequence[GoldRow], matched: Matched | None) -> dict[str, dict[Key, tuple[GoldRow, ...]]]:
+def gold_items(rows: Sequence[GoldRow], matched: GoldByResponse | None) -> dict[str, dict[Key, tuple[GoldRow, ...]]]:
     """Gold rows by criterion and item.
 
     Args:
@@ -369,7 +371,7 @@ def _expected(label: Label | None) -> float:
     return label.expected if label is not None and label.expected is not None else float("nan")
 
 
-def _items(keys: Sequence[Key], gold: Mapping[Key, Sequence[GoldRow]], pool: Pool | None) -> tuple[Item, ...]:
+def _items(keys: Sequence[Key], gold: Mapping[Key, Sequence[GoldRow]], pool: Pool | None) -> tuple[GradedItem, ...]:
     pooled = {one.response_id: one for one in pool.responses} if pool else {}
     items = []
     for turn_id, response_id in keys:
@@ -377,5 +379,5 @@ def _items(keys: Sequence[Key], gold: Mapping[Key, Sequence[GoldRow]], pool: Poo
         named = {row.run_id for row in gold[turn_id, response_id] if row.run_id is not None}
         runs = {entry.run_id for entry in known.runs if entry.rank == 1} if known else named
         words = known.tokens.whitespace if known else None
-        items.append(Item(turn_id, response_id, topic_of(turn_id), tuple(sorted(runs, key=natural_key)), words))
+        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), tuple(sorted(runs, key=natural_key)), words))
     return tuple(items)

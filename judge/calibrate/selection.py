@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.calibrate.findings import AgreementRow, ComparisonRow, Selection, Split
+from judge.calibrate.findings import AgreementRow, Choice, ComparisonRow, Split
 from judge.calibrate.panel import Column, Panel
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
@@ -66,7 +66,7 @@ def selection(
     seed: int,
     replicates: int,
     openings: int | None,
-) -> Selection:
+) -> Choice:
     """What was chosen, how good it looks where it was chosen, and how good it is elsewhere.
 
     Args:
@@ -86,7 +86,7 @@ def selection(
     nested, bag, worst = _resampled_choice(panel, tried, split, seed, replicates)
     elsewhere = test.value if test else nested
     # With one candidate nothing was chosen; dev and test then differ by chance alone.
-    return Selection(
+    return Choice(
         criterion=panel.criterion,
         statistic=name,
         tried=tuple(column.name for column in tried),

@@ -9,6 +9,7 @@ from typing import get_args
 from judge.cli.options import add_actions, amount_or_zero, pair, positive
 from judge.cli.tables import SHOWN, print_json, problem_lines, say
 from judge.gold import SOURCES
+from judge.gold.rows import GoldRow
 from judge.harness.gold import (
     GoldCheckPlan,
     GoldDrawPlan,
@@ -20,7 +21,6 @@ from judge.harness.gold import (
     split_gold_file,
 )
 from judge.harness.run import DEFAULT_CRITERIA
-from judge.records import GoldRow
 from judge.text.safe import printable
 
 _MADE = get_args(GoldRow.__annotations__["made"])

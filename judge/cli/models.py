@@ -11,7 +11,7 @@ import sys
 from judge.ask.progress import FetchReporter
 from judge.cli.options import add_actions
 from judge.cli.tables import say
-from judge.models.catalog import CATALOG, Weights
+from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.weights import cache_folder, ensure, is_here
 
 
@@ -43,7 +43,7 @@ def _name(text: str) -> str:
     return name
 
 
-def _described(weights: Weights) -> str:
+def _described(weights: ModelWeights) -> str:
     here = "fetched" if is_here(weights) else "not fetched"
     return (
         f"local/{weights.name:<14}  {weights.size / 1e6:>5,.0f} MB  {weights.license}  {here}\n"

@@ -9,16 +9,10 @@ from judge.ask.prompt import render
 from judge.cli.options import add_actions
 from judge.cli.tables import print_json, print_table
 from judge.errors import InputError
-from judge.records import (
-    AnswerForm,
-    Criterion,
-    Exchange,
-    Passage,
-    PooledResponse,
-    PtkbStatement,
-    TokenCount,
-    Turn,
-)
+from judge.models.records import AnswerForm
+from judge.pool.records import PooledResponse
+from judge.records import Criterion, Passage
+from judge.runs.records import Exchange, PtkbStatement, TokenCount, Turn
 from judge.text.safe import printable
 
 _HEADER = ("PROMPT", "SCALE", "POSITIVE", "INPUTS", "ANSWER", "DEFAULT", "DIGEST")

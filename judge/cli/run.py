@@ -13,7 +13,7 @@ from pathlib import Path
 from judge.ask.criteria import criterion_names
 from judge.ask.loop import Forecast
 from judge.ask.progress import FetchReporter, Reporter
-from judge.calibrate.certificate import Statement
+from judge.calibrate.certificate import CertificateStatement
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
@@ -132,7 +132,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     return _close(outcome)
 
 
-def _print_matches(said: Statement) -> None:
+def _print_matches(said: CertificateStatement) -> None:
     """The certificate item by item, before anything is asked."""
     rows = [
         (one.criterion, one.item, "same" if one.same else "DIFFERS", _brief(one.certified), _brief(one.found))

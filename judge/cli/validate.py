@@ -16,7 +16,7 @@ import msgspec
 from judge.cli.options import add_input_arguments
 from judge.errors import UsageError
 from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
-from judge.records import Problem, Run, Turn
+from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES, index_page, page_names, run_page
 from judge.runs.check.problems import (
@@ -35,6 +35,7 @@ from judge.runs.document import file_name
 from judge.runs.fields import LISTED
 from judge.runs.fix import LOG, FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs, read_run
+from judge.runs.records import Run, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from judge.text.cells import count

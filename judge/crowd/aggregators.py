@@ -12,9 +12,8 @@ from judge.stats import consensus, worker_models
 from judge.stats.ability import glad
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.ordinal import ordinal
+from judge.stats.tables import Floats
 from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Posterior, Votes
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

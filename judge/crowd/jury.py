@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.ask.labels import JURY
+from judge.ask.records import Failure, Judgment
 from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
 from judge.files.stored import sha256
-from judge.records import Criterion, Estimate, Failure, FailureReason, Judgment
+from judge.records import Criterion, Estimate, FailureReason
 from judge.stats.reliability import alpha_interval
 from judge.text.ids import natural_key
 from judge.text.safe import printable

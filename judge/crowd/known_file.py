@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judge.crowd.faults import Faults
 from judge.crowd.labels import Item
+from judge.crowd.problems import LabelProblems
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
 from judge.files.stored import read_stored, unpack
@@ -66,7 +66,7 @@ class KnownFile:
         Raises:
             InputError: Rows are faulty; every fault is listed.
         """
-        problems = Faults()
+        problems = LabelProblems()
         problems += self.problems
         items: dict[tuple[str, ...], KnownItem] = {}
         only = only or (next(iter(scales)) if len(scales) == 1 else None)

@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 
 from judge.ask.loop import Task
+from judge.ask.records import Failure, Judgment
 from judge.ask.several import MOST_SAMPLES, Results
 from judge.crowd.aggregators import JURIES
 from judge.crowd.jury import Member, cautions, consensus, jury_criterion, jury_name
 from judge.crowd.notes import JuryNotes
 from judge.errors import UsageError
 from judge.models.model import Model
-from judge.records import Criterion, Failure, Judgment
+from judge.records import Criterion
 from judge.text.ids import natural_key
 
 

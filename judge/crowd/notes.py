@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.records import Failure, Judgment
 from judge.crowd.jury import Member, Verdicts, member_names
-from judge.records import Estimate, Failure, Judgment
+from judge.records import Estimate
 from judge.text.cells import decimals
 
 

@@ -18,8 +18,8 @@ from judge.files.folder import replace_folder
 from judge.files.jsonl import json_bytes
 from judge.files.stored import read_stored, sha256
 from judge.files.trec import QrelRow, column, qrels_lines, safe_names
-from judge.gold.rows import gold_jsonl, text_digest
-from judge.records import GoldRow, Problem
+from judge.gold.rows import GoldRow, gold_jsonl, text_digest
+from judge.records import Problem
 from judge.text.cells import count
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import shown

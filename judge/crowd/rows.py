@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.crowd.faults import Faults
 from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.sheets import Sheet
+from judge.crowd.problems import LabelProblems
+from judge.crowd.sheets import LabelSheet
 from judge.crowd.wide import Wide
 from judge.records import Problem, Severity
 from judge.text.safe import MAX_ID, shown
@@ -75,7 +75,7 @@ class Layout:
 class Rows:
     """All rows of all files; what is wrong with them goes to `problems`."""
 
-    def __init__(self, frame: "pl.DataFrame", sheets: Sequence[Sheet], problems: Faults) -> None:
+    def __init__(self, frame: "pl.DataFrame", sheets: Sequence[LabelSheet], problems: LabelProblems) -> None:
         self.sheets = sheets
         self.problems = problems
         self.names: dict[str, list[str]] = {}

@@ -27,7 +27,7 @@ _EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class LabelSheet:
     """A table of texts; columns of Parquet that hold integers stay integers. An empty cell is null or blank."""
 
     file: str
@@ -40,7 +40,7 @@ class Sheet:
     """By column and row, or 0 for all rows: what is wrong if that column is needed."""
 
 
-def read_sheet(path: Path, problems: list[Problem]) -> Sheet | None:
+def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     """The table in a file; None, and a problem, if there is none.
 
     Cells may stand in quotation marks in CSV and TSV. Files without any are read whole, others record by record.
@@ -60,7 +60,7 @@ def read_sheet(path: Path, problems: list[Problem]) -> Sheet | None:
     return _plain(path, text) or _quoted(path, problems)
 
 
-def _plain(path: Path, text: str) -> Sheet | None:
+def _plain(path: Path, text: str) -> LabelSheet | None:
     """A text table in which every line is a row; None if it is not so plain or anything is wrong with it."""
     import polars as pl
 
@@ -93,14 +93,14 @@ def _plain(path: Path, text: str) -> Sheet | None:
         # Spreadsheets leave rows without any text behind.
         filled = frame.select(pl.any_horizontal(pl.all().str.strip_chars() != "").fill_null(False)).to_series()
         frame, numbers = frame.filter(filled), numbers[filled.to_numpy()]
-    return Sheet(str(path), frame, numbers, "line") if frame.height else None
+    return LabelSheet(str(path), frame, numbers, "line") if frame.height else None
 
 
 def _is_tsv(path: Path) -> bool:
     return path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
 
 
-def _quoted(path: Path, problems: list[Problem]) -> Sheet | None:
+def _quoted(path: Path, problems: list[Problem]) -> LabelSheet | None:
     """A text table read record by record, with every fault of its lines."""
     import polars as pl
 
@@ -110,10 +110,10 @@ def _quoted(path: Path, problems: list[Problem]) -> Sheet | None:
         return None
     columns = {name: [row.cells[name] for row in rows] for name in header if name}
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    return Sheet(str(path), frame, np.array([row.line for row in rows]), "line")
+    return LabelSheet(str(path), frame, np.array([row.line for row in rows]), "line")
 
 
-def _json_lines(file: str, content: bytes, problems: list[Problem]) -> Sheet | None:
+def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
     """One object a line; numbers are read as the texts that JSON writes them as."""
     import polars as pl
 
@@ -140,7 +140,7 @@ def _json_lines(file: str, content: bytes, problems: list[Problem]) -> Sheet | N
     for cells in columns.values():
         cells += [""] * (len(numbers) - len(cells))
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    return Sheet(file, frame, np.array(numbers), "line", faults)
+    return LabelSheet(file, frame, np.array(numbers), "line", faults)
 
 
 def _text(value: object) -> str:
@@ -151,7 +151,7 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _parquet(file: str, content: bytes, problems: list[Problem]) -> Sheet | None:
+def _parquet(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
     """A Parquet file: integers as they are, floats that are integers as such, all else as text; NaN is no value."""
     import polars as pl
     from polars import selectors
@@ -174,7 +174,7 @@ def _parquet(file: str, content: bytes, problems: list[Problem]) -> Sheet | None
     faults = {
         name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", message)} for name in nested
     }
-    return Sheet(file, frame, np.arange(1, frame.height + 1), "row", faults)
+    return LabelSheet(file, frame, np.arange(1, frame.height + 1), "row", faults)
 
 
 def _plain_numbers(column: "pl.Series") -> "pl.Series":

@@ -24,7 +24,7 @@ SEED = 4
 
 
 @dataclass(frozen=True)
-class Settings:
+class StudySettings:
     """What the user chooses."""
 
     aggregator: str = "majority"
@@ -40,7 +40,7 @@ class Settings:
 class Study:
     """A crowd's grades, by criterion."""
 
-    settings: Settings
+    settings: StudySettings
     labels: Mapping[str, CrowdLabels]
     """What the grades are made of."""
     aggregated: Mapping[str, Aggregated]
@@ -59,7 +59,7 @@ class Study:
 def study(
     labels: Mapping[str, CrowdLabels],
     known: Sequence[KnownItem],
-    settings: Settings,
+    settings: StudySettings,
     *,
     wanted: Collection[str] | None = None,
 ) -> Study:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from judge.crowd.faults import Faults
 from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.problems import LabelProblems
 from judge.crowd.rows import IDS, TASK, Layout, Rows, Scales
-from judge.crowd.sheets import Sheet, read_sheet
+from judge.crowd.sheets import LabelSheet, read_sheet
 from judge.crowd.wide import Wide, is_mturk, mturk_rows, survey_rows
 from judge.errors import InputError, UsageError
 from judge.records import Problem
@@ -60,9 +60,9 @@ def read_tables(
     """
     layout = Layout(columns, scales, criteria, wide, task, turns, beside, repeatable)
     _check_options(layout)
-    problems = Faults()
+    problems = LabelProblems()
     frames: list[pl.DataFrame] = []
-    sheets: list[Sheet] = []
+    sheets: list[LabelSheet] = []
     for path in paths:
         sheet = read_sheet(path, problems)
         if sheet is None:
@@ -70,7 +70,7 @@ def read_tables(
         for frame in _long(sheet, layout, problems):
             frames.append(_marked(frame, len(sheets)))
         # Only names and numbers are needed from here on.
-        sheets.append(Sheet(sheet.file, sheet.frame.clear(), sheet.numbers[:0], sheet.unit))
+        sheets.append(LabelSheet(sheet.file, sheet.frame.clear(), sheet.numbers[:0], sheet.unit))
     labels = Rows(_joined(frames), sheets, problems).labels(layout) if frames else {}
     listed = _listed(problems, sheets)
     if n := problems.total("error"):
@@ -81,7 +81,7 @@ def read_tables(
     return labels
 
 
-def _listed(problems: Faults, sheets: Sequence[Sheet]) -> list[Problem]:
+def _listed(problems: LabelProblems, sheets: Sequence[LabelSheet]) -> list[Problem]:
     """The problems in the order of files and rows, and below those of a file how many more there are."""
     order = {sheet.file: place for place, sheet in enumerate(sheets)}
     return sorted(
@@ -91,7 +91,7 @@ def _listed(problems: Faults, sheets: Sequence[Sheet]) -> list[Problem]:
 
 
 def _check_found(
-    labels: Mapping[str, CrowdLabels], layout: Layout, sheets: Sequence[Sheet], warnings: Sequence[Problem]
+    labels: Mapping[str, CrowdLabels], layout: Layout, sheets: Sequence[LabelSheet], warnings: Sequence[Problem]
 ) -> None:
     lacking = [name for name in layout.wanted or () if name not in labels]
     if lacking or not labels:
@@ -120,7 +120,7 @@ def _check_options(layout: Layout) -> None:
 # From a sheet to rows of one label each.
 
 
-def _long(sheet: Sheet, layout: Layout, problems: Faults) -> Iterable["pl.DataFrame"]:
+def _long(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> Iterable["pl.DataFrame"]:
     if layout.wide is not None or is_mturk(sheet.frame.columns):
         problems += (fault for faults in sheet.faults.values() for fault in faults.values())
     if layout.wide is not None:
@@ -132,7 +132,7 @@ def _long(sheet: Sheet, layout: Layout, problems: Faults) -> Iterable["pl.DataFr
     return _long_rows(sheet, layout, problems)
 
 
-def _long_rows(sheet: Sheet, layout: Layout, problems: Faults) -> list["pl.DataFrame"]:
+def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> list["pl.DataFrame"]:
     """The rows of a long table, once for each column of labels; nothing, and problems, if columns are missing."""
     import polars as pl
 
@@ -202,7 +202,7 @@ def _lacking(found: Mapping[str, str], layout: Layout) -> list[str]:
     return lacking
 
 
-def _with_turns(frame: "pl.DataFrame", sheet: Sheet, layout: Layout, problems: Faults) -> "pl.DataFrame":
+def _with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "pl.DataFrame":
     """The frame with turns and items apart; rows whose task or item tells no turn go to the problems."""
     if "task" in frame.columns:
         pattern = _task_pattern(layout.task)
@@ -238,8 +238,8 @@ def _split(
     split: Callable[[str], tuple[str, str] | None],
     code: str,
     message: str,
-    sheet: Sheet,
-    problems: Faults,
+    sheet: LabelSheet,
+    problems: LabelProblems,
 ) -> "pl.DataFrame":
     import polars as pl
 

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from judge.crowd.faults import Faults
-from judge.crowd.sheets import Sheet
+from judge.crowd.problems import LabelProblems
+from judge.crowd.sheets import LabelSheet
 from judge.errors import InputError, UsageError
 from judge.files.tabular import read_table
 from judge.records import Problem
@@ -77,7 +77,7 @@ def is_mturk(names: Collection[str]) -> bool:
     return "WorkerId" in names and any(map(_INPUT.fullmatch, names)) and any(map(_ANSWER.fullmatch, names))
 
 
-def mturk_rows(sheet: Sheet, known: Collection[str] | None, problems: Faults) -> Iterator["pl.DataFrame"]:
+def mturk_rows(sheet: LabelSheet, known: Collection[str] | None, problems: LabelProblems) -> Iterator["pl.DataFrame"]:
     """The labels of an MTurk export, a frame for each answer column; all labels of an assignment share its work time.
 
     Assignments that were rejected are left out, with a warning.
@@ -123,7 +123,7 @@ def mturk_rows(sheet: Sheet, known: Collection[str] | None, problems: Faults) ->
 
 
 def survey_rows(
-    sheet: Sheet, wide: Wide, columns: Mapping[str, str], criterion: str | None, problems: Faults
+    sheet: LabelSheet, wide: Wide, columns: Mapping[str, str], criterion: str | None, problems: LabelProblems
 ) -> Iterator["pl.DataFrame"]:
     """The labels of a survey, a frame for each question; an empty cell is a question that was not shown.
 
@@ -186,14 +186,14 @@ def _questions(names: Sequence[str], wide: Wide) -> dict[str, Question]:
     }
 
 
-def _sound_of_qualtrics(sheet: Sheet, problems: Faults) -> Sheet:
+def _sound_of_qualtrics(sheet: LabelSheet, problems: LabelProblems) -> LabelSheet:
     """The sheet without what Qualtrics exports beside the participants' finished records.
 
     Those are the question texts and import ids below the header, and rows that are previews, spam or unfinished.
     """
     below = sheet.frame.height > 1 and any(str(cell).startswith(_IMPORT_ID) for cell in sheet.frame.row(1))
     if below:
-        sheet = Sheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.faults)
+        sheet = LabelSheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.faults)
     elif "ResponseId" not in sheet.frame.columns:
         return sheet
     for column, values in (
@@ -205,7 +205,7 @@ def _sound_of_qualtrics(sheet: Sheet, problems: Faults) -> Sheet:
     return sheet
 
 
-def _without(sheet: Sheet, column: str, values: Collection[str], problems: Faults) -> Sheet:
+def _without(sheet: LabelSheet, column: str, values: Collection[str], problems: LabelProblems) -> LabelSheet:
     """The sheet without the rows that have one of the values, in lower case, in a column; with a warning of how many.
 
     A sheet without the column stays as it is.
@@ -221,7 +221,7 @@ def _without(sheet: Sheet, column: str, values: Collection[str], problems: Fault
     message = f"{rows} left out, {column} {found}; this is the first"
     problems.append(Problem("row_left_out", "warning", sheet.file, None, f"{sheet.unit} {numbers[0]}", message))
     kept = ~out
-    return Sheet(sheet.file, sheet.frame.filter(kept), sheet.numbers[kept.to_numpy()], sheet.unit, sheet.faults)
+    return LabelSheet(sheet.file, sheet.frame.filter(kept), sheet.numbers[kept.to_numpy()], sheet.unit, sheet.faults)
 
 
 def _text(column: str) -> "pl.Expr":
@@ -231,7 +231,7 @@ def _text(column: str) -> "pl.Expr":
     return pl.col(column).cast(pl.String).fill_null("").str.strip_chars()
 
 
-def _long(sheet: Sheet, column: str, *, seconds: str | None, shares: "pl.Expr") -> "pl.DataFrame":
+def _long(sheet: LabelSheet, column: str, *, seconds: str | None, shares: "pl.Expr") -> "pl.DataFrame":
     """Where each cell of a column stands, and the row's seconds over how many labeled items share them."""
     import polars as pl
 

@@ -7,22 +7,22 @@ split    a part to choose a judge on and a part to keep; seal: the kept part, an
 plan     what to label next (sampling, uncertainty)
 """
 
-from judge.gold.check import Checked, check_gold, plain_scale
-from judge.gold.draft import Options, read_bank
-from judge.gold.plan import Plan, PlanRow, make_plan, plan_jsonl, read_plan
-from judge.gold.rows import Matched, check_scale, gold_jsonl, match, parse_gold, read_gold
+from judge.gold.check import CheckedGold, check_gold, plain_scale
+from judge.gold.draft import ImportOptions, read_bank
+from judge.gold.plan import LabelingPlan, PlanRow, make_plan, plan_jsonl, read_plan
+from judge.gold.rows import GoldByResponse, check_scale, gold_jsonl, match, parse_gold, read_gold
 from judge.gold.seal import Opening, Seal, open_sealed, read_ledger, read_seal, sealed_beside
 from judge.gold.sources import SOURCES, Imported, import_gold, typed
 from judge.gold.split import split_topics, write_split
 
 __all__ = [
     "SOURCES",
-    "Checked",
+    "CheckedGold",
+    "GoldByResponse",
+    "ImportOptions",
     "Imported",
-    "Matched",
+    "LabelingPlan",
     "Opening",
-    "Options",
-    "Plan",
     "PlanRow",
     "Seal",
     "check_gold",

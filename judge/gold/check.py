@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from judge.errors import InputError
-from judge.gold.rows import finder, match, row_key, scan_gold
-from judge.gold.seal import Item, item_of
-from judge.records import GoldRow, Level, Pool, Problem, Scale, Severity
+from judge.gold.rows import GoldRow, finder, match, row_key, scan_gold
+from judge.gold.seal import SealedItem, item_of
+from judge.pool.records import Pool
+from judge.records import Level, Problem, Scale, Severity
 from judge.text.ids import natural_key
 from judge.text.safe import shown
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckedGold(msgspec.Struct, frozen=True):
     """What a check found."""
 
     rows: tuple[GoldRow, ...]
@@ -41,7 +42,7 @@ def check_gold(
     pool: Pool | None = None,
     *,
     other: Scale | None = None,
-) -> Checked:
+) -> CheckedGold:
     """Check gold files, each alone and all together as one set of gold.
 
     Args:
@@ -64,7 +65,7 @@ def check_gold(
         found = list(_not_in_pool(placed, pool))
         unmatched = sum(problem.code == "not_in_pool" for problem in found)
         problems += found
-    return Checked(tuple(one.row for one in placed), tuple(sorted(problems, key=_order)), unmatched)
+    return CheckedGold(tuple(one.row for one in placed), tuple(sorted(problems, key=_order)), unmatched)
 
 
 def plain_scale(low: int, high: int, *, higher_is_better: bool) -> Scale:
@@ -173,8 +174,8 @@ def _split_topic(placed: Iterable[_Placed]) -> Iterator[Problem]:
 
 
 def _item_in_both(placed: Iterable[_Placed]) -> Iterator[Problem]:
-    first: dict[Item, _Placed] = {}
-    told: set[Item] = set()
+    first: dict[SealedItem, _Placed] = {}
+    told: set[SealedItem] = set()
     for one in placed:
         item = item_of(one.row)
         if one.row.split is None or item in told:

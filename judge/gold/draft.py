@@ -8,9 +8,10 @@ import msgspec
 
 from judge.errors import InputError
 from judge.gold.plan import PlanRow
-from judge.gold.rows import field_faults, row_key, text_digest
+from judge.gold.rows import GoldRow, field_faults, row_key, text_digest
 from judge.pool.build import Candidate
-from judge.records import GoldRow, Pool, PooledResponse, Problem
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Problem
 from judge.runs.document import open_document
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import shown, storable
@@ -43,7 +44,7 @@ class Found(msgspec.Struct):
     notes: list[str] = []
 
 
-class Options(msgspec.Struct, frozen=True):
+class ImportOptions(msgspec.Struct, frozen=True):
     """What the user adds to a source."""
 
     constants: Mapping[str, Any] = {}
@@ -59,7 +60,7 @@ class Options(msgspec.Struct, frozen=True):
     """BEGIN's generic responses as not attributable; otherwise they are left out."""
 
 
-def complete(found: Found, options: Options) -> tuple[GoldRow, ...]:
+def complete(found: Found, options: ImportOptions) -> tuple[GoldRow, ...]:
     """The gold rows; faults go to the problems, what the user should know to the notes.
 
     Where one text stands in a turn under two ids (as in CAsT-ReGIn), its second grade is that of a second assessor
@@ -119,7 +120,7 @@ def read_bank(path: Path) -> dict[str, str]:
 
 
 def _add_text(
-    values: dict[str, Any], options: Options, by_id: Mapping[tuple[str, str], PooledResponse] | None
+    values: dict[str, Any], options: ImportOptions, by_id: Mapping[tuple[str, str], PooledResponse] | None
 ) -> list[tuple[str, str, str]]:
     """Name the response by its text, in place: the text given, or the bank's or the pool's under its id."""
     text, response_id = values.pop("text", None), values.get("response_id")

@@ -14,12 +14,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.ask.records import Judgment
 from judge.errors import InputError, UsageError
 from judge.files.jsonl import decode_lines, jsonl_bytes
-from judge.gold.rows import finder, text_digest
+from judge.gold.rows import GoldRow, finder, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.gold.uncertainty import turn_uncertainty
-from judge.records import GoldRow, Judgment, Pool, PooledResponse, Problem
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Problem
 from judge.text.ids import natural_key
 
 ORDERS = 50
@@ -46,7 +48,7 @@ class PlanRow(msgspec.Struct, frozen=True):
     """Whether the turn was taken in any case, or drawn."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class LabelingPlan(msgspec.Struct, frozen=True):
     """What to label, and what was left to choose from."""
 
     rows: tuple[PlanRow, ...]
@@ -84,7 +86,7 @@ def make_plan(
     judgments: Sequence[Judgment] = (),
     gold: Iterable[GoldRow] = (),
     per_run: int = 10,
-) -> Plan:
+) -> LabelingPlan:
     """Draw about `n` responses of the pool, whole turns of all runs.
 
     Half of a turn's size is the same for all turns, half is its share of the uncertainty of the judgments. Responses
@@ -128,7 +130,7 @@ def make_plan(
         for row in _rows(frame.responses[frame.turns[turn]], graded, criteria, float(probabilities[turn]))
     ]
     done = sum(not _missing(response, graded, criteria) for response in pool.responses)
-    return Plan(tuple(rows), int(chosen.sum()), len(sizes), int(frame.labels.sum()), done, kind)
+    return LabelingPlan(tuple(rows), int(chosen.sum()), len(sizes), int(frame.labels.sum()), done, kind)
 
 
 def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
@@ -152,7 +154,7 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
     return tuple(rows)
 
 
-def plan_jsonl(plan: Plan) -> bytes:
+def plan_jsonl(plan: LabelingPlan) -> bytes:
     """A plan file: one response a line."""
     return jsonl_bytes(plan.rows)
 

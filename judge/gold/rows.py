@@ -18,11 +18,33 @@ from judge.files.jsonl import jsonl_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored, unpack
 from judge.pool.build import normalize
-from judge.records import GoldRow, Pool, PooledResponse, Problem, Scale
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Problem, Record, Scale
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import digest, shown
 
-Matched = dict[tuple[str, str], list[GoldRow]]
+
+class GoldRow(Record, frozen=True):
+    """One expert grade for one response."""
+
+    turn_id: str
+    topic_id: str
+    criterion: str
+    grade: int
+    assessor: str
+    response_id: str | None = None
+    text_sha256: str | None = None
+    """SHA-256 of the response text after NFC and outer trimming; the link where ids differ between pools."""
+    run_id: str | None = None
+    made: Literal["blind", "postedit", "construction", "synthetic"] = "blind"
+    inclusion_probability: float | None = None
+    stratum: str | None = None
+    split: Literal["dev", "test"] | None = None
+    distribution: dict[str, float] | None = None
+    """Soft label: the probability of each grade, where the grade is a crowd's consensus."""
+
+
+GoldByResponse = dict[tuple[str, str], list[GoldRow]]
 """Gold rows by (response_id, criterion), in the order of the file."""
 
 
@@ -121,7 +143,7 @@ def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tu
     )
 
 
-def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Matched, tuple[GoldRow, ...]]:
+def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[GoldByResponse, tuple[GoldRow, ...]]:
     """The rows by pooled response and criterion, and the rows that belong to no response of the pool.
 
     A row with a text digest matches by turn, text and, if it names one, run; without a digest, by turn and response
@@ -136,7 +158,7 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Matc
         InputError: Such rows have different grades; every one is listed, with the file's `name`.
     """
     find = finder(pool)
-    matched: Matched = {}
+    matched: GoldByResponse = {}
     unmatched: list[GoldRow] = []
     problems: list[Problem] = []
     for row in rows:

@@ -18,15 +18,15 @@ import msgspec
 
 from judge.errors import InputError, OperationalError
 from judge.files.stored import read_stored, sha256
-from judge.gold.rows import parse_gold
-from judge.records import GoldRow, Problem
+from judge.gold.rows import GoldRow, parse_gold
+from judge.records import Problem
 
 SEAL = "seal.json"
 LEDGER = "openings.jsonl"
 _SALT = re.compile(rb"([0-9a-f]{64})\n?")
 
 
-class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SealedItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One graded response, without its grades."""
 
     turn_id: str
@@ -40,7 +40,7 @@ class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     rows: int
     topics: tuple[str, ...]
-    items: tuple[Item, ...]
+    items: tuple[SealedItem, ...]
 
 
 class Seal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -165,9 +165,9 @@ def read_ledger(seal: Path) -> tuple[Entry, ...]:
     return _entries(content, read_seal(seal).commitment, str(ledger))[0]
 
 
-def item_of(row: GoldRow) -> Item:
+def item_of(row: GoldRow) -> SealedItem:
     """The graded response that a row is about."""
-    return Item(row.turn_id, row.text_sha256 or row.response_id or "", row.run_id)
+    return SealedItem(row.turn_id, row.text_sha256 or row.response_id or "", row.run_id)
 
 
 def side(rows: tuple[GoldRow, ...]) -> Side:

@@ -11,11 +11,13 @@ import msgspec
 from judge.errors import InputError, UsageError
 from judge.files.tabular import TableRow, read_table, read_text
 from judge.files.trec import parse_qrels
-from judge.gold.draft import Draft, Found, Options, complete, read_bank
-from judge.gold.rows import text_digest
+from judge.gold.draft import Draft, Found, ImportOptions, complete, read_bank
+from judge.gold.rows import GoldRow, text_digest
 from judge.pool.build import Candidate, build_pool
-from judge.records import GoldRow, Pool, Problem, Provenance
+from judge.pool.records import Pool
+from judge.records import Problem
 from judge.runs.document import open_document
+from judge.runs.records import Provenance
 from judge.runs.tokens import TokenCounter
 from judge.text.ids import natural_key
 from judge.text.safe import shown, storable
@@ -41,7 +43,7 @@ class Imported(msgspec.Struct, frozen=True):
     """What was left out or changed."""
 
 
-def import_gold(source: str, paths: Sequence[Path], options: Options, *, with_pool: bool = False) -> Imported:
+def import_gold(source: str, paths: Sequence[Path], options: ImportOptions, *, with_pool: bool = False) -> Imported:
     """Read the files of a source.
 
     Args:
@@ -71,7 +73,7 @@ def import_gold(source: str, paths: Sequence[Path], options: Options, *, with_po
     return Imported(rows, pool, tuple(found.notes))
 
 
-def _qrels(paths: Sequence[Path], options: Options) -> Found:
+def _qrels(paths: Sequence[Path], options: ImportOptions) -> Found:
     """TREC qrels of responses: `turn_id 0 response_id grade`."""
     found = Found(defaults={"assessor": "qrels"})
     for path in paths:
@@ -91,7 +93,7 @@ def _qrels(paths: Sequence[Path], options: Options) -> Found:
     return found
 
 
-def _cast_regin(paths: Sequence[Path], options: Options) -> Found:
+def _cast_regin(paths: Sequence[Path], options: ImportOptions) -> Found:
     """The folder `response_evaluation` of CAsT-ReGIn: crowd grades, one for each response and criterion.
 
     A response's text is that of the bank, which the pool has too; the judgments' own copy differs in seven.
@@ -150,7 +152,7 @@ def _cast_turn(
             )
 
 
-def _csv(paths: Sequence[Path], options: Options) -> Found:
+def _csv(paths: Sequence[Path], options: ImportOptions) -> Found:
     """A table with a header: columns named as the fields of a gold row, or mapped to them."""
     unknown = [field for field in options.columns if field not in FIELDS]
     if unknown:
@@ -168,7 +170,7 @@ def _csv(paths: Sequence[Path], options: Options) -> Found:
     return found
 
 
-def _crowd(paths: Sequence[Path], options: Options) -> Found:
+def _crowd(paths: Sequence[Path], options: ImportOptions) -> Found:
     """Crowd-Kit's `task,worker,label`: one row for each worker's label; a task is `turn_id/response_id` or mapped."""
     columns = {"assessor": "worker", "grade": "label", **options.columns}
     split_task = "turn_id" not in columns
@@ -184,7 +186,7 @@ def _crowd(paths: Sequence[Path], options: Options) -> Found:
     return found
 
 
-def _begin(paths: Sequence[Path], options: Options) -> Found:
+def _begin(paths: Sequence[Path], options: ImportOptions) -> Found:
     """BEGIN (Dziri et al. 2022): is a response attributable to its knowledge? Rows with one knowledge share a topic."""
     found = Found(defaults={"criterion": "groundedness", "assessor": "begin"})
     topics: dict[tuple[str, str], str] = {}
@@ -240,9 +242,9 @@ def typed(cells: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-Source = Callable[[Sequence[Path], Options], Found]
+GoldSource = Callable[[Sequence[Path], ImportOptions], Found]
 
-SOURCES: dict[str, Source] = {
+SOURCES: dict[str, GoldSource] = {
     "begin": _begin,
     "cast-regin": _cast_regin,
     "crowd": _crowd,

@@ -13,9 +13,8 @@ from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, write_atomic
 from judge.files.jsonl import json_bytes
 from judge.files.stored import read_stored
-from judge.gold.rows import gold_jsonl, row_order
-from judge.gold.seal import Item, Seal, item_of, read_salt, salted, side
-from judge.records import GoldRow
+from judge.gold.rows import GoldRow, gold_jsonl, row_order
+from judge.gold.seal import Seal, SealedItem, item_of, read_salt, salted, side
 from judge.text.ids import natural_key
 
 DRAWS = 500
@@ -92,7 +91,7 @@ def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> 
 def _counts(rows: Iterable[GoldRow]) -> dict[str, _Counts]:
     """By topic, how many items it has and how many rows with each criterion and grade."""
     counts: dict[str, _Counts] = defaultdict(Counter)
-    items: dict[str, set[Item]] = defaultdict(set)
+    items: dict[str, set[SealedItem]] = defaultdict(set)
     for row in rows:
         counts[row.topic_id][row.criterion, row.grade] += 1
         items[row.topic_id].add(item_of(row))

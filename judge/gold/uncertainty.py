@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.records import Judgment
+from judge.ask.records import Judgment
 
 _Key = tuple[str, str, str]
 """Turn, response, criterion."""

@@ -12,9 +12,10 @@ from judge.errors import InputError, UsageError
 from judge.files.folder import replace_folder
 from judge.files.paths import JobPlan, StrPath
 from judge.files.trec import response_run, safe_names
-from judge.records import Problem, Run
+from judge.records import Problem
 from judge.runs.check.validate import validate_together
 from judge.runs.formats import find_runs, read_run
+from judge.runs.records import Run
 
 RECORD = "cast-regin.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""

@@ -15,12 +15,13 @@ from judge.files.folder import make_folder, replace_folder, write_atomic
 from judge.files.paths import JobPlan, StrPath
 from judge.files.stored import read_stored, sha256
 from judge.gold import match, open_sealed, read_gold, read_seal, sealed_beside
+from judge.gold.rows import GoldRow
 from judge.harness.judged import JUDGMENTS, JudgedFolder, read_judged
 from judge.models.families import read_families
-from judge.records import Criterion, GoldRow
+from judge.records import Criterion
 from judge.results.corrected import cautions, change, corrected
 from judge.results.corrected_tables import corrected_markdown, corrected_tsv
-from judge.results.rows import Change, CorrectedRow
+from judge.results.rows import CorrectedRow, RankingChange
 
 SEED = 2023
 RECORD = "corrected.sha256"
@@ -57,7 +58,7 @@ class CorrectionOutcome(msgspec.Struct, frozen=True):
     criteria: tuple[Criterion, ...]
     """Those that there is gold for."""
     rows: tuple[CorrectedRow, ...]
-    changes: dict[str, Change]
+    changes: dict[str, RankingChange]
     """By criterion, how the ranking changed."""
     cautions: tuple[str, ...]
     warnings: tuple[str, ...]

@@ -9,15 +9,15 @@ import msgspec
 
 from judge.ask.labels import read_labels
 from judge.crowd.aggregators import SMOOTHED, VOTING, AggregatorOptions
-from judge.crowd.faults import Faults
 from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
 from judge.crowd.known import known_warnings
 from judge.crowd.known_file import read_known
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
+from judge.crowd.problems import LabelProblems
 from judge.crowd.regin.resource import read_turns
 from judge.crowd.rows import TASK, Scales
-from judge.crowd.study import Settings, Study, study
+from judge.crowd.study import Study, StudySettings, study
 from judge.crowd.tables import MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.crowd.workers import TOO_FAST
@@ -111,11 +111,11 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
         warnings=warnings,
     )
     scales = {name: table.grades for name, table in labels.items()}
-    more = Faults()
+    more = LabelProblems()
     # The criterion that is meant where none is named.
     only = plan.criteria[0] if len(plan.criteria) == 1 else None
     known = known_file.known(scales, more, only=only) if known_file else ()
-    settings = Settings(
+    settings = StudySettings(
         plan.aggregator, _voting(plan), plan.max_fails, plan.max_deviation, plan.min_labels, plan.too_fast
     )
     found = study(labels, known, settings, wanted=plan.criteria or None)
@@ -206,7 +206,7 @@ def _bank(path: Path) -> tuple[Mapping[str | Item, str], Mapping[str, str] | Non
 
 
 def _texts(
-    labels: Iterable[CrowdLabels], by_item: Mapping[str | Item, str], bank: str, warnings: Faults
+    labels: Iterable[CrowdLabels], by_item: Mapping[str | Item, str], bank: str, warnings: LabelProblems
 ) -> dict[Item, str]:
     """The texts of the labeled items; items without one go to the warnings."""
     texts: dict[Item, str] = {}

@@ -7,7 +7,7 @@ from typing import Any
 from judge.errors import InputError
 from judge.harness.manifest import MANIFEST, POOLING, UNFINISHED, details, read_manifest
 from judge.pool.folder import BESIDE, read_pool_folder
-from judge.records import Pool
+from judge.pool.records import Pool
 from judge.text.ids import natural_key
 from judge.text.safe import shown
 

@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from judge.ask.records import Failure, Judgment
 from judge.crowd.notes import JuryNotes
 from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.trec import response_run, safe_names
 from judge.harness.pooling import Pooled
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl
 from judge.pool.build import lacking_texts
+from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
-from judge.records import Criterion, Failure, Judgment, Pool
+from judge.records import Criterion
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow

@@ -13,10 +13,10 @@ from judge.files.paths import JobPlan, StrPath
 from judge.files.stored import read_stored, unpack
 from judge.gold import (
     SOURCES,
-    Checked,
+    CheckedGold,
     Imported,
-    Options,
-    Plan,
+    ImportOptions,
+    LabelingPlan,
     Seal,
     check_gold,
     gold_jsonl,
@@ -115,7 +115,7 @@ class GoldDrawPlan(JobPlan, frozen=True, kw_only=True):
     """Grades there are: their responses are not drawn again."""
 
 
-def check_gold_files(plan: GoldCheckPlan) -> Checked:
+def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
     """List everything that is wrong with gold files.
 
     Raises:
@@ -144,7 +144,7 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
     if out in files:
         raise UsageError(f"{out}: would be written over what it is made of")
     drawn = read_plan(_content(Path(plan.plan)), str(plan.plan)) if plan.plan is not None else None
-    options = Options(
+    options = ImportOptions(
         constants=_constants(plan),
         columns=plan.columns,
         bank=read_bank(Path(plan.bank)) if plan.bank is not None else None,
@@ -175,7 +175,7 @@ def split_gold_file(plan: GoldSplitPlan) -> Seal:
     return write_split(read_gold(Path(plan.file)), plan.share, plan.seed, Path(plan.out))
 
 
-def draw_gold_plan(plan: GoldDrawPlan) -> Plan:
+def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     """Draw what to label next, with known probabilities.
 
     Raises:

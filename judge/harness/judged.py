@@ -9,13 +9,15 @@ import msgspec
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import is_jury, read_failures, read_judgments
+from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
-from judge.records import Criterion, Failure, Judgment, Pool
+from judge.pool.records import Pool
+from judge.records import Criterion
 from judge.results.leaderboard import had_to_answer, leaderboard
 from judge.results.rows import LeaderboardRow
 

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.records import Failure, Judgment
 from judge.ask.verdict import PARSER_VERSION
-from judge.calibrate.certificate import Statement
+from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
 from judge.errors import InputError
 from judge.files.bundle import __version__
@@ -22,7 +23,8 @@ from judge.files.stored import read_stored, sha256
 from judge.models.address import without_credentials
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.intake import Submitted
-from judge.records import Criterion, Failure, Judgment, Pool, Problem
+from judge.pool.records import Pool
+from judge.records import Criterion, Problem
 
 SCHEMA = 2
 """Version of the folder's layout and of the manifest."""
@@ -167,7 +169,7 @@ def manifest_bytes(
     pool: Pool,
     results: Sequence[Judgment | Failure] = (),
     asked: Mapping[str, Any] | None = None,
-    said: Statement | None = None,
+    said: CertificateStatement | None = None,
     notes: JuryNotes | None = None,
 ) -> bytes:
     """How everything else came about; no clock in it, so that a rerun gives the same bytes."""

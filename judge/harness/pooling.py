@@ -18,12 +18,14 @@ from judge.pool.build import lacking_texts
 from judge.pool.encoder import Similarity, open_encoder
 from judge.pool.intake import Submitted, make_pool, read_runs, turns_by_id
 from judge.pool.lists import read_relevance, read_turns
+from judge.pool.records import MissingPassages, OverLimit, Pool, PooledRun
 from judge.pool.run_choice import RunChoice, listed_runs
 from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool
 from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
-from judge.records import MissingPassages, OverLimit, Pool, PooledRun, Problem, Record, TokenRule, Turn
+from judge.records import Problem, Record
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
+from judge.runs.records import TokenRule, Turn
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key
 from judge.text.safe import shown

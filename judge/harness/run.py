@@ -15,8 +15,9 @@ from judge.ask.dialogue import Task, spread, tasks
 from judge.ask.loop import Forecast, Settings
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.prompt import needs_turn
+from judge.ask.records import Failure, Judgment
 from judge.ask.several import ask, forecasts, open_models
-from judge.calibrate.certificate import Certificate, Statement, match_run, read_certificate, statement
+from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.crowd.members import Jury, make_jury
 from judge.crowd.notes import JuryNotes
 from judge.errors import InputError, UsageError
@@ -39,7 +40,8 @@ from judge.models.families import read_families
 from judge.models.journal import Journal
 from judge.models.model import Model, ModelOptions
 from judge.pool.build import lacking_texts
-from judge.records import Criterion, Failure, Judgment, Pool, Record
+from judge.pool.records import Pool
+from judge.records import Criterion, Record
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
 from judge.text.ids import natural_key
@@ -109,7 +111,7 @@ class Prepared(Record, frozen=True):
         return self.jury.tasks(self.tasks) if self.jury else self.tasks
 
     @property
-    def expectation(self) -> Statement | None:
+    def expectation(self) -> CertificateStatement | None:
         """What the certificate says of the plan, as far as can be known before anything is asked."""
         if self.certificate is None:
             return None
@@ -126,7 +128,7 @@ class Outcome(Record, frozen=True):
     criteria: tuple[Criterion, ...]
     results: Table[Judgment | Failure]
     leaderboard: Table[LeaderboardRow]
-    statement: Statement | None = None
+    statement: CertificateStatement | None = None
     """What the certificate says, where there is one."""
     notes: JuryNotes | None = None
     """What is to be said of a jury."""
@@ -312,7 +314,7 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
     return chosen
 
 
-def _statement(prepared: Prepared, results: Sequence[Judgment | Failure]) -> Statement | None:
+def _statement(prepared: Prepared, results: Sequence[Judgment | Failure]) -> CertificateStatement | None:
     """What the certificate says of these results; None without one."""
     if prepared.certificate is None:
         return None

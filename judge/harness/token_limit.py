@@ -10,7 +10,6 @@ from judge.errors import UsageError
 from judge.files.folder import make_folder, write_atomic
 from judge.files.paths import StrPath
 from judge.harness.judged import JudgedFolder
-from judge.records import TokenRule
 from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
 from judge.results.rows import LeaderboardRow
 from judge.results.sensitivity import (
@@ -20,6 +19,7 @@ from judge.results.sensitivity import (
     token_sensitivity,
     without_over_limit,
 )
+from judge.runs.records import TokenRule
 from judge.runs.tokens import RULES
 
 LIMIT = 250

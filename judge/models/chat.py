@@ -9,7 +9,7 @@ import msgspec
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.forms import answer_schema
 from judge.models.http_errors import error_for, read_refusal, shorten
-from judge.records import Completion, Request
+from judge.models.records import Completion, Request
 
 
 def refuse_threads(threads: int | None, name: str) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from judge.records import AnswerForm, Criterion
+from judge.models.records import AnswerForm
+from judge.records import Criterion
 
 
 def supported_forms(criterion: Criterion) -> tuple[AnswerForm, ...]:

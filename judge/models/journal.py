@@ -19,7 +19,7 @@ import msgspec
 
 from judge.errors import InputError, OperationalError
 from judge.files.paths import StrPath
-from judge.records import AnswerForm, Completion, Message, Request
+from judge.models.records import AnswerForm, Completion, Message, Request
 
 SCHEMA_VERSION = "1"
 _GROUP = 256

@@ -5,7 +5,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from judge.records import AnswerForm, Completion, Criterion, Request
+from judge.models.records import AnswerForm, Completion, Request
+from judge.records import Criterion
 
 
 class ModelOptions(msgspec.Struct, frozen=True):

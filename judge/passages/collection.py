@@ -6,8 +6,8 @@ from pathlib import Path
 
 from judge.files.paths import StrPath
 from judge.files.paths import paths as as_paths
-from judge.passages.faults import Faults
 from judge.passages.magic import is_index
+from judge.passages.problems import CollectionProblems
 from judge.passages.sources import expanded
 from judge.passages.streams import BOM, Bad, Hit, cause, open_stream
 from judge.records import Passage, Problem
@@ -100,8 +100,8 @@ def check_texts(
     ]
 
 
-def _faults() -> Faults:
-    return Faults("passages_unreadable", "the passage files cannot be used as they are")
+def _faults() -> CollectionProblems:
+    return CollectionProblems("passages_unreadable", "the passage files cannot be used as they are")
 
 
 def _hits(path: Path, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:

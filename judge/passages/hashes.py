@@ -16,15 +16,15 @@ import numpy as np
 
 from judge.errors import InputError, UsageError
 from judge.files.paths import StrPath
-from judge.passages.faults import MAX_PROBLEMS, Faults
 from judge.passages.hash_rows import Places, fields, parsed
 from judge.passages.keys import Bytes, Keys, id_of, keys_of
 from judge.passages.magic import is_index
+from judge.passages.problems import MAX_PROBLEMS, CollectionProblems
 from judge.passages.streams import BOM, UnknownForm, cause, open_stream, whole_lines
 from judge.passages.table import (
     WIDTH,
     Batch,
-    Table,
+    KeyTable,
     TableHeader,
     build_table,
     clashes,
@@ -56,7 +56,7 @@ def _md5(text: str) -> bytes:
 class Hashes:
     """The MD5 of every passage of a collection."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: KeyTable) -> None:
         self._table = table
 
     @property
@@ -85,7 +85,7 @@ def open_hashes(path: StrPath) -> Hashes:
     rows = _Rows(path, MAX_IN_MEMORY)
     keys, payload = sorted_rows(rows)
     rows.refuse_clashes(keys, payload)
-    return Hashes(Table(TableHeader("hashes", len(keys), rows.source()), keys, payload))
+    return Hashes(KeyTable(TableHeader("hashes", len(keys), rows.source()), keys, payload))
 
 
 def index_hashes(path: Path, out: Path) -> int:
@@ -107,7 +107,7 @@ class _Rows:
     def __init__(self, path: Path, most: int | None = None) -> None:
         self._path = path
         self._most = most
-        self._faults = Faults("hash_list_wrong", "the hash list cannot be used as it is")
+        self._faults = CollectionProblems("hash_list_wrong", "the hash list cannot be used as it is")
         self._digest = hashlib.sha256()
         self._count = 0
 

@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError
-from judge.passages.faults import Faults
 from judge.passages.index_rows import ROW, parsed
 from judge.passages.jsonl import NEEDED, UNREADABLE, Line, line_ends, passage_of
 from judge.passages.keys import Bytes, Keys, keys_of
+from judge.passages.problems import CollectionProblems
 from judge.passages.sources import expanded
 from judge.passages.streams import BOM, MAX_LINE, UnknownForm, packing, refuse_foreign, whole_lines
-from judge.passages.table import Batch, Table, build_table, open_table
+from judge.passages.table import Batch, KeyTable, build_table, open_table
 from judge.records import Passage
 
 MAX_OF_ONE_ID: Final = 1000
@@ -59,7 +59,7 @@ class _Build:
 
     def __init__(self, paths: Sequence[Path], folder: Path) -> None:
         self._folder = folder
-        self._faults = Faults("passages_unreadable", "the collection cannot be indexed as it is")
+        self._faults = CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
         self._files = expanded(paths, self._faults)
         # All of them first: the last of a thousand may be packed.
         for file in self._files:
@@ -179,7 +179,7 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
     return found
 
 
-def _places(table: Table, wanted: Collection[str]) -> list[_Place]:
+def _places(table: KeyTable, wanted: Collection[str]) -> list[_Place]:
     """Where the wanted passages may stand, in the order of files and bytes.
 
     Two places of one passage are two lines with its id, or, for ids of another form than ClueWeb22's, with its key.
@@ -237,7 +237,7 @@ def indexed_files(path: Path) -> list[Path]:
         return []
 
 
-def _listed(table: Table, path: Path) -> list[_File]:
+def _listed(table: KeyTable, path: Path) -> list[_File]:
     try:
         return msgspec.convert(table.header.source.get("files"), list[_File])
     except msgspec.ValidationError as error:

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from judge.passages.faults import Faults
+from judge.passages.problems import CollectionProblems
 from judge.text.ids import natural_key
 
 _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".trecweb") for packed in ("", ".gz", ".bz2", ".zst"))
 
 
-def expanded(paths: Sequence[Path], faults: Faults) -> list[Path]:
+def expanded(paths: Sequence[Path], faults: CollectionProblems) -> list[Path]:
     """The paths with every folder of shards replaced by its shards in natural order; a Lucene index is one source.
 
     Raises:

@@ -22,7 +22,7 @@ from judge.passages.claim import replacing
 from judge.passages.keys import Bytes, Keys
 from judge.passages.magic import MAGIC
 
-Kind = Literal["hashes", "offsets"]
+TableKind = Literal["hashes", "offsets"]
 Batch = tuple[Keys, Bytes]
 """Keys, and as many rows of 16 bytes."""
 
@@ -41,13 +41,13 @@ _HEADER_LIMIT = 1 << 28
 class TableHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an index file says of itself."""
 
-    kind: Kind
+    kind: TableKind
     count: int
     source: dict[str, Any]
     """What it was built from; each kind knows its own form."""
 
 
-class Table:
+class KeyTable:
     """A sorted table in memory or mapped from its file."""
 
     def __init__(self, header: TableHeader, keys: Keys, payload: Bytes) -> None:
@@ -66,7 +66,7 @@ class Table:
         return first, past
 
 
-def open_table(path: Path, kind: Kind) -> Table:
+def open_table(path: Path, kind: TableKind) -> KeyTable:
     """Map an index file of one kind.
 
     Raises:
@@ -85,13 +85,13 @@ def open_table(path: Path, kind: Kind) -> Table:
                 names = {"hashes": "a hash list", "offsets": "a collection"}
                 raise InputError(f"{path}: this is an index of {names[header.kind]}; expected one of {names[kind]}")
             if not header.count:
-                return Table(header, np.empty(0, np.uint64), np.empty((0, WIDTH), np.uint8))
+                return KeyTable(header, np.empty(0, np.uint64), np.empty((0, WIDTH), np.uint8))
             # A plain array on the map: slices of a memmap cost ten times as much.
             content = np.asarray(np.memmap(file, np.uint8, "r"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     middle = start + header.count * 8
-    return Table(header, content[start:middle].view("<u8"), content[middle:].reshape(-1, WIDTH))
+    return KeyTable(header, content[start:middle].view("<u8"), content[middle:].reshape(-1, WIDTH))
 
 
 def _read_header(file: IO[bytes], path: Path) -> tuple[TableHeader, int]:
@@ -145,7 +145,7 @@ def distinct(keys: Keys, payload: Bytes) -> Batch:
 
 def build_table(
     path: Path,
-    kind: Kind,
+    kind: TableKind,
     batches: Iterable[Batch],
     source: Callable[[], dict[str, Any]],
     check: Callable[[Keys, Bytes], None] | None = None,

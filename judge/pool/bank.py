@@ -12,7 +12,9 @@ from judge.errors import InputError
 from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.files.trec import column
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
-from judge.records import Exclusion, Passage, Pool, PooledResponse, PooledRun, Problem
+from judge.pool.records import Pool, PooledResponse, PooledRun
+from judge.records import Passage, Problem
+from judge.runs.records import Exclusion
 from judge.text.ids import natural_key
 from judge.text.safe import unescape
 from judge.text.tsv import tsv

@@ -10,19 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 import msgspec
 
 from judge.errors import InputError
-from judge.records import (
-    Exclusion,
-    OverLimit,
-    Passage,
-    Pool,
-    PooledResponse,
-    Problem,
-    Provenance,
-    ProvenanceRule,
-    RunEntry,
-    TokenCount,
-    TokenRule,
-)
+from judge.pool.records import OverLimit, Pool, PooledResponse, RunEntry
+from judge.records import Passage, Problem
+from judge.runs.records import Exclusion, Provenance, ProvenanceRule, TokenCount, TokenRule
 from judge.runs.tokens import truncated
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import digest

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from judge.files.stored import read_stored, unpack
 from judge.pool.bank import read_pool
-from judge.records import Pool
+from judge.pool.records import Pool
 
 Beside = Literal["passages.jsonl", "excluded.tsv", "runs.jsonl"]
 BESIDE: tuple[Beside, ...] = get_args(Beside)

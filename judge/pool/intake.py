@@ -10,11 +10,13 @@ from judge.files.paths import StrPath, paths
 from judge.passages import check_texts, listed, read_passages
 from judge.passages.hashes import Hashes, same_text
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order
+from judge.pool.records import OverLimit, Pool
 from judge.pool.selection import Selection, candidates
-from judge.records import Exclusion, OverLimit, Passage, Pool, Problem, Provenance, Record, Run, TokenRule, Topic, Turn
+from judge.records import Passage, Problem, Record
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.formats import find_runs, read_run
+from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
 from judge.text.table import Table
 

@@ -13,12 +13,12 @@ from typing import Literal
 import msgspec
 
 from judge.pool.encoder import Encoder, Similarity
-from judge.records import Pool
+from judge.pool.records import Pool
 from judge.text.sentences import split_sentences
 from judge.text.tsv import tsv
 from judge.text.words import containment, content_words
 
-Code = Literal[
+ScreenCode = Literal[
     "near_empty", "repeated_sentences", "repeated_ngrams", "verbatim_passage", "off_passage", "not_english"
 ]  # fmt: skip
 
@@ -82,10 +82,10 @@ class Thresholds(msgspec.Struct, frozen=True):
 DEFAULTS = Thresholds()
 
 
-class Flag(msgspec.Struct, frozen=True):
+class ScreenFlag(msgspec.Struct, frozen=True):
     """One measure that crossed its threshold."""
 
-    code: Code
+    code: ScreenCode
     value: float
     threshold: float
     detail: str
@@ -96,7 +96,7 @@ class ScreenRow(msgspec.Struct, frozen=True):
 
     response_id: str
     turn_id: str
-    code: Code
+    code: ScreenCode
     value: float
     threshold: float
     detail: str
@@ -157,8 +157,8 @@ def screen(
     similarity: float | None = None,
     *,
     complete: bool = True,
-) -> tuple[Flag, ...]:
-    """What is wrong with a response at first sight, in the order of `Code`.
+) -> tuple[ScreenFlag, ...]:
+    """What is wrong with a response at first sight, in the order of `ScreenCode`.
 
     Args:
         text: The response.
@@ -179,36 +179,38 @@ def screen(
     return tuple(flag for flag in found if flag)
 
 
-def _near_empty(words: Sequence[str], thresholds: Thresholds) -> Flag | None:
+def _near_empty(words: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
     if len(words) >= thresholds.near_empty:
         return None
-    return Flag("near_empty", len(words), thresholds.near_empty, "words")
+    return ScreenFlag("near_empty", len(words), thresholds.near_empty, "words")
 
 
-def _repeated_sentences(text: str, thresholds: Thresholds) -> Flag | None:
+def _repeated_sentences(text: str, thresholds: Thresholds) -> ScreenFlag | None:
     share = repeated_sentences(text)
     if share <= thresholds.repeated_sentences:
         return None
     detail = "share of the sentences that repeat an earlier one"
-    return Flag("repeated_sentences", share, thresholds.repeated_sentences, detail)
+    return ScreenFlag("repeated_sentences", share, thresholds.repeated_sentences, detail)
 
 
-def _repeated_ngrams(words: Sequence[str], thresholds: Thresholds) -> Flag | None:
+def _repeated_ngrams(words: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
     share = repeated_ngrams(words)
     if share <= thresholds.repeated_ngrams:
         return None
-    return Flag("repeated_ngrams", share, thresholds.repeated_ngrams, f"share of the {N_GRAM}-grams that repeat")
+    return ScreenFlag("repeated_ngrams", share, thresholds.repeated_ngrams, f"share of the {N_GRAM}-grams that repeat")
 
 
-def _verbatim(words: Sequence[str], passages: Sequence[str], thresholds: Thresholds) -> Flag | None:
+def _verbatim(words: Sequence[str], passages: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
     share = max((copied(words, words_of(passage)) for passage in passages), default=0.0)
     if share <= thresholds.verbatim_passage:
         return None
     detail = f"share of the words in runs of {COPIED_RUN} or more from one used passage"
-    return Flag("verbatim_passage", share, thresholds.verbatim_passage, detail)
+    return ScreenFlag("verbatim_passage", share, thresholds.verbatim_passage, detail)
 
 
-def _off_passage(text: str, passages: Sequence[str], thresholds: Thresholds, similarity: float | None) -> Flag | None:
+def _off_passage(
+    text: str, passages: Sequence[str], thresholds: Thresholds, similarity: float | None
+) -> ScreenFlag | None:
     if similarity is not None:
         value, threshold, detail = (
             similarity,
@@ -220,17 +222,17 @@ def _off_passage(text: str, passages: Sequence[str], thresholds: Thresholds, sim
     else:
         detail = "share of the content words that occur in the used passages"
         value, threshold = containment(text, passages), thresholds.off_passage
-    return Flag("off_passage", value, threshold, detail) if value < threshold else None
+    return ScreenFlag("off_passage", value, threshold, detail) if value < threshold else None
 
 
-def _not_english(text: str, words: Sequence[str], thresholds: Thresholds) -> Flag | None:
+def _not_english(text: str, words: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
     foreign = not_latin(text)
     if foreign > thresholds.not_latin:
-        return Flag("not_english", foreign, thresholds.not_latin, "share of the letters that are not Latin")
+        return ScreenFlag("not_english", foreign, thresholds.not_latin, "share of the letters that are not Latin")
     if len(words) < FEWEST_WORDS or (balance := english(words)) >= thresholds.english:
         return None
     detail = "share of English function words less that of other languages'"
-    return Flag("not_english", balance, thresholds.english, detail)
+    return ScreenFlag("not_english", balance, thresholds.english, detail)
 
 
 def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:

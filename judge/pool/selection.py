@@ -11,9 +11,9 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.pool.build import Candidate
-from judge.records import Exclusion, Provenance, Response, Run
 from judge.runs.formats import rules_of
 from judge.runs.provenance import used_provenance
+from judge.runs.records import Exclusion, Provenance, Response, Run
 from judge.text.ids import natural_key
 from judge.text.safe import has_content, printable
 from judge.text.tsv import tsv

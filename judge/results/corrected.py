@@ -9,11 +9,14 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
-from judge.gold import Matched, check_scale
-from judge.records import Criterion, Estimate, Failure, GoldRow, Judgment, Pool, PooledResponse, Problem
+from judge.gold import GoldByResponse, check_scale
+from judge.gold.rows import GoldRow
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, Estimate, Problem
 from judge.results.leaderboard import answers
-from judge.results.rows import Change, CorrectedRow, Flag
+from judge.results.rows import CorrectedRow, RankingChange, RowFlag
 from judge.stats.correction import FEWEST_OWN, Corrected, RunGrades, Target, correct
 from judge.stats.means import consensus, mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
@@ -53,7 +56,7 @@ def corrected(
     pool: Pool,
     results: Iterable[Judgment | Failure],
     criterion: Criterion,
-    matched_gold: Matched,
+    matched_gold: GoldByResponse,
     *,
     target: Target = "pool",
     families: Mapping[str, str] | None = None,
@@ -104,7 +107,7 @@ def corrected(
 
 
 def cautions(
-    pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion, matched_gold: Matched
+    pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion, matched_gold: GoldByResponse
 ) -> tuple[str, ...]:
     """What a reader must know of this gold before any number."""
     gold = _gold(matched_gold, criterion, "gold")
@@ -132,14 +135,14 @@ def cautions(
     return tuple(found)
 
 
-def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> Change:
+def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingChange:
     """The raw order against the corrected one."""
     sign = 1 if higher_is_better else -1
     both = [(row.raw.value, row.corrected.value) for row in rows if row.corrected.value is not None]
     pairs = [(sign * raw, sign * corrected) for raw, corrected in both if raw is not None]
     raw, best = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     shares = {k: _defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
-    return Change(
+    return RankingChange(
         runs=len(pairs),
         tau_b=_defined(kendall_tau_b(raw, best)),
         tau_ap=_defined(tau_ap(raw, best)),
@@ -150,7 +153,7 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> Change:
     )
 
 
-def _gold(matched: Matched, criterion: Criterion, name: str) -> dict[str, _Gold]:
+def _gold(matched: GoldByResponse, criterion: Criterion, name: str) -> dict[str, _Gold]:
     """By response, the consensus of its assessors."""
     rows = {
         response_id: tuple(rows) for (response_id, what), rows in matched.items() if what == criterion.name and rows
@@ -328,8 +331,8 @@ def _bounds(
     return low, high
 
 
-def _flags(row: CorrectedRow, found: Corrected, judge_families: Collection[str]) -> tuple[Flag, ...]:
-    flags: dict[Flag, bool] = {
+def _flags(row: CorrectedRow, found: Corrected, judge_families: Collection[str]) -> tuple[RowFlag, ...]:
+    flags: dict[RowFlag, bool] = {
         "SELF": row.family in judge_families,
         "UNCORRECTED": found.value is None,
         "DEGENERATE": found.degenerate,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from judge.records import Criterion
-from judge.results.rows import Change, CorrectedRow
+from judge.results.rows import CorrectedRow, RankingChange
 from judge.text.cells import columns_of, count, interval, markdown_cell, number, pad, shorten
 from judge.text.safe import escape, printable
 from judge.text.tsv import tsv
@@ -58,7 +58,7 @@ def corrected_tsv(rows: Iterable[CorrectedRow]) -> str:
 def corrected_markdown(
     rows: Sequence[CorrectedRow],
     criteria: Sequence[Criterion],
-    changes: Mapping[str, Change],
+    changes: Mapping[str, RankingChange],
     *,
     target: str,
     cautions: Sequence[str] = (),
@@ -133,7 +133,7 @@ def reading(criterion: Criterion) -> str:
     return f"{criterion.prompt_id}, grades {grades}: {criterion.scale.polarity} is better"
 
 
-def change_text(change: Change) -> str:
+def change_text(change: RankingChange) -> str:
     """What correction changed in the order of the runs, in one sentence."""
     if change.runs < 2:
         return "Fewer than two runs have a corrected mean."

@@ -4,7 +4,9 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from judge.records import Criterion, Estimate, Failure, Judgment, Pool, PooledResponse
+from judge.ask.records import Failure, Judgment
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, Estimate
 from judge.results.rows import LeaderboardRow
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell

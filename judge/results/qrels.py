@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+from judge.ask.records import Failure, Judgment
 from judge.files.trec import QrelRow, column, qrels_lines, safe_name
-from judge.records import Criterion, Failure, Judgment, Level
+from judge.records import Criterion, Level
 from judge.text.ids import natural_key
 
 _Result = TypeVar("_Result", Judgment, Failure)

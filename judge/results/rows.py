@@ -4,7 +4,7 @@ from typing import Literal
 
 from judge.records import Estimate, Record
 
-Flag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "FEWGOLD", "FAMILY"]
+RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "FEWGOLD", "FAMILY"]
 """What to know about a run's row.
 
 SELF: the run's model is of the judge's family. UNCORRECTED: too little gold for a correction. DEGENERATE: its
@@ -43,10 +43,10 @@ class CorrectedRow(Record, frozen=True):
     rank_high: int | None
     tie: str
     """Runs that share a letter cannot be told apart."""
-    flags: tuple[Flag, ...]
+    flags: tuple[RowFlag, ...]
 
 
-class Change(Record, frozen=True):
+class RankingChange(Record, frozen=True):
     """How correction changes the order of the runs that have both means; None where a number is undefined."""
 
     runs: int

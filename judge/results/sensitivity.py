@@ -8,10 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
+from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
-from judge.records import Criterion, Exclusion, Failure, Judgment, Pool, PooledResponse, TokenRule
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion
 from judge.results.leaderboard import first_ranked, leaderboard
 from judge.results.rows import LeaderboardRow
+from judge.runs.records import Exclusion, TokenRule
 from judge.runs.tokens import RULES
 from judge.stats.ranking import kendall_tau_b
 from judge.stats.tables import Undefined

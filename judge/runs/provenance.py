@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from math import isfinite
 
-from judge.records import Provenance, ProvenanceRule, Response
 from judge.runs.formats import rules_of
+from judge.runs.records import Provenance, ProvenanceRule, Response
 
 MAX_PASSAGES = 1000
 """How many passages of a turn count (TREC iKAT guidelines)."""

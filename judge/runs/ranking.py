@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from judge.files.trec import column
-from judge.records import Provenance, Response, Run, RunTurn
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules
 from judge.runs.provenance import MAX_PASSAGES
+from judge.runs.records import Provenance, Response, Run, RunTurn
 from judge.text.ids import natural_key
 
 

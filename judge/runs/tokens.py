@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.records import TokenCount, TokenRule
+from judge.runs.records import TokenCount, TokenRule
 from judge.text.safe import storable
 
 if TYPE_CHECKING:

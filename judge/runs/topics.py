@@ -6,9 +6,9 @@ from typing import Any
 
 from judge.errors import InputError
 from judge.files.paths import StrPath
-from judge.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.document import open_document
 from judge.runs.fields import Fields, ProblemLog, member, usable_turn_id
+from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from judge.text.safe import printable_id, shown
 from judge.text.table import Table
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from judge.records import Provenance
+from judge.runs.records import Provenance
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):

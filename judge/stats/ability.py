@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Floats, Posterior, Votes, normalized
+from judge.stats.tables import Floats
+from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Posterior, Votes, normalized
 
 PRIOR = 1.0
 """Mean of the normal priors of α and ln β, whose standard deviation is 1; where the fit starts, too."""

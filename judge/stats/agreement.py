@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from judge.stats.alpha import alpha_of_coincidences, krippendorff_alpha, unit_counts
 from judge.stats.tables import (
     Floats,
-    Level,
+    ScaleType,
     Undefined,
     Weights,
     agreement_weights,
@@ -39,7 +39,7 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
     """A `mean` over pairs of 1 is not perfect agreement; `alpha` of counts is the krippendorff package's."""
     interval: Literal["t", "fisher", "bca"]
     """Over topics: cluster-robust, on Fisher's z, or bias-corrected and accelerated with 1 for undefined resamples."""
-    scale: Level
+    scale: ScaleType
     """What the formula takes grades as."""
     best: Literal["greatest", "least", "zero"] = "greatest"
     """The best value; around a best value of zero the sign tells a direction."""
@@ -145,7 +145,7 @@ def _kappa(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     return 1.0 - ratio(human.sum(axis=1) * (flat @ D.reshape(-1)), ((human @ D) * judge).sum(axis=1))
 
 
-def _alpha(level: Level, C: NDArray[Any], grades: Sequence[int]) -> Floats:
+def _alpha(level: ScaleType, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     """Krippendorff's alpha of two raters, each pair of grades counted in both orders.
 
     Units (0, 1), (3, 3) and (1, 1) have the grades 0 1 1 1 3 3. One unit of 3 differs; of the 30 ordered pairs of

@@ -7,7 +7,7 @@ import krippendorff
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.stats.tables import Floats, Level, Undefined, ratio, sums
+from judge.stats.tables import Floats, ScaleType, Undefined, ratio, sums
 
 
 def unit_counts(C: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -17,7 +17,7 @@ def unit_counts(C: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.repeat((eye[:, None] + eye).reshape(k * k, k), C.reshape(-1), axis=0)
 
 
-def krippendorff_alpha(counts: NDArray[np.int64], grades: Sequence[int], level: Level) -> float | Undefined:
+def krippendorff_alpha(counts: NDArray[np.int64], grades: Sequence[int], level: ScaleType) -> float | Undefined:
     """Alpha of any number of raters from how often each unit got each grade (units x k); 0 for missing.
 
     `ordinal` is Krippendorff's metric, which depends on how often each grade was given, and not Gwet's ordinal weights.
@@ -31,7 +31,7 @@ def krippendorff_alpha(counts: NDArray[np.int64], grades: Sequence[int], level: 
     return float(krippendorff.alpha(value_counts=pairable, value_domain=sorted(grades), level_of_measurement=level))
 
 
-def alpha_of_coincidences(level: Level, coincidences: NDArray[Any], grades: Sequence[int]) -> Floats:
+def alpha_of_coincidences(level: ScaleType, coincidences: NDArray[Any], grades: Sequence[int]) -> Floats:
     """Alpha of each of B tables of coincidences (B x k x k); nan where only one grade was given.
 
     α = 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck. The ordinal metric is the distance between mid-ranks, since

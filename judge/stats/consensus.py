@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from judge.stats.tables import Floats
+
 Counts = NDArray[np.int64]
 Codes = NDArray[np.int8]
 
@@ -111,7 +112,7 @@ def without_one(counts: Counts, grades: Sequence[int], *, share: str = "pluralit
     return rest
 
 
-class Weights(NamedTuple):
+class WorkerWeights(NamedTuple):
     """How much each worker's vote weighs, and why."""
 
     weight: Floats
@@ -128,7 +129,7 @@ def log_odds(
     workers: int,
     *,
     smoothing: float = 0.5,
-) -> Weights:
+) -> WorkerWeights:
     """Weights of workers from their agreement with the rest of the crowd.
 
     Of n labels on items that others labeled too, c equal the majority of the others: a = (c + s) / (n + 2s) and
@@ -158,7 +159,7 @@ def log_odds(
     agreed = np.bincount(worker[others == code], minlength=workers)
     agreement = (agreed + smoothing) / (n + 2 * smoothing)
     weight = np.log(agreement / (1 - agreement)) + np.log(k - 1)
-    return Weights(np.maximum(weight, 0.0), agreement)
+    return WorkerWeights(np.maximum(weight, 0.0), agreement)
 
 
 def weighted_votes(

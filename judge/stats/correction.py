@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, t_quantile
+from judge.stats.tables import Floats
 
 Target = Literal["pool", "topics"]
 """What the mean is of: these responses, or what the run would do on topics like these."""
@@ -26,8 +27,6 @@ FEWEST_OWN = 8
 """Fewest gold grades drawn (π < 1) that tell a run's own λ and variance; below, λ is 1 and the variance that of all
 runs."""
 ROUNDING = 1e-12
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,13 +27,13 @@ class Expected(NamedTuple):
         return Expected(self.expected[kept], self.better[kept], self.grade[kept], self.positive[kept])
 
 
-Formula = Callable[[Expected], float | Undefined]
+ExpectedFormula = Callable[[Expected], float | Undefined]
 
 
 class ExpectedStatistic(msgspec.Struct, frozen=True, kw_only=True):
     """A row of EXPECTED; its interval is a jackknife over topics, of the items as they were drawn."""
 
-    formula: Formula
+    formula: ExpectedFormula
     about: str
     """For readers, without a period."""
     citation: str

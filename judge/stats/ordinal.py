@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Floats, Law, Parameters, Posterior, Votes, em, log_sum
+from judge.stats.tables import Floats
+from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Law, Parameters, Posterior, Votes, em, log_sum
 
 BIASES = np.arange(-10, 11) / 5
 """In steps of the scale, which are (highest - lowest grade) / (k - 1)."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from judge.records import Estimate
 from judge.stats.alpha import alpha_of_coincidences, krippendorff_alpha
 from judge.stats.resampling import fisher_interval, topic_draws
-from judge.stats.tables import Floats, Level, Undefined, Weights, agreement_weights
+from judge.stats.tables import Floats, ScaleType, Undefined, Weights, agreement_weights
 
 
 def value_counts(labels: NDArray[np.integer[Any]], k: int) -> NDArray[np.int64]:
@@ -48,7 +48,7 @@ def alpha_interval(
     labels: NDArray[np.integer[Any]],
     topics: NDArray[np.integer[Any]],
     grades: Sequence[int],
-    level: Level,
+    level: ScaleType,
     rng: np.random.Generator,
     replicates: int = 1000,
 ) -> Estimate:
@@ -73,7 +73,7 @@ def alpha_of_counts(
     counts: NDArray[np.int64],
     topics: NDArray[np.integer[Any]],
     grades: Sequence[int],
-    level: Level,
+    level: ScaleType,
     rng: np.random.Generator,
     replicates: int = 1000,
 ) -> Estimate:
@@ -107,7 +107,7 @@ def _over_topics(
     counts: NDArray[np.int64],
     pairs: Floats,
     grades: Sequence[int],
-    level: Level,
+    level: ScaleType,
     rng: np.random.Generator,
     replicates: int,
 ) -> Estimate:
@@ -120,7 +120,7 @@ def _over_topics(
     return fisher_interval(value, alphas, n, T, T, "topics", without=_without(pairs, grades, level))
 
 
-def _without(pairs: Floats, grades: Sequence[int], level: Level) -> Floats:
+def _without(pairs: Floats, grades: Sequence[int], level: ScaleType) -> Floats:
     """Alpha without each topic in turn (T,)."""
     # Sums of those before and after, not differences: shares 1 / (m - 1) are not exact, and a rest would be a grade.
     before, after = (np.cumsum(part, axis=0) - part for part in (pairs, pairs[::-1]))

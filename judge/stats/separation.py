@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.stats.correction import Corrected
+from judge.stats.tables import Floats
 
 ROUNDING = 1e-9
 """Standardized differences this close are the same number."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ GRID = 2.0**-28
 """Weights are multiples of this, so that sums and differences of tables are exact, as those of counts are."""
 
 Weights = Literal["none", "linear", "quadratic"]
-Level = Literal["nominal", "ordinal", "interval"]
+ScaleType = Literal["nominal", "ordinal", "interval"]
 """What grades are taken as: names, an order, numbers."""
 Floats = NDArray[np.float64]
 

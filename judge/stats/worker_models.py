@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from judge.stats.tables import Floats
+
 Parameters = dict[str, Floats]
 
 TINY = float(np.finfo(np.float64).tiny)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from judge.ask.loop import Loop, Progress, Settings, Task, assess, tasks
+from judge.ask.records import Failure, Judgment
 from judge.errors import (
     AuthenticationError,
     CallError,
@@ -23,21 +24,10 @@ from judge.errors import (
 )
 from judge.models.journal import Journal
 from judge.models.model import Price
-from judge.records import (
-    AnswerForm,
-    Completion,
-    Criterion,
-    Failure,
-    Judgment,
-    Level,
-    Passage,
-    Pool,
-    PooledResponse,
-    Request,
-    RunEntry,
-    Scale,
-    TokenCount,
-)
+from judge.models.records import AnswerForm, Completion, Request
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.records import Criterion, Level, Passage, Scale
+from judge.runs.records import TokenCount
 
 LEVELS = tuple(Level(grade, str(grade), f"level {grade}") for grade in range(4))
 SCALE = Scale(LEVELS, "higher", (2, 3), None)

@@ -6,21 +6,13 @@ from hypothesis import strategies as st
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.prompt import BLOCKS, NOTICE, defuse, needs_turn, render, repair
+from judge.ask.records import Unreadable
 from judge.errors import UsageError
 from judge.models.forms import answer_instruction, supported_forms
-from judge.records import (
-    AnswerForm,
-    Completion,
-    Criterion,
-    Exchange,
-    Message,
-    Passage,
-    PooledResponse,
-    PtkbStatement,
-    TokenCount,
-    Turn,
-    Unreadable,
-)
+from judge.models.records import AnswerForm, Completion, Message
+from judge.pool.records import PooledResponse
+from judge.records import Criterion, Passage
+from judge.runs.records import Exchange, PtkbStatement, TokenCount, Turn
 
 TAGS = (*BLOCKS, "passage")
 

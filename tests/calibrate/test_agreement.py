@@ -13,7 +13,8 @@ from judge.ask.labels import Label
 from judge.calibrate.agreement import agreement_row, ceiling
 from judge.calibrate.findings import AgreementRow, Split
 from judge.calibrate.panel import Panel, constant, gold_items, make_panel
-from judge.records import GoldRow, Level, Scale
+from judge.gold.rows import GoldRow
+from judge.records import Level, Scale
 from judge.stats.agreement import STATISTICS
 from tests.calibration_world import SCALE, labels, row
 

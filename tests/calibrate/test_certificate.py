@@ -12,8 +12,8 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import (
     PARAMETERS,
     Certificate,
+    CertificateStatement,
     Certified,
-    Statement,
     certificate_bytes,
     make_certificate,
     match_run,
@@ -158,7 +158,7 @@ def test_calibrated_is_said_of_a_trusted_judge_only() -> None:
         ) in found.banner
 
 
-def said(of: Certificate, *criteria: Criterion) -> Statement:
+def said(of: Certificate, *criteria: Criterion) -> CertificateStatement:
     """What a run that matches may say."""
     criteria = criteria or (GRADED,)
     return statement(of, match_run(of, criteria, "baseline/overlap", OPTIONS), criteria)

@@ -14,7 +14,8 @@ from judge.calibrate.diagnostics import (
 )
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.gold import match
-from judge.records import GoldRow, Level, Scale
+from judge.gold.rows import GoldRow
+from judge.records import Level, Scale
 from tests.calibration_world import RUNS, SCALE, Item, gold_rows, items, labels, pool, row
 
 WORLD = items(12, 5)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from judge.calibrate.findings import AgreementRow, Selection, Word
+from judge.calibrate.findings import AgreementRow, Choice, Word
 from judge.calibrate.gate import Requirement, parse_requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import gold_items, make_panel
 from judge.errors import UsageError
@@ -26,9 +26,9 @@ def agreement(n: int = 100, **statistics: Estimate) -> AgreementRow:
     )  # fmt: skip
 
 
-def chosen(tried: int, bag: Estimate | None, on: str = "all", worst: Estimate | None = None) -> Selection:
+def chosen(tried: int, bag: Estimate | None, on: str = "all", worst: Estimate | None = None) -> Choice:
     names = tuple(f"m{i}" for i in range(tried))
-    return Selection(
+    return Choice(
         "groundedness", "wkappa", names, "m0", on, interval(0.5, 0.7), None, None, bag, None, (), None, worst
     )  # type: ignore[arg-type]  # fmt: skip
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
 from judge.calibrate.intake import (
-    Source,
+    LabelSource,
     make_panels,
     parse_scale,
     read_gold_files,
@@ -20,9 +20,11 @@ from judge.calibrate.intake import (
 )
 from judge.calibrate.panel import Panel, constant, gold_items, make_panel
 from judge.errors import InputError, UsageError
+from judge.gold.rows import GoldRow
 from judge.pool.build import normalize
 from judge.pool.folder import read_pool_folder
-from judge.records import GoldRow, Level, Pool, RunEntry, Scale
+from judge.pool.records import Pool, RunEntry
+from judge.records import Level, Scale
 from judge.text.safe import digest
 from tests.calibration_world import (
     SCALE,
@@ -326,7 +328,7 @@ def test_the_faults_of_all_label_files_come_at_once(tmp_path: Path) -> None:
     assert places == [("a.txt", "line 2"), ("b.txt", "line 2")]
 
 
-def panels_of(gold: list[GoldRow], *sources: Source) -> tuple[tuple[Panel, ...], int]:
+def panels_of(gold: list[GoldRow], *sources: LabelSource) -> tuple[tuple[Panel, ...], int]:
     prompts = {name: find_criterion(name) for name in ("groundedness/graded", "groundedness/yes_no")}
     return make_panels(gold, sources, prompts, {"groundedness": prompts["groundedness/graded"].scale}, "gold")
 
@@ -346,7 +348,7 @@ def test_pools_with_other_ids_are_brought_together_through_the_gold() -> None:
     here = labels("m", {(one.turn_id, one.response_id): one.deserved for one in world})
     there = labels("n", {(one.turn_id, one.response_id): world[i].deserved
                          for i, one in enumerate(reversed(second.responses))})  # fmt: skip
-    (found,), unmatched = panels_of(gold, Source((here,), first), Source((there,), second))
+    (found,), unmatched = panels_of(gold, LabelSource((here,), first), LabelSource((there,), second))
     assert unmatched == 0
     assert found.columns[0].codes.tolist() == found.columns[1].codes.tolist() == [one.deserved for one in world]
 
@@ -363,7 +365,7 @@ def test_labels_by_ids_of_another_pool_never_pass_as_the_first_one_s() -> None:
     )  # fmt: skip
     gold = by_text(first, {one.turn_id: one.gold for one in world})
     said = labels("n", {(one.turn_id, one.response_id): i for i, one in enumerate(second.responses)})
-    (found,), _ = panels_of(gold, Source((labels("m", {}),), first), Source((said,), second))
+    (found,), _ = panels_of(gold, LabelSource((labels("m", {}),), first), LabelSource((said,), second))
     assert found.columns[1].codes.tolist() == [0, 1]
 
 
@@ -381,20 +383,20 @@ def test_a_response_is_found_by_any_of_the_runs_that_gave_it() -> None:
     )
     gold = by_text(first, {one.turn_id: one.gold for one in world}, run_id=True)
     said = labels("n", {(one.turn_id, one.response_id): i for i, one in enumerate(second.responses)})
-    (found,), unmatched = panels_of(gold, Source((labels("m", {}),), first), Source((said,), second))
+    (found,), unmatched = panels_of(gold, LabelSource((labels("m", {}),), first), LabelSource((said,), second))
     assert (unmatched, found.columns[1].codes.tolist()) == (0, [0, 1, 2])
 
 
 def test_gold_outside_the_pool_is_counted() -> None:
     world = items(3, 2)
     gold = [*gold_rows(world), row("99_1", "R00001", 2)]
-    (found,), unmatched = panels_of(gold, Source((labels("m", {}),), pool(world)))
+    (found,), unmatched = panels_of(gold, LabelSource((labels("m", {}),), pool(world)))
     assert (len(found.items), unmatched) == (6, 1)
 
 
 def test_runs_and_lengths_come_from_the_pool() -> None:
     world = items(1, 2)
-    (found,), _ = panels_of(gold_rows(world), Source((labels("m", {}),), pool(world, words=lambda one: 4)))
+    (found,), _ = panels_of(gold_rows(world), LabelSource((labels("m", {}),), pool(world, words=lambda one: 4)))
     assert [(one.runs, one.words) for one in found.items] == [(("ape",), 7), (("bee",), 7)]
     without = panel([row("1_1", "R1", 1, run_id="ape")])
     assert [(one.runs, one.words) for one in without.items] == [(("ape",), None)]
@@ -404,8 +406,8 @@ def test_a_baseline_alone_is_what_the_question_is_about() -> None:
     world = items(2, 1)
     overlap, other = (labels(name, {(one.turn_id, one.response_id): 1 for one in world}, "groundedness/graded")
                       for name in ("baseline/overlap", "server/m"))  # fmt: skip
-    (alone,), _ = panels_of(gold_rows(world), Source((overlap,), None))
-    (beside,), _ = panels_of(gold_rows(world), Source((overlap, other), None))
+    (alone,), _ = panels_of(gold_rows(world), LabelSource((overlap,), None))
+    (beside,), _ = panels_of(gold_rows(world), LabelSource((overlap, other), None))
     assert [one.baseline for one in alone.columns] == [False]
     assert [one.baseline for one in beside.columns] == [True, False]
 
@@ -415,7 +417,7 @@ def test_scales_of_the_same_numbers_with_other_good_ends_are_not_compared_grade_
     prompts = {"groundedness/yes_no": find_criterion("groundedness/yes_no")}
     rows = [row("1_1", "R1", 0), row("1_2", "R2", 1)]
     said = labels("m", {("1_1", "R1"): 0, ("1_2", "R2"): 1}, "groundedness/yes_no")
-    (found,), _ = make_panels(rows, [Source((said,), None)], prompts, {"groundedness": scale}, "gold")
+    (found,), _ = make_panels(rows, [LabelSource((said,), None)], prompts, {"groundedness": scale}, "gold")
     agrees = found.columns[0].codes.tolist() == found.human.tolist()
     assert agrees == (scale is BINARY)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from judge.ask.labels import Labels
-from judge.calibrate import Options, calibrate
+from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration
 from judge.calibrate.gate import parse_requirement
 from judge.calibrate.panel import Panel, gold_items, make_panel
@@ -34,7 +34,7 @@ def panel(*judges: Labels, dev_topics: int | None = None, world: list[Item] = WO
 
 def calibrated(of: Panel, *rules: str, **more: object) -> Calibration:
     requirements = tuple(map(parse_requirement, rules))
-    return calibrate([of], Options(requirements=requirements, replicates=60, permutations=60, **more))  # type: ignore[arg-type]
+    return calibrate([of], CalibrationOptions(requirements=requirements, replicates=60, permutations=60, **more))  # type: ignore[arg-type]
 
 
 def test_the_best_by_the_primary_statistic_is_chosen() -> None:
@@ -284,6 +284,6 @@ def test_seed_and_data_decide_everything() -> None:
 
 def test_panels_come_one_after_the_other() -> None:
     of = panel(said("m", 0.1, 1))
-    one, two = (calibrate([of] * n, Options(replicates=20, permutations=20)) for n in (1, 2))
+    one, two = (calibrate([of] * n, CalibrationOptions(replicates=20, permutations=20)) for n in (1, 2))
     assert two.agreement == one.agreement * 2
     assert two.verdicts == one.verdicts * 2

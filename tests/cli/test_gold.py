@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 import judge.cli
+from judge.ask.records import Judgment
 from judge.cli import main
 from judge.gold import read_gold, read_plan
 from judge.pool.bank import read_pool
-from judge.records import Judgment, PooledResponse
+from judge.pool.records import PooledResponse
 
 PROJECT = Path(__file__).parent.parent.parent
 EXAMPLE = PROJECT / "gold" / "example.gold.jsonl"

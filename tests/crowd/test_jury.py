@@ -5,12 +5,14 @@ import pytest
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
+from judge.ask.records import Failure, Judgment
 from judge.crowd.aggregators import JURIES
 from judge.crowd.joint import DIAGNOSTIC, diagnostic_tsv, joint_diagnostic
 from judge.crowd.jury import Member, Verdicts, cautions, consensus, jury_criterion, member_names
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
-from judge.records import AnswerForm, Criterion, Failure, FailureReason, Judgment
+from judge.models.records import AnswerForm
+from judge.records import Criterion, FailureReason
 
 GRADED = find_criterion("relevance/graded")
 IKAT = find_criterion("relevance/ikat")

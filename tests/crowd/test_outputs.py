@@ -12,15 +12,14 @@ from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
 from judge.crowd.known_file import KnownItem
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.outputs import MANIFEST, RECORD, crowd_files, write_crowd
-from judge.crowd.study import Settings, Study, study
+from judge.crowd.study import Study, StudySettings, study
 from judge.crowd.summary import terminal
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.stored import sha256
 from judge.files.trec import parse_qrels
 from judge.gold import parse_gold
-from judge.gold.rows import text_digest
-from judge.records import GoldRow
+from judge.gold.rows import GoldRow, text_digest
 from judge.text.ids import natural_key
 
 SCALE = (0, 1, 2, 3)
@@ -57,7 +56,7 @@ TEXTS = {
 
 
 def studied(*labels: CrowdLabels, known: tuple[KnownItem, ...] = KNOWN, aggregator: str = "majority") -> Study:
-    return study({one.criterion: one for one in labels or (RELEVANCE,)}, known, Settings(aggregator))
+    return study({one.criterion: one for one in labels or (RELEVANCE,)}, known, StudySettings(aggregator))
 
 
 def lines(files: dict[str, bytes], name: str) -> list[list[str]]:
@@ -150,7 +149,7 @@ def test_the_json_of_cast_regins_own_grades_is_its_own(shared: Path) -> None:
                 table[item] = {"one": question[name]}
                 texts[item] = question["Question Text"]
         labels[name.lower()] = crowd(table, name.lower())
-    found = study(labels, (), Settings())
+    found = study(labels, (), StudySettings())
     files = crowd_files(found, unit="question", texts=texts)
     made = json.loads(files["question_judgments.json"])
     order = {
@@ -252,7 +251,7 @@ def test_a_criterion_that_is_not_wanted_filters_and_is_gone() -> None:
     known = (KnownItem("1_2", "K", "novelty", (0,)),)
     novelty = crowd({("1_2", "K"): {"a": 3}, ("1_2", "R10"): {"a": 1}}, "novelty")
     labels = {"relevance": RELEVANCE, "novelty": novelty}
-    found = study(labels, known, Settings(), wanted=["relevance"])
+    found = study(labels, known, StudySettings(), wanted=["relevance"])
     assert list(found.labels) == list(found.aggregated) == list(found.few) == ["relevance"]
     assert found.audit is not None
     assert found.audit.removed == (("1", "a"),)
@@ -378,6 +377,6 @@ def test_a_strange_record_or_an_input_in_the_way_keeps_everything(tmp_path: Path
 @pytest.mark.slow
 def test_every_aggregator_goes_with_the_filter() -> None:
     for name in AGGREGATORS:
-        found = study({"relevance": RELEVANCE}, KNOWN, Settings(name, AggregatorOptions(majority="absolute")))
+        found = study({"relevance": RELEVANCE}, KNOWN, StudySettings(name, AggregatorOptions(majority="absolute")))
         assert found.aggregated["relevance"].code[2] == -1
         assert crowd_files(found)

@@ -25,7 +25,7 @@ from judge.crowd.regin.matching import (
 )
 from judge.crowd.regin.resource import KINDS, read_regin, read_resource, read_turns, regenerate
 from judge.errors import InputError
-from judge.records import Response, Run, RunTurn
+from judge.runs.records import Response, Run, RunTurn
 from judge.stats.means import mean_interval
 
 JUDGED = {

@@ -7,7 +7,8 @@ import pytest
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
 from judge.files.stored import unpack
-from judge.records import Problem, PtkbStatement
+from judge.records import Problem
+from judge.runs.records import PtkbStatement
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
 from judge.gold import check_gold, plain_scale
-from judge.records import Pool, PooledResponse, RunEntry, TokenCount
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.runs.records import TokenCount
 
 PROJECT = Path(__file__).parent.parent.parent
 SCALES = {name: find_criterion(name).scale for name in ("groundedness", "naturalness")}

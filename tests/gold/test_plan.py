@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judge.ask.records import Judgment
 from judge.errors import InputError, UsageError
 from judge.gold import make_plan, plan_jsonl, read_plan
-from judge.gold.rows import text_digest
+from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.gold.uncertainty import turn_uncertainty
-from judge.records import GoldRow, Judgment, Pool, PooledResponse, RunEntry, TokenCount
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.runs.records import TokenCount
 
 CRITERIA = ("groundedness",)
 

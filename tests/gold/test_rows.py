@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError
 from judge.gold import check_scale, match, parse_gold, read_gold
-from judge.records import GoldRow, Level, Pool, PooledResponse, RunEntry, Scale, TokenCount
+from judge.gold.rows import GoldRow
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.records import Level, Scale
+from judge.runs.records import TokenCount
 
 DIGEST = hashlib.sha256(b"Yes, by train.").hexdigest()
 FULL = {

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from judge.errors import InputError, UsageError
 from judge.files.stored import sha256
 from judge.gold import open_sealed, parse_gold, read_gold, read_ledger, read_seal, split_topics, write_split
+from judge.gold.rows import GoldRow
 from judge.gold.seal import salted, sealed_beside
-from judge.records import GoldRow
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -8,11 +8,23 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError, UsageError
-from judge.gold import SOURCES, Imported, Options, PlanRow, gold_jsonl, import_gold, match, parse_gold, read_bank, typed
-from judge.gold.rows import text_digest
+from judge.gold import (
+    SOURCES,
+    Imported,
+    ImportOptions,
+    PlanRow,
+    gold_jsonl,
+    import_gold,
+    match,
+    parse_gold,
+    read_bank,
+    typed,
+)
+from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sources import CAST_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
-from judge.records import GoldRow, Pool, PooledResponse, RunEntry, TokenCount
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.runs.records import TokenCount
 
 BEGIN_HEADER = "model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\n"
 
@@ -26,7 +38,7 @@ def put(folder: Path, name: str, content: str | bytes) -> Path:
 
 def imported(source: str, *paths: Path, **options) -> Imported:
     with_pool = options.pop("with_pool", False)
-    return import_gold(source, paths, Options(**options), with_pool=with_pool)
+    return import_gold(source, paths, ImportOptions(**options), with_pool=with_pool)
 
 
 def faults(source: str, *paths: Path, **options) -> list[tuple[str, str]]:

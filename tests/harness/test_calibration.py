@@ -20,7 +20,7 @@ from judge.harness.manifest import SCHEMA
 from judge.models.backends.baseline import Overlap
 from judge.models.families import read_families
 from judge.models.model import ModelOptions, Price
-from judge.records import Completion, Request
+from judge.models.records import Completion, Request
 from tests.calibration_world import (
     contents,
     failure,

@@ -17,7 +17,7 @@ import spacy
 from spacy.tokenizer import Tokenizer
 
 from judge.ask.criteria import find_criterion
-from judge.records import GoldRow
+from judge.gold.rows import GoldRow
 from judge.text.ids import natural_key
 
 PROJECT = Path(__file__).parent.parent.parent

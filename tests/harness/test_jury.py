@@ -14,9 +14,10 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import read_labels
 from judge.cli import main
+from judge.gold.rows import GoldRow
 from judge.models.backends.baseline import Overlap
 from judge.models.model import Price
-from judge.records import Completion, GoldRow, Request
+from judge.models.records import Completion, Request
 from tests.conftest import PROJECT
 from tests.harness.test_crash import wait_for_paid
 from tests.harness.test_run import files

@@ -9,7 +9,8 @@ from judge.errors import UsageError
 from judge.models.backends import open_model
 from judge.models.backends.baseline import Overlap
 from judge.models.model import ModelOptions
-from judge.records import Completion, Level, Message, Request, Scale
+from judge.models.records import Completion, Message, Request
+from judge.records import Level, Scale
 from tests.ask.test_loop import criterion
 
 UP = Scale(tuple(Level(grade, str(grade), "x") for grade in range(4)), "higher", (2, 3), None)

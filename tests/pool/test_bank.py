@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from judge.errors import InputError
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
 from judge.pool.build import Candidate
-from judge.records import Exclusion, Pool
+from judge.pool.records import Pool
+from judge.runs.records import Exclusion
 from tests.pool.test_build import a_candidate, a_policy, cand, files, pool_of, psg, sha
 
 an_exclusion = st.builds(

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from judge.errors import InputError
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines
 from judge.pool.build import Candidate, build_pool, normalize
+from judge.pool.records import Pool, RunEntry
 from judge.pool.selection import Selection, candidates
-from judge.records import Exclusion, Passage, Pool, Provenance, Response, Run, RunEntry, RunTurn, TokenCount
+from judge.records import Passage
+from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
 
 
 def sha(text: str) -> str:

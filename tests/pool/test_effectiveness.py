@@ -8,9 +8,9 @@ import pytest
 from judge.errors import UsageError
 from judge.pool.effectiveness import DEFAULT_MEASURE, Effectiveness
 from judge.pool.lists import read_relevance
-from judge.records import Provenance, Response, Run, RunTurn
 from judge.runs.formats import read_run
 from judge.runs.ranking import provenance_run, ranking
+from judge.runs.records import Provenance, Response, Run, RunTurn
 
 GRADES = {"1_1": {"a": 2, "b": 1, "c": 0, "n": -1}, "1_2": {"d": 1}}
 

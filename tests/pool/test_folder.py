@@ -8,7 +8,9 @@ import pytest
 from judge.errors import InputError
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.folder import read_pool_folder
-from judge.records import Exclusion, Passage, Pool, PooledResponse, PooledRun, TokenCount
+from judge.pool.records import Pool, PooledResponse, PooledRun
+from judge.records import Passage
+from judge.runs.records import Exclusion, TokenCount
 
 RESPONSE = PooledResponse("R00000", "1_1", "1", "One.", ("p:1",), TokenCount(2, 2, 1, None), False, ())
 POOL = Pool(

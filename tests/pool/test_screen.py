@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from judge.cli.screening import add_screen_arguments, thresholds_of
 from judge.errors import UsageError
 from judge.pool.encoder import Similarity
+from judge.pool.records import Pool, PooledResponse
 from judge.pool.screen import (
     COLUMNS,
     DEFAULTS,
@@ -27,7 +28,8 @@ from judge.pool.screen import (
     screen_tsv,
     words_of,
 )
-from judge.records import Passage, Pool, PooledResponse, TokenCount
+from judge.records import Passage
+from judge.runs.records import TokenCount
 
 PASSAGE = "The ferry to the island leaves the old pier at noon and returns before dark every day in summer."
 GERMAN = (

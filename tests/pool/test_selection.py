@@ -13,6 +13,7 @@ from judge.errors import InputError, UsageError
 from judge.models.families import read_teams, teams_of
 from judge.pool.build import Candidate
 from judge.pool.lists import own_turn_id, read_relevance, read_run_ids, read_turns
+from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.pool.selection import (
     RUN_RULES,
     PassageRelevance,
@@ -23,19 +24,9 @@ from judge.pool.selection import (
     choice_tsv,
     choose_runs,
 )
-from judge.records import (
-    Exclusion,
-    Pool,
-    PooledResponse,
-    Provenance,
-    Response,
-    Run,
-    RunEntry,
-    RunTurn,
-    TokenCount,
-)
 from judge.results.leaderboard import first_ranked
 from judge.runs.formats import read_run
+from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
 from judge.text.ids import topic_of
 
 

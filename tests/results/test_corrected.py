@@ -6,21 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
-from judge.records import (
-    Criterion,
-    Estimate,
-    Exclusion,
-    Failure,
-    GoldRow,
-    Judgment,
-    Level,
-    Pool,
-    PooledResponse,
-    RunEntry,
-    Scale,
-    TokenCount,
-)
+from judge.gold.rows import GoldRow
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.corrected import cautions, change, corrected
 from judge.results.corrected_tables import (
     COLUMNS,
@@ -32,7 +22,8 @@ from judge.results.corrected_tables import (
     corrected_tsv,
     flag_lines,
 )
-from judge.results.rows import Change, CorrectedRow
+from judge.results.rows import CorrectedRow, RankingChange
+from judge.runs.records import Exclusion, TokenCount
 from judge.text.ids import topic_of
 
 
@@ -403,7 +394,7 @@ def test_what_correction_changes_in_the_order() -> None:
 
 
 def test_one_run_has_no_order() -> None:
-    assert change([row("a", 3, 1), RAW], higher_is_better=True) == Change(1, None, None, None, {}, 0, 0)
+    assert change([row("a", 3, 1), RAW], higher_is_better=True) == RankingChange(1, None, None, None, {}, 0, 0)
     assert change_text(change([RAW], higher_is_better=True)) == "Fewer than two runs have a corrected mean."
 
 

@@ -6,20 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
-from judge.records import (
-    Criterion,
-    Estimate,
-    Exclusion,
-    Failure,
-    Judgment,
-    Level,
-    Pool,
-    PooledResponse,
-    RunEntry,
-    Scale,
-    TokenCount,
-)
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.leaderboard import (
     COLUMNS,
     HEADER,
@@ -30,6 +20,7 @@ from judge.results.leaderboard import (
     leaderboard_tsv,
 )
 from judge.results.rows import LeaderboardRow
+from judge.runs.records import Exclusion, TokenCount
 from judge.text.ids import topic_of
 from judge.text.safe import escape
 

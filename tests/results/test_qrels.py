@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.ask.records import Failure, Judgment
 from judge.files.trec import parse_qrels, qrels_lines
-from judge.records import Criterion, Failure, Judgment, Level, Scale
+from judge.records import Criterion, Level, Scale
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.text.ids import topic_of
 

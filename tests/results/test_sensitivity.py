@@ -1,9 +1,11 @@
 import pytest
 
 from judge.ask.criteria import find_criterion
+from judge.ask.records import Judgment
 from judge.errors import InputError
-from judge.records import Judgment, Pool, PooledResponse, RunEntry, TokenCount
+from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.results.sensitivity import token_sensitivity, without_over_limit
+from judge.runs.records import TokenCount
 
 GROUNDEDNESS = find_criterion("groundedness")
 GRADES = sorted(level.grade for level in GROUNDEDNESS.scale.levels)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.records import Provenance
 from judge.runs.check.entries import MAX_PASSAGES, check_entries
 from judge.runs.fields import LISTED, ProblemLog
 from judge.runs.formats import FORMATS, rules_of
+from judge.runs.records import Provenance
 from judge.text.safe import MAX_ID
 
 BASE = "$.turns[0].responses[0].passage_provenance"

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import tests.runs.test_check_validate as by_hand
-from judge.records import TokenCount, Turn
 from judge.runs.check.codes import CODES
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import read_run, rules_of
+from judge.runs.records import TokenCount, Turn
 from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
 from tests.conftest import PROJECT

@@ -9,7 +9,6 @@ import pytest
 
 from judge.files.stored import MAX_UNPACKED
 from judge.passages.hashes import open_hashes, same_text
-from judge.records import RunTurn
 from judge.runs.check.codes import CODES, NEEDS_TOPICS
 from judge.runs.check.rules import MAX_RANK
 from judge.runs.check.sheet import CollectionHashes
@@ -17,6 +16,7 @@ from judge.runs.check.validate import validate_run
 from judge.runs.document import MAX_VALUES
 from judge.runs.fields import LISTED, MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS
 from judge.runs.formats import read_run, rules_of
+from judge.runs.records import RunTurn
 from judge.runs.tokens import TokenCounter, TokenLimit
 from judge.runs.topics import read_topics
 from tests.conftest import PROJECT

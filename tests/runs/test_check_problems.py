@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.records import Exclusion, Problem, Response, Run, RunTurn, TokenCount
+from judge.records import Problem
 from judge.runs.check.codes import CODES
 from judge.runs.check.pages import index_page, page_names, run_page
 from judge.runs.check.problems import (
@@ -21,6 +21,7 @@ from judge.runs.check.problems import (
 )
 from judge.runs.check.validate import validate_together
 from judge.runs.document import file_name
+from judge.runs.records import Exclusion, Response, Run, RunTurn, TokenCount
 
 
 def problem(code="no_ptkb", severity="warning", turn_id="9-1_1", message="m", file="runs/a.json", path="$.p", count=1):

@@ -11,11 +11,12 @@ import pytest
 
 from judge.errors import InputError
 from judge.pool.selection import Selection, candidates
-from judge.records import Exclusion, Problem, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
+from judge.records import Problem
 from judge.runs.check.codes import CODES, NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.formats import find_runs, read_run
+from judge.runs.records import Exclusion, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.records import Run, TokenCount
 from judge.runs.check.codes import FIXED
 from judge.runs.check.validate import validate_run
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.fix.fixes import Fixer
 from judge.runs.formats import read_run
+from judge.runs.records import Run, TokenCount
 from judge.runs.tokens import TokenCounter, TokenLimit
 
 LIMIT = 250

@@ -9,9 +9,9 @@ import os
 import pytest
 
 from judge.errors import InputError, UsageError
-from judge.records import Provenance, Response, RunTurn
 from judge.runs.document import read_head
 from judge.runs.formats import FORMATS, find_runs, read_run, rules_of
+from judge.runs.records import Provenance, Response, RunTurn
 
 A, B, C = (f"clueweb22-en0000-00-0000{k}:{k}" for k in range(3))
 PASSAGES = [{"id": A, "score": 0.9, "used": False}, {"id": B, "score": 1, "used": True, "text": " As it is.\n"}]

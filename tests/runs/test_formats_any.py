@@ -12,10 +12,10 @@ from judge.files.trec import response_run, safe_name
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
 from judge.pool.build import build_pool
 from judge.pool.selection import Selection, candidates
-from judge.records import PtkbStatement, TokenCount, Turn
 from judge.runs.check.codes import CODES
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import FORMATS, read_run
+from judge.runs.records import PtkbStatement, TokenCount, Turn
 from judge.runs.tokens import TokenLimit
 
 TOPICS = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), (PtkbStatement("1", "I am vegan."),))}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from judge.records import TokenCount
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
+from judge.runs.records import TokenCount
 from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
 

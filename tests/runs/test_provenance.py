@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from judge.records import Provenance, Response
 from judge.runs.provenance import used_provenance
+from judge.runs.records import Provenance, Response
 
 
 def psg(passage_id: str, score: float | None = None, used: bool | None = None, text: str | None = None) -> Provenance:

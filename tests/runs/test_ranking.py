@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.records import Provenance, Response, Run, RunTurn
 from judge.runs.formats import read_run
 from judge.runs.ranking import provenance_run, ranking
+from judge.runs.records import Provenance, Response, Run, RunTurn
 
 Given = list[tuple[int, list[tuple[str, float | None]]]]
 """Responses of a turn: rank, and passages with scores."""

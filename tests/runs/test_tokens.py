@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spacy.tokenizer import Tokenizer
 
 from judge.errors import InputError, UsageError
-from judge.records import TokenRule
+from judge.runs.records import TokenRule
 from judge.runs.tokens import MAX_CHARS, MAX_RUN, RULES, TokenCounter, rule_effect, truncated
 
 pytestmark = pytest.mark.slow

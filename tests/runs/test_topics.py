@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.records import Exchange, PtkbStatement, Topic, Turn
+from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.topics import read_topics
 
 IKAT_2023 = [

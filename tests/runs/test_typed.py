@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import judge.runs.document
-from judge.records import Provenance
 from judge.runs.formats import FORMATS, read_run
+from judge.runs.records import Provenance
 from judge.runs.typed import decode_line, decode_typed
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "runs"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from judge.calibrate.findings import AgreementRow, Calibration, Selection, Split, Verdict
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, Split, TrustVerdict
 from judge.text.ids import NaturalKey, natural_key
 
 SEPARABLE = 0.05
@@ -33,12 +33,12 @@ def criteria(calibration: Calibration) -> list[str]:
     return list(dict.fromkeys(record.criterion for record in records))
 
 
-def selection_of(calibration: Calibration, criterion: str) -> Selection | None:
+def selection_of(calibration: Calibration, criterion: str) -> Choice | None:
     """The criterion's selection, if candidates were chosen from."""
     return next(iter(of(calibration.selections, criterion)), None)
 
 
-def verdict_of(calibration: Calibration, criterion: str) -> Verdict | None:
+def verdict_of(calibration: Calibration, criterion: str) -> TrustVerdict | None:
     """The criterion's one verdict: about the chosen judge where there is one, on test grades rather than others."""
     selection = selection_of(calibration, criterion)
     chosen = selection.chosen if selection else None

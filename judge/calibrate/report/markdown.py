@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Selection, Split
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split
 from judge.calibrate.report.details import alternative, confusion, diagnostics, systems, worth
 from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
 from judge.calibrate.report.phrases import IN_REPORT, basis, grades_of, label
@@ -146,7 +146,7 @@ def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[
         yield f"Baselines that nobody would deploy, and that a judge must beat: {reached}."
 
 
-def _selection(selection: Selection) -> str:
+def _selection(selection: Choice) -> str:
     statistic, on = label(selection.statistic), grades_of(selection.chosen_on)
     texts = [
         f"{name_of(selection.chosen)} was chosen from {count(len(selection.tried), 'candidate')} by {statistic} on {on}"

@@ -11,7 +11,7 @@ from judge.calibrate.findings import (
     FamilyContrast,
     Slope,
     SystemAgreement,
-    Verdict,
+    TrustVerdict,
 )
 from judge.records import Estimate
 from judge.stats import agreement
@@ -80,7 +80,7 @@ DIAGNOSTIC_COLUMNS = (
 )
 
 
-def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[Verdict] = ()) -> str:
+def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[TrustVerdict] = ()) -> str:
     """One row a judge, criterion and split; `verdict` is empty where none was given about that row."""
     words = {(verdict.criterion, verdict.judge, verdict.prompt, verdict.split): verdict.word for verdict in verdicts}
     return tsv(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from judge.calibrate.findings import AgreementRow, Calibration, Selection, Verdict
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, TrustVerdict
 from judge.calibrate.report.lookup import (
     best_first,
     chosen_of,
@@ -126,7 +126,7 @@ def short(value: float | None, *, signed: bool = False) -> str:
     return sign + digits.removeprefix("0")
 
 
-def _selected(selection: Selection) -> str:
+def _selected(selection: Choice) -> str:
     """How the choice was made, and what that costs; empty where there was none."""
     parts = []
     if len(selection.tried) > 1:
@@ -156,7 +156,7 @@ def _verdict_line(calibration: Calibration, criterion: str) -> list[str]:
     return [line] if columns_of(line) <= COLUMNS else ["  ".join([name, judge, basis]), "  ".join(["", *tail])]
 
 
-def _measured(calibration: Calibration, verdict: Verdict) -> list[str]:
+def _measured(calibration: Calibration, verdict: TrustVerdict) -> list[str]:
     row = row_of(of(calibration.agreement, verdict.criterion), verdict.judge, verdict.split)
     parts = [" ".join(part for part in (verdict.statistic, *_spread(verdict.estimate)) if part)]
     if row and row.ceiling and row.ceiling.value is not None:

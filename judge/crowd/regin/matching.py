@@ -23,7 +23,8 @@ from typing import Literal
 import msgspec
 
 from judge.crowd.regin.resource import GRADES, RELEVANT, Part
-from judge.records import Estimate, Run
+from judge.records import Estimate
+from judge.runs.records import Run
 from judge.stats.means import mean_interval
 from judge.text.ids import natural_key, topic_of
 from judge.text.tsv import tsv
@@ -45,7 +46,7 @@ SCORE_COLUMNS = ("run_id", "qrels", "averaging", "measure", "value", "low", "hig
 
 
 @dataclass(frozen=True)
-class Matched:
+class MatchedResponse:
     """One submitted response with the items whose text it has."""
 
     turn_id: str
@@ -70,7 +71,7 @@ class MatchedRun:
 
     run_id: str
     part: Part
-    responses: tuple[Matched, ...]
+    responses: tuple[MatchedResponse, ...]
 
     @property
     def entries(self) -> list[tuple[str, str, int]]:
@@ -114,14 +115,14 @@ class TextIndex:
                 for rule, key in RULES.items():
                     self._items[rule][key(text)].add(item_id)
 
-    def match(self, turn_id: str, rank: int, text: str) -> Matched:
+    def match(self, turn_id: str, rank: int, text: str) -> MatchedResponse:
         """The items with this text under the first rule that finds any; several are all given, none is preferred."""
         for rule, key in RULES.items():
             if items := self._items[rule].get(key(text)):
                 found = tuple(sorted(items, key=natural_key))
                 judged = len(found) == 1 and (turn_id, found[0]) in self._judged
-                return Matched(turn_id, rank, text, rule, found, judged)
-        return Matched(turn_id, rank, text, None, (), judged=False)
+                return MatchedResponse(turn_id, rank, text, rule, found, judged)
+        return MatchedResponse(turn_id, rank, text, None, (), judged=False)
 
     def match_run(self, run: Run) -> MatchedRun:
         """Every response of a run."""

@@ -29,7 +29,7 @@ Name = Literal["response", "question"]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ResourceKind:
     """The names and forms of one part of the resource."""
 
     name: Name
@@ -84,11 +84,11 @@ class Kind:
         return (*self.all_turns.values(), *subsets)
 
 
-def _kind(name: Name, folder: str, list_field: str, labels: tuple[str, ...], *, questions: bool) -> Kind:
+def _kind(name: Name, folder: str, list_field: str, labels: tuple[str, ...], *, questions: bool) -> ResourceKind:
     names = {label.lower(): f"{name}_{label.lower()}" for label in labels}
     if questions:
         names["relevance"] += "_all"
-    return Kind(name, folder, list_field, labels, names, questions, "relevance" if questions else None)
+    return ResourceKind(name, folder, list_field, labels, names, questions, "relevance" if questions else None)
 
 
 KINDS = {
@@ -127,7 +127,7 @@ class Judged:
 class Part:
     """One part of the resource as far as it could be read."""
 
-    kind: Kind
+    kind: ResourceKind
     folder: Path
     rows: tuple[Judged, ...]
     """In the order of the judgments, which is that of the qrels."""
@@ -205,7 +205,7 @@ def _below(folder: Path) -> list[Path]:
         return []
 
 
-def _read_part(kind: Kind, folder: Path, unreadable: list[Problem]) -> Part | None:
+def _read_part(kind: ResourceKind, folder: Path, unreadable: list[Problem]) -> Part | None:
     """The part in a folder; None where a file of it cannot be read, which is then among `unreadable`."""
     before = len(unreadable)
     released: dict[str, bytes] = {}
@@ -253,7 +253,7 @@ def _repeated_keys(content: bytes, file: str) -> list[Problem]:
     ]
 
 
-def _rows(kind: Kind, value: Any, file: str, problems: list[Problem]) -> Iterable[Judged]:
+def _rows(kind: ResourceKind, value: Any, file: str, problems: list[Problem]) -> Iterable[Judged]:
     """The sound records; whatever is wrong with the others goes to the problems."""
     seen: set[tuple[str, str]] = set()
 
@@ -285,7 +285,7 @@ def _rows(kind: Kind, value: Any, file: str, problems: list[Problem]) -> Iterabl
                     yield row
 
 
-def _row(kind: Kind, turn_id: str, item: Any) -> tuple[list[tuple[str, str, str]], Judged | None]:
+def _row(kind: ResourceKind, turn_id: str, item: Any) -> tuple[list[tuple[str, str, str]], Judged | None]:
     """Faults of one record, and the record where it has none; its labels are taken by name, never by place."""
     if not isinstance(item, dict):
         return [("wrong_type", "", f"expected an object, found {shown(item)}")], None

@@ -6,24 +6,30 @@ import msgspec
 
 from judge.ask.dialogue import Task
 from judge.ask.loop import Progress, assess
+from judge.ask.records import Failure, Judgment
+from judge.ask.several import Fetching
 from judge.errors import UsageError
 from judge.gold import match
+from judge.gold.rows import GoldRow
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.models.backends import open_model
 from judge.models.journal import Journal
 from judge.models.model import Model
-from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Turn
+from judge.pool.records import Pool
+from judge.records import Criterion
+from judge.runs.records import Turn
 from judge.text.ids import natural_key
 from judge.text.table import Table
 
-Report = Callable[[Progress], None]
-Fetching = Callable[[str, int, int], None]
+ProgressReport = Callable[[Progress], None]
 
 
 class Asking:
     """The models of a plan, and what they have cost so far."""
 
-    def __init__(self, plan: CalibrationPlan, report: Callable[[str], Report], fetching: Fetching | None) -> None:
+    def __init__(
+        self, plan: CalibrationPlan, report: Callable[[str], ProgressReport], fetching: Fetching | None
+    ) -> None:
         self._plan = plan
         self._report = report
         self._fetching = fetching

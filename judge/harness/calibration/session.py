@@ -16,14 +16,16 @@ from judge.ask.labels import Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
-from judge.calibrate import Options, calibrate
+from judge.ask.records import Failure, Judgment
+from judge.ask.several import Fetching
+from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.certificate import PARAMETERS, Certificate, certificate_bytes, make_certificate
 from judge.calibrate.findings import Calibration
 from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import (
     Gold,
-    Source,
+    LabelSource,
     make_panels,
     parse_scale,
     read_gold_files,
@@ -37,7 +39,8 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder, replace_folder
 from judge.files.stored import sha256
 from judge.gold import open_sealed, read_seal
-from judge.harness.calibration.asking import Asking, Fetching, Report, gold_tasks, results_jsonl
+from judge.gold.rows import GoldRow
+from judge.harness.calibration.asking import Asking, ProgressReport, gold_tasks, results_jsonl
 from judge.harness.calibration.certified import certified, resampling
 from judge.harness.calibration.plan import ASKING, CalibrationPlan, by_id, check_plan
 from judge.harness.manifest import JOURNAL, MANIFEST
@@ -47,7 +50,8 @@ from judge.models.journal import Journal
 from judge.models.model import Model
 from judge.pool.folder import read_pool_folder
 from judge.pool.intake import turns_by_id
-from judge.records import Criterion, Failure, GoldRow, Judgment, Pool, Scale
+from judge.pool.records import Pool
+from judge.records import Criterion, Scale
 from judge.runs.topics import read_topics
 from judge.text.safe import shown
 
@@ -69,7 +73,7 @@ def calibrate_judges(
     plan: CalibrationPlan,
     now: datetime | None = None,
     *,
-    asking: Callable[[str], Report] | None = None,
+    asking: Callable[[str], ProgressReport] | None = None,
     fetching: Fetching | None = None,
     progress: bool = False,
 ) -> CalibrationOutcome:
@@ -91,7 +95,7 @@ def calibrate_judges(
         if progress:
             fetching = shown.enter_context(FetchReporter(sys.stderr))
 
-            def asking(judge: str) -> Report:
+            def asking(judge: str) -> ProgressReport:
                 return shown.enter_context(Reporter(judge, sys.stderr))
 
         return _Session(plan, now or datetime.now(UTC), asking or (lambda judge: lambda progress: None), fetching).run()
@@ -101,7 +105,7 @@ class _Session:
     """A calibration on its way, with what was read so far."""
 
     def __init__(
-        self, plan: CalibrationPlan, now: datetime, asking: Callable[[str], Report], fetching: Fetching | None
+        self, plan: CalibrationPlan, now: datetime, asking: Callable[[str], ProgressReport], fetching: Fetching | None
     ) -> None:
         check_plan(plan)
         self.plan, self.now = plan, now
@@ -131,7 +135,7 @@ class _Session:
             make_folder(self.out)
         if unmatched:
             self.warnings.append(f"{unmatched} of {len(rows)} gold grades are of responses not in the pool")
-        options = Options(
+        options = CalibrationOptions(
             requirements=self.rules,
             seed=self.plan.seed,
             replicates=self.plan.replicates,
@@ -158,7 +162,7 @@ class _Session:
         beside = [path.with_name("failures.jsonl") for path in judgments]
         return [*judgments, *beside, *map(Path, self.plan.gold)]
 
-    def _unmet(self, rows: Sequence[GoldRow], sources: Sequence[Source], panels: Sequence[Panel]) -> list[str]:
+    def _unmet(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource], panels: Sequence[Panel]) -> list[str]:
         """What has gold and no judgments, or judgments and no gold: no verdict is about it."""
         if self.only is not None:
             return []
@@ -179,7 +183,7 @@ class _Session:
         self.prompts.setdefault(prompt.prompt_id, prompt)
         return prompt.name
 
-    def _stored(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
+    def _stored(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
         """The rows and the labels that are there, with the baselines."""
         pool = Path(self.plan.pool) if self.plan.pool is not None else None
         sources = read_sources([Path(path) for path in self.plan.judgments], pool, self.scale)
@@ -213,7 +217,7 @@ class _Session:
             if one.prompt is None or (one.prompt in exact if exact else one.prompt.partition("/")[0] == self.only)
         )
 
-    def _find_prompts(self, sources: Sequence[Source]) -> None:
+    def _find_prompts(self, sources: Sequence[LabelSource]) -> None:
         """The prompts behind labels, with a warning where a file has changed since."""
         # By name only: what a file of judgments says is no path to be read.
         bundled = {one.prompt_id: one for one in bundled_criteria()}
@@ -233,7 +237,7 @@ class _Session:
                     self.warnings.append(f"{one.source}: {file} has changed since these judgments were made")
 
     def _opened(
-        self, question: Mapping[str, Any], dev: Sequence[GoldRow], sources: Sequence[Source]
+        self, question: Mapping[str, Any], dev: Sequence[GoldRow], sources: Sequence[LabelSource]
     ) -> tuple[GoldRow, ...]:
         """The sealed test grades, if there are some; the look at them is logged."""
         if self.plan.test is None:
@@ -254,7 +258,7 @@ class _Session:
         self.openings, self.seal = opening.number, read_seal(seal).commitment
         return rows
 
-    def _check_sealed(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> None:
+    def _check_sealed(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> None:
         """Sealed grades that cannot be used stop everything before the look is on record, and are not shown."""
         try:
             self._panels(rows, sources)
@@ -264,11 +268,11 @@ class _Session:
                 "their scale; the seal was not opened"
             ) from None
 
-    def _baselines(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> tuple[Source, ...]:
+    def _baselines(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[LabelSource, ...]:
         """What baselines say of the same responses, where there is a pool to read and nobody asked them yet."""
         pool = next((source.pool for source in sources if source.pool is not None), None)
         judges = {labels.judge for source in sources for labels in source.labels}
-        added: list[Source] = []
+        added: list[LabelSource] = []
         for name in ASKED if pool is not None else ():
             model = open_model(name)
             prompts = self._gradable(model, {row.criterion for row in rows}) if name not in judges else []
@@ -276,7 +280,7 @@ class _Session:
                 continue
             with Journal(None) as journal:
                 results = assess(self._gold_tasks(rows, pool, prompts, 1), model, journal, pool)
-            added.append(Source(labels_of(results, name, sha256(b"")), pool))
+            added.append(LabelSource(labels_of(results, name, sha256(b"")), pool))
         return tuple(added)
 
     def _gradable(self, model: Model, criteria: Collection[str]) -> list[Criterion]:
@@ -290,7 +294,7 @@ class _Session:
                 found.append(prompt)
         return found
 
-    def _asked(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[Source, ...]]:
+    def _asked(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
         """The rows and what the models say; on test grades only the judge that was chosen is asked."""
         plan = self.plan
         if plan.pool is None or self.out is None:
@@ -346,10 +350,10 @@ class _Session:
     ) -> tuple[Task, ...]:
         return gold_tasks(rows, pool, prompts, samples, str(self.plan.gold[0]))
 
-    def _source(self, results: Sequence[Judgment | Failure], pool: Pool) -> Source:
-        return Source(labels_of(results, str(self.out), sha256(b"")), pool)
+    def _source(self, results: Sequence[Judgment | Failure], pool: Pool) -> LabelSource:
+        return LabelSource(labels_of(results, str(self.out), sha256(b"")), pool)
 
-    def _panels(self, rows: Sequence[GoldRow], sources: Sequence[Source]) -> tuple[tuple[Panel, ...], int]:
+    def _panels(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[tuple[Panel, ...], int]:
         """Gold and labels side by side.
 
         Raises:

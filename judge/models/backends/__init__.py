@@ -4,10 +4,10 @@ import importlib
 
 from judge.errors import UsageError
 from judge.models.model import Model, ModelOptions
-from judge.records import AnswerForm as AnswerForm
-from judge.records import Completion as Completion
+from judge.models.records import AnswerForm as AnswerForm
+from judge.models.records import Completion as Completion
+from judge.models.records import Request as Request
 from judge.records import Criterion as Criterion
-from judge.records import Request as Request
 
 BACKENDS = {
     "baseline": "judge.models.backends.baseline",

@@ -6,7 +6,8 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.models.model import Model, ModelOptions, Price
-from judge.records import AnswerForm, Completion, Criterion, Request
+from judge.models.records import AnswerForm, Completion, Request
+from judge.records import Criterion
 from judge.text.words import containment
 
 VERSION = 1

@@ -23,7 +23,8 @@ from judge.models.address import read_address
 from judge.models.chat import chat_messages, refuse_threads, response_format
 from judge.models.http_errors import Refusal, error_for, read_refusal
 from judge.models.model import ModelOptions, Price
-from judge.records import AnswerForm, Completion, Criterion, Request
+from judge.models.records import AnswerForm, Completion, Request
+from judge.records import Criterion
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
 """Providers that also work with sign-in files, roles, tokens or defaults that litellm's check does not see."""

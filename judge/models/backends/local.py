@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge.errors import OperationalError, UsageError
-from judge.models.catalog import CATALOG, Weights
+from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.chat import chat_messages, response_format
 from judge.models.engine import Engine, engine_version, load_engine, start, usable_cores
 from judge.models.gguf import trained_context
 from judge.models.model import ModelOptions, Price
+from judge.models.records import AnswerForm, Completion, Request
 from judge.models.weights import ensure, file_digest, is_here, weights_file
-from judge.records import AnswerForm, Completion, Criterion, Request
+from judge.records import Criterion
 
 _CONTEXT = 8192
 """Tokens of prompt and answer together; less where a model was trained for less."""
@@ -48,7 +49,7 @@ class LocalModel:
     forms: tuple[AnswerForm, ...] = ("label", "json", "text")
     max_concurrency: int | None = 1
 
-    def __init__(self, source: Weights | Path, options: ModelOptions) -> None:
+    def __init__(self, source: ModelWeights | Path, options: ModelOptions) -> None:
         # The name goes into every record and must not depend on where a file happens to lie.
         self.name = f"local/{source.name}"
         self._source = source
@@ -74,7 +75,7 @@ class LocalModel:
         Raises:
             OperationalError: They cannot be had or cannot be loaded; what was fetched is kept.
         """
-        if isinstance(self._source, Weights):
+        if isinstance(self._source, ModelWeights):
             ensure(self._source, report)
         with self._lock:
             if self._engine is None:
@@ -155,7 +156,7 @@ class LocalModel:
     def _identify(self) -> _File:
         if self._file is None:
             source = self._source
-            if isinstance(source, Weights):
+            if isinstance(source, ModelWeights):
                 self._file = _File(weights_file(source), source.title, source.sha256, _CONTEXT, engine_version())
             else:
                 context = min(_CONTEXT, trained_context(source) or _CONTEXT)
@@ -163,7 +164,7 @@ class LocalModel:
         return self._file
 
     def _open(self) -> Engine:
-        if isinstance(self._source, Weights) and not is_here(self._source):
+        if isinstance(self._source, ModelWeights) and not is_here(self._source):
             raise OperationalError(
                 f"{self.name}: the weights are not here; `judge models pull {self._source.name}` fetches them"
             )

@@ -11,7 +11,8 @@ from typing import Any
 from judge.errors import RejectedError, StructureUnsupported, UsageError
 from judge.models.journal import Recorded, read_journal
 from judge.models.model import ModelOptions, Price
-from judge.records import AnswerForm, Completion, Criterion, Message, Request
+from judge.models.records import AnswerForm, Completion, Message, Request
+from judge.records import Criterion
 
 _FORMS: tuple[AnswerForm, ...] = ("label", "json", "text")
 

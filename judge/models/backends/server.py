@@ -15,7 +15,8 @@ from judge.models.address import Address, read_address, read_key
 from judge.models.chat import read_completion, refuse_threads, response_format
 from judge.models.http_errors import connection_error, error_for, read_refusal
 from judge.models.model import ModelOptions, Price
-from judge.records import AnswerForm, Completion, Criterion, Request
+from judge.models.records import AnswerForm, Completion, Request
+from judge.records import Criterion
 
 if TYPE_CHECKING:
     import aiohttp

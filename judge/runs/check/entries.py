@@ -9,10 +9,10 @@ from math import isfinite
 from operator import gt
 from typing import cast
 
-from judge.records import Provenance
 from judge.runs.fields import LISTED, Report, member
 from judge.runs.formats.shape import Rules
 from judge.runs.provenance import MAX_PASSAGES, has_scores
+from judge.runs.records import Provenance
 from judge.text.safe import MAX_ID, shown
 
 

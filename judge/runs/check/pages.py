@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from judge.files.trec import safe_names
-from judge.records import Problem, TokenRule
+from judge.records import Problem
 from judge.runs.check.codes import CODES
 from judge.runs.check.problems import (
     TOKEN_RULES,
@@ -16,6 +16,7 @@ from judge.runs.check.problems import (
     number_of,
     total,
 )
+from judge.runs.records import TokenRule
 from judge.text.ids import natural_key
 from judge.text.markup import name_of, prose, table
 from judge.text.safe import digest, printable_id, shown

@@ -9,8 +9,9 @@ from statistics import median_low
 
 import msgspec
 
-from judge.records import Exclusion, Problem, Run, TokenCount
+from judge.records import Problem
 from judge.runs.check.codes import CODES
+from judge.runs.records import Exclusion, Run, TokenCount
 from judge.runs.tokens import countable
 from judge.text.cells import count
 from judge.text.safe import printable, printable_id, shown

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from judge.records import Provenance, Response, RunTurn, Turn
 from judge.runs.check.entries import check_entries
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import member, usable_turn_id
 from judge.runs.provenance import TOP_PASSAGES, has_scores, used_provenance
+from judge.runs.records import Provenance, Response, RunTurn, Turn
 from judge.runs.tokens import MAX_CHARS, TokenLimit
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import has_content, shown, storable

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from math import isfinite
 
-from judge.records import Response, Turn
 from judge.runs.check.sheet import Owner, Sheet
-from judge.runs.formats.shape import Statement
+from judge.runs.formats.shape import PtkbEntry
+from judge.runs.records import Response, Turn
 from judge.text.safe import shown
 
 PTKB_ID = re.compile(r"[1-9][0-9]{0,8}")
@@ -39,7 +39,7 @@ def _check_texts(sheet: Sheet, owner: Owner, base: str, statements: Sequence[str
 
 
 def _check_numbers(
-    sheet: Sheet, owner: Owner, base: str, ptkb_ids: Sequence[str], given: Sequence[Statement], turn: Turn | None
+    sheet: Sheet, owner: Owner, base: str, ptkb_ids: Sequence[str], given: Sequence[PtkbEntry], turn: Turn | None
 ) -> None:
     """Check statements given by their number, in 2023 with text and score."""
     known = {statement.ptkb_id: statement.text for statement in turn.ptkb} if turn is not None else {}

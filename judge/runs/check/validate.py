@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 import msgspec
 
-from judge.records import Exclusion, Problem, Run, RunTurn, Turn
+from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
 from judge.runs.check.rules import check_passages, check_text, check_topics, check_turn, check_unknown, rank_of
 from judge.runs.check.sheet import CollectionHashes, Sheet, detail_of
@@ -18,6 +18,7 @@ from judge.runs.check.statements import check_ptkb
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import TurnPlace
+from judge.runs.records import Exclusion, Run, RunTurn, Turn
 from judge.runs.tokens import TokenLimit
 from judge.text.ids import natural_key
 from judge.text.safe import MAX_ID, printable_id, shown

@@ -10,11 +10,12 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import check_apart, check_outside, check_own_folder, make_folder, write_atomic
 from judge.files.stored import read_stored
 from judge.files.trec import safe_names
-from judge.records import Problem, Run, Turn
+from judge.records import Problem
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert.changes import Change, Changes, conversion_tsv, tally
-from judge.runs.convert.targets import TARGETS, Source, Target
+from judge.runs.convert.targets import TARGETS, ConversionTarget, ConvertedRun
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
+from judge.runs.records import Run, Turn
 from judge.text.safe import MAX_ID, shown
 
 __all__ = ["LOG", "TARGETS", "Change", "Conversion", "conversion_tsv", "convert_run", "convert_runs", "tally"]
@@ -54,10 +55,10 @@ def convert_run(
 
 
 def _written(
-    read: ReadRun, run: Run, target: Target, turns: Mapping[str, Turn] | None, team: str | None
+    read: ReadRun, run: Run, target: ConversionTarget, turns: Mapping[str, Turn] | None, team: str | None
 ) -> tuple[bytes, tuple[Change, ...]]:
     changes = Changes(Path(run.file).name)
-    content = target.write(Source(run, read.places, read.problems, turns, team), changes)
+    content = target.write(ConvertedRun(run, read.places, read.problems, turns, team), changes)
     return content, changes.rows
 
 
@@ -114,7 +115,7 @@ def _move(
     problems: Sequence[Problem],
     waiting: Path,
     out: Path,
-    target: Target,
+    target: ConversionTarget,
     changes: Sequence[Change],
 ) -> tuple[Path, ...]:
     """Give the files that wait their place, if nothing is wrong with any run; `runs` are all runs that were read."""
@@ -134,7 +135,7 @@ def _move(
     return tuple(out / name for name in names)
 
 
-def _target(name: str, team: str | None) -> Target:
+def _target(name: str, team: str | None) -> ConversionTarget:
     if name not in TARGETS:
         raise UsageError(f"cannot convert to {shown(name)}; one of {', '.join(sorted(TARGETS))}")
     target = TARGETS[name]
@@ -145,7 +146,7 @@ def _target(name: str, team: str | None) -> Target:
     return target
 
 
-def _obstacles(read: ReadRun, to: str, target: Target, team: str | None) -> tuple[Problem, ...]:
+def _obstacles(read: ReadRun, to: str, target: ConversionTarget, team: str | None) -> tuple[Problem, ...]:
     """Every reason why a run cannot be converted: its errors, and what the target cannot do without."""
     run = read.run
     if run is None:

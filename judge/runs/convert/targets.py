@@ -12,19 +12,20 @@ from typing import Any
 import msgspec
 
 from judge.files.trec import column
-from judge.records import Problem, Provenance, Response, Run, RunTurn, Turn
+from judge.records import Problem
 from judge.runs.convert.changes import Changes, listed
 from judge.runs.formats import ikat2024, ikat2025, rules_of
-from judge.runs.formats.shape import ResponsePlace, Rules, Statement, TurnPlace
+from judge.runs.formats.shape import PtkbEntry, ResponsePlace, Rules, TurnPlace
 from judge.runs.provenance import MAX_PASSAGES, TOP_PASSAGES, has_scores, used_provenance
 from judge.runs.ranking import provenance_run
+from judge.runs.records import Provenance, Response, Run, RunTurn, Turn
 from judge.text.cells import count
 from judge.text.safe import storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
-class Source(msgspec.Struct, frozen=True):
+class ConvertedRun(msgspec.Struct, frozen=True):
     """A run to convert and what may be known about it from elsewhere."""
 
     run: Run
@@ -42,17 +43,17 @@ class Source(msgspec.Struct, frozen=True):
         return {statement.ptkb_id: statement.text for statement in turn.ptkb} if turn is not None else {}
 
 
-class Target(msgspec.Struct, frozen=True):
+class ConversionTarget(msgspec.Struct, frozen=True):
     """A format to write."""
 
     suffix: str
-    write: Callable[[Source, Changes], bytes]
+    write: Callable[[ConvertedRun, Changes], bytes]
     obeys_eval_response: bool
     """Whether a run that asks not to be judged can be written."""
     needs_team: bool = False
 
 
-def _ikat2024(source: Source, changes: Changes) -> bytes:
+def _ikat2024(source: ConvertedRun, changes: Changes) -> bytes:
     run = source.run
     if run.team is not None:
         changes.dropped("team", run.team)
@@ -98,7 +99,9 @@ def _entries(response: Response, changes: Changes) -> list[dict[str, Any]]:
     return entries
 
 
-def _numbers(response: Response, where: ResponsePlace, source: Source, turn_id: str, changes: Changes) -> list[int]:
+def _numbers(
+    response: Response, where: ResponsePlace, source: ConvertedRun, turn_id: str, changes: Changes
+) -> list[int]:
     """The PTKB provenance as numbers of the topic's statements."""
     if rules_of(source.run.format).ptkb == "texts":
         numbers: dict[str, str] = {}
@@ -115,7 +118,7 @@ def _numbers(response: Response, where: ResponsePlace, source: Source, turn_id: 
     return [int(number) for _, number in named if _NUMBER.fullmatch(number)]
 
 
-def _ikat2025(source: Source, changes: Changes) -> bytes:
+def _ikat2025(source: ConvertedRun, changes: Changes) -> bytes:
     run = source.run
     run_type = _run_type(run, {"only_response": "generation-only"}, ikat2025.RULES, changes)
     team = source.team or run.team or ""
@@ -181,9 +184,11 @@ def _citations(response: Response, format: str, references: Mapping[str, float],
     return {passage.passage_id: references[passage.passage_id] for passage in used}
 
 
-def _statements(response: Response, where: ResponsePlace, source: Source, turn_id: str, changes: Changes) -> list[str]:
+def _statements(
+    response: Response, where: ResponsePlace, source: ConvertedRun, turn_id: str, changes: Changes
+) -> list[str]:
     """The PTKB provenance as texts: the topic's, or the run's own where the topic's is not known."""
-    given: Sequence[Statement] = where.statements or ((None, None),) * len(response.ptkb_provenance)
+    given: Sequence[PtkbEntry] = where.statements or ((None, None),) * len(response.ptkb_provenance)
     if rules_of(source.run.format).ptkb == "texts":
         named = [(text, text) for text in response.ptkb_provenance]
     else:
@@ -197,20 +202,20 @@ def _statements(response: Response, where: ResponsePlace, source: Source, turn_i
     return [text for _, text in named if text and storable(text)]
 
 
-def _why(source: Source, turn_id: str) -> str:
+def _why(source: ConvertedRun, turn_id: str) -> str:
     """Why a statement could not be found."""
     if source.turns is None:
         return "dropped: no topics given"
     return "dropped: not in the topic's PTKB" if turn_id in source.turns else "dropped: the topics have no such turn"
 
 
-def _lost_in_reading(source: Source, changes: Changes) -> None:
+def _lost_in_reading(source: ConvertedRun, changes: Changes) -> None:
     """Note what the file has and no record of a run has room for."""
     _noted(source, "unknown_field", "field", partial(changes.dropped, "unknown fields"))
     _noted(source, "inconsistent_metadata", "value", partial(changes.dropped, "metadata of later lines"))
 
 
-def _form_lost_in_reading(source: Source, changes: Changes) -> None:
+def _form_lost_in_reading(source: ConvertedRun, changes: Changes) -> None:
     """Note what the file says in another form than records and JSON targets do."""
     form = partial(changes.altered, "numbers in another form", after="numbers")
     _noted(source, "coerced_value", "value", form)
@@ -220,13 +225,13 @@ def _form_lost_in_reading(source: Source, changes: Changes) -> None:
         changes.altered_all("citations", cited, "citation", "with the references' scores and in their order")
 
 
-def _noted(source: Source, code: str, noun: str, note: Callable[[str], None]) -> None:
+def _noted(source: ConvertedRun, code: str, noun: str, note: Callable[[str], None]) -> None:
     problems = [problem for problem in source.problems if problem.code == code]
     if problems:
         note(f"{count(sum(problem.count for problem in problems), noun)}, the first at {problems[0].path}")
 
 
-def _trec_run(source: Source, changes: Changes) -> bytes:
+def _trec_run(source: ConvertedRun, changes: Changes) -> bytes:
     _only_in_a_run(source, changes)
     for turn, place in _turns(source, changes):
         ranked = {passage.passage_id for response in turn.responses for passage in response.provenance}
@@ -239,7 +244,7 @@ def _trec_run(source: Source, changes: Changes) -> bytes:
     return provenance_run(source.run).encode()
 
 
-def _only_in_a_run(source: Source, changes: Changes) -> None:
+def _only_in_a_run(source: ConvertedRun, changes: Changes) -> None:
     """Note all that a ranking of passages has no column for."""
     run = source.run
     _lost_in_reading(source, changes)
@@ -273,7 +278,7 @@ def _only_in_a_run(source: Source, changes: Changes) -> None:
     changes.altered_all("passage ids", encoded, "id", "with percent signs")
 
 
-def _turns(source: Source, changes: Changes) -> Iterable[tuple[RunTurn, TurnPlace]]:
+def _turns(source: ConvertedRun, changes: Changes) -> Iterable[tuple[RunTurn, TurnPlace]]:
     for turn, place in zip(source.run.turns, source.places, strict=True):
         changes.turn_id, changes.rank = turn.turn_id, None
         yield turn, place
@@ -308,8 +313,8 @@ def _storable(text: str, changes: Changes) -> str:
 
 
 TARGETS = {
-    "ikat2025": Target(".jsonl", _ikat2025, obeys_eval_response=False, needs_team=True),
-    "ikat2024": Target(".json", _ikat2024, obeys_eval_response=True),
-    "trec-run": Target(".provenance.run", _trec_run, obeys_eval_response=True),
+    "ikat2025": ConversionTarget(".jsonl", _ikat2025, obeys_eval_response=False, needs_team=True),
+    "ikat2024": ConversionTarget(".json", _ikat2024, obeys_eval_response=True),
+    "trec-run": ConversionTarget(".provenance.run", _trec_run, obeys_eval_response=True),
 }
 """Name on the command line to what is written."""

@@ -13,10 +13,10 @@ import msgspec
 from judge.errors import OperationalError, UsageError
 from judge.files.folder import check_apart, check_outside, check_own_folder, make_folder, temporary_name, write_atomic
 from judge.files.stored import read_stored
-from judge.records import Run, TokenCount
 from judge.runs.document import Document, decode, open_document
 from judge.runs.fix.fixes import Fix, Fixer
 from judge.runs.formats import rules_of
+from judge.runs.records import Run, TokenCount
 from judge.text.safe import escape, shown
 
 LOG = "fixes.tsv"

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from judge.records import Provenance, Response, Run, TokenCount
 from judge.runs.check.statements import PTKB_ID
 from judge.runs.fields import Fields, member
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules, turn_label
 from judge.runs.provenance import used_provenance
+from judge.runs.records import Provenance, Response, Run, TokenCount
 from judge.runs.tokens import countable
 
 _DIGITS = re.compile(r"[0-9]{1,9}")

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-from judge.records import Response
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.shape import (
@@ -16,6 +15,7 @@ from judge.runs.formats.shape import (
     responses_of,
     turn_id_like,
 )
+from judge.runs.records import Response
 
 FORMAT = "cast2022"
 RULES = Rules(

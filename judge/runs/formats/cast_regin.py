@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from judge.records import Response, Run, RunTurn
 from judge.runs.check.codes import problem
 from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
 from judge.runs.fields import MAX_ALL_RESPONSES, ProblemLog
 from judge.runs.formats.shape import ReadRun, ResponsePlace, Rules, TurnPlace
+from judge.runs.records import Response, Run, RunTurn
 from judge.text.ids import natural_key
 from judge.text.safe import printable_id, shown, storable
 

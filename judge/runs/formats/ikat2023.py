@@ -4,21 +4,21 @@ import re
 from functools import partial
 from typing import Any
 
-from judge.records import Response
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.shape import (
     IKAT_PASSAGE_ID,
+    PtkbEntry,
     ReadRun,
     ResponsePlace,
     Rules,
-    Statement,
     looks_like_run,
     read_json_run,
     read_passages,
     responses_of,
     turn_id_like,
 )
+from judge.runs.records import Response
 
 FORMAT = "ikat2023"
 RULES = Rules(
@@ -59,7 +59,7 @@ def _response(log: ProblemLog, path: str, value: Any, needs_text: bool) -> tuple
     known = ("rank", "text", "passage_provenance", "ptkb_provenance")
     fields = Fields(log.add, path, value, known)
     ids: list[str] = []
-    statements: list[Statement] = []
+    statements: list[PtkbEntry] = []
     base = f"{path}.ptkb_provenance"
     for k, entry in enumerate(fields.list("ptkb_provenance", optional=True)):
         report = partial(log.add_entry, base)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from judge.records import Response
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.shape import (
@@ -14,6 +13,7 @@ from judge.runs.formats.shape import (
     read_json_run,
     read_passages,
 )
+from judge.runs.records import Response
 from judge.text.safe import shown
 
 FORMAT = "ikat2024"

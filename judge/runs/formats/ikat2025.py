@@ -6,7 +6,6 @@ from itertools import islice, repeat
 from math import isfinite
 from typing import Any
 
-from judge.records import Provenance, Response, Run, RunTurn
 from judge.runs.document import Document
 from judge.runs.fields import MAX_RESPONSES, Fields, ProblemLog, member
 from judge.runs.formats.shape import (
@@ -19,6 +18,7 @@ from judge.runs.formats.shape import (
     too_many,
     turn_label,
 )
+from judge.runs.records import Provenance, Response, Run, RunTurn
 from judge.text.safe import shown
 
 FORMAT = "ikat2025"

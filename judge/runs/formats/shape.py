@@ -11,15 +11,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from judge.records import Problem, Provenance, Response, Run, RunTurn
+from judge.records import Problem
 from judge.runs.document import Document
 from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Fields, ProblemLog
+from judge.runs.records import Provenance, Response, Run, RunTurn
 from judge.text.safe import printable_id
 
 _EXACT = 2**53
 """Integers up to here are exact as float."""
 
-Statement = tuple[str | None, float | None]
+PtkbEntry = tuple[str | None, float | None]
 """Text and score that a run gives with a PTKB statement."""
 
 
@@ -27,7 +28,7 @@ class ResponsePlace(msgspec.Struct, frozen=True):
     """Where a response stands in its file, and what its record has no room for."""
 
     path: str
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[PtkbEntry, ...] = ()
     """In step with the record's `ptkb_provenance`, where the format has such texts and scores."""
     extra: int = 0
     """How many of the passages, at the end, are the response's own and not among those of its turn."""

@@ -10,7 +10,7 @@ MAX_PROBLEMS: Final = 10
 """Reading stops here: a wrong file may have a hundred million lines."""
 
 
-class Faults:
+class CollectionProblems:
     """Problems of one code; the last that is taken, or `settle`, ends the reading."""
 
     def __init__(self, code: str, refusal: str) -> None:

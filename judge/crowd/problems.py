@@ -10,7 +10,7 @@ MOST_LISTED = 100
 """Problems of one code and file that are listed; the others are counted."""
 
 
-class Faults(list[Problem]):
+class LabelProblems(list[Problem]):
     """The first MOST_LISTED problems of each code and file; `rest` says how many more there were."""
 
     def __init__(self) -> None:

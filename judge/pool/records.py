@@ -1,0 +1,61 @@
+"""What a pool consists of. Pure."""
+
+from typing import Literal
+
+from judge.records import Passage, Record
+from judge.runs.records import Exclusion, ProvenanceRule, TokenCount
+
+OverLimit = Literal["flag", "truncate", "exclude"]
+"""What becomes of a response over the token limit."""
+
+
+MissingPassages = Literal["fail", "skip-response", "judge-without"]
+"""What becomes of a response of whose used passages some have no text, where a criterion shows the passages."""
+
+
+class RunEntry(Record, frozen=True):
+    """One run's share in a pooled response."""
+
+    run_id: str
+    rank: int
+    provenance_rule: ProvenanceRule
+    text_sha256: str
+    """Digest of the exact submitted text, which may differ from the pooled one in outer whitespace or NFC."""
+
+
+class PooledResponse(Record, frozen=True):
+    """A distinct response of a turn with its used passages, judged once for all runs that gave it."""
+
+    response_id: str
+    turn_id: str
+    topic_id: str
+    text: str
+    passages: tuple[str, ...]
+    """Keys into the pool's passages, in natural order of passage id."""
+    tokens: TokenCount
+    truncated: bool
+    runs: tuple[RunEntry, ...]
+
+
+class PooledRun(Record, frozen=True):
+    """A run that a pool was made from, and what it had to answer."""
+
+    run_id: str
+    run_type: str | None
+    team: str | None
+    format: str
+    digest: str
+    selected: bool
+    """Whether its responses were to be pooled: not if it was left out, or asked not to be judged."""
+    turns: tuple[str, ...] | None
+    """Ids of the turns that it had to answer; None where only those count that it answered (a response bank)."""
+
+
+class Pool(Record, frozen=True):
+    """All that is to be judged, and all that is not."""
+
+    responses: tuple[PooledResponse, ...]
+    passages: dict[str, Passage]
+    """Key to passage: its id, then `#` and 12 hex digits of the text's SHA-256 if a run gave the text."""
+    exclusions: tuple[Exclusion, ...]
+    runs: tuple[PooledRun, ...] = ()
