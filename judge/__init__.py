@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from judge.harness.run import run as run
     from judge.harness.tokens import LengthsPlan as LengthsPlan
     from judge.harness.tokens import count_lengths as count_lengths
+    from judge.harness.validation import ValidationPlan as ValidationPlan
+    from judge.harness.validation import validate_runs as validate_runs
     from judge.models.backends import open_model as open_model
     from judge.models.journal import Journal as Journal
     from judge.models.model import ModelOptions as ModelOptions

@@ -1,6 +1,7 @@
 """Harness: the jobs from files to files, each a plan, a function and an outcome; the commands and Python share them.
 
 pooling      runs to a pool; pooled: the pool written
+validation   what is wrong with runs; pages and fixed copies
 run          the whole line; folder: the bytes of its files; manifest: how they came about
 earlier      an output folder that is there already; judged: one with judgments
 correction   the leaderboard corrected by gold

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 WORLD = items(topics=8)
 RUNS = PROJECT / "examples/runs"
 CALLERS = {
-    "cli/validate",
+    "harness/validation",
     "crowd/outputs",
     "harness/calibration/session",
     "harness/cast_regin",

@@ -1,0 +1,216 @@
+"""Everything that is wrong with runs, pages for their teams, fixed copies: what `judge validate` does, from Python."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
+from judge.files.paths import JobPlan, StrPath
+from judge.records import Problem
+from judge.runs.check.pages import PAGE_EXAMPLES, index_page, page_names, run_page
+from judge.runs.check.problems import EXAMPLES, FileReport, file_report, token_summary, with_problems
+from judge.runs.check.sheet import CollectionHashes
+from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.document import file_name
+from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
+from judge.runs.formats import find_runs, read_run
+from judge.runs.records import Run, TokenRule, Turn
+from judge.runs.tokens import TokenCounter
+from judge.runs.topics import read_topics
+from judge.text.ids import natural_key
+from judge.text.safe import shown
+
+RECORD = "pages.sha256"
+"""The list of the pages, for `sha256sum -c`."""
+
+_Checked = tuple[FileReport, Run | None]
+"""What is wrong with one file, and its run without the turns."""
+
+
+class ValidationPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge validate` can be told; paths may be strings."""
+
+    runs: StrPath
+    """Folder of run files, or one file."""
+    topics: StrPath | None = None
+    format: str | None = None
+    """A key of FORMATS; detected if None."""
+    token_rule: TokenRule = "bare"
+    token_limit: int = 250
+    passage_hashes: StrPath | None = None
+    """The collection's list of MD5s, or an index of it."""
+    strict: bool = False
+    """Count warnings as errors."""
+    lengths: bool = False
+    """Count the tokens of every response in every way; pages need it and have it always."""
+    report_dir: StrPath | None = None
+    """Folder for one page a run, outside the folder of runs."""
+    page_examples: int | None = PAGE_EXAMPLES
+    """Problems of a code on a page; None for all."""
+    fixed_dir: StrPath | None = None
+    """Folder for fixed copies, outside the folder of runs."""
+
+
+class FixedRuns(msgspec.Struct, frozen=True):
+    """The fixed copies of a folder of runs."""
+
+    folder: str
+    fixes: int
+    files: tuple[FileReport, ...]
+    """The copies, with what is still wrong with them."""
+    without_copy: tuple[FileReport, ...]
+    """What has no copy, with all that is wrong with it."""
+
+
+class ValidationOutcome(msgspec.Struct, frozen=True):
+    """What is wrong with the files of a folder, and with their fixed copies."""
+
+    files: tuple[FileReport, ...]
+    """In natural order."""
+    unreadable: bool
+    """Whether a file cannot be read as a run at all."""
+    fixed: FixedRuns | None = None
+    refused: tuple[tuple[str, str], ...] = ()
+    """File name, and why it has no fixed copy."""
+
+    @property
+    def errors(self) -> bool:
+        """Whether an error is left: in the copies and in what has none, or in the files where nothing was fixed."""
+        left = (*self.fixed.files, *self.fixed.without_copy) if self.fixed else self.files
+        return any(file.errors for file in left)
+
+    @property
+    def unchecked(self) -> frozenset[str]:
+        """Codes of the checks that were not made, because topics or hashes were not given."""
+        return frozenset(code for file in self.files for code in file.unchecked)
+
+
+def validate_runs(plan: ValidationPlan) -> ValidationOutcome:
+    """Check the runs one after the other, and write pages and fixed copies where the plan names a folder.
+
+    Raises:
+        UsageError: The folders of the plan do not go together.
+        InputError: The folder of runs, the topics or the hashes cannot be read.
+    """
+    checker = _Checker(plan)
+    runs = Path(plan.runs)
+    paths, folder_problems = find_runs(runs)
+    if plan.report_dir is not None:
+        check_apart(Path(plan.report_dir), (runs, *paths))
+        check_outside(Path(plan.report_dir), runs)
+        if plan.fixed_dir is not None and same_place(Path(plan.report_dir), Path(plan.fixed_dir)):
+            raise UsageError("the pages and the fixed copies need different folders")
+    folder = FixFolder(Path(plan.fixed_dir), runs, paths) if plan.fixed_dir is not None else None
+    checked = {path: checker.check(path) for path in paths}
+    unread: list[_Checked] = [(file_report(problem.file, None, [problem]), None) for problem in folder_problems]
+    files = _together([*unread, *checked.values()], strict=plan.strict)
+    if plan.report_dir is not None:
+        _write_pages(plan, Path(plan.report_dir), files, paths)
+    unreadable = any(run is None for _, run in checked.values())
+    unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
+    if folder is None:
+        return ValidationOutcome(files, unreadable)
+    fixed, refused = _fix(folder, checker, checked, unread)
+    return ValidationOutcome(files, unreadable, fixed, refused)
+
+
+class _Checker:
+    """Checks one file after the other, of which one run at a time is in memory."""
+
+    def __init__(self, plan: ValidationPlan) -> None:
+        self.plan = plan
+        self.turns: dict[str, Turn] | None = None
+        if plan.topics is not None:
+            self.turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
+        self.count_tokens = TokenCounter(rule=plan.token_rule, limit=plan.token_limit)
+        self._hashes: CollectionHashes | None = None
+        if plan.passage_hashes is not None:
+            from judge.passages.hashes import open_hashes, same_text
+
+            self._hashes = CollectionHashes(open_hashes(Path(plan.passage_hashes)).find, same_text)
+
+    def check(self, path: Path) -> _Checked:
+        """What is wrong with one file, and its run without the turns."""
+        read = read_run(path, self.plan.format)
+        if read.run is None:
+            return file_report(file_name(path), None, read.problems), None
+        validated = validate_run(
+            read.run,
+            self.turns,
+            self.count_tokens.token_limit,
+            problems=read.problems,
+            places=read.places,
+            hashes=self._hashes,
+        )
+        # The terminal has no room for lengths, and they need all counts of every text.
+        wanted = self.plan.lengths or self.plan.report_dir is not None
+        lengths = token_summary(read.run, self.count_tokens, self.plan.token_limit) if wanted else ()
+        report = file_report(
+            read.run.file, read.run, validated.problems, validated.exclusions, validated.unchecked, lengths
+        )
+        # Without its turns a run is small enough to be kept until all are read.
+        return report, msgspec.structs.replace(read.run, turns=())
+
+
+def _together(checked: Sequence[_Checked], *, strict: bool) -> tuple[FileReport, ...]:
+    """The files in natural order, with what is wrong between runs."""
+    between: dict[str, list[Problem]] = {}
+    for problem in validate_together([run for _, run in checked if run is not None]):
+        between.setdefault(problem.file, []).append(problem)
+    return tuple(
+        with_problems(file, between.get(file.file, ()), strict=strict)
+        for file in sorted((file for file, _ in checked), key=lambda file: natural_key(file.file))
+    )
+
+
+def _fix(
+    folder: FixFolder, checker: _Checker, checked: Mapping[Path, _Checked], unread: Sequence[_Checked]
+) -> tuple[FixedRuns, tuple[tuple[str, str], ...]]:
+    """Write the fixed copies and check them, together with what has no copy; and why it has none."""
+    fixes = 0
+    copies: list[_Checked] = []
+    others = list(unread)
+    refused: list[tuple[str, str]] = []
+    with folder:
+        for path, (file, run) in checked.items():
+            if run is None:
+                fixed = FixedCopy(None, refused="not fixed: it cannot be read as a run")
+            else:
+                fixed = fixed_copy(path, run, checker.count_tokens, checker.plan.format)
+            copy = folder.write(path, fixed)
+            if copy is None:
+                refused.append((file_name(path), str(fixed.refused)))
+                others.append((file, run))
+                continue
+            fixes += len(fixed.fixes)
+            copies.append(checker.check(copy))
+    names = {file.file for file, _ in copies}
+    left = _together([*copies, *others], strict=checker.plan.strict)
+    with_copy = tuple(file for file in left if file.file in names)
+    without_copy = tuple(file for file in left if file.file not in names)
+    return FixedRuns(file_name(folder.folder), fixes, with_copy, without_copy), tuple(refused)
+
+
+def _write_pages(plan: ValidationPlan, folder: Path, files: Sequence[FileReport], paths: Sequence[Path]) -> None:
+    """One page per run, or per file that should be one, and the index."""
+    names = page_names([file for file in files if file.format or file.errors])
+    pages = {
+        names[file.file]: run_page(
+            file, plan.token_limit, plan.token_rule, strict=plan.strict, examples=plan.page_examples
+        )
+        for file in files
+        if file.file in names
+    }
+    pages["index.md"] = index_page(files, names)
+    own = {name for name, _ in recorded(folder, RECORD)}
+    present = sorted(path.name for path in folder.glob("*.md"))
+    # A page of somebody else's would be sent with the others.
+    if strange := [name for name in present if name not in pages and name not in own]:
+        some = ", ".join(map(shown, strange[:EXAMPLES])) + (", …" if len(strange) > EXAMPLES else "")
+        message = f"holds pages that this call does not write: {some}; remove them or choose another folder"
+        raise UsageError(f"{folder}: {message}")
+    contents = {name: page.encode("utf-8", "backslashreplace") for name, page in pages.items()}
+    inputs = [*paths, *(Path(path) for path in (plan.topics, plan.passage_hashes) if path is not None)]
+    replace_folder(folder, contents, RECORD, inputs=inputs)
