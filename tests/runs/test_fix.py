@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
@@ -518,7 +518,17 @@ TURNS = st.fixed_dictionaries(
 )
 
 
+REPEATED_WITHOUT_A_SCORE = {
+    "turn_id": "9-1_1",
+    "responses": [
+        {"rank": 1, "passage_provenance": [passage(2, -1.0), passage(1, 0.0), {"id": "clueweb22-en0000-00-00000:1"}]}
+    ],
+}
+"""The repetition goes, and only then can the others be ordered."""
+
+
 @given(st.lists(TURNS, max_size=3), st.sampled_from(["ikat2023", "ikat2024", "ikat2025", "cast2022"]))
+@example([REPEATED_WITHOUT_A_SCORE], "ikat2023")
 @settings(max_examples=300, deadline=None)
 def test_fixing_a_fixed_run_fixes_nothing(turns, format):
     def once():

@@ -147,16 +147,23 @@ class Fixer:
             return
         for k, entry in enumerate(entries):
             self._coerce(entry, "score", f"{path}[{k}]", Fields.number)
-        places = list(range(len(entries)))
-        scores = _scores([entry.get("score") for entry in entries])
-        if scores and _rises(scores):
-            places.sort(key=lambda k: -scores[k])
-            self._moved("scores_not_decreasing", path, [entry.get("id") for entry in entries], places)
-        kept = self._distinct_passages([(k, entries[k]) for k in places], path)
+        kept = self._distinct_passages(self._by_score(list(enumerate(entries)), path), path)
+        if len(kept) < len(entries):
+            # A repetition without a score may have kept the others from being ordered.
+            kept = self._by_score(kept, path)
         if self.rules.flags_used:
             self._flag(kept, path)
         if kept != list(enumerate(entries)):
             entries[:] = [entry for _, entry in kept]
+
+    def _by_score(self, entries: list[tuple[int, dict[str, Any]]], path: str) -> list[tuple[int, dict[str, Any]]]:
+        """The entries by falling score, where all scores are numbers."""
+        scores = _scores([entry.get("score") for _, entry in entries])
+        if not (scores and _rises(scores)):
+            return entries
+        order = sorted(range(len(entries)), key=lambda k: -scores[k])
+        self._moved("scores_not_decreasing", path, [entry.get("id") for _, entry in entries], order)
+        return [entries[k] for k in order]
 
     def _distinct_passages(self, entries: list[tuple[int, dict[str, Any]]], path: str) -> list[tuple[int, Any]]:
         """The entries without repetitions, of which the first is kept, flagged if any of them is."""
