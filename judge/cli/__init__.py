@@ -1,4 +1,4 @@
-"""The command line: a skin over the Python API. Data goes to stdout, talk to stderr."""
+"""Cli: the command line, which declares options, calls one job and prints; data goes to stdout, talk to stderr."""
 
 import argparse
 import importlib
