@@ -88,7 +88,7 @@ class FetchReporter:
         self._live = _is_live(stream)
         self._bar: _Bar | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._what = ""
+        self._step = ""
         self._shown = 0.0
 
     def __enter__(self) -> Self:
@@ -97,23 +97,23 @@ class FetchReporter:
     def __exit__(self, *exit_info: object) -> None:
         self._stop()
 
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Show that the step `what` has done `done` of `total` bytes."""
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Show that the step `step` has done `done` of `total` bytes."""
         now = time.monotonic()
         if not self._live:
-            if what != self._what or done == total or now - self._shown >= _EVERY:
-                self._what, self._shown = what, now
-                _say(f"{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", self._stream)
+            if step != self._step or done == total or now - self._shown >= _EVERY:
+                self._step, self._shown = step, now
+                _say(f"{step}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", self._stream)
             return
         if self._bar is None:
             self._bar = _fetch_bar(self._stream)
-        if what not in self._tasks:
-            self._tasks[what] = self._bar.add(what, total=total)
+        if step not in self._tasks:
+            self._tasks[step] = self._bar.add(step, total=total)
         elif now - self._shown < 0.1 and done < total:
             return
         self._shown = now
-        self._bar.update(self._tasks[what], completed=done)
-        if done == total and what.startswith("verifying"):
+        self._bar.update(self._tasks[step], completed=done)
+        if done == total and step.startswith("verifying"):
             # Two live bars cannot share a terminal, and the bar of the loop comes next.
             self._stop()
 

