@@ -3,7 +3,7 @@
 JudgeError                      anything a user may see; carries an exit code
 ├── UsageError                  the command itself cannot be carried out (exit 2)
 ├── InputError                  input files are bad; holds every problem found (exit 2)
-├── OperationalError            the world failed, work done so far is safe, resume later (exit 3)
+├── OperationalError            something outside failed; work done so far is safe, resume later (exit 3)
 │   ├── AuthenticationError     the provider refuses the key or the model
 │   ├── QuotaError              the account is exhausted
 │   └── Interrupted             the user pressed Ctrl-C
@@ -16,7 +16,7 @@ JudgeError                      anything a user may see; carries an exit code
     └── RejectedError           the provider will never accept this request
 """
 
-# Not imported from typing: `judge --help` needs this module and should cost no more than it must.
+# Not imported from typing, because that would slow down `judge --help`, which needs this module.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,11 +31,11 @@ class JudgeError(Exception):
 
 
 class UsageError(JudgeError):
-    """The request cannot be carried out as it was put."""
+    """The command or call cannot be carried out as given."""
 
 
 class InputError(JudgeError):
-    """Input files are bad; every problem found is listed in `problems`."""
+    """Input files are bad; `problems` lists every problem that has a place in a file."""
 
     def __init__(self, message: str, problems: "Sequence[Problem]" = ()) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ class CallError(JudgeError):
 
 
 class TransientError(CallError):
-    """A failure that asking again may cure; `retry_after` is the provider's wish in seconds."""
+    """A failure that may pass if asked again; `retry_after` is how many seconds the provider asks to wait."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class TransientError(CallError):
 
 
 class StructureUnsupported(CallError):
-    """The judge does not take this answer form; if `lasting`, it never will."""
+    """The judge does not take this answer form; if `lasting`, it takes it for no request."""
 
     def __init__(self, message: str, *, lasting: bool = True) -> None:
         super().__init__(message)
@@ -95,10 +95,10 @@ class ContentFilterError(CallError):
 
 
 class BudgetError(CallError):
-    """The money that may be spent is spent."""
+    """The budget of the user (`--max-cost`) is spent."""
 
     reason = "budget"
 
 
 class RejectedError(CallError):
-    """The provider answered that it will never accept this request."""
+    """The provider will never accept this request; asking again is useless."""

@@ -1,4 +1,4 @@
-"""Records: what crosses a stage; frozen, in file-column order. Pure.
+"""Records that several stages use: frozen, with their fields in the order of the files' columns. Pure.
 
 Ids are always strings. `turn_id` is `<topic_id>_<turn number>` in every track (`9-1_3`, `132_1-1`).
 """
@@ -9,20 +9,25 @@ from typing import Literal
 import msgspec
 
 Severity = Literal["error", "warning"]
-"""error: cannot be judged. warning: judged, but the guideline is broken."""
+"""error: the place concerned cannot be judged. warning: it is judged, but it breaks the track's guidelines."""
 
 FailureReason = Literal[
     "unreadable", "refused", "truncated", "content_filter", "context_length",
     "provider_error", "budget", "no_passages",
 ]  # fmt: skip
+"""Why a judgment is missing.
 
+unreadable, refused, truncated: what the reply was. content_filter: the provider blocked the request or the reply.
+context_length: the request is too long for the model. provider_error: every attempt failed. budget: `--max-cost` is
+spent. no_passages: the criterion needs the used passages, and there are none or some have no text.
+"""
 
 _SHOWN = 40
-"""Characters of a text that a record shows of it."""
+"""Characters of a text that the `repr` of a record shows."""
 
 
 class Record(msgspec.Struct, frozen=True):
-    """Base of the records: as text, a record is a line, with texts shortened and what holds others counted."""
+    """Base of the records; its `repr` is one line with long texts shortened and collections given by their size."""
 
     def __repr__(self) -> str:
         values = ((name, getattr(self, name)) for name in self.__struct_fields__)
@@ -39,31 +44,33 @@ def _brief(value: object) -> str:
 
 
 def bare(text: str) -> str:
-    """A text without quotation marks, shortened, with what would break a line escaped."""
+    """A text as a `repr` shows it: without quotation marks, shortened, with line breaks and the like escaped."""
     return repr(text[:_SHOWN])[1:-1]
 
 
 class Problem(Record, frozen=True, omit_defaults=True):
-    """One defect of an input file."""
+    """One problem of an input file."""
 
     code: str
+    """The kind of problem, such as `empty_text`."""
     severity: Severity
     file: str
     turn_id: str | None
+    """None where the problem is of no single turn."""
     path: str
     """JSON path from the root (`$.turns[3].responses[0].rank`), after `line N: ` in a JSONL file."""
     message: str
     count: int = 1
-    """How many like it this one stands for."""
+    """How many problems of this kind the entry stands for."""
 
 
 class Passage(Record, frozen=True):
-    """A passage's text, and whose it is."""
+    """A passage's text, and where the text comes from."""
 
     passage_id: str
     text: str
     source: Literal["run", "verified", "collection"]
-    """A run's; a run's with the MD5 that the collection has; the collection's."""
+    """run: from a run. verified: from a run, with the MD5 that the collection has. collection: from the collection."""
 
 
 class Level(Record, frozen=True):
@@ -78,25 +85,26 @@ class Scale(Record, frozen=True):
     """The allowed grades, which end is good, and which grades count as positive."""
 
     levels: tuple[Level, ...]
+    """In the order of the prompt file, without `unable`."""
     polarity: Literal["higher", "lower"]
     positive: tuple[int, ...]
     unable: Level | None
-    """The value for "unable to judge": never in a mean, not in qrels."""
+    """The level for "unable to judge", which is in no mean and in no qrels; None if the scale has none."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """All labels a judge may write, the unable one last."""
+        """All labels that a judge may write; the label of `unable` comes last."""
         return tuple(level.label for level in (*self.levels, *((self.unable,) if self.unable else ())))
 
 
 class Rollup(Record, frozen=True):
-    """From sentence labels to a grade: the highest grade whose minimum share of `label` is reached."""
+    """How labels of sentences become a grade: the first cut that the share of `label` reaches gives it."""
 
     label: str
     cuts: tuple[tuple[float, int], ...]
-    """(minimum share, grade), from the highest share to 0."""
+    """Pairs of a minimum share and a grade, from the highest share to 0."""
     ignored: str | None = None
-    """Sentences with this label do not count; if none is left, the grade is the unable one."""
+    """Sentences with this label do not count; if no other sentence is left, the grade is that of `unable`."""
 
 
 class Criterion(Record, frozen=True):
@@ -104,16 +112,24 @@ class Criterion(Record, frozen=True):
 
     name: str
     variant: str
+    """The name of the file, without its ending."""
     version: int
     inputs: tuple[str, ...]
+    """What a judge may see, as names of placeholders."""
     answer: Literal["grade", "sentences"]
+    """grade: one grade for the response. sentences: a label for each sentence, rolled up to a grade."""
     scale: Scale
     sentence_levels: tuple[Level, ...]
+    """The labels of a sentence; empty if one grade is asked."""
     rollup: Rollup | None
     system: str
+    """Text of the system message, with placeholders."""
     user: str
+    """Text of the user message, with placeholders."""
     file: str
+    """The prompt file, as messages name it."""
     digest: str
+    """SHA-256 of the file's bytes, in hexadecimal."""
 
     @property
     def prompt_id(self) -> str:
@@ -122,11 +138,13 @@ class Criterion(Record, frozen=True):
 
 
 class Estimate(Record, frozen=True):
-    """A reported number with its interval; None with a `reason` where it is undefined."""
+    """A reported number with its interval; an undefined number is None and has a `reason`."""
 
     value: float | None
     low: float | None
     high: float | None
     n: int
+    """Items that the number rests on."""
     topics: int
+    """Topics of these items."""
     reason: str | None = None

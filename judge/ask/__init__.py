@@ -1,10 +1,12 @@
-"""Ask: what a judge is asked, what its answer says, and the loop that asks everything once.
+"""Ask: the question to a judge, the meaning of its reply, and the loop that asks everything once.
 
-criteria   prompt files, checked on load; front_matter: their head, every fault with its line
-prompt     a criterion and a pooled response as messages; strangers' texts cannot leave their place
-verdict    what a completion says, never a default; reply: where in a reply the verdict stands
-dialogue   one judgment from question to record
+criteria   prompt files, checked on load; front_matter: their TOML header, every problem with its line
+prompt     a criterion and a pooled response as messages; strangers' texts cannot break out of their tags
+verdict    reads a completion, never with a default; reply: finds the verdict in a reply
+dialogue   one judgment, from the question to the record
 loop       all judgments of one judge: concurrency, retries, budget, interruption
 several    several judges under one budget
-labels     what judges said, read back from files of any origin
+labels     grades of judges, read back from files of any origin
+progress   the bar or line that shows how far a command is; own_loop: an event loop for synchronous code
+records    judgments and failures
 """

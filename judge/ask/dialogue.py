@@ -1,4 +1,4 @@
-"""One judgment as a dialogue: what is asked, what is asked again, and the record that comes of it. Pure."""
+"""One judgment as a dialogue: the request, a second request if needed, and the resulting record. Pure."""
 
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from judge.records import Criterion, FailureReason
 
 
 class Task(NamedTuple):
-    """One judgment to be made."""
+    """One judgment to make."""
 
     response: PooledResponse
     criterion: Criterion
@@ -23,7 +23,7 @@ class Task(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Where a dialogue ended: the last request and completion, and what they say."""
+    """The end of a dialogue: the last request, its completion, and what the completion says."""
 
     verdict: Verdict | Unreadable
     completion: Completion
@@ -35,48 +35,51 @@ Dialogue = Generator[Request, Completion, Answer]
 
 
 def tasks(pool: Pool, criteria: Sequence[Criterion], *, partial: bool = False) -> tuple[Task, ...]:
-    """All judgments of a pool, by criterion and then in the pool's order.
+    """All judgments to make of a pool, by criterion and then in the order of the pool.
 
-    With `partial` evidence will do: a response is judged by those of its used passages that have a text.
+    Args:
+        pool: The responses to judge.
+        criteria: The prompts to judge them under.
+        partial: Judge a response by those of its used passages that have a text, even if others have none.
     """
-    responses = [_with_texts(one, pool) for one in pool.responses] if partial else pool.responses
+    responses = [_with_texts(response, pool) for response in pool.responses] if partial else pool.responses
     return tuple(Task(response, criterion) for criterion in criteria for response in responses)
 
 
 def _with_texts(response: PooledResponse, pool: Pool) -> PooledResponse:
-    """The response without the passages that have no text, or as it is where none has."""
+    """The response without the passages that have no text; unchanged if no passage has a text."""
     keys = tuple(key for key in response.passages if key in pool.passages)
     return msgspec.structs.replace(response, passages=keys) if keys else response
 
 
 def spread(wanted: Sequence[Task], limit: int | None) -> tuple[Task, ...]:
-    """At most `limit` tasks a criterion, evenly spaced over the pool so that a trial sees every topic."""
+    """At most `limit` tasks for each prompt, evenly spaced over the pool, so that a trial covers all topics."""
     if limit is None:
         return tuple(wanted)
     groups: dict[str, list[Task]] = {}
     for task in wanted:
         groups.setdefault(task.criterion.digest, []).append(task)
     return tuple(
-        group[place * len(group) // size]
+        group[index * len(group) // size]
         for group in groups.values()
         for size in (min(limit, len(group)),)
-        for place in range(size)
+        for index in range(size)
     )
 
 
 def dialogue(criterion: Criterion, request: Request) -> Dialogue:
-    """Yield what is to be asked and be sent what came back: the request and, after an unreadable reply, one repair."""
+    """Yield a request and receive its completion; after an unreadable reply, do so once more, with a repair."""
     completion = yield request
     verdict = parse(completion, criterion, request.form, request.sentences)
     if not isinstance(verdict, Unreadable) or verdict.reason != "unreadable" or request.form == "label":
         return Answer(verdict, completion, request, repaired=False)
-    mended = repair(request, completion, verdict)
-    completion = yield mended
-    return Answer(parse(completion, criterion, request.form, request.sentences), completion, mended, repaired=True)
+    again = repair(request, completion, verdict)
+    completion = yield again
+    return Answer(parse(completion, criterion, request.form, request.sentences), completion, again, repaired=True)
 
 
 def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | Failure:
-    """The record of an answer, under the digest of its request."""
+    """The judgment or failure that a dialogue ends with; `digest` is that of its last request."""
     verdict, completion = answer.verdict, answer.completion
     if isinstance(verdict, Unreadable):
         return failure(task, judge, verdict.reason, verdict.detail, raw=completion.text, digest=digest)
@@ -105,7 +108,16 @@ def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | F
 def failure(
     task: Task, judge: str, reason: FailureReason, detail: str, *, raw: str | None = None, digest: str | None = None
 ) -> Failure:
-    """The record of a judgment that is missing."""
+    """The record of a missing judgment.
+
+    Args:
+        task: The judgment that is missing.
+        judge: The name of the judge.
+        reason: Why it is missing, as a code.
+        detail: Why it is missing, in words.
+        raw: The full reply, if there was one.
+        digest: The digest of the last request, if one was made.
+    """
     return Failure(
         response_id=task.response.response_id,
         turn_id=task.response.turn_id,
@@ -123,7 +135,7 @@ def failure(
 
 
 def evidence_gap(task: Task, pool: Pool) -> str | None:
-    """Why a task that needs passages cannot be judged: no judge is asked to imagine them."""
+    """Why a task lacks the passages that its criterion needs, or None; no judge is asked to imagine passages."""
     if "passages" not in task.criterion.inputs:
         return None
     keys = task.response.passages

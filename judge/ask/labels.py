@@ -1,4 +1,4 @@
-"""What judges said, from files of any origin: our own judgments and failures, qrels, four-column label files."""
+"""Grades of judges, read from files of any origin: our judgments and failures, qrels, four-column label files."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -18,55 +18,57 @@ from judge.text.safe import storable
 _Result = TypeVar("_Result", Judgment, Failure)
 
 JURY = "jury/"
-"""What the names of juries begin with."""
+"""The beginning of every jury's name."""
 
 
 def is_jury(judge: str) -> bool:
-    """Whether a judge is a jury: its prompt digest is of the members with their prompts, not of a file."""
+    """Whether a judge is a jury; the prompt digest of a jury covers its members and their prompts, not one file."""
     return judge.startswith(JURY)
 
 
 class Label(msgspec.Struct, frozen=True, gc=False):
-    """One judge on one item: a grade, or why there is none."""
+    """The grade that a judge gave to an item, or the reason why there is no grade."""
 
     turn_id: str
     response_id: str
     grade: int | None
     reason: str | None = None
-    """`unable`, or a failure's reason; None beside a grade."""
+    """`unable`, or the reason of a failure; None if there is a grade."""
     expected: float | None = None
-    """The mean grade under the label probabilities."""
+    """The mean grade under the label probabilities; None where the judge gave none."""
     sample: int = 0
 
 
 class Labels(msgspec.Struct, frozen=True):
-    """All that one judge said under one prompt."""
+    """All labels of one judge under one prompt."""
 
     judge: str
     prompt: str | None
-    """`criterion/variant`; None where a file does not say."""
+    """`criterion/variant`; None if the file does not say."""
     prompt_digest: str | None
+    """SHA-256 of the prompt; None if the file does not say."""
     source: str
-    """The file, for messages."""
+    """The file, as messages name it."""
     digest: str
     """SHA-256 of the file as stored."""
     labels: tuple[Label, ...]
     models_returned: tuple[str, ...] = ()
+    """The models as the providers named them, sorted."""
 
 
 def read_labels(path: Path, grades: Collection[int] | None = None) -> tuple[Labels, ...]:
     """The labels of a file: a `judgments.jsonl` with the `failures.jsonl` beside it, or four columns.
 
     Args:
-        path: The file, gzipped or not. A file of columns is one judge, named after the file.
-        grades: The scale of a file of columns, if a grade outside it is an error.
+        path: The file, gzipped or not. A file of columns holds one judge, named after the file.
+        grades: The allowed grades of a file of columns; None allows every grade.
 
     Raises:
-        InputError: The file cannot be read or has faulty lines; every one is listed.
+        InputError: The file cannot be read or has lines with problems; every problem is listed.
     """
     stored = read_stored(path)
     content = unpack(stored, str(path))
-    # By its name too: where every judgment failed, the file is empty.
+    # The name counts too, because the file is empty if every judgment failed.
     if path.name == "judgments.jsonl" or content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         failures: tuple[Failure, ...] = ()
         beside = path.with_name("failures.jsonl")
@@ -79,10 +81,15 @@ def read_labels(path: Path, grades: Collection[int] | None = None) -> tuple[Labe
 
 
 def parse_columns(content: bytes, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:
-    """The rows of a qrels or label file in bytes.
+    """The rows of a qrels or label file.
+
+    Args:
+        content: The bytes of the file, unpacked.
+        name: The file, as messages name it.
+        grades: The allowed grades; None allows every grade.
 
     Raises:
-        InputError: It is not UTF-8, is empty, or has faulty lines.
+        InputError: The file is not UTF-8, is empty, or has lines with problems.
     """
     try:
         text = content.decode("utf-8")
@@ -113,10 +120,17 @@ def _labels(path: Path, digest: str, rows: Iterable[QrelRow]) -> Labels:
 
 
 def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -> tuple[Labels, ...]:
-    """Judgments and failures by judge and prompt, in natural order of both names."""
+    """The labels in judgments and failures, grouped by judge and prompt, in natural order of both names.
+
+    Args:
+        results: Judgments and failures.
+        source: Their file, as messages name it.
+        digest: SHA-256 of that file.
+    """
     groups: dict[tuple[str, str, str], list[Judgment | Failure]] = {}
-    for one in results:
-        groups.setdefault((one.judge, f"{one.criterion}/{one.variant}", one.criterion_digest), []).append(one)
+    for result in results:
+        prompt = f"{result.criterion}/{result.variant}"
+        groups.setdefault((result.judge, prompt, result.criterion_digest), []).append(result)
     return tuple(
         Labels(
             judge=judge,
@@ -128,9 +142,9 @@ def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -
             models_returned=tuple(
                 sorted(
                     {
-                        one.model
-                        for one in groups[judge, prompt, prompt_digest]
-                        if isinstance(one, Judgment) and one.model
+                        result.model
+                        for result in groups[judge, prompt, prompt_digest]
+                        if isinstance(result, Judgment) and result.model
                     }
                 )
             ),
@@ -141,19 +155,19 @@ def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -
     )
 
 
-def _label(one: Judgment | Failure) -> Label:
-    if isinstance(one, Failure):
-        return Label(one.turn_id, one.response_id, None, one.reason, None, one.sample)
-    if one.unable:
-        return Label(one.turn_id, one.response_id, None, "unable", None, one.sample)
-    return Label(one.turn_id, one.response_id, one.grade, None, one.expected, one.sample)
+def _label(result: Judgment | Failure) -> Label:
+    if isinstance(result, Failure):
+        return Label(result.turn_id, result.response_id, None, result.reason, None, result.sample)
+    if result.unable:
+        return Label(result.turn_id, result.response_id, None, "unable", None, result.sample)
+    return Label(result.turn_id, result.response_id, result.grade, None, result.expected, result.sample)
 
 
 def read_judgments(stored: bytes, name: str) -> tuple[Judgment, ...]:
     """The judgments in the bytes of a `judgments.jsonl`.
 
     Raises:
-        InputError: Lines that are no judgments; every one is listed.
+        InputError: Some lines are no judgments; every such line is listed.
     """
     return _read(stored, Judgment, name, "not_a_judgment")
 
@@ -162,7 +176,7 @@ def read_failures(stored: bytes, name: str) -> tuple[Failure, ...]:
     """The failures in the bytes of a `failures.jsonl`.
 
     Raises:
-        InputError: Lines that are no failures; every one is listed.
+        InputError: Some lines are no failures; every such line is listed.
     """
     return _read(stored, Failure, name, "not_a_failure")
 

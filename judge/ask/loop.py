@@ -39,36 +39,39 @@ from judge.text.ids import NaturalKey, natural_key
 from judge.text.table import Table
 
 MAX_WAIT = 60.0
-"""Seconds; a provider that asks for more patience than this is waited for this long at a time."""
+"""Most seconds between two attempts, even if the provider asks for a longer wait."""
 
 __all__ = ["Forecast", "Loop", "Progress", "Settings", "Task", "assess", "tasks"]
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How hard to press a provider."""
+    """How many calls and how much money the loop may use."""
 
     concurrency: int = 16
     """Calls in flight at most."""
     attempts: int = 6
-    """Attempts of one call that fails for passing reasons."""
+    """Most attempts of one call; only failures that may pass are tried again."""
     max_cost: float | None = None
-    """US dollars that this process may spend; what is left undone then fails for `budget`."""
+    """US dollars that this process may spend; judgments left over fail for `budget`."""
 
 
 class Forecast(NamedTuple):
-    """What the loop would do, without doing it."""
+    """What the loop would do; nothing is sent."""
 
     judgments: int
+    """Judgments to make."""
     recalled: int
+    """Judgments that the journal answers already."""
     without_evidence: int
+    """Judgments that fail because a passage has no text."""
     calls: int
-    """Distinct requests to be sent; repairs of unreadable replies come on top."""
+    """Distinct requests to send; repairs of unreadable replies come on top."""
     prompt_tokens: int
-    """Estimated at four characters a token."""
+    """Tokens of these requests, estimated at four characters a token."""
 
 
 class Loop:
-    """One judge, one pool, one journal."""
+    """Asks one judge about one pool, with one journal; `assess` explains the arguments."""
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class Loop:
         self._structured = journal.meta(self._form_key) != "text"
 
     def forecast(self, wanted: Sequence[Task]) -> Forecast:
-        """Count what `run` would send."""
+        """What `run` would do with these tasks; nothing is sent."""
         recalled = without_evidence = characters = 0
         open_digests: set[str] = set()
         for task in wanted:
@@ -115,10 +118,10 @@ class Loop:
         return Forecast(len(wanted), recalled, without_evidence, len(open_digests), characters // 4)
 
     async def run(self, wanted: Sequence[Task]) -> list[Judgment | Failure]:
-        """Settle every task; results in the order of the tasks.
+        """Make a judgment or a failure of every task, in the order of the tasks.
 
         Raises:
-            OperationalError: No further call can succeed, or the user stopped the run; what was paid for is safe.
+            OperationalError: No further call can succeed, or the user stopped the run; the paid completions are safe.
         """
         self._total = len(wanted)
         open_tasks: list[int] = []
@@ -135,7 +138,7 @@ class Loop:
             len(open_tasks),
         )
         if workers:
-            # Neighbors share the start of their prompt, which providers' and local prompt caches pay for once.
+            # Neighbors share the start of their prompt, which prompt caches compute only once.
             remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
             await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
         if self._stop is not None:
@@ -143,10 +146,10 @@ class Loop:
         return [self._results[index] for index in range(len(wanted))]
 
     def _forms(self, criterion: Criterion) -> list[AnswerForm]:
-        """The answer forms to try, the best first: those of the judge that the criterion supports.
+        """The answer forms to try, the preferred one first: those that both judge and criterion support.
 
         Raises:
-            OperationalError: There is none.
+            OperationalError: They share no form.
         """
         offered = [form for form in self._model.forms if form in supported_forms(criterion)]
         if not self._structured and offered != ["json"]:
@@ -166,7 +169,7 @@ class Loop:
         return self._recall(task) if len(self._journal) else None
 
     def _recall(self, task: Task) -> Judgment | Failure | None:
-        """The task's outcome if the journal holds every completion it needs, in whatever form it was asked."""
+        """The outcome of the task, in any form, if the journal holds every completion that it needs."""
         for form in self._model.forms:
             if form in supported_forms(task.criterion):
                 settled = self._recall_in(task, form)
@@ -191,7 +194,7 @@ class Loop:
         for index in remaining:
             try:
                 self._settle(index, await self._judge(wanted[index]))
-            except BaseException as error:  # noqa: BLE001 - whatever it is, calls of the others are paid and must land
+            except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
                 self._end(error)
             if self._stop is not None:
                 return
@@ -202,7 +205,7 @@ class Loop:
         self._report(Progress(len(self._results), self._total, self._recalled, self._failures, self._cost))
 
     def drain(self) -> None:
-        """Let no new call begin, at the user's wish; calls in flight are waited for and kept."""
+        """Start no new call, because the user stopped the run; calls in flight are finished and kept."""
         self._end(
             Interrupted(
                 f"stopped with {len(self._results)} of {self._total} judgments made; the same command goes on from here"
@@ -210,12 +213,12 @@ class Loop:
         )
 
     def _end(self, error: BaseException) -> None:
-        """Let no new call begin; the first reason is the one raised. Calls in flight are waited for and kept."""
+        """Start no new call and raise the first such error at the end; calls in flight are finished and kept."""
         self._stop = self._stop or error
         self._stopped.set()
 
     async def _judge(self, task: Task) -> Judgment | Failure:
-        """Ask until there is an outcome, in the next answer form where one is not taken."""
+        """Ask until there is an outcome; if the judge does not take an answer form, go on with the next."""
         judge, digest = self._model.name, None
         refusal: CallError | None = None
         for form in self._forms(task.criterion):
@@ -279,32 +282,32 @@ class Loop:
         return completion
 
     async def _attempt(self, request: Request) -> Completion:
-        """One call, retried while its failures may pass."""
+        """One call, tried again while its failures may pass."""
         try:
             return await self._timed(request, 1)
         except TransientError as error:
             failed: TransientError | None = error
-        # Only now, because tenacity costs about as much CPU as a call; its first attempt is the one just made.
-        async for trial in tenacity.AsyncRetrying(
+        # Tenacity is used only after a failure, because it costs as much CPU as a call; its first attempt is this one.
+        async for attempt in tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception_type(TransientError),
             stop=tenacity.stop_after_attempt(self._settings.attempts),
             wait=_wait,
             sleep=self._sleep,
             reraise=True,
         ):
-            with trial:
+            with attempt:
                 if failed is not None:
                     first, failed = failed, None
                     raise first
                 if self._stop is not None:
                     raise self._stop
-                completion = await self._timed(request, trial.retry_state.attempt_number)
+                completion = await self._timed(request, attempt.retry_state.attempt_number)
         return completion
 
     async def _timed(self, request: Request, attempt: int) -> Completion:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         completion = await self._model.complete(request)
-        latency = completion.latency or round(time.perf_counter() - begun, 3)
+        latency = completion.latency or round(time.perf_counter() - started, 3)
         return msgspec.structs.replace(completion, attempts=attempt, latency=latency)
 
     async def _sleep(self, seconds: float) -> None:
@@ -320,7 +323,7 @@ def _neighborhood(task: Task) -> tuple[str, NaturalKey, tuple[str, ...]]:
 
 
 def _check_storable(completion: Completion) -> None:
-    """Refuse a completion that would not read back from the journal as it is, such as a probability of nan."""
+    """Refuse a completion that the journal would not return unchanged, such as one with a probability of nan."""
     try:
         same = msgspec.json.decode(msgspec.json.encode(completion), type=Completion) == completion
     except (msgspec.MsgspecError, UnicodeEncodeError):
@@ -330,7 +333,7 @@ def _check_storable(completion: Completion) -> None:
 
 
 def _wait(state: tenacity.RetryCallState) -> float:
-    """Seconds until the next attempt: the provider's wish, else random within a window that grows exponentially."""
+    """Seconds until the next attempt: what the provider asks, else random within an exponentially growing window."""
     error = state.outcome.exception() if state.outcome else None
     backoff = float(_backoff(state))
     if isinstance(error, TransientError) and error.retry_after is not None:
@@ -352,24 +355,24 @@ def assess(
     report: Callable[[Progress], None] | None = None,
     progress: bool = False,
 ) -> Table[Judgment | Failure]:
-    """Run the loop to its end from synchronous code, inside a running event loop too.
+    """Run the loop to its end from synchronous code, even inside a running event loop.
 
     Args:
-        wanted: What is to be judged, from `tasks`.
-        model: Whom to ask; it is closed at the end.
-        journal: Holds what was paid for.
-        pool: The responses' pool.
-        turns: The conversations by turn id, for criteria that show them.
-        settings: How hard to press the provider.
+        wanted: The judgments to make, from `tasks`.
+        model: The judge; it is closed at the end.
+        journal: Holds every paid completion.
+        pool: The pool of the responses.
+        turns: The turns by id, for criteria that show the conversation.
+        settings: Limits on calls and cost.
         report: Called after each judgment.
         progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then.
 
     Returns:
-        A judgment or a failure of each task, in their order.
+        A judgment or a failure for each task, in the order of the tasks.
 
     Raises:
         UsageError: The judge cannot answer one of the criteria.
-        OperationalError: The run stopped early; what was paid for is in the journal.
+        OperationalError: The run stopped early; every paid completion is in the journal.
     """
     wanted = tuple(wanted)
     model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))

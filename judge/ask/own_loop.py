@@ -1,7 +1,7 @@
-"""An event loop of our own for synchronous code, wherever that is called: a script, a notebook, another loop.
+"""An event loop of our own for synchronous code that a script, a notebook or another loop calls.
 
-Where no loop runs in this thread, ours runs here. A notebook's cell is called by a loop that runs already, and a
-thread has one loop at a time, so there ours gets a thread of its own while this one waits.
+If no loop runs in this thread, ours runs in it. A notebook already runs a loop, and a thread runs one loop at a time:
+there, ours gets a thread of its own, and this thread waits.
 """
 
 import asyncio
@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
 _STEP = 0.2
-"""Seconds; Windows interrupts no wait that has no end."""
+"""Seconds of one wait; Windows does not interrupt a wait without a time limit."""
 
 
 def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
-    """Run a job to its end; it sees the caller's context variables, and what it raises is raised here.
+    """Run a job to its end; it sees the caller's context variables, and its exceptions are raised here.
 
     Args:
-        job: Makes the coroutine.
-        drain: Called in the job's loop at the first Ctrl-C; the second breaks the job off.
+        job: Returns the coroutine to run.
+        drain: Called in the job's loop at the first Ctrl-C; the second one cancels the job.
 
     Raises:
         KeyboardInterrupt: At the second Ctrl-C.
@@ -31,14 +31,14 @@ def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], 
     except RuntimeError:
         return asyncio.run(_draining(job, drain))
     runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-    # Here, because the runner copies the context variables of whoever asks it for its loop.
+    # In this thread, because the runner copies the context variables of the code that asks for its loop.
     loop = runner.get_loop()
 
     def work() -> _Result:
         with runner:
             return runner.run(job())
 
-    # Leaving the pool waits for the job, so that nobody closes its journal while calls are on their way.
+    # Leaving the pool waits for the job, so that nobody closes its journal while calls are in flight.
     with _interrupts(), ThreadPoolExecutor(1, "judge") as pool:
         future = pool.submit(work)
         try:
@@ -55,7 +55,7 @@ def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], 
 
 
 async def _draining(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
-    """The job in the main thread's loop, which is told of Ctrl-C itself."""
+    """Run the job in the loop of the main thread, which handles Ctrl-C itself."""
     loop = asyncio.get_running_loop()
 
     def on_signal() -> None:
@@ -65,7 +65,7 @@ async def _draining(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Call
     try:
         loop.add_signal_handler(signal.SIGINT, on_signal)
     except (NotImplementedError, RuntimeError, ValueError):
-        # Windows, or not the main thread: Ctrl-C raises KeyboardInterrupt there, and the journal is safe too.
+        # Windows, or not the main thread: there Ctrl-C raises KeyboardInterrupt, and the journal is just as safe.
         return await job()
     try:
         return await job()
@@ -78,10 +78,10 @@ def _wait(future: Future[Any]) -> None:
         pass
 
 
-def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> bool:
-    """Have something called in a loop; False where the loop has come to its end."""
+def _tell(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> bool:
+    """Schedule a call in a loop; False if the loop has ended."""
     try:
-        loop.call_soon_threadsafe(what)
+        loop.call_soon_threadsafe(callback)
     except RuntimeError:
         return False
     return True
@@ -89,11 +89,11 @@ def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> bool:
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt; a loop that runs here would note it and wait for its turn, which we hold."""
+    """Let Ctrl-C raise KeyboardInterrupt; a loop of this thread would handle it only after our wait has ended."""
     try:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
     except ValueError:
-        # Not the main thread, where no Ctrl-C arrives.
+        # This is not the main thread, so no Ctrl-C arrives here.
         yield
         return
     try:

@@ -1,4 +1,4 @@
-"""How far a long thing is: a bar on a terminal or in a notebook, a plain line now and then elsewhere."""
+"""The progress of a long command: a bar on a terminal or in a notebook, a plain line now and then elsewhere."""
 
 import contextlib
 import sys
@@ -15,18 +15,20 @@ _EVERY = 10.0
 
 
 class Progress(NamedTuple):
-    """Where the loop stands."""
+    """How many judgments the loop has made so far."""
 
     done: int
+    """Judgments and failures so far."""
     total: int
     recalled: int
-    """Settled without a call: from the journal, or for want of evidence."""
+    """Settled without a call: from the journal, or because the evidence is missing."""
     failures: int
     cost: float
+    """US dollars that this process has spent."""
 
 
 class Reporter:
-    """Shows the loop's `Progress` on a stream or in a notebook, and passes it on."""
+    """Shows the progress of a judge on a stream or in a notebook, and passes it on to `then`."""
 
     def __init__(self, judge: str, stream: TextIO, then: Callable[[Progress], None] | None = None) -> None:
         self._then = then
@@ -46,7 +48,7 @@ class Reporter:
             self._line(self._last)
 
     def __call__(self, progress: Progress) -> None:
-        """Show where the loop stands; cheap enough for every judgment."""
+        """Show the progress; cheap enough to be called after every judgment."""
         now = time.monotonic()
         if self._last is None:
             self._begun = now
@@ -79,14 +81,14 @@ class Reporter:
 
 
 class FetchReporter:
-    """Shows how much of a model has been fetched."""
+    """Shows how much of a model's weights has been fetched."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._live = _is_live(stream)
         self._bar: _Bar | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._what = ""
+        self._step = ""
         self._shown = 0.0
 
     def __enter__(self) -> Self:
@@ -95,24 +97,24 @@ class FetchReporter:
     def __exit__(self, *exit_info: object) -> None:
         self._stop()
 
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Show `done` of `total` bytes."""
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Show that the step `step` has done `done` of `total` bytes."""
         now = time.monotonic()
         if not self._live:
-            if what != self._what or done == total or now - self._shown >= _EVERY:
-                self._what, self._shown = what, now
-                _say(f"{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", self._stream)
+            if step != self._step or done == total or now - self._shown >= _EVERY:
+                self._step, self._shown = step, now
+                _say(f"{step}: {done / 1e6:.0f} of {total / 1e6:.0f} MB", self._stream)
             return
         if self._bar is None:
             self._bar = _fetch_bar(self._stream)
-        if what not in self._tasks:
-            self._tasks[what] = self._bar.add(what, total=total)
+        if step not in self._tasks:
+            self._tasks[step] = self._bar.add(step, total=total)
         elif now - self._shown < 0.1 and done < total:
             return
         self._shown = now
-        self._bar.update(self._tasks[what], completed=done)
-        if done == total and what.startswith("verifying"):
-            # Two live bars cannot share a terminal, and the loop's comes next.
+        self._bar.update(self._tasks[step], completed=done)
+        if done == total and step.startswith("verifying"):
+            # Two live bars cannot share a terminal, and the bar of the loop comes next.
             self._stop()
 
     def _stop(self) -> None:
@@ -122,7 +124,7 @@ class FetchReporter:
 
 
 class _Bar:
-    """Rich's bars: redrawn by rich on a terminal, by ourselves in a notebook, where rich would need ipywidgets."""
+    """Bars of rich, redrawn by rich on a terminal and by us in a notebook, where rich would need ipywidgets."""
 
     def __init__(self, stream: TextIO, *columns: "ProgressColumn") -> None:
         from rich.progress import Progress as Bars
@@ -157,7 +159,7 @@ def _console(stream: TextIO) -> "Console":
 
 
 def _is_live(stream: TextIO) -> bool:
-    """Whether what is shown can be redrawn."""
+    """Whether a line can be redrawn: on a terminal or in a notebook."""
     return stream.isatty() or ("IPython" in sys.modules and _console(stream).is_jupyter)
 
 
@@ -182,7 +184,7 @@ def _fetch_bar(stream: TextIO) -> _Bar:
 
 
 def _say(line: str, stream: TextIO) -> None:
-    # A reader that has gone away is no reason to stop a paid run.
+    # A closed pipe is no reason to stop paid calls.
     with contextlib.suppress(BrokenPipeError):
         print(line, file=stream, flush=True)
 

@@ -1,4 +1,4 @@
-"""What a judge has said, or why it has said nothing. Pure."""
+"""Judgments, and failures where there is no judgment. Pure."""
 
 from typing import Literal
 
@@ -7,25 +7,27 @@ from judge.records import FailureReason, Record, bare
 
 
 class Verdict(Record, frozen=True):
-    """What one completion says."""
+    """The grade that one completion gives."""
 
     grade: int
     rationale: str | None
     sentences: tuple[str, ...] = ()
+    """A label for each sentence, where sentences are labeled."""
     expected: float | None = None
-    """Mean of the grades under the label probabilities."""
+    """Mean of the grades under the label probabilities; None where the judge gave none."""
     unable: bool = False
+    """Whether the grade is the level of "unable to judge"."""
 
 
 class Unreadable(Record, frozen=True):
-    """A completion that says no grade, and why not."""
+    """A completion without a readable grade, and why."""
 
     reason: Literal["unreadable", "refused", "truncated", "content_filter"]
     detail: str
 
 
 class Judgment(Record, frozen=True, tag="judgment", tag_field="kind"):
-    """One grade by one judge for one pooled response."""
+    """One grade of one judge for one pooled response; docs/run.md lists the fields."""
 
     response_id: str
     turn_id: str
@@ -41,11 +43,16 @@ class Judgment(Record, frozen=True, tag="judgment", tag_field="kind"):
     judge: str
     """`backend/model`."""
     model: str | None
+    """The model, as the provider names it."""
     criterion_digest: str
+    """SHA-256 of the prompt file."""
     request_digest: str
+    """Digest of the last request."""
     form: AnswerForm
     repaired: bool
+    """Whether the first reply was unreadable and the judge was asked again."""
     sample: int
+    """Number of the repetition, from 0."""
 
     def __repr__(self) -> str:
         grade = "unable" if self.unable else self.grade
@@ -62,8 +69,9 @@ class Failure(Record, frozen=True, tag="failure", tag_field="kind"):
     variant: str
     reason: FailureReason
     detail: str
+    """The reason in words."""
     raw: str | None
-    """The full raw reply where there was one."""
+    """The full reply, if there was one."""
     judge: str
     criterion_digest: str
     request_digest: str | None

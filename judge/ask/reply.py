@@ -1,4 +1,4 @@
-"""Where in a reply the verdict stands, and what it says: one JSON object or one line, the last. Pure."""
+"""Finds the verdict in a reply and reads it: the last JSON object or the last line. Pure."""
 
 import json
 import re
@@ -10,9 +10,9 @@ from judge.ask.records import Unreadable
 _OPENING = " \t\r\n*_`\"'“‘([{"
 _CLOSING = " \t\r\n*_`\"'”’)]}.,;!"
 _CLAIM = re.compile(r"(?<![^\W_])grade(?![^\W_])[\s*_`\"']*(?:[:：=]|is\b)", re.IGNORECASE)
-"""Anything that speaks of a grade as given; only the last such line of a reply can be its verdict."""
+"""Any statement of a grade; only the last line with one can be the verdict of a reply."""
 _NOTHING = " \t\r\n*_`"
-"""What may follow a verdict: nothing but white space and Markdown."""
+"""Only these characters, white space and Markdown, may follow a verdict."""
 _VERDICT = re.compile(r"[\s*_`#]*grade[\s*_`]*[:：](.*)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?:sentence[\s*_`#\[(]+)?([0-9]{1,9})[*_`\])]*\s*[:：](.*)", re.IGNORECASE)
 _BEFORE_NUMBER = " \t*_`#[("
@@ -30,28 +30,37 @@ _SHOWN = 80
 
 
 def last_object(reply: str, key: str, *, cut: bool) -> dict[str, Any] | Unreadable | None:
-    """The last JSON object of a reply that has `key`; None if the reply is not JSON at all."""
+    """The last JSON object of a reply that has `key`.
+
+    Args:
+        reply: The text of the completion.
+        key: `grade` or `sentences`.
+        cut: Whether the reply was cut off at the token limit.
+
+    Returns:
+        The object; None if the reply holds no JSON; Unreadable if objects are broken, ambiguous or lack the key.
+    """
     objects = _objects(reply)
     if objects is None:
         return Unreadable("unreadable", "the reply holds a JSON object that cannot be parsed")
-    answers = [(found, end) for found, end in objects if key in found]
+    answers = [(members, end) for members, end in objects if key in members]
     if not answers:
-        if any(found.get("refusal") for found, _ in objects):
+        if any(members.get("refusal") for members, _ in objects):
             return Unreadable("refused", "the reply is a refusal")
         return Unreadable("unreadable", f'the JSON object has no "{key}"') if objects else None
-    found, end = answers[-1]
+    answer, end = answers[-1]
     if reply[end:].strip(_NOTHING):
-        # What is said of an object afterwards may be that it was only quoted.
+        # The text after the object may say that it was only a quotation.
         return Unreadable("truncated" if cut else "unreadable", "the reply goes on after its JSON object")
-    if any(earlier[key] != found[key] for earlier, _ in answers):
+    if any(earlier[key] != answer[key] for earlier, _ in answers):
         return Unreadable("unreadable", f'the reply has two JSON objects that differ in "{key}"')
-    return found
+    return answer
 
 
 def _objects(reply: str) -> list[tuple[dict[str, Any], int]] | None:
-    """Every outermost JSON object with the offset of its end; None if something like one cannot be parsed.
+    """Every outermost JSON object with the offset of its end; None if something like an object cannot be parsed.
 
-    A broken object may hold the real verdict, and a whole one inside it may only be quoted material.
+    A broken object may hold the real verdict, and an intact object inside it may be a mere quotation.
     """
     objects: list[tuple[dict[str, Any], int]] = []
     outside: list[str] = []
@@ -59,16 +68,16 @@ def _objects(reply: str) -> list[tuple[dict[str, Any], int]] | None:
     while begun := _OBJECT.search(reply, end):
         outside.append(reply[end : begun.start()])
         try:
-            found, end = _DECODER.raw_decode(reply, begun.start())
+            members, end = _DECODER.raw_decode(reply, begun.start())
         except (ValueError, RecursionError):
             return None
-        objects.append((found, end))
+        objects.append((members, end))
     outside.append(reply[end:])
     return None if _STRAY_KEY.search(" ".join(outside)) else objects
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object's members; a key given twice says two things and is refused."""
+    """The members of a JSON object; a key given twice is ambiguous and refused."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a key is given twice")
@@ -76,13 +85,13 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unreadable:
-    """What the closing line of a reply says, and the rest of the reply as the reasons for it.
+    """The label in the last line of a reply, and the rest of the reply as the rationale.
 
-    A verdict that more text follows may be quoted or taken back, and of two that differ one may be the response's
-    own words: both are unreadable.
+    A verdict followed by more text may be quoted or withdrawn, and one of two different verdicts may be quoted from the
+    response: both cases are unreadable.
     """
     lines = reply.rstrip(_NOTHING).splitlines()
-    last = next((at for at in reversed(range(len(lines))) if _CLAIM.search(lines[at])), None)
+    last = next((index for index in reversed(range(len(lines))) if _CLAIM.search(lines[index])), None)
     if last is None:
         return no_verdict(reply, "no line of the form `Grade: LABEL`")
     match = _VERDICT.fullmatch(lines[last])
@@ -90,14 +99,14 @@ def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unre
         return Unreadable("unreadable", f"the last verdict reads {shown(lines[last])}, expected `Grade: LABEL`")
     if last < len(lines) - 1:
         return Unreadable("unreadable", f"the reply goes on after {shown(lines[last])}")
-    given = {on_menu(found[1], menu) for line in lines if (found := _VERDICT.fullmatch(line))} - {None}
-    if len(given) > 1:
-        return Unreadable("unreadable", f"the reply gives {len(given)} different grades")
+    labels = {on_menu(verdict[1], menu) for line in lines if (verdict := _VERDICT.fullmatch(line))} - {None}
+    if len(labels) > 1:
+        return Unreadable("unreadable", f"the reply gives {len(labels)} different grades")
     return match[1], clean("\n".join(lines[:last] + lines[last + 1 :]))
 
 
 def numbered_lines(reply: str) -> tuple[list[tuple[str, str]], str | None]:
-    """Number and label of every line like `1: LABEL`, and the rest of the reply as the reasons for them."""
+    """Number and label of every line like `1: LABEL`, and the rest of the reply as the rationale."""
     lines = reply.splitlines()
     matches = [_SENTENCE.fullmatch(line.lstrip(_BEFORE_NUMBER)) for line in lines]
     rest = "\n".join(line for line, match in zip(lines, matches, strict=True) if not match)
@@ -105,7 +114,7 @@ def numbered_lines(reply: str) -> tuple[list[tuple[str, str]], str | None]:
 
 
 def no_verdict(reply: str, detail: str) -> Unreadable:
-    """Why a reply without a verdict has none."""
+    """Why a reply has no verdict: it is empty, a refusal, or `detail`."""
     if not reply.strip():
         return Unreadable("unreadable", "the reply is empty")
     if _REFUSAL.match(reply.replace("’", "'")):
@@ -113,38 +122,38 @@ def no_verdict(reply: str, detail: str) -> Unreadable:
     return Unreadable("unreadable", detail)
 
 
-def on_menu(said: object, menu: Sequence[str]) -> str | None:
-    """The label that was said, whatever its case and the punctuation around it; None if it is not on the menu."""
-    if isinstance(said, float) and said.is_integer():
-        said = int(said)
-    if isinstance(said, int):
-        said = str(said)
-    if not isinstance(said, str):
+def on_menu(value: object, menu: Sequence[str]) -> str | None:
+    """The label of the menu that a value names, ignoring case and outer punctuation; None if it names none."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int):
+        value = str(value)
+    if not isinstance(value, str):
         return None
-    bare = " ".join(said.lstrip(_OPENING).rstrip(_CLOSING).split()).replace(_MINUS, "-").casefold()
-    if number := _WHOLE_NUMBER.fullmatch(bare):
-        bare = number[1]
-    return next((label for label in menu if label.casefold() == bare), None)
+    name = " ".join(value.lstrip(_OPENING).rstrip(_CLOSING).split()).replace(_MINUS, "-").casefold()
+    if number := _WHOLE_NUMBER.fullmatch(name):
+        name = number[1]
+    return next((label for label in menu if label.casefold() == name), None)
 
 
 def rationale_of(answer: Mapping[str, Any]) -> str | None:
-    """The reasons in a JSON answer, a list of strings included; None if they are no text."""
-    said = answer.get("rationale")
-    parts = said if isinstance(said, list) else [said]
+    """The rationale of a JSON answer, which may be a list of strings; None if it holds no text."""
+    rationale = answer.get("rationale")
+    parts = rationale if isinstance(rationale, list) else [rationale]
     return clean("\n".join(part for part in parts if isinstance(part, str)))
 
 
 def clean(text: str) -> str | None:
-    """Outer whitespace off and lone surrogates replaced, since they cannot be written as UTF-8; None if empty."""
+    """A text without outer whitespace and with lone surrogates replaced, as UTF-8 needs; None if it is empty."""
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return whole.strip() or None
 
 
-def shown(said: object) -> str:
-    """A quoted excerpt for a message, escapes visible; of a list or an object only what it is."""
-    if isinstance(said, list | dict):
-        return "a list" if isinstance(said, list) else "an object"
-    text = repr(said)
+def shown(value: object) -> str:
+    """A quoted and escaped excerpt of a value for a message; a list or an object is only named as such."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

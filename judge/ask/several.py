@@ -1,4 +1,4 @@
-"""Who judges a run: one model, or the members of a jury; asking them all, and bringing their answers together."""
+"""Asks several judges, such as the members of a jury, one after the other and under one budget."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -16,6 +16,7 @@ from judge.runs.records import Turn
 from judge.text.ids import natural_key
 
 MOST_SAMPLES = 1000
+"""Most repetitions of one question (`--samples`)."""
 
 
 Results = list[Judgment | Failure]
@@ -25,10 +26,10 @@ Fetching = Callable[[str, int, int], None]
 def open_models(
     names: Sequence[str], options: ModelOptions, criteria: Sequence[Criterion], settings: Settings
 ) -> tuple[Model, ...]:
-    """The models in natural order of name, all of them checked before any is asked.
+    """Open the models, in natural order of their names; all are checked before any is asked.
 
     Raises:
-        UsageError: A model cannot be asked that, or a budget cannot be kept because its price is unknown.
+        UsageError: A model cannot be asked these criteria, or there is a budget and its price is unknown.
     """
     models = []
     for name in names:
@@ -51,10 +52,23 @@ def ask(
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,
 ) -> Results:
-    """Ask one model after the other, under one budget; the first is prepared already.
+    """Ask one model after the other, under one budget.
+
+    Args:
+        models: The judges; the caller has prepared the first one.
+        wanted: The judgments to ask each model for.
+        journal: Holds every paid completion.
+        pool: The pool of the responses.
+        turns: The turns by id, for criteria that show the conversation.
+        settings: Limits on calls and cost; the budget is for all models together.
+        report: Called after each judgment, with the progress over all models.
+        fetching: Called while a model is being fetched.
+
+    Returns:
+        Judgments and failures, by model and then in the order of `wanted`.
 
     Raises:
-        OperationalError: It stopped early; what was paid for is in the journal.
+        OperationalError: The loop stopped early; every paid completion is in the journal.
     """
     results: Results = []
     before = Progress(0, len(wanted) * len(models), 0, 0, 0.0)
@@ -74,7 +88,7 @@ def ask(
 
     for model in models:
         if model is not models[0]:
-            model.prepare(fetching or (lambda what, done, total: None))
+            model.prepare(fetching or (lambda step, done, total: None))
         left = settings
         if settings.max_cost is not None:
             left = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before.cost))
@@ -91,5 +105,5 @@ def forecasts(
     turns: Mapping[str, Turn] | None,
     settings: Settings,
 ) -> tuple[tuple[Model, Forecast], ...]:
-    """What `ask` would send to each model."""
+    """What the loop would do with each model; nothing is sent."""
     return tuple((model, Loop(model, journal, pool, turns, settings).forecast(wanted)) for model in models)

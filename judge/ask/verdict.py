@@ -1,7 +1,7 @@
 """Completion × scale → Verdict | Unreadable: one grammar on the reply's last verdict, never a default. Pure.
 
-A reply that names no grade of the scale, or names it in a way that could be read twice, is unreadable; nothing is
-clamped, rounded or guessed. What is asked of a judge (schema, instruction) stands here too, beside what reads it.
+A reply is unreadable if it names no grade of the scale, or if its grade is ambiguous; nothing is clamped, rounded or
+guessed.
 """
 
 import math
@@ -14,25 +14,25 @@ from judge.models.records import AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
 
 PARSER_VERSION = 1
-"""Goes up whenever the same reply may be read otherwise than before."""
+"""Goes up whenever the same reply may be read differently than before."""
 
 _CUT_OFF = frozenset({"length", "max_tokens"})
 
 
 def parse(completion: Completion, criterion: Criterion, form: AnswerForm, sentences: int) -> Verdict | Unreadable:
-    """What a completion says under a criterion; an off-scale, missing or doubtful verdict is Unreadable.
+    """The verdict of a completion; an off-scale, missing or ambiguous verdict is Unreadable.
 
     Args:
-        completion: What came back.
-        criterion: The scale, and the roll-up where sentences are labelled.
-        form: The form that was asked for.
-        sentences: How many numbered sentences had to be labelled; 0 when one grade is asked.
+        completion: The completion to read.
+        criterion: Gives the scale, and the roll-up where sentences are labeled.
+        form: The answer form that was asked for.
+        sentences: How many numbered sentences had to be labeled; 0 when one grade is asked.
     """
     if completion.finish_reason == "content_filter":
         return Unreadable("content_filter", "the provider's content filter stopped the reply")
     if completion.finish_reason == "refusal":
         return Unreadable("refused", "the provider reports a refusal")
-    # Some servers send a reasoning model's thoughts in the reply; what they weigh is not what they conclude.
+    # Some servers send a reasoning model's thoughts in the reply; a grade in the thoughts is not the verdict.
     reply = completion.text.rpartition("</think>")[2]
     cut = completion.finish_reason in _CUT_OFF
     if "<think>" in reply:
@@ -51,27 +51,27 @@ def _parse_grade(
 ) -> Verdict | Unreadable:
     labels = scale.labels
     rationale: str | None = None
-    said: object
+    claimed: object
     answer = last_object(reply, "grade", cut=cut) if form == "json" else None
     if isinstance(answer, Unreadable):
         return answer
     if answer is not None:
-        said, rationale = answer["grade"], rationale_of(answer)
+        claimed, rationale = answer["grade"], rationale_of(answer)
     elif form == "label" and (label := on_menu(reply, labels)) is not None:
-        longer = [other for other in labels if other != label and other.startswith(label)]
+        longer = [candidate for candidate in labels if candidate != label and candidate.startswith(label)]
         if cut and longer:
             return Unreadable("truncated", f"{label!r} may be the beginning of {longer[0]!r}")
-        said = label
+        claimed = label
     else:
         claim = last_claim(reply, labels)
         if isinstance(claim, Unreadable):
             return claim
         if cut:
             return Unreadable("truncated", "what follows may have been another verdict")
-        said, rationale = claim
-    label = on_menu(said, labels)
+        claimed, rationale = claim
+    label = on_menu(claimed, labels)
     if label is None:
-        return Unreadable("unreadable", f"found grade {shown(said)}, expected one of {', '.join(labels)}")
+        return Unreadable("unreadable", f"found grade {shown(claimed)}, expected one of {', '.join(labels)}")
     level = next(level for level in _all_levels(scale) if level.label == label)
     unable = level is scale.unable
     expected = None if unable else expected_grade(probabilities, scale)
@@ -101,32 +101,32 @@ def _parse_sentences(
 def _by_number(
     entries: Sequence[tuple[object, object]], menu: Sequence[str], sentences: int
 ) -> tuple[str, ...] | Unreadable:
-    """One label for each sentence number 1..sentences."""
+    """The label of each sentence, from number 1 to `sentences`."""
     numbers = {str(number): number for number in range(1, sentences + 1)}
     keys = tuple(numbers)
-    found: dict[int, str] = {}
-    for said_number, said in entries:
-        key = on_menu(said_number, keys)
+    labels: dict[int, str] = {}
+    for claimed_number, claimed_label in entries:
+        key = on_menu(claimed_number, keys)
         if key is None:
-            wanted = f"1 to {sentences}"
-            return Unreadable("unreadable", f"found sentence number {shown(said_number)}, expected {wanted}")
-        label = on_menu(said, menu)
+            expected = f"1 to {sentences}"
+            return Unreadable("unreadable", f"found sentence number {shown(claimed_number)}, expected {expected}")
+        label = on_menu(claimed_label, menu)
         if label is None:
-            detail = f"sentence {key}: found label {shown(said)}, expected one of {', '.join(menu)}"
+            detail = f"sentence {key}: found label {shown(claimed_label)}, expected one of {', '.join(menu)}"
             return Unreadable("unreadable", detail)
-        if found.setdefault(numbers[key], label) != label:
-            other = found[numbers[key]]
-            return Unreadable("unreadable", f"sentence {key} has two labels, {other!r} and {label!r}")
-    missing = [key for key, number in numbers.items() if number not in found]
+        if labels.setdefault(numbers[key], label) != label:
+            earlier = labels[numbers[key]]
+            return Unreadable("unreadable", f"sentence {key} has two labels, {earlier!r} and {label!r}")
+    missing = [key for key, number in numbers.items() if number not in labels]
     if missing:
         return Unreadable("unreadable", f"no label for sentence {', '.join(missing[:10])} of {sentences}")
-    return tuple(found[number] for number in sorted(found))
+    return tuple(labels[number] for number in sorted(labels))
 
 
 def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | None) -> Verdict | Unreadable:
     rollup, unable = criterion.rollup, criterion.scale.unable
     if rollup is None:
-        raise ValueError(f"{criterion.prompt_id}: sentences are labelled but no roll-up is declared")
+        raise ValueError(f"{criterion.prompt_id}: sentences are labeled but no roll-up is declared")
     counted = [label for label in labels if label != rollup.ignored]
     if not counted:
         if unable is None:
@@ -138,10 +138,12 @@ def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | N
 
 
 def expected_grade(probabilities: Mapping[str, float] | None, scale: Scale) -> float | None:
-    """Mean grade under the label probabilities, renormalised without "unable"; None if that holds most of the mass.
+    """Mean grade under the label probabilities, normalized without "unable".
+
+    None if there are no valid probabilities, or if "unable" has more than half of the mass.
 
     Args:
-        probabilities: Label to probability; labels that are not on the scale count for nothing.
+        probabilities: Label to probability; labels that are not on the scale are ignored.
         scale: Gives each label its grade.
     """
     if not probabilities:

@@ -1,11 +1,12 @@
-"""Models: whom we ask, how an answer may look, and the journal of every completion that was paid for.
+"""Models: the judges we ask, the forms of their answers, and the journal of every paid completion.
 
-model      what every judge is to the loop: options, price, one call that is one attempt
-backends/  a file a provider
+model      the interface of a judge: options, price, one call that is one attempt
+backends/  one file for each backend
 forms      the forms of an answer: schema, instruction, labels
 journal    completions by the digest of their request
-chat       the protocol of OpenAI and its like; http_errors: what a refusal means for the loop
-address    where an API lives, and its key
-families   who is behind a run or a judge
+chat       the chat-completions protocol; http_errors: what a provider's refusal means for the loop
+address    the address of an API, and its key
+families   the model family or the team behind a run or a judge
+records    what is sent to a judge and what comes back
 catalog, weights, gguf, engine  the local models
 """

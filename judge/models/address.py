@@ -1,4 +1,4 @@
-"""Addresses and keys of the APIs that judges answer at; no credentials leave this module in a message."""
+"""Addresses and keys of the APIs that serve judges; no message from here holds credentials."""
 
 import os
 import re
@@ -10,14 +10,14 @@ from judge.errors import UsageError
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where an API lives; `url` has no credentials in it, `user` holds those that were."""
+    """The address of an API: `url` without credentials, and the user and password that it had, if any."""
 
     url: str
     user: tuple[str, str] | None = None
 
 
 def read_address(base_url: str) -> Address:
-    """The API's root behind what a user gives as `--base-url`; an address without a path gets `/v1`.
+    """The root of an API, from the value of `--base-url`; an address without a path gets `/v1`.
 
     >>> read_address("http://localhost:8000").url
     'http://localhost:8000/v1'
@@ -25,7 +25,7 @@ def read_address(base_url: str) -> Address:
     'https://example.org/api/v1'
 
     Raises:
-        UsageError: It is no http or https address, or has a query.
+        UsageError: The value is no http or https address, or has a query.
     """
     try:
         parts = urlsplit(base_url.strip())
@@ -43,7 +43,7 @@ def read_address(base_url: str) -> Address:
 
 
 def read_key(variable: str) -> str | None:
-    """The API key in an environment variable, None if it is unset or empty.
+    """The API key in an environment variable; None if the variable is unset or empty.
 
     Raises:
         UsageError: The value cannot be an HTTP header.
@@ -58,5 +58,5 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def without_credentials(address: str) -> str:
-    """An address without the user and password that may stand in it."""
+    """The address without user and password."""
     return _CREDENTIALS.sub("", address)

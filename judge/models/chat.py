@@ -1,4 +1,4 @@
-"""The chat-completions protocol that OpenAI and all servers like it speak: what is sent, what is read."""
+"""The chat-completions protocol of OpenAI and compatible servers: what is sent, and how a reply is read."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from judge.models.records import Completion, Request
 
 
 def refuse_threads(threads: int | None, name: str) -> None:
-    """Refuse a number of threads for a judge that runs elsewhere.
+    """Refuse `--threads` for a judge that does not run on this machine.
 
     Raises:
         UsageError: A number was given.
@@ -23,7 +23,7 @@ def refuse_threads(threads: int | None, name: str) -> None:
 
 
 def response_format(request: Request) -> dict[str, Any]:
-    """The `response_format` parameter, as a mapping to merge; empty unless the JSON form is asked."""
+    """The parameter `response_format` as a mapping to merge into the others; empty unless the form is `json`."""
     if request.form != "json":
         return {}
     schema = answer_schema(request.labels, request.sentences)
@@ -32,7 +32,7 @@ def response_format(request: Request) -> dict[str, Any]:
 
 
 def chat_messages(request: Request) -> list[dict[str, str]]:
-    """The messages as the protocol writes them.
+    """The messages of a request as the protocol writes them.
 
     Raises:
         RejectedError: A text cannot be written as UTF-8.
@@ -86,12 +86,18 @@ def _decode(body: bytes) -> _Reply:
 
 
 def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool, latency: float) -> Completion:
-    """The completion in the body of a reply with status 200; a refusal by the model keeps its words.
+    """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
+
+    Args:
+        body: The body of the reply.
+        headers: The headers of the reply.
+        structured: Whether a JSON schema was sent.
+        latency: Seconds that the reply took.
 
     Raises:
         TransientError: The body is not JSON, or the provider broke off.
         RejectedError: The body is JSON of another shape.
-        JudgeError: The body is an error in spite of the status, as some gateways send it.
+        JudgeError: The body is an error, which some gateways send with status 200.
     """
     try:
         reply = _decode(body)

@@ -1,4 +1,4 @@
-"""Who is behind a run or a judge, as files of the user say: families of models, teams."""
+"""The model family behind a run or a judge, and the team behind a run, from files of the user."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,28 +12,28 @@ from judge.text.safe import printable, shown
 
 
 def read_families(path: StrPath) -> dict[str, str]:
-    """Run or judge to the family of models behind it: two columns between a tab.
+    """The family of models behind each run or judge, from lines `name<TAB>family`.
 
     Raises:
-        InputError: The file cannot be read or has other lines.
+        InputError: The file cannot be read, a line has another form, or a name has two families.
     """
     try:
         text = read_stored(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8: {error.reason}") from error
-    found: dict[str, str] = {}
+    families: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         name, tab, family = line.rstrip("\r").partition("\t")
         if not line.strip():
             continue
-        if not (tab and name and family) or "\t" in family or found.get(name, family) != family:
+        if not (tab and name and family) or "\t" in family or families.get(name, family) != family:
             raise InputError(f"{path}: line {number}: expected a run or judge, one tab and its family, each name once")
-        found[name] = family
-    return found
+        families[name] = family
+    return families
 
 
 def read_teams(path: Path) -> dict[str, str]:
-    """Teams by run id, from lines `run_id<TAB>team`; a first line that says just that is a header.
+    """The team of each run id, from lines `run_id<TAB>team`; a first line with these two words is a header.
 
     Raises:
         InputError: The file cannot be read, a line has no two columns, or a run has two teams.
@@ -56,6 +56,11 @@ def read_teams(path: Path) -> dict[str, str]:
 
 
 def teams_of(own: Mapping[str, str | None], given: Mapping[str, str] | None = None) -> dict[str, str | None]:
-    """The team of each run: the one given, else the one that the run itself names, else None."""
+    """The team of each run: the given team, else the team that the run itself names, else None.
+
+    Args:
+        own: Run id to the team that the run names.
+        given: Run id to the team that the user names.
+    """
     given = given or {}
     return {run_id: given.get(run_id) or team for run_id, team in own.items()}

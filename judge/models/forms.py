@@ -1,4 +1,4 @@
-"""The forms in which a judge can be asked for an answer: schema, instruction, labels. Pure."""
+"""The answer forms in which a judge can be asked: schema, instruction, labels. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,12 +8,12 @@ from judge.records import Criterion
 
 
 def supported_forms(criterion: Criterion) -> tuple[AnswerForm, ...]:
-    """The forms in which a criterion can be answered: a single label cannot carry many sentences."""
+    """The answer forms that a criterion allows; `label` is not among them where each sentence gets a label."""
     return ("json", "text") if criterion.answer == "sentences" else ("json", "text", "label")
 
 
 def answer_labels(criterion: Criterion) -> tuple[str, ...]:
-    """The labels a judge chooses from: those of the scale, or those of a sentence."""
+    """The labels that a judge chooses from: those of the scale, or those of a sentence."""
     if criterion.answer == "sentences":
         return tuple(level.label for level in criterion.sentence_levels)
     return criterion.scale.labels
@@ -25,14 +25,14 @@ def answer_instruction(criterion: Criterion, form: AnswerForm) -> str:
 
 
 def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: bool) -> str:
-    """How to answer in a form, given only the labels."""
+    """How to answer in this form, given only the labels; `per_sentence` asks for one label for each sentence."""
     menu = ", ".join(labels)
     quoted = ", ".join(f'"{label}"' for label in labels)
     reasons = "your reasons in at most three sentences"
     match form, per_sentence:
         case "label", _:
-            # Decoding is constrained to the labels, which the levels have named: a cue is enough, and every token
-            # after the response is computed for each judgment anew.
+            # Decoding is constrained to the labels, and the levels name them: a cue is enough. Every token after the
+            # response is computed again for each judgment.
             return "Label:"
         case "json", False:
             return (
@@ -57,11 +57,11 @@ def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: b
 
 
 def answer_schema(labels: Sequence[str], sentences: int) -> dict[str, Any]:
-    """JSON schema of an answer, within what strict modes allow; the rationale comes before the grade.
+    """JSON schema of an answer, using only what strict modes allow; the rationale comes before the grade.
 
     Args:
         labels: The labels to choose from.
-        sentences: How many numbered sentences must be labelled; 0 when one grade is asked.
+        sentences: How many numbered sentences must be labeled; 0 when one grade is asked.
     """
     label = {"type": "string", "enum": list(labels)}
     if not sentences:

@@ -1,4 +1,4 @@
-"""The head of a GGUF file: what must be known of a model before it is loaded.
+"""The header of a GGUF file, which says what must be known before a model is loaded.
 
 Layout: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md (versions 2 and 3, little endian).
 """
@@ -11,17 +11,17 @@ from typing import BinaryIO
 from judge.errors import InputError
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-"""Type code to struct letter."""
+"""GGUF type code to letter of `struct`."""
 _STRING, _ARRAY = 8, 9
 _LONGEST = 1 << 26
-"""More bytes in one text, or entries in one table, than this are damage, not data."""
+"""Most entries in one table; a text may have eight times as many bytes. A larger number is damage, not data."""
 
 
 def trained_context(path: Path) -> int | None:
-    """Tokens that a model was trained to see at once; None if its file does not say.
+    """Number of tokens that a model was trained to see at once; None if its file does not say.
 
     Raises:
-        InputError: The file cannot be read or is no GGUF file.
+        InputError: The file cannot be read, is damaged or is no GGUF file.
     """
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""From a provider's refusal (status, headers, body) to the error that says what the loop must do."""
+"""Turns a provider's refusal (status, headers, body) into the error that tells the loop what to do."""
 
 import email.utils
 import json
@@ -25,14 +25,14 @@ from judge.errors import (
 )
 
 _LONGEST = 300
-"""Characters of a provider's message that are shown, and that are searched for known phrases.
+"""Characters of a provider's message that are shown and searched for known phrases.
 
-Servers put their own words first and an echo of the request, which is hostile text, after them.
+Servers put their own words first. An echo of the request may follow, and that is hostile text.
 """
 _QUOTA_CODES = frozenset(
     {"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active"}
 )
-# Not "exceeded your current quota": Gemini says that of a limit per minute too.
+# Not "exceeded your current quota": Gemini says this of a limit per minute too.
 _QUOTA = re.compile(r"credit balance is too low|insufficient balance|insufficient_quota")
 _CONTEXT = re.compile(
     r"context[ _](length|window|size|limit)|maximum (input|context) length|prompt is too long|"
@@ -45,7 +45,7 @@ _SECRET = re.compile(r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """What a provider said instead of a completion; `codes` are its machine-readable words, in lower case."""
+    """What a provider sent instead of a completion; `codes` are its machine-readable words, in lower case."""
 
     status: int
     message: str
@@ -53,7 +53,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 def redact(text: str) -> str:
-    """The text without anything that looks like a key or is the value of a secret environment variable."""
+    """The text with `***` for whatever looks like a key or is the value of a secret environment variable."""
     for name, value in os.environ.items():
         if len(value) >= 8 and _SECRET_NAME.search(name):
             text = text.replace(value, "***")
@@ -61,16 +61,16 @@ def redact(text: str) -> str:
 
 
 def shorten(text: str) -> str:
-    """One line of at most 300 characters, fit to be shown."""
+    """The text as one line of at most 300 characters, redacted, for a message."""
     line = " ".join(redact(text).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def read_refusal(status: int, body: bytes | str) -> Refusal:
-    """The provider's message and codes out of an error body of any of the shapes in use.
+    """The provider's message and codes, from the body of an error.
 
-    They are `{"error": {message, type, code}}` (OpenAI and most), that in a list (Gemini), `{"error": "..."}`
-    (text-generation-inference), `{"message": ...}` (older vLLM) and `{"detail": ...}` (FastAPI).
+    The known shapes are `{"error": {message, type, code}}` (OpenAI and most others), the same inside a list (Gemini),
+    `{"error": "..."}` (text-generation-inference), `{"message": ...}` (older vLLM) and `{"detail": ...}` (FastAPI).
     """
     text = body if isinstance(body, str) else body.decode("utf-8", "replace")
     try:
@@ -85,19 +85,22 @@ def read_refusal(status: int, body: bytes | str) -> Refusal:
     if not isinstance(error, dict):
         return Refusal(status, shorten(str(error)))
     message = error.get("message") or error.get("detail") or text
-    found = [error.get(name) for name in ("code", "type", "status", "error_type")]
+    codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
     inner = error.get("innererror")
     if isinstance(inner, dict):
-        found.append(inner.get("code"))
+        codes.append(inner.get("code"))
     return Refusal(
         status,
         shorten(message if isinstance(message, str) else json.dumps(message)),
-        frozenset(str(code).lower() for code in found if isinstance(code, str | int)),
+        frozenset(str(code).lower() for code in codes if isinstance(code, str | int)),
     )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds a provider asks to wait: `retry-after-ms`, else Retry-After in seconds or as an HTTP date."""
+    """Seconds that a provider asks to wait; None if it does not say.
+
+    Read from `retry-after-ms`, else from Retry-After in seconds or as an HTTP date (RFC 9110, section 10.2.3).
+    """
     lower = {name.lower(): value for name, value in headers.items()}
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
@@ -116,9 +119,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def connection_error(error: Exception, timeout: float) -> JudgeError:
-    """The error of our tree where no answer came; told by the first cause, since the SDKs' wrappers mislead.
+    """Our error for a call that got no reply; `timeout` is in seconds.
 
-    httpx-aiohttp, for one, calls a connection that the server cut a timeout.
+    The first cause decides, because wrappers mislead: httpx-aiohttp reports a timeout when the server cut the
+    connection.
     """
     causes: list[BaseException] = [error]
     while causes[-1].__cause__ is not None:
@@ -126,25 +130,25 @@ def connection_error(error: Exception, timeout: float) -> JudgeError:
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return TransientError(f"no answer within {timeout:g} s")
     first = causes[-1]
-    said = f"{type(first).__name__}: {shorten(str(first))}"
+    description = f"{type(first).__name__}: {shorten(str(first))}"
     if isinstance(first, ssl.SSLError):
-        return OperationalError(f"no secure connection to the server: {said}")
-    return TransientError(said)
+        return OperationalError(f"no secure connection to the server: {description}")
+    return TransientError(description)
 
 
 def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool) -> JudgeError:
-    """The error of our tree for a refusal; `structured` says whether a JSON schema was sent."""
+    """Our error for a refusal; `structured` says whether a JSON schema was sent."""
     status, codes = refusal.status, refusal.codes
     words = refusal.message.lower()
     message = f"status {status}: {refusal.message}"
     if 300 <= status < 400:
-        where = next((value for name, value in headers.items() if name.lower() == "location"), "elsewhere")
-        return OperationalError(f"{message} (redirected to {redact(where)}: name that address in --base-url)")
+        location = next((value for name, value in headers.items() if name.lower() == "location"), "elsewhere")
+        return OperationalError(f"{message} (redirected to {redact(location)}: name that address in --base-url)")
     if status == 402 or (status < 500 and (codes & _QUOTA_CODES or _QUOTA.search(words))):
         return QuotaError(message)
     if status == 429:
         return TransientError(message, retry_after(headers))
-    # llama.cpp says that its context is exceeded with status 500 too.
+    # llama.cpp reports an exceeded context with status 500 too.
     if status in (400, 422, 500) and ("context_length_exceeded" in codes or _CONTEXT.search(words)):
         return ContextLengthError(message)
     if status == 413:

@@ -1,4 +1,4 @@
-"""Every paid completion, by digest: what makes a run resumable, auditable and cheap to score again.
+"""The journal: every paid completion, by the digest of its request, so that no call is paid for twice.
 
 SQLite in WAL mode, one writer. A completion counts only after its commit has reached the disk; commits are
 grouped, so that many completions share one wait for the disk.
@@ -51,7 +51,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def request_digest(judge: str, parameters: Mapping[str, Any], request: Request) -> str:
-    """SHA-256 over judge, every sent parameter, the full messages and the sample index, in hexadecimal."""
+    """SHA-256, in hexadecimal, over the judge, every sent parameter, the full messages and the sample index."""
     return hashlib.sha256(_encoder.encode([judge, dict(parameters), request.messages, request.sample])).hexdigest()
 
 
@@ -62,7 +62,7 @@ class _Write(NamedTuple):
 
 
 class Journal:
-    """A journal file, held by one process at a time; without a path a journal in memory that ends with it.
+    """A journal file, open in one process at a time; without a path, the journal is kept in memory only.
 
     Raises:
         InputError: The file is no journal of this version, or another process holds it.
@@ -122,22 +122,22 @@ class Journal:
         return digest in self._digests
 
     def close(self) -> None:
-        """Write what is queued and release the file."""
+        """Write the queued completions and release the file."""
         self._queue.put(None)
         self._writer.join()
-        # Back to a single plain file, which can be copied, and read where nothing may be written beside it.
+        # Back to a single plain file: it can be copied, and read from a folder that cannot be written to.
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
 
     def meta(self, key: str) -> str | None:
-        """A fact kept beside the completions, such as the answer form that an endpoint takes."""
+        """A fact kept beside the completions, such as the answer form that an endpoint takes; None if not set."""
         with self._lock:
             row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
     def set_meta(self, key: str, value: str) -> None:
-        """Keep a fact durably.
+        """Record a fact beside the completions, on the disk.
 
         Raises:
             OperationalError: The disk cannot be written.
@@ -149,10 +149,10 @@ class Journal:
             raise OperationalError(f"{self._name}: cannot be written: {error}") from error
 
     def get(self, digest: str) -> Completion | None:
-        """The completion recorded under a digest.
+        """The completion recorded under a digest, or None.
 
         Raises:
-            InputError: The journal is damaged there.
+            InputError: The journal is damaged at this completion.
         """
         if digest not in self._digests:
             return None
@@ -165,15 +165,15 @@ class Journal:
             raise InputError(f"{self._name}: damaged at the completion {digest}: {error}") from error
 
     def adopt(self, path: StrPath) -> None:
-        """Take over the completions of another journal, so that what was paid for there is not paid again.
+        """Copy the completions of another journal into this one, so that no call is paid for again.
 
         Raises:
             InputError: The other journal cannot be read, or this one cannot be written.
         """
         try:
-            with contextlib.closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as other:
-                completions = other.execute("SELECT * FROM completion")
-                facts = other.execute("SELECT * FROM meta WHERE key != 'schema'")
+            with contextlib.closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as source:
+                completions = source.execute("SELECT * FROM completion")
+                facts = source.execute("SELECT * FROM meta WHERE key != 'schema'")
                 marks = ", ".join("?" for _ in completions.description)
                 with self._lock, self._connection:
                     self._connection.executemany(f"INSERT OR IGNORE INTO completion VALUES ({marks})", completions)  # noqa: S608 - question marks only
@@ -191,6 +191,13 @@ class Journal:
         completion: Completion,
     ) -> None:
         """Record a completion; returns when it is on the disk.
+
+        Args:
+            digest: The digest of the request, from `request_digest`.
+            judge: The name of the judge.
+            parameters: Everything that was sent beside the messages.
+            request: The request, of which the journal keeps messages and ids.
+            completion: What came back.
 
         Raises:
             OperationalError: The disk cannot be written; the completion is not recorded.
@@ -231,11 +238,11 @@ class Journal:
             try:
                 with self._lock, self._connection:
                     self._connection.executemany(_INSERT, [write.row for write in group])
-            except Exception as error:  # noqa: BLE001 - a writer that dies leaves everyone waiting for ever
+            except Exception as error:  # noqa: BLE001 - a writer that dies leaves everyone waiting forever
                 self._failure = OperationalError(f"{self._name}: cannot be written: {error}")
             for loop in {write.loop for write in group}:
                 done = [write.done for write in group if write.loop is loop]
-                # A loop that was broken off is closed and waits for nothing; what it paid for is written all the same.
+                # A canceled loop is closed and waits for nothing; its paid completions are written all the same.
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(_settle, done, self._failure)
 
@@ -251,7 +258,7 @@ def _settle(done: "list[asyncio.Future[None]]", failure: OperationalError | None
 
 
 class Recorded(NamedTuple):
-    """One completion of a journal, read back with what was asked."""
+    """One completion of a journal, with the request that it answers."""
 
     digest: str
     judge: str
@@ -263,10 +270,10 @@ class Recorded(NamedTuple):
 
 
 def read_journal(path: StrPath) -> Iterator[Recorded]:
-    """The completions of a journal that no process is writing, in order of digest.
+    """The completions of a journal that no process is writing, in the order of their digests.
 
     Raises:
-        InputError: The file is missing or no journal.
+        InputError: The file is missing or is no journal.
     """
     path = Path(path)
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""What every judge is to the loop: options, price, and one call that is one attempt."""
+"""The interface of a judge: its options, its price, and one call that is one attempt."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -10,20 +10,21 @@ from judge.records import Criterion
 
 
 class ModelOptions(msgspec.Struct, frozen=True):
-    """What the user may say about any model; a backend refuses what it cannot honour."""
+    """Options that the user may set for any model; a backend refuses an option that it cannot honor."""
 
     base_url: str | None = None
     temperature: float = 0.0
     max_tokens: int = 1024
+    """Most tokens of a completion."""
     seed: int | None = None
     timeout: float = 120.0
-    """Seconds for one attempt."""
+    """Most seconds for one attempt."""
     threads: int | None = None
-    """CPU threads of a local model; None means the free cores."""
+    """CPU threads of a local model; None means all cores that this process may use."""
 
 
 class Price(msgspec.Struct, frozen=True):
-    """US dollars a token."""
+    """US dollars for each token of a prompt and of a completion."""
 
     prompt: float
     completion: float
@@ -37,34 +38,37 @@ class Model(Protocol):
     forms: tuple[AnswerForm, ...]
     """Answer forms this judge can be asked in, the preferred one first."""
     max_concurrency: int | None
-    """More calls in flight than this gain nothing; None for no such limit."""
+    """More calls in flight than this gain nothing; None if there is no such number."""
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse, before anything is sent, what can never work.
+        """Refuse criteria and options that can never work, before anything is sent.
 
         Raises:
             UsageError: This judge cannot answer one of the criteria, or a key or file is missing.
         """
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Fetch what the judge needs before the loop; `report` hears what, the bytes done, and the bytes in all.
+        """Fetch what the judge needs before the loop asks it.
+
+        Args:
+            report: Called with the name of the step, the bytes done, and the bytes in all.
 
         Raises:
-            OperationalError: It cannot be had now.
+            OperationalError: What the judge needs cannot be fetched now.
         """
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Everything that is sent beside the messages, as JSON values; part of the request's digest."""
+        """Everything that is sent beside the messages, as JSON values; the request's digest covers it."""
 
     def price(self) -> Price | None:
-        """The price if it is known offline."""
+        """The price, or None if it is not known offline."""
 
     async def complete(self, request: Request) -> Completion:
         """Ask once.
 
         Raises:
             CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user mends something.
+            OperationalError: No call can succeed until the user fixes something.
         """
 
     async def aclose(self) -> None:

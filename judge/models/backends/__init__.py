@@ -1,4 +1,4 @@
-"""Judges behind one door: `open_model("backend/model")` gives a `Model`; one file per backend."""
+"""Backends, one file for each: `open_model("backend/model")` returns the judge of that name."""
 
 import importlib
 
@@ -21,7 +21,7 @@ BACKENDS = {
 
 
 def open_model(name: str, options: ModelOptions | None = None) -> Model:
-    """The judge called `backend/model`; a name whose first part is no backend of ours goes to litellm whole.
+    """The judge called `backend/model`; if the first part is no backend of ours, litellm gets the whole name.
 
     Raises:
         UsageError: The name has no backend, or the backend refuses the model or the options.

@@ -1,4 +1,4 @@
-"""`baseline/<name>`: judges that need no model and cost nothing; a judge that is paid for has to beat them."""
+"""`baseline/<name>`: judges that need no model and cost nothing; a paid judge has to beat them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,14 +11,14 @@ from judge.records import Criterion
 from judge.text.words import containment
 
 VERSION = 1
-"""Raised whenever the same texts may get another grade."""
+"""Goes up whenever the same texts may get another grade."""
 
 
 class Overlap:
     """The share of the response's content words that occur in its used passages.
 
-    It is spread evenly over the scale: between two levels the probability is shared by distance. It cannot see a
-    negation, a swapped number or a new claim made of old words.
+    The share is spread evenly over the scale: two neighboring levels divide the probability by distance. This judge
+    cannot see a negation, a swapped number or a new claim made of old words.
     """
 
     name = "baseline/overlap"
@@ -39,24 +39,24 @@ class Overlap:
                 )
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing to fetch."""
+        """Nothing is fetched: the judge is this code."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """The rule's version and the texts' labels."""
+        """The version of the rule and the labels."""
         return {"version": VERSION, "labels": list(request.labels)}
 
     def price(self) -> Price:
-        """Nothing."""
+        """No price: nothing is paid."""
         return Price(0.0, 0.0)
 
     async def complete(self, request: Request) -> Completion:
-        """Grade by containment."""
+        """Grade by the share of content words that the passages contain."""
         levels = sorted(request.scale.levels, key=lambda level: level.grade)
         if request.scale.polarity == "lower":
             levels.reverse()
-        place = containment(request.response, request.passages) * (len(levels) - 1)
-        below = min(math.floor(place), len(levels) - 2)
-        share = place - below
+        position = containment(request.response, request.passages) * (len(levels) - 1)
+        below = min(math.floor(position), len(levels) - 2)
+        share = position - below
         probabilities = dict.fromkeys((level.label for level in levels), 0.0)
         probabilities[levels[below].label] = round(1 - share, 6)
         probabilities[levels[below + 1].label] = round(share, 6)
@@ -70,14 +70,14 @@ class Overlap:
         )
 
     async def aclose(self) -> None:
-        """Nothing to release."""
+        """Nothing is released: the judge holds nothing."""
 
 
 def open_model(model: str, options: ModelOptions) -> Model:
-    """One of BASELINES.
+    """The baseline of this name, one of `BASELINES`.
 
     Raises:
-        UsageError: Another name.
+        UsageError: No baseline has this name.
     """
     if model not in BASELINES:
         names = ", ".join(f"baseline/{name}" for name in BASELINES)
@@ -88,4 +88,4 @@ def open_model(model: str, options: ModelOptions) -> Model:
 BASELINES: dict[str, Callable[[], Model]] = {
     "overlap": Overlap,
 }
-"""Name to class. Calibration sets every judge beside each of them that can grade the criterion."""
+"""Name to class. Calibration compares every judge with each baseline that can grade the criterion."""

@@ -1,4 +1,4 @@
-"""Any model that litellm knows, by litellm's own model string; breadth, at some milliseconds of CPU a call."""
+"""`litellm/<string>`: any model that litellm knows, by its model string; costs some milliseconds of CPU a call."""
 
 import logging
 import os
@@ -27,14 +27,14 @@ from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
-"""Providers that also work with sign-in files, roles, tokens or defaults that litellm's check does not see."""
+"""Providers that also take sign-in files, roles, tokens or defaults, which litellm's check does not see."""
 _UNPREPARED = re.compile(r"missing credentials|default credentials|no module named", re.IGNORECASE)
-"""What litellm says, as status 500, before it sends anything."""
+"""Messages of litellm, with status 500, for problems that it meets before it sends anything."""
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?(?:Timeout )?[\w-]*(?:Error|Exception|Timeout)(?:: | - ))+")
 
 
 class LitellmModel:
-    """One model string; each call is one HTTP request, since retries belong to the loop."""
+    """A judge behind one model string; each call is one HTTP request, because retries belong to the loop."""
 
     max_concurrency: int | None = None
 
@@ -53,14 +53,14 @@ class LitellmModel:
         self.forms: tuple[AnswerForm, ...] = (
             ("json", "text") if self._litellm.supports_response_schema(model) else ("text",)
         )
-        # Reasoning models take no temperature; the default of 0 is then left out, another one is refused.
+        # Reasoning models take no temperature; the default of 0 is then not sent, and any other value is refused.
         self._takes_temperature = self._takes(temperature=options.temperature)
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse missing keys, a malformed address, and parameters that litellm would not pass on.
 
         Raises:
-            UsageError: One of them.
+            UsageError: There is one of these problems.
         """
         refuse_threads(self._options.threads, self.name)
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
@@ -80,7 +80,7 @@ class LitellmModel:
             raise UsageError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing to fetch."""
+        """Nothing is fetched: the model runs elsewhere."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is handed to litellm beside the messages."""
@@ -95,7 +95,7 @@ class LitellmModel:
         }
 
     def price(self) -> Price | None:
-        """The list price in litellm's offline table; cached input is not told apart."""
+        """The list price in litellm's offline table; cached input counts at the full price."""
         for key in (self._model, f"{self._provider}/{self._bare}", self._bare):
             entry = self._litellm.model_cost.get(key, {})
             prices = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
@@ -108,14 +108,14 @@ class LitellmModel:
 
         Raises:
             CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user mends something.
+            OperationalError: No call can succeed until the user fixes something.
         """
         import openai
 
         messages = chat_messages(request)
         started = time.perf_counter()
         try:
-            # Unset, litellm sends a failing call three times; which of the two is heeded has changed over time.
+            # By default, litellm sends a failing call three times. Which of the two settings it obeys has changed.
             answer = await self._litellm.acompletion(
                 **self.parameters(request),
                 messages=messages,
@@ -130,7 +130,7 @@ class LitellmModel:
     async def aclose(self) -> None:
         """Close litellm's connections."""
         await self._litellm.close_litellm_async_clients()
-        # Closed clients would be handed out again.
+        # Otherwise litellm would hand out the closed clients again.
         self._litellm.in_memory_llm_clients_cache.flush_cache()
 
     def _takes(self, **parameter: object) -> bool:
@@ -143,7 +143,7 @@ class LitellmModel:
         return True
 
     def _error_for(self, error: Any, *, structured: bool) -> JudgeError:
-        """The error of our tree for one of litellm's, which keep the status in most cases and the body in some."""
+        """Our error for one of litellm's, most of which keep the status and some of which keep the body."""
         litellm = self._litellm
         status = getattr(error, "status_code", None) or 500
         text, _, _ = _PREFIX.sub("", getattr(error, "message", str(error))).partition("Traceback (most recent")
@@ -172,7 +172,7 @@ def _completion(answer: Any, latency: float) -> Completion:
     refusal = extra.get("refusal")
     text = refusal or choice.message.content or ""
     return Completion(
-        # Half an emoji is cut off as a lone surrogate, which no file of ours can hold.
+        # A reply cut within an emoji ends in a lone surrogate, which none of our files can hold.
         text=text.encode("utf-8", "replace").decode(),
         finish_reason="refusal" if refusal else choice.finish_reason,
         model=answer.model,
@@ -185,9 +185,9 @@ def _completion(answer: Any, latency: float) -> Completion:
 
 
 def load_litellm() -> Any:
-    """The package, imported late because it takes seconds, told to fetch nothing and to be quiet."""
+    """Import litellm, late because it takes seconds; it may fetch nothing and print nothing."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    # About litellm's own classes; nobody who reads them can do anything about them.
+    # These warnings concern litellm's own classes; the user can do nothing about them.
     warnings.filterwarnings("ignore", "Item.* on TypedDict class", UserWarning)
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     import litellm

@@ -1,7 +1,7 @@
 """`local/NAME` or `local/PATH.gguf`: a small LLM in this process, on this machine's CPU; nothing is sent anywhere.
 
-One request is worked on at a time, by all free cores; the start of a prompt that the last request shared is not
-computed again. Answers in the label form come with the probability of every label.
+One request is computed at a time, on all free cores; the start that its prompt shares with the last prompt is not
+computed again. Completions in the label form come with the probability of every label.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ from judge.models.weights import ensure, file_digest, is_here, weights_file
 from judge.records import Criterion
 
 _CONTEXT = 8192
-"""Tokens of prompt and answer together; less where a model was trained for less."""
+"""Tokens of prompt and completion together; fewer where a model was trained on fewer."""
 _LOOKED_AT = 500
-"""First tokens whose probabilities are read; what is less likely than all of these counts for nothing."""
+"""Number of first tokens whose probabilities are read; less likely tokens are ignored."""
 _NOT_SENT = frozenset({"weights", "engine", "n_ctx"})
-"""Parameters that are settled when the engine is loaded."""
+"""Parameters that are fixed when the engine is loaded."""
 
 
 class _File(NamedTuple):
-    """What a model answers with."""
+    """A weights file, with the context and the engine that use it."""
 
     path: Path
     title: str
@@ -43,14 +43,14 @@ class _File(NamedTuple):
 class LocalModel:
     """A judge in this process.
 
-    Its calls cannot be cut short, so the time limit of an attempt does not apply to it.
+    Its calls cannot be cut short, so they have no time limit.
     """
 
     forms: tuple[AnswerForm, ...] = ("label", "json", "text")
     max_concurrency: int | None = 1
 
     def __init__(self, source: ModelWeights | Path, options: ModelOptions) -> None:
-        # The name goes into every record and must not depend on where a file happens to lie.
+        # The name goes into every record and must not depend on the folder of the file.
         self.name = f"local/{source.name}"
         self._source = source
         self._options = options
@@ -59,7 +59,7 @@ class LocalModel:
         self._lock = threading.Lock()
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a machine without the engine, and a file that is no model.
+        """Refuse a machine without the engine, and a file that holds no model.
 
         Raises:
             UsageError: The engine cannot be used here.
@@ -70,10 +70,10 @@ class LocalModel:
             trained_context(self._source)
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Fetch the weights unless they are there, and load them.
+        """Fetch the weights if they are missing, and load them.
 
         Raises:
-            OperationalError: They cannot be had or cannot be loaded; what was fetched is kept.
+            OperationalError: The weights cannot be fetched or loaded; the parts fetched so far are kept.
         """
         if isinstance(self._source, ModelWeights):
             ensure(self._source, report)
@@ -82,14 +82,14 @@ class LocalModel:
                 self._engine = self._open()
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """All that shapes an answer beside the messages; threads do not."""
+        """Everything beside the messages that can change a completion; the number of threads cannot."""
         file = self._identify()
         return {
             "weights": file.sha256,
             "engine": file.engine,
             "n_ctx": file.context,
             "temperature": self._options.temperature,
-            # The engine would cut the distribution to its own taste before it draws.
+            # By default, the engine would cut off the tail of the distribution before it draws.
             "top_k": 0,
             "top_p": 1.0,
             "min_p": 0.0,
@@ -98,7 +98,7 @@ class LocalModel:
         }
 
     def price(self) -> Price:
-        """Nothing."""
+        """No price: nothing is paid."""
         return Price(0.0, 0.0)
 
     async def complete(self, request: Request) -> Completion:
@@ -107,7 +107,7 @@ class LocalModel:
         Raises:
             ContextLengthError: The request does not fit into the context.
             RejectedError: The engine does not take the request.
-            OperationalError: The weights are not there or cannot be loaded.
+            OperationalError: The weights are missing or cannot be loaded.
         """
         return await asyncio.to_thread(self._complete, request)
 
@@ -123,15 +123,15 @@ class LocalModel:
             if self._engine is None:
                 self._engine = self._open()
             started = time.perf_counter()
-            answer = self._engine.ask(messages, sent)
+            reply = self._engine.ask(messages, sent)
             latency = time.perf_counter() - started
-        choice, usage = answer["choices"][0], answer["usage"]
+        choice, usage = reply["choices"][0], reply["usage"]
         text, probabilities = choice["message"].get("content") or "", None
         if request.form == "label":
             probabilities = label_probabilities(_first_tokens(choice), request.labels)
         return Completion(
             text=text,
-            # A label has come to its end even if the engine was not asked to say so, see `_form`.
+            # A whole label is complete even where the token limit ended it, see `_form`.
             finish_reason="stop" if request.form == "label" and text in request.labels else choice["finish_reason"],
             model=f"{file.title}@{file.sha256[:8]}",
             system_fingerprint=file.engine,
@@ -148,7 +148,7 @@ class LocalModel:
                 "grammar": label_grammar(request.labels),
                 "logprobs": True,
                 "top_logprobs": _LOOKED_AT,
-                # A token is a byte or more; that the longest label ends after its last byte need not be asked.
+                # A token has at least one byte, so the longest label needs no more tokens than it has bytes.
                 "max_tokens": max(len(label.encode()) for label in request.labels),
             }
         return {"max_tokens": self._options.max_tokens, **response_format(request)}
@@ -177,7 +177,7 @@ class LocalModel:
 
 
 def label_grammar(labels: Sequence[str]) -> str:
-    r"""A GBNF grammar that lets one of the labels be written, and nothing else.
+    r"""A GBNF grammar that allows one of the labels and nothing else.
 
     >>> label_grammar(["yes", 'a "no"'])
     'root ::= "yes" | "a \\"no\\""'
@@ -187,10 +187,10 @@ def label_grammar(labels: Sequence[str]) -> str:
 
 
 def label_probabilities(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> dict[str, float] | None:
-    """Probability of each label from the free distribution of the first token, renormalised over the labels.
+    """Probability of each label, from the unconstrained distribution of the first token, normalized over the labels.
 
-    A token counts for a label if, without outer whitespace and case, it is the beginning of that label and of no
-    other. Six significant digits; None if no token counts.
+    A token counts for a label if that label begins with it and no other label does; outer whitespace and case are
+    ignored. Probabilities have six significant digits; the result is None if no token counts.
 
     >>> label_probabilities([("Yes", 0.4), ("no", 0.1), (" yes", 0.1), ("The", 0.4)], ["yes", "no"])
     {'yes': 0.833333, 'no': 0.166667}
@@ -201,10 +201,10 @@ def label_probabilities(tokens: Iterable[tuple[str, float]], labels: Sequence[st
     """
     masses = dict.fromkeys(labels, 0.0)
     for token, probability in tokens:
-        begun = token.strip().casefold()
-        meant = [label for label in labels if begun and label.casefold().startswith(begun)]
-        if len(meant) == 1:
-            masses[meant[0]] += probability
+        prefix = token.strip().casefold()
+        matching = [label for label in labels if prefix and label.casefold().startswith(prefix)]
+        if len(matching) == 1:
+            masses[matching[0]] += probability
     total = sum(masses.values())
     if total <= 0:
         return None
@@ -221,7 +221,7 @@ def open_model(model: str, options: ModelOptions) -> LocalModel:
     """A model of the catalog by its name, or any GGUF file by its path.
 
     Raises:
-        UsageError: Neither, or an address is given.
+        UsageError: The name is neither, or an address is given.
     """
     if options.base_url is not None:
         raise UsageError(f"--base-url is for judges that run elsewhere; local/{model} runs here")

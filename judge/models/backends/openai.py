@@ -1,4 +1,4 @@
-"""OpenAI's own API (or another behind `--base-url`) through its SDK on the aiohttp transport."""
+"""`openai/<model>`: OpenAI's API, or another one at `--base-url`, through its SDK on the aiohttp transport."""
 
 import functools
 import importlib.util
@@ -27,7 +27,7 @@ _REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
 
 
 class OpenAIModel:
-    """One model behind the SDK; each call is one HTTP request, since retries belong to the loop."""
+    """A judge behind the SDK; each call is one HTTP request, because retries belong to the loop."""
 
     forms: tuple[AnswerForm, ...] = ("json", "text")
     max_concurrency: int | None = None
@@ -37,7 +37,7 @@ class OpenAIModel:
         self._model = model
         self._options = options
         self._reasons = _REASONING.match(model) is not None
-        # The SDK would read the variable by itself, and no record would show where the judge was.
+        # The SDK would read the variable itself, and no record would show the address of the judge.
         self._base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or None
         self._client: openai.AsyncOpenAI | None = None
 
@@ -45,7 +45,7 @@ class OpenAIModel:
         """Refuse a missing key, a malformed address, and a temperature where the model takes none.
 
         Raises:
-            UsageError: One of them.
+            UsageError: There is one of these problems.
         """
         refuse_threads(self._options.threads, self.name)
         self._key()
@@ -55,7 +55,7 @@ class OpenAIModel:
             raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing to fetch."""
+        """Nothing is fetched: the model runs elsewhere."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages, and the address if it is not OpenAI's."""
@@ -70,7 +70,7 @@ class OpenAIModel:
         }
 
     def price(self) -> Price | None:
-        """OpenAI's list price as litellm's data file knows it; None behind another address."""
+        """OpenAI's list price from litellm's data file; None at another address."""
         return list_price(self._model) if self._base_url is None else None
 
     async def complete(self, request: Request) -> Completion:
@@ -78,7 +78,7 @@ class OpenAIModel:
 
         Raises:
             CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user mends something.
+            OperationalError: No call can succeed until the user fixes something.
         """
         import httpx
         import openai
@@ -89,7 +89,7 @@ class OpenAIModel:
         structured = request.form == "json"
         started = time.perf_counter()
         try:
-            # Not `chat.completions.create`: walking its types both ways doubles the CPU time of a call.
+            # Not `chat.completions.create`: converting to and from its types doubles the CPU time of a call.
             answer = await client.post("/chat/completions", cast_to=httpx.Response, body=sent)
         except openai.APIStatusError as error:
             response = error.response
@@ -114,7 +114,7 @@ class OpenAIModel:
         return key
 
     def _open(self) -> "openai.AsyncOpenAI":
-        """Open the client, inside the loop that will use it."""
+        """Open the client; called inside the event loop that will use it."""
         import openai
 
         self._client = openai.AsyncOpenAI(
@@ -140,14 +140,14 @@ class _Entry(msgspec.Struct, gc=False):
 
 @functools.cache
 def list_price(model: str) -> Price | None:
-    """The price in the data file that litellm carries, read without importing litellm, which takes seconds.
+    """The price in litellm's data file, or None; read without importing litellm, because that takes seconds.
 
-    Cached input is cheaper than this and is not told apart.
+    Cached input, which is cheaper, counts at the full price.
     """
-    found = importlib.util.find_spec("litellm")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
         return None
-    file = Path(found.origin).with_name("model_prices_and_context_window_backup.json")
+    file = Path(spec.origin).with_name("model_prices_and_context_window_backup.json")
     try:
         entries = msgspec.json.decode(file.read_bytes(), type=dict[str, _Entry])
     except (OSError, msgspec.DecodeError):

@@ -1,7 +1,7 @@
-"""`replay/FILE`: answers from a recorded journal, under the recorded judge's own name; nothing is sent.
+"""`replay/FILE`: completions from a recorded journal, under the name of the recorded judge; nothing is sent.
 
-Digests come out as they were recorded, so that a replayed run is the recorded run. A file with several judges needs
-one named: `replay/FILE::backend/model`.
+Request digests are those of the recording, so replayed judgments equal the recorded ones. If the file holds several
+judges, the name says which one: `replay/FILE::backend/model`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ _FORMS: tuple[AnswerForm, ...] = ("label", "json", "text")
 
 
 class Replay:
-    """A judge that only remembers."""
+    """A judge that repeats recorded completions."""
 
     max_concurrency: int | None = 1
 
@@ -31,33 +31,33 @@ class Replay:
             if earlier.digest != entry.digest:
                 raise UsageError(
                     f"{path}: {judge} was asked the same thing under different parameters "
-                    f"({earlier.digest[:12]}, {entry.digest[:12]}): which to replay cannot be told"
+                    f"({earlier.digest[:12]}, {entry.digest[:12]}): the recording does not say which to replay"
                 )
         self.forms: tuple[AnswerForm, ...] = tuple(
             form for form in _FORMS if any(entry.form == form for entry in recorded)
         )
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Nothing to refuse: a request that was not recorded fails by itself."""
+        """Nothing is refused: a request that is not in the recording fails when it is asked."""
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing to fetch."""
+        """Nothing is fetched: the journal is on the disk."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """The recorded parameters of this request."""
+        """The recorded parameters of this request; empty if it is not in the recording."""
         entry = self._by_request.get((request.messages, request.sample))
         return {} if entry is None else entry.parameters
 
     def price(self) -> Price:
-        """Nothing."""
+        """No price: nothing is paid."""
         return Price(0.0, 0.0)
 
     async def complete(self, request: Request) -> Completion:
         """The recorded completion.
 
         Raises:
-            StructureUnsupported: It is not in the recording in this form, but may be in another.
-            RejectedError: It is not in the recording.
+            StructureUnsupported: The recording lacks the request in this form, but may have it in another.
+            RejectedError: The recording lacks the request.
         """
         entry = self._by_request.get((request.messages, request.sample))
         if entry is not None:
@@ -69,15 +69,15 @@ class Replay:
         raise RejectedError(message)
 
     async def aclose(self) -> None:
-        """Nothing to release."""
+        """Nothing is released: the journal is closed once it is read."""
 
 
 def open_model(model: str, options: ModelOptions) -> Replay:
-    """Open a recording.
+    """The judge recorded in `FILE`, or in `FILE::JUDGE` the one of that name.
 
     Raises:
-        InputError: The file is missing or no journal.
-        UsageError: The recording is empty, or holds several judges and none is named.
+        InputError: The file is missing or is no journal.
+        UsageError: The recording is empty, lacks the named judge, or holds several judges and none is named.
     """
     file, _, judge = model.partition("::")
     path = Path(file)

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible server (vLLM, llama.cpp, Ollama, …), straight on aiohttp: the fast way."""
+"""`server/<model>`: any OpenAI-compatible server (vLLM, llama.cpp, Ollama, …), straight on aiohttp for speed."""
 
 import base64
 import ipaddress
@@ -25,7 +25,7 @@ KEY = "JUDGE_API_KEY"  # the name of a variable, not its value
 
 
 class ServerModel:
-    """One model behind one address; the key, if the server wants one, comes from JUDGE_API_KEY."""
+    """A judge at one address; the key, if the server wants one, comes from JUDGE_API_KEY."""
 
     forms: tuple[AnswerForm, ...] = ("json", "text")
     max_concurrency: int | None = None
@@ -43,21 +43,21 @@ class ServerModel:
         """Refuse a missing or malformed address and a malformed key.
 
         Raises:
-            UsageError: One of them.
+            UsageError: There is one of these problems.
         """
         refuse_threads(self._options.threads, self.name)
         self._address()
         read_key(KEY)
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing to fetch."""
+        """Nothing is fetched: the model runs elsewhere."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages, and the address without credentials."""
         key = (request.form, request.labels, request.sentences)
-        found = self._parameters.get(key)
-        if found is None:
-            found = {
+        parameters = self._parameters.get(key)
+        if parameters is None:
+            parameters = {
                 "base_url": self._address().url,
                 "model": self._model,
                 "temperature": self._options.temperature,
@@ -65,19 +65,19 @@ class ServerModel:
                 **({} if self._options.seed is None else {"seed": self._options.seed}),
                 **response_format(request),
             }
-            self._parameters[key] = found
-        return found
+            self._parameters[key] = parameters
+        return parameters
 
     def price(self) -> Price | None:
-        """Unknown: the server is the user's."""
+        """No price is known: the server is the user's."""
         return None
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once, over a connection that is kept for the next request.
+        """Ask once; the connection stays open for the next request.
 
         Raises:
             CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user mends something.
+            OperationalError: No call can succeed until the user fixes something.
         """
         import aiohttp
 
@@ -93,7 +93,7 @@ class ServerModel:
         try:
             async with session.post(self._endpoint, data=body, proxy=self._proxy, allow_redirects=False) as answer:
                 reply = await answer.read()
-        except (aiohttp.ClientError, OSError) as error:  # OSError: a timeout is one
+        except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
             raise connection_error(error, self._options.timeout) from error
         latency = time.perf_counter() - started
         if answer.status != 200:
@@ -112,7 +112,7 @@ class ServerModel:
         return read_address(self._options.base_url)
 
     def _open(self) -> "aiohttp.ClientSession":
-        """Open the session, inside the loop that will use it."""
+        """Open the session; called inside the event loop that will use it."""
         import aiohttp
 
         address = self._address()
@@ -125,7 +125,7 @@ class ServerModel:
         elif address.user is not None:
             headers["Authorization"] = "Basic " + base64.b64encode(":".join(address.user).encode()).decode()
         self._session = aiohttp.ClientSession(
-            # The loop bounds what is in flight; the default limit of 100 would bound it in secret.
+            # The loop limits the calls in flight; aiohttp's default of 100 would be a hidden second limit.
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=headers,
@@ -135,9 +135,9 @@ class ServerModel:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address (`HTTPS_PROXY`, `NO_PROXY`); none for this machine.
+    """The proxy that the environment names for an address (`HTTPS_PROXY`, `NO_PROXY`); None for this machine.
 
-    Not aiohttp's `trust_env`, which also sends passwords from `~/.netrc` and looks both up at every call.
+    This replaces aiohttp's `trust_env`, which also sends passwords from `~/.netrc` and reads both at every call.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
