@@ -80,7 +80,7 @@ def build_pool(
         limit: The token limit, for the detail of an exclusion.
         rule: The token rule, for the detail of an exclusion.
         verified: The texts that the runs gave are known to be the collection's.
-        screen: Excludes low-quality responses, which then get no id.
+        screen: Excludes low-quality responses, which then get no id; None screens none.
         previous: The pool to extend. Its responses keep id, text and passages, even where no run holds them any more,
             so that an id never changes its meaning. A run of `previous` that is among the candidates is replaced whole.
         excluded: Exclusions of earlier stages; the pool holds them beside its own.

@@ -8,7 +8,7 @@ from judge.records import Problem, Severity
 
 
 class Code(msgspec.Struct, frozen=True):
-    """What a code means, how bad it is, and what can be done about it."""
+    """The severity, the meaning and the advice of one code."""
 
     severity: Severity
     meaning: str

@@ -47,7 +47,7 @@ class FileReport(msgspec.Struct, frozen=True):
     warnings: int
     problems: tuple[Problem, ...]
     exclusions: tuple[Exclusion, ...] = ()
-    """What will not be judged."""
+    """The runs, turns and responses that will not be judged."""
     unchecked: tuple[str, ...] = ()
     """Codes of the checks that were not made."""
     tokens: tuple[Tokens, ...] = ()
