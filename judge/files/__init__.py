@@ -6,5 +6,5 @@ jsonl    JSON and JSON Lines
 lines    lists of turns, runs, teams: one entry a line
 tabular  CSV and TSV, with the line that each row begins on
 trec     qrels and runs; ids as columns and as file names
-bundle   what travels with the program: version, prompts, gold, example
+bundle   files that are installed with the program: prompts, gold, example; its version
 """

@@ -1,4 +1,4 @@
-"""What travels with the program: its version, and the folders of prompts, gold and the example."""
+"""The folders that are installed with the program (prompts, gold, examples), and its version."""
 
 from pathlib import Path
 

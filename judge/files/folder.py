@@ -26,18 +26,18 @@ def make_folder(path: Path) -> None:
         raise InputError(f"{path}: cannot be used as an output folder: {error.strerror}") from error
 
 
-def same_place(one: Path, other: Path) -> bool:
-    """Whether two paths, which need not exist, lead to one file or folder, whatever links are on the way."""
-    if one.resolve() == other.resolve():
+def same_place(first: Path, second: Path) -> bool:
+    """Whether two paths, which need not exist, lead to one file or folder; links are followed."""
+    if first.resolve() == second.resolve():
         return True
-    return one.exists() and other.exists() and one.samefile(other)
+    return first.exists() and second.exists() and first.samefile(second)
 
 
 def check_apart(folder: Path, paths: Iterable[Path]) -> None:
-    """Refuse an output folder that some input (a folder, or a file in it) is.
+    """Refuse an output folder that holds an input, or is an input itself.
 
     Raises:
-        UsageError: It is the folder of an input.
+        UsageError: The folder is that of an input.
     """
     for path in paths:
         homes = (path,) if path.is_dir() else (path.parent, path.resolve().parent)
@@ -46,26 +46,26 @@ def check_apart(folder: Path, paths: Iterable[Path]) -> None:
 
 
 def check_outside(folder: Path, runs: Path) -> None:
-    """Refuse an output folder below the folder of runs, where it would be taken for a part of what was submitted.
+    """Refuse an output folder below the folder of runs, where its files would be taken for submissions.
 
     Raises:
-        UsageError: It is below `runs`, whatever links are on the way.
+        UsageError: The folder is below `runs`; links are followed.
     """
     if runs.is_dir() and any(same_place(parent, runs) for parent in folder.resolve().parents):
         raise UsageError(f"{folder}: this is inside {runs}; give a folder outside it")
 
 
 def check_own_folder(folder: Path, names: Collection[str], mark: str) -> None:
-    """Refuse an output folder with anything in it but what the same command left there, complete or broken off.
+    """Refuse an output folder with files that the same command did not write in an earlier call.
 
     Args:
         folder: Where the command writes; it need not exist.
-        names: Of the files that it writes.
-        mark: The one of them that is begun first, without which the others are somebody else's.
+        names: Names of the files that it writes.
+        mark: The file that it begins first; without it the other files are not this command's.
 
     Raises:
-        UsageError: The folder holds something else.
-        InputError: It cannot be listed.
+        UsageError: The folder holds other files.
+        InputError: The folder cannot be listed.
     """
     try:
         present = {path.name for path in folder.iterdir()} if folder.exists() else set()
@@ -79,8 +79,8 @@ def check_own_folder(folder: Path, names: Collection[str], mark: str) -> None:
 
 
 def temporary_name(name: str) -> str:
-    """Where a file is written before it has its name."""
-    # Fixed, so that what a kill leaves behind is written over by the next run and not left for ever.
+    """The name under which a file is written before it replaces the old one."""
+    # Fixed, so that the next call writes over a file that a kill left behind.
     return f".{name}.tmp"
 
 
@@ -124,14 +124,14 @@ def replace_folder(
         files: Names, which may have folders in them, and contents, in the order of writing.
         record: Name of the record: lines that `sha256sum -c` checks. While files are being written it lists the
             earlier ones too, so that a job that was killed can be done again.
-        inputs: What the job has read: never written over and never removed.
-        last: The file that vouches for the others: an earlier one goes first, a new one comes last.
+        inputs: Files that the job has read: never written over and never removed.
+        last: The file that vouches for the others: its old version is removed first, its new one is written last.
         more: More files of the job follow, so nothing is stale yet.
 
     Raises:
         UsageError: A file would be written over an input.
-        InputError: A folder or somebody else's file stands where a file has to be, a stale file was changed by
-            somebody else, or the record cannot be read.
+        InputError: A folder or a file of another origin stands where a file has to be, a stale file was changed since,
+            or the record cannot be read.
         OperationalError: The disk is full or the folder cannot be written.
     """
     read = {path.resolve() for path in inputs}
@@ -152,18 +152,18 @@ def replace_folder(
         )
     for parent in sorted({(folder / name).parent for name in (*files, record)}):
         make_folder(parent)
-    # Before anything else is written: of what the record does not list nobody would know whose it is.
+    # Written first: a file that the record does not list would not be known as the job's own.
     _write_record(folder / record, earlier | new)
     if last in own | files.keys() and changed:
         remove_files(folder, [last])
         changed = [name for name in changed if name != last] + [last] * (last in files)
     remove_files(folder, gone)
-    # What a kill left half-written in an earlier call need not be written in this one.
+    # A file that a kill left half-written may not be among the files of this call.
     remove_files(folder, map(_temporary, sorted(own)))
     for name in changed:
         write_atomic(folder / name, files[name])
     if not more:
-        # An input stays the job's own, so that it is stale when a later call neither reads nor makes it.
+        # A recorded input stays the job's own, so that it is stale when a later call neither reads nor makes it.
         kept = {entry for entry in earlier if (folder / entry[0]).resolve() in read and _is_as(folder, *entry)}
         _write_record(folder / record, new | kept)
 
@@ -188,7 +188,7 @@ def remove_files(folder: Path, names: Iterable[str]) -> None:
 
 
 def recorded(folder: Path, record: str) -> set[tuple[str, str]]:
-    """Names and digests of what a job wrote into the folder; none where it has no record.
+    """Names and digests of the files that a job wrote into the folder; empty without a record.
 
     Raises:
         InputError: The record cannot be read.
@@ -205,8 +205,8 @@ def recorded(folder: Path, record: str) -> set[tuple[str, str]]:
         entry = _RECORDED.fullmatch(line)
         if entry is None:
             raise InputError(f"{path}: line {number}: {shown(line)}: expected a line of `sha256sum`")
-        # A record can be written by hand: what it names outside the folder is nobody's to remove, and a file under a
-        # second name may be one that is made.
+        # A record can be edited by hand: no file outside the folder may be removed, and a second spelling of a name may
+        # be that of a file of this call.
         if _is_plain(entry[2]) and entry[2] != record:
             entries.add((entry[2], entry[1]))
     return entries
@@ -220,15 +220,17 @@ def _is_plain(name: str) -> bool:
 def _gone(
     folder: Path, earlier: Collection[tuple[str, str]], files: Mapping[str, bytes], read: Collection[Path]
 ) -> list[str]:
-    """The recorded files that are not made any more and are no input, whether they are still there or not."""
+    """The recorded files that are neither made any more nor inputs, present or not."""
     inside = folder.resolve()
     names = [
         name
         for name in sorted({name for name, _ in earlier} - files.keys())
         if (place := (folder / name).resolve()) not in read and place.is_relative_to(inside) and not place.is_dir()
     ]
-    there = [name for name in names if (folder / name).is_file()]
-    if changed := [name for name in there if not any(_is_as(folder, *entry) for entry in earlier if entry[0] == name)]:
+    present = [name for name in names if (folder / name).is_file()]
+    if changed := [
+        name for name in present if not any(_is_as(folder, *entry) for entry in earlier if entry[0] == name)
+    ]:
         raise InputError(
             f"{folder}: {', '.join(changed[:5])}: changed since it was written, and not made any more: move it away "
             "or choose another folder"
@@ -237,7 +239,7 @@ def _gone(
 
 
 def _is_as(folder: Path, name: str, digest: str) -> bool:
-    """Whether a recorded file is there as it was written."""
+    """Whether a recorded file is unchanged."""
     return (folder / name).is_file() and sha256(read_stored(folder / name)) == digest
 
 

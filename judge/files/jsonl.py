@@ -1,4 +1,4 @@
-"""JSON and JSON Lines as bytes: the same value, the same bytes; each faulty line a problem. Pure."""
+"""JSON and JSON Lines as bytes: equal values give equal bytes, and a bad line is a problem. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -11,13 +11,13 @@ _Row = TypeVar("_Row")
 
 
 def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> Iterator[tuple[int, _Row | Problem]]:
-    """The lines of a JSON Lines file that are not blank: the number of each, and its row or what is wrong with it.
+    """The number of each line that is not blank, with its row or its problem.
 
     Args:
         content: The file's bytes.
-        row_type: What a line holds; a field that it has not is ignored unless the type forbids it.
+        row_type: The record on a line; an unknown field is ignored unless the type forbids it.
         name: The file's name, for the problems.
-        code: The problems' code.
+        code: The code of the problems.
     """
     decoder = msgspec.json.Decoder(row_type)
     # Not splitlines: JSON strings may hold other line separators as they are.
@@ -38,5 +38,5 @@ def jsonl_bytes(records: Iterable[object]) -> bytes:
 
 
 def json_bytes(value: object) -> bytes:
-    """A value as indented JSON with sorted keys and a final line break: the same value, the same bytes."""
+    """A value as indented JSON with sorted keys and a final line break; equal values give equal bytes."""
     return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"

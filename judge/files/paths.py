@@ -1,4 +1,4 @@
-"""Paths and lists as people give them from Python: a path as text, one name where several may stand."""
+"""Paths and lists as Python callers give them: a path as text, one name in place of several."""
 
 import functools
 import os
@@ -13,7 +13,7 @@ StrPath = str | os.PathLike[str]
 
 
 def several(given: StrPath | Iterable[StrPath]) -> tuple[StrPath, ...]:
-    """One name or path, or each of several; a text is never taken letter by letter.
+    """The given names or paths as a tuple; a text is one name, not a sequence of letters.
 
     >>> several("groundedness"), several(["groundedness", "naturalness"])
     (('groundedness',), ('groundedness', 'naturalness'))
@@ -27,7 +27,7 @@ def paths(given: StrPath | Iterable[StrPath]) -> tuple[Path, ...]:
 
 
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of what a job can be told: paths may be strings, and one may stand alone where several may stand."""
+    """Base of the plans of jobs: a path may be a string, and one value may be given in place of several."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -1,4 +1,4 @@
-"""Files read and written whole: compression, digests, atomic replacement."""
+"""Files read whole: their bytes, unpacked content and digests."""
 
 import gzip
 import hashlib
@@ -10,7 +10,7 @@ from judge.errors import InputError
 from judge.files.paths import StrPath
 
 MAX_UNPACKED = 1 << 30
-"""Bytes that a gzip file may unpack to; a small file can be made to unpack to any size."""
+"""The most bytes that a gzip file may unpack to: a small file can be made to unpack to any size."""
 _CHUNK = 1 << 20
 
 
@@ -29,7 +29,7 @@ def read_stored(path: StrPath) -> bytes:
 
 
 def unpack(stored: bytes, name: str) -> bytes:
-    """The content behind stored bytes: gunzipped if they begin as gzip does, whatever the file's name says.
+    """The content of stored bytes: unpacked if they begin as gzip, whatever the file's name.
 
     Raises:
         InputError: The gzip stream is damaged, cut short, or unpacks to more than MAX_UNPACKED.

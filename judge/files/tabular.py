@@ -1,4 +1,4 @@
-"""Tables as text files, CSV or TSV, row by row with the line each begins on."""
+"""Tables in CSV or TSV files, row by row, with the line on which each row begins."""
 
 import csv
 import io
@@ -46,15 +46,15 @@ def read_text(path: Path, problems: list[Problem]) -> str | None:
 def read_table(
     path: Path, problems: list[Problem], *, needed: Sequence[str] = (), quoted: bool = True
 ) -> tuple[tuple[str, ...], list[TableRow]]:
-    """The header and the rows of a table; what is wrong with it goes to `problems`.
+    """The header and the rows of a table; its problems are added to `problems`.
 
-    The columns of a `.tsv` are parted by tabs; else by the commonest of comma, tab and semicolon in the header.
+    Columns of a `.tsv` are separated by tabs, others by the most frequent of comma, tab and semicolon in the header.
 
     Args:
         path: The file.
-        problems: Takes what is wrong.
-        needed: Columns that must be there.
-        quoted: Whether a cell may stand in quotation marks, as spreadsheets write them; if not, they are text.
+        problems: The list to which problems are added.
+        needed: Names of required columns.
+        quoted: Whether a cell may be in quotation marks, as spreadsheets write it; if not, the marks are text.
     """
     text = read_text(path, problems)
     if text is None:
@@ -75,8 +75,8 @@ def read_table(
             if repeated:
                 problem("repeated_column", line, f"the header has {', '.join(map(shown, repeated))} more than once")
             if missing:
-                found = ", ".join(map(shown, header[:20]))
-                problem("missing_column", line, f"no column {', '.join(map(shown, missing))}; found {found}")
+                columns = ", ".join(map(shown, header[:20]))
+                problem("missing_column", line, f"no column {', '.join(map(shown, missing))}; found {columns}")
             if repeated or missing:
                 return header, []
         elif len(cells) != len(header):
@@ -89,8 +89,8 @@ def read_table(
 
 
 def _records(text: str, delimiter: str, quoted: bool) -> Iterator[tuple[int, tuple[str, ...] | str]]:
-    """The first line of every record that is not blank, and its cells; or why nothing can be read from there on."""
-    # Strict, so that a quotation mark that is never closed does not swallow the rest of the file in silence.
+    """The first line of every record that is not blank, and its cells; or a message why reading ends there."""
+    # Strict, so that a quotation mark that is never closed does not silently take the rest of the file.
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
     while True:

@@ -1,7 +1,7 @@
 """TREC's line formats as text, qrels and response runs, and file names for run ids. Pure.
 
-Columns are parted by whitespace, so whitespace and unprintable characters inside an id are percent-encoded
-when it is made a column (`my run` becomes `my%20run`, and a run of that name `my%2520run`). What is read from a
+Columns are separated by whitespace, so whitespace and unprintable characters inside an id are percent-encoded
+when it is made a column (`my run` becomes `my%20run`, and a run of that name `my%2520run`). Ids read from a
 file are columns already: they are neither decoded nor encoded again, so rewriting keeps the bytes.
 """
 
@@ -37,7 +37,7 @@ class QrelRow(msgspec.Struct, frozen=True):
 def column(text: str) -> str:
     """An id as one column: whitespace and unprintable characters percent-encoded, an empty id as `%`.
 
-    A `%` that would read as an encoding of ours is encoded too, so that distinct ids are distinct columns.
+    A `%` that looks like such an encoding is encoded too, so that distinct ids are distinct columns.
     """
     text = _PERCENT.sub("%25", text)
     kept = (c if c.isprintable() and not c.isspace() else quote(c, errors="surrogatepass") for c in text)
@@ -47,8 +47,8 @@ def column(text: str) -> str:
 def safe_name(run_id: str) -> str:
     """A file name for a run id: no separator, no leading dot, no reserved name, at most 114 ASCII characters.
 
-    An id that is such a name already stays as it is; any other is mended and gets 12 digits of its SHA-256,
-    and so does one that ends as if it had been, so that distinct ids have distinct names.
+    An id that is such a name stays as it is. In any other the unsafe characters are replaced and 12 digits of its
+    SHA-256 are appended; so they are where an id ends in 12 such digits, so that distinct ids have distinct names.
     """
     # Windows also drops a trailing dot, and a leading hyphen would be read as an option.
     plain = run_id == _UNSAFE.sub("_", run_id).strip("._+-")[:_LONGEST] and run_id
@@ -63,7 +63,7 @@ def safe_names(run_ids: Iterable[str]) -> dict[str, str]:
 
 
 def _digested(run_id: str) -> str:
-    """The mended id with its digest."""
+    """The id with its unsafe characters replaced, and its digest."""
     stem = _UNSAFE.sub("_", run_id).strip("._+-")[:_LONGEST] or "run"
     # Windows reserves `con.anything`; an underscore in front is enough.
     stem = f"_{stem}" if _RESERVED.match(stem) else stem
@@ -74,7 +74,7 @@ def response_run(run_id: str, entries: Iterable[tuple[str, str, int]]) -> str:
     """A run over the pooled responses: `turn_id Q0 response_id rank score run_id`, in natural order.
 
     Scores of a turn's k responses fall k, k-1, …, 1 by rank, since evaluation tools sort by score alone. They
-    refuse repetitions, so a response that a run gives at two ranks of a turn stands once, at the better one.
+    refuse repetitions, so a response that a run gives at two ranks of a turn is listed once, at the better rank.
 
     Args:
         run_id: The run's tag.
@@ -99,35 +99,35 @@ def qrels_lines(rows: Iterable[QrelRow]) -> str:
 
 
 def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:
-    """The rows of a qrels file in file order; columns parted by spaces or tabs, blank lines passed over.
+    """The rows of a qrels file in file order; columns separated by spaces or tabs, blank lines skipped.
 
     Args:
         text: The file's content.
         name: The file's name, for messages.
-        grades: The scale, if a grade outside it is an error.
+        grades: The allowed grades; None allows every integer.
 
     Raises:
-        InputError: Lines without four columns, grades not integers or off the scale, pairs given twice.
+        InputError: A line does not have four columns, a grade is no integer or not allowed, or a pair is given twice.
     """
     rows: list[QrelRow] = []
     problems: list[Problem] = []
     first: dict[tuple[str, str], int] = {}
     for number, fields in _fields(text):
-        found = _qrels_fault(fields, grades)
-        if found is None:
+        problem = _qrels_problem(fields, grades)
+        if problem is None:
             key = (fields[0], fields[2])
             if first.setdefault(key, number) == number:
                 rows.append(QrelRow(*key, int(fields[3])))
                 continue
-            found = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
-        problems.append(Problem(found[0], "error", name, fields[0], f"line {number}", found[1]))
+            problem = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
+        problems.append(Problem(problem[0], "error", name, fields[0], f"line {number}", problem[1]))
     if problems:
         raise InputError(f"{name}: not usable as qrels: {len(problems)} faulty lines", problems)
     return tuple(rows)
 
 
-def _qrels_fault(fields: list[str], grades: Collection[int] | None) -> tuple[str, str] | None:
-    """Code and message of what is wrong with one line's columns."""
+def _qrels_problem(fields: list[str], grades: Collection[int] | None) -> tuple[str, str] | None:
+    """Code and message of the problem of one line's columns; None without one."""
     if len(fields) != _QRELS_COLUMNS:
         return "wrong_columns", f"{len(fields)} columns: expected {_QRELS_COLUMNS} (turn_id 0 item_id grade)"
     if not _INTEGER.fullmatch(fields[3]):
@@ -139,7 +139,7 @@ def _qrels_fault(fields: list[str], grades: Collection[int] | None) -> tuple[str
 
 def _fields(text: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and columns of every line that is not blank."""
-    # str.splitlines and str.split would also break at characters that are none of TREC's separators.
+    # str.splitlines and str.split would also break at characters that do not separate TREC's columns.
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         if stripped := line.strip(" \t\r"):
             yield number, re.split(r"[ \t]+", stripped)

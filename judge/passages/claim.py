@@ -1,4 +1,4 @@
-"""A big file is written beside the old one, by one process at a time, and takes its place in one step."""
+"""Writing a big file: one process at a time writes it beside the old file and replaces that in one step."""
 
 import contextlib
 import errno
@@ -19,13 +19,13 @@ _TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that replaces the one at `path` at the end; folders on the way are made.
+    """Write a file that replaces `path` at the end; missing folders are made.
 
-    Nothing is left behind if the writing fails, folders neither.
+    If the writing fails, neither the file nor a folder is left behind.
 
     Raises:
         OperationalError: Another process is writing this file.
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     made = [folder for folder in path.parents if not folder.exists()]
     try:
@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 yield out
                 out.flush()
                 os.fsync(out.fileno())
-                # While it is locked: else another build might take it for left behind.
+                # Replaced while it is locked: otherwise another build could take it for a file that a kill left behind.
                 temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -49,9 +49,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _claimed(path: Path) -> tuple[Path, IO[bytes]]:
-    """The temporary file, empty, and no other process's until it is closed.
+    """The empty temporary file, which no other process may write until it is closed.
 
-    It has one fixed name, so that what a kill leaves behind is written over by the next build and not left for ever.
+    Its name is fixed, so that the next build writes over a file that a kill left behind.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     if sys.platform != "win32":
@@ -67,7 +67,7 @@ def _claimed(path: Path) -> tuple[Path, IO[bytes]]:
                 out.close()
                 if error.errno in _TAKEN:
                     raise OperationalError(f"{path}: another build is writing this file") from error
-                # A file system without locks.
+                # The file system has no locks.
                 break
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     return temporary, temporary.open("xb")

@@ -1,4 +1,4 @@
-"""The texts of wanted passages wherever a collection lies: files, folders of shards, an index, a Lucene index."""
+"""The texts of wanted passages from a collection: files, folders of shards, an index, a Lucene index."""
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,39 +18,39 @@ def read_passages(paths: StrPath | Iterable[StrPath], wanted: Collection[str]) -
     """The texts of the wanted passages; an id that no file has is absent.
 
     A path is a file of JSON Lines or TREC-web, plain or packed by gzip, bzip2 or Zstandard; a folder, which stands for
-    such files in it in natural order; an index by `judge passages index`; or the folder of a Lucene index. This
-    extracts from a collection and does not check it: reading stops when all passages are found, and a line that
-    begins with another passage's id is not parsed.
+    such files in it in natural order; an index by `judge passages index`; or the folder of a Lucene index. The
+    collection is not checked: reading stops when all passages are found, and a line that begins with another
+    passage's id is not parsed.
 
     Raises:
         InputError: A file cannot be read or has bad lines, or one id has two texts; the first ten are listed.
-        UsageError: A Lucene index is given, and what reads it is not installed.
+        UsageError: A Lucene index is given, and Pyserini or Java is not installed.
     """
-    faults = _faults()
-    files = expanded(as_paths(paths), faults)
+    problems = _new_problems()
+    files = expanded(as_paths(paths), problems)
     ids = frozenset(wanted)
-    found: dict[str, Passage] = {}
+    passages: dict[str, Passage] = {}
     for file in files:
-        bad = functools.partial(faults.add, file)
-        for number, passage_id, text in _hits(file, ids, bad) if len(found) < len(ids) else ():
-            earlier = found.setdefault(passage_id, Passage(passage_id, text, "collection"))
+        bad = functools.partial(problems.add, file)
+        for number, passage_id, text in _hits(file, ids, bad) if len(passages) < len(ids) else ():
+            earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
             if earlier.text != text:
                 bad(number, f"passage {passage_id} has another text here than before")
-            if len(found) == len(ids):
+            if len(passages) == len(ids):
                 break
-    faults.settle()
-    return found
+    problems.settle()
+    return passages
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """Every file that reading these paths may read: shards, what an index points to, all of a Lucene index.
+    """Every file that `read_passages` may read: shards, the files behind an index, all files of a Lucene index.
 
     Raises:
         InputError: Paths cannot be read.
     """
-    faults = _faults()
-    files = expanded(paths, faults)
-    faults.settle()
+    problems = _new_problems()
+    files = expanded(paths, problems)
+    problems.settle()
     for file in tuple(files):
         if file.is_dir():
             files += file.iterdir()
@@ -64,12 +64,12 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 def listed(
     passages: Mapping[str, Passage], find: Callable[[Sequence[str]], Sequence[bytes | None]]
 ) -> dict[str, Passage]:
-    """The passages that the collection's hash list has; no other is evidence, whatever its text.
+    """The passages whose id is in the collection's hash list; no other passage is evidence, whatever its text.
 
     `find` gives the MD5 of each id, None for one that is not listed.
     """
-    found = find([passage.passage_id for passage in passages.values()])
-    return {key: passage for (key, passage), md5 in zip(passages.items(), found, strict=True) if md5 is not None}
+    md5s = find([passage.passage_id for passage in passages.values()])
+    return {key: passage for (key, passage), md5 in zip(passages.items(), md5s, strict=True) if md5 is not None}
 
 
 def differing(
@@ -77,13 +77,13 @@ def differing(
     find: Callable[[Sequence[str]], Sequence[bytes | None]],
     same: Callable[[str, bytes], bool],
 ) -> list[str]:
-    """The keys, in natural order, of the passages whose text is not the one that the hash list has under their id.
+    """The keys, in natural order, of the passages whose text does not have the listed MD5.
 
-    `find` is that of `listed`, and one that is not listed is not among them; `same` tells whether a text has an MD5.
+    A passage that is not listed is not among them. `find` is as in `listed`; `same` tells whether a text has an MD5.
     """
     keys = sorted(passages, key=natural_key)
-    found = zip(keys, find([passages[key].passage_id for key in keys]), strict=True)
-    return [key for key, md5 in found if md5 is not None and not same(passages[key].text, md5)]
+    listed_md5s = zip(keys, find([passages[key].passage_id for key in keys]), strict=True)
+    return [key for key, md5 in listed_md5s if md5 is not None and not same(passages[key].text, md5)]
 
 
 def check_texts(
@@ -92,7 +92,7 @@ def check_texts(
     same: Callable[[str, bytes], bool],
     file: str,
 ) -> list[Problem]:
-    """A problem for each of the passages that are `differing`; `file` is what they name as the place of the texts."""
+    """A problem for each passage that is `differing`; `file` names the source of the texts."""
     message = "its text is not the one of the hash list: the MD5 differs"
     return [
         Problem("passage_text_differs", "error", file, None, f"passage {passages[key].passage_id}: $", message)
@@ -100,7 +100,7 @@ def check_texts(
     ]
 
 
-def _faults() -> CollectionProblems:
+def _new_problems() -> CollectionProblems:
     return CollectionProblems("passages_unreadable", "the passage files cannot be used as they are")
 
 
@@ -120,8 +120,8 @@ def _hits(path: Path, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:
             bad(None, cause(error))
 
 
-def _without_lines(found: Mapping[str, Passage]) -> Iterator[Hit]:
-    return ((None, passage.passage_id, passage.text) for passage in found.values())
+def _without_lines(passages: Mapping[str, Passage]) -> Iterator[Hit]:
+    return ((None, passage.passage_id, passage.text) for passage in passages.values())
 
 
 def _from_file(file: Path, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:
@@ -131,7 +131,7 @@ def _from_file(file: Path, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:
             content.read(len(BOM))
         kind = start.removeprefix(BOM).lstrip()[:1]
         if kind == b"{":
-            # Not at the top: it needs numpy, and one that only takes texts from runs does not.
+            # Imported here because it needs numpy, which pooling without a collection does not.
             from judge.passages.jsonl import json_lines
 
             yield from json_lines(content, wanted, bad)

@@ -21,13 +21,13 @@ _NO_KEY = OTHER - 1
 
 
 def parsed(block: bytes, breaks: Places, bad: Callable[[int, str], None], *, keep_wrong: bool = False) -> Batch:
-    """Keys and MD5s of whole lines; lines that are wrong, or blank, are left out unless `keep_wrong`.
+    """Keys and MD5s of whole lines; blank lines and wrong lines are left out unless `keep_wrong`.
 
     Args:
         block: The lines.
-        breaks: Where the line break of each is.
-        bad: Told the number of a wrong line, from 0, and what is wrong with it.
-        keep_wrong: Give such lines a key that no passage has, so that each line has a row.
+        breaks: The place of each line's break.
+        bad: Called with the number of a wrong line, from 0, and the problem.
+        keep_wrong: Give blank and wrong lines a key that no passage has, so that each line has a row.
     """
     content = np.frombuffer(block + bytes(WINDOW), np.uint8)
     starts = np.empty_like(breaks)
@@ -39,34 +39,34 @@ def parsed(block: bytes, breaks: Places, bad: Callable[[int, str], None], *, kee
     if packed.all():
         payload, good = _digests(content, ends, packed)
     else:
-        # Where a line is shorter, any byte will do: the test of its length comes with it.
+        # In a shorter line the byte does not matter: its length is tested below.
         separators = content[np.maximum(ends - _TAIL, 0)]
         other = ~packed & (ends - starts > _TAIL) & ((separators == _TAB) | (separators == _COMMA))
         payload, good = _digests(content, ends, packed | other)
         rows = np.flatnonzero(good & ~packed)
         begins, stops = starts[rows].tolist(), (ends[rows] - _TAIL).tolist()
         names = [block[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
-        # In a list of CAsT's form each of them is an id as it stands.
+        # In a list of CAsT's form every name is an id already.
         if b"\t" in block or (content[starts[rows]] <= _SPACE).any():
-            names = [_name(one, tab) for one, tab in zip(names, (separators[rows] == _TAB).tolist(), strict=True)]
+            names = [_name(name, tab) for name, tab in zip(names, (separators[rows] == _TAB).tolist(), strict=True)]
         keys[rows] = keys_of_names(names)
         good[rows] = [bool(name) for name in names]
     if good.all():
         return keys, payload
     for row in np.flatnonzero(~good & (ends > starts)).tolist():
-        bad(row, _fault(block[starts[row] : ends[row]]))
+        bad(row, _problem(block[starts[row] : ends[row]]))
     keys[~good] = _NO_KEY
     return (keys, payload) if keep_wrong else (keys[good], payload[good])
 
 
 def fields(line: bytes) -> tuple[bytes, bytes]:
-    """Passage id and MD5 of a line without fault."""
+    """Passage id and MD5 of a line without problems."""
     line = line.removesuffix(b"\r")
     return _name(line[:-_TAIL], line[-_TAIL] == _TAB), binascii.unhexlify(line[1 - _TAIL :])
 
 
 def _name(written: bytes, tabbed: bool) -> bytes:
-    """The passage id that is written before an MD5 and its separator; empty if it is none."""
+    """The passage id before an MD5 and its separator; empty if that is no passage id."""
     if not tabbed:
         return b"" if b"\t" in written or not written.strip() else written
     document, tab, number = written.partition(b"\t")
@@ -75,21 +75,21 @@ def _name(written: bytes, tabbed: bool) -> bytes:
 
 
 def _digests(content: Bytes, ends: Places, good: _Mask) -> tuple[Bytes, _Mask]:
-    """The MD5s before the ends of the good rows, and which rows are still good: those in hexadecimal."""
+    """The MD5s at the end of the good rows, and which of these rows are good: those with hexadecimal digits."""
     written = np.ndarray((len(content) - 31,), "V32", content, strides=(1,))[ends[good] - 32]
     try:
         digests = binascii.unhexlify(written.tobytes())
     except binascii.Error:
         good = good.copy()
-        good[good] = [_MD5.fullmatch(one.tobytes()) is not None for one in written]
+        good[good] = [_MD5.fullmatch(digits.tobytes()) is not None for digits in written]
         return _digests(content, ends, good)
     payload = np.zeros((len(ends), WIDTH), np.uint8)
     payload[good] = np.frombuffer(digests, np.uint8).reshape(-1, WIDTH)
     return payload, good
 
 
-def _fault(line: bytes) -> str:
-    """What is wrong with a line of the list."""
+def _problem(line: bytes) -> str:
+    """The problem of a wrong line."""
     tabbed = b"\t" in line
     columns = line.split(b"\t") if tabbed else line.rsplit(b",", 1)
     if len(columns) != (3 if tabbed else 2):

@@ -1,9 +1,9 @@
-"""Which passages the collection has, and the MD5 of each text: its hash list, or an index built from that list.
+"""The collection's passage ids with the MD5 of each text, from its hash list or from an index of that list.
 
 Two forms of the list are read: `document<TAB>number<TAB>MD5` (iKAT; the passage is `document:number`) and
 `passage,MD5` (CAsT). iKAT's script makes the MD5 from the UTF-8 bytes of the text just as it stands in the JSONL
-collection (`write_hashes` of irlabamsterdam/iKAT, 2023/scripts/ikat_tools.py at commit c42315e). CAsT's was not
-looked into.
+collection (`write_hashes` of irlabamsterdam/iKAT, 2023/scripts/ikat_tools.py at commit c42315e). How CAsT's was
+made was not checked.
 """
 
 import functools
@@ -34,14 +34,14 @@ from judge.passages.table import (
 )
 
 MAX_IN_MEMORY = 20_000_000
-"""Rows of a list that is read without an index; about 1.3 GB while they are sorted."""
+"""The most rows of a list that is read without an index; sorting them takes about 1.3 GB."""
 _BLOCK = 1 << 20
 _LONGEST = 1 << 16
-"""Bytes of the longest line."""
+"""The most bytes of a line."""
 
 
 def same_text(text: str, md5: bytes) -> bool:
-    """Whether a text has an MD5 of the hash list, as it is, without line breaks or without white space around it.
+    """Whether a text has an MD5: as it is, without outer line breaks, or without outer white space.
 
     iKAT's segmenter writes no line breaks around a text; its lists of canonical passages (`*_psg_text.jsonl`) and
     TREC-web add some.
@@ -61,15 +61,15 @@ class Hashes:
 
     @property
     def digest(self) -> str:
-        """SHA-256, in hexadecimal, of the unpacked list that this was read or built from."""
+        """SHA-256, in hexadecimal, of the unpacked hash list."""
         return str(self._table.header.source.get("sha256", ""))
 
     def find(self, ids: Sequence[str]) -> list[bytes | None]:
-        """The MD5 of each passage, 16 bytes; None where the collection has no such passage."""
+        """The MD5 of each passage id, 16 bytes; None where the collection has no such passage."""
         first, past = self._table.find(keys_of(ids))
-        there = past > first
-        found = iter(self._table.payload[first[there]].view(f"V{WIDTH}")[:, 0].tolist())
-        return [next(found) if one else None for one in there.tolist()]
+        listed = past > first
+        md5s = iter(self._table.payload[first[listed]].view(f"V{WIDTH}")[:, 0].tolist())
+        return [next(md5s) if is_listed else None for is_listed in listed.tolist()]
 
 
 def open_hashes(path: StrPath) -> Hashes:
@@ -89,9 +89,7 @@ def open_hashes(path: StrPath) -> Hashes:
 
 
 def index_hashes(path: Path, out: Path) -> int:
-    """Build the index of a hash list, and give the number of its rows.
-
-    A row that is there twice may count twice.
+    """Build the index of a hash list and return the number of its rows; a repeated row may count twice.
 
     Raises:
         InputError: The list cannot be read or has wrong lines; the first ten are listed.
@@ -102,12 +100,12 @@ def index_hashes(path: Path, out: Path) -> int:
 
 
 class _Rows:
-    """The rows of a hash list in batches, and what is wrong with it."""
+    """The rows of a hash list in batches, and the problems of its lines."""
 
     def __init__(self, path: Path, most: int | None = None) -> None:
         self._path = path
         self._most = most
-        self._faults = CollectionProblems("hash_list_wrong", "the hash list cannot be used as it is")
+        self._problems = CollectionProblems("hash_list_wrong", "the hash list cannot be used as it is")
         self._digest = hashlib.sha256()
         self._count = 0
 
@@ -120,18 +118,18 @@ class _Rows:
                     f"{self._path}: more than {self._most:,} rows; build an index of the list first: "
                     f"judge passages index --hashes {self._path} -o FILE"
                 )
-            if not self._faults:
+            if not self._problems:
                 yield keys, payload
-        if not self._count and not self._faults:
+        if not self._count and not self._problems:
             self._bad(1, "the list is empty")
-        self._faults.settle()
+        self._problems.settle()
 
     def source(self) -> dict[str, Any]:
-        """What the header of an index says of the list."""
+        """The facts about the list for the header of its index."""
         return {"sha256": self._digest.hexdigest()}
 
     def refuse_clashes(self, keys: Keys, payload: Bytes) -> None:
-        """Refuse sorted rows in which one passage has two MD5s; a plain file is read again for the line numbers."""
+        """Refuse a list in which one passage has two MD5s; a plain file is read again for the line numbers."""
         clashing = clashes(keys, payload)[:MAX_PROBLEMS]
         if not len(clashing):
             return
@@ -141,36 +139,36 @@ class _Rows:
             for key in clashing.tolist():
                 name = id_of(key)
                 self._bad(None, f"{f'passage {name}' if name else 'a passage of another form'} has two MD5s")
-        self._faults.settle()
+        self._problems.settle()
 
     def _name_lines(self, clashing: Keys) -> None:
         seen: dict[int, tuple[int, bytes, bytes]] = {}
         for first, block, ends in self._blocks():
-            found, _ = parsed(block, ends, lambda _row, _message: None, keep_wrong=True)
-            for row in np.flatnonzero(np.isin(found, clashing)).tolist():
+            keys, _ = parsed(block, ends, lambda _row, _message: None, keep_wrong=True)
+            for row in np.flatnonzero(np.isin(keys, clashing)).tolist():
                 passage, md5 = fields(block[ends[row - 1] + 1 if row else 0 : ends[row]])
-                number, other, earlier = seen.setdefault(int(found[row]), (first + row, passage, md5))
+                number, earlier_passage, earlier_md5 = seen.setdefault(int(keys[row]), (first + row, passage, md5))
                 name = passage.decode(errors="replace")
-                if passage != other:
+                if passage != earlier_passage:
                     self._bad(first + row, f"passage {name} has the key of the one on line {number}")
-                elif md5 != earlier:
+                elif md5 != earlier_md5:
                     self._bad(first + row, f"passage {name} has another MD5 here than on line {number}")
 
     def _on_row(self, first: int, row: int, message: str) -> None:
         self._bad(first + row, message)
 
     def _bad(self, line: int | None, message: str) -> None:
-        self._faults.add(self._path, line, message)
+        self._problems.add(self._path, line, message)
 
     def _blocks(self) -> Iterator[tuple[int, bytes, Places]]:
-        """Whole lines, some thousand at a time: the number of the first of them, and where the line breaks are."""
+        """Blocks of whole lines: the number of the first line, the bytes, and the places of the line breaks."""
         line = 1
         try:
             for block in whole_lines(self._unpacked(), _LONGEST):
                 if block is None:
                     self._bad(line, f"the line is longer than {_LONGEST:,} bytes")
-                    raise self._faults.error()
-                # Lines are too short for what finds the ends of a collection's.
+                    raise self._problems.error()
+                # `line_ends` is faster only for the long lines of a collection.
                 ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
                 yield line, block, ends
                 line += len(ends)
@@ -178,7 +176,7 @@ class _Rows:
             raise InputError(f"{self._path}: {cause(error)}") from error
 
     def _unpacked(self) -> Iterator[bytes]:
-        """The list without what marks its encoding; the digest is of all of it."""
+        """The list without its byte order mark, which the digest includes."""
         self._digest = hashlib.sha256()
         with open_stream(self._path) as stream:
             block = stream.read(_BLOCK)

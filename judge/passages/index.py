@@ -1,4 +1,4 @@
-"""Where each passage of a plain JSONL collection begins: an index that makes extracting a pool's passages instant."""
+"""An index of where each passage of a plain JSONL collection begins, so that a pool's passages are read at once."""
 
 import functools
 import hashlib
@@ -23,13 +23,13 @@ from judge.passages.table import Batch, KeyTable, build_table, open_table
 from judge.records import Passage
 
 MAX_OF_ONE_ID: Final = 1000
-"""Lines; more of one id are no collection, and all have to be held in memory at once."""
+"""The most lines with one id: a collection has fewer, and all of them are held in memory at once."""
 _BLOCK = 1 << 20
 _EDGE = 1 << 16
 
 
 class _File(msgspec.Struct, frozen=True):
-    """One file of the collection; `path` is relative to the folder of the index where it lies below it."""
+    """One file of the collection; `path` is relative to the folder of the index if the file lies below that folder."""
 
     path: str
     size: int
@@ -38,15 +38,15 @@ class _File(msgspec.Struct, frozen=True):
 
 
 _Place = tuple[int, int, int, str]
-"""The number of a file, offset and length in bytes of a line in it, and the passage that may stand there."""
+"""The number of a file, the offset and length in bytes of a line in it, and the passage that the line may hold."""
 
 
 def index_collection(paths: Sequence[Path], out: Path) -> int:
-    """Build the index of plain JSONL files, or of all shards in folders, and give the number of its passages.
+    """Build the index of plain JSONL files, or of all shards in folders, and return the number of its passages.
 
     Raises:
-        InputError: A file is packed, no JSONL, no plain file or changes meanwhile, or has lines without a passage, or
-            there is no passage at all, or one id on more than `MAX_OF_ONE_ID` lines; the first ten are listed.
+        InputError: A file is packed, is not plain JSONL, changes meanwhile, or has lines without a passage; or no file
+            has a passage; or one id is on more than `MAX_OF_ONE_ID` lines. The first ten problems are listed.
         OperationalError: The index cannot be written. In both cases nothing is left behind.
     """
     out = Path(out)
@@ -55,17 +55,17 @@ def index_collection(paths: Sequence[Path], out: Path) -> int:
 
 
 class _Build:
-    """The lines of a collection's files, and what is wrong with them."""
+    """The lines of a collection's files, and their problems."""
 
     def __init__(self, paths: Sequence[Path], folder: Path) -> None:
         self._folder = folder
-        self._faults = CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
-        self._files = expanded(paths, self._faults)
-        # All of them first: the last of a thousand may be packed.
+        self._problems = CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
+        self._files = expanded(paths, self._problems)
+        # Every file is checked first: the last of a thousand may be packed.
         for file in self._files:
             if message := _unfit(file):
-                self._faults.add(file, None, message)
-        self._faults.settle()
+                self._problems.add(file, None, message)
+        self._problems.settle()
         self._seen: list[_File] = []
 
     def batches(self) -> Iterator[Batch]:
@@ -75,30 +75,30 @@ class _Build:
             for batch in self._rows(number, file):
                 any_row = any_row or len(batch[0]) > 0
                 yield batch
-        if not any_row and not self._faults:
-            self._faults.add(self._files[0], None, "no passage in it, nor in another of the files")
-        self._faults.settle()
+        if not any_row and not self._problems:
+            self._problems.add(self._files[0], None, "no passage in it, nor in another of the files")
+        self._problems.settle()
 
     def source(self) -> dict[str, object]:
-        """What the header of the index says of the files."""
-        return {"files": [msgspec.to_builtins(one) for one in self._seen]}
+        """The facts about the files for the header of the index."""
+        return {"files": [msgspec.to_builtins(file) for file in self._seen]}
 
     def thinned(self, keys: Keys, payload: Bytes) -> Batch:
-        """All of these sorted rows, if none has to be refused."""
+        """The same sorted rows, if none is refused."""
         self.refuse_repeated(keys, payload)
         return keys, payload
 
     def refuse_repeated(self, keys: Keys, payload: Bytes) -> None:
-        """Refuse sorted rows in which one key stands too often."""
+        """Refuse sorted rows in which one key is on too many lines."""
         again = np.flatnonzero(keys[MAX_OF_ONE_ID:] == keys[:-MAX_OF_ONE_ID])
         if len(again):
             offset, number, _ = payload[again[0]].view(ROW)[0].tolist()
             message = f"the id at byte {offset:,} stands on more than {MAX_OF_ONE_ID:,} lines"
-            self._faults.add(self._files[number], None, message)
-            self._faults.settle()
+            self._problems.add(self._files[number], None, message)
+            self._problems.settle()
 
     def _rows(self, number: int, file: Path) -> Iterator[Batch]:
-        bad = functools.partial(self._faults.add, file)
+        bad = functools.partial(self._problems.add, file)
         try:
             with file.open("rb") as stream:
                 before = os.fstat(stream.fileno())
@@ -127,7 +127,7 @@ class _Build:
 
 
 def _unfit(file: Path) -> str | None:
-    """Why no index can be made of a file."""
+    """Why a file cannot be indexed; None if it can."""
     try:
         mode = file.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -149,16 +149,16 @@ def _unfit(file: Path) -> str | None:
 
 
 def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
-    """The texts of the wanted passages through the index at `path`; an id that the collection has not is absent.
+    """The texts of the wanted passages through the index at `path`; an id that the collection does not have is absent.
 
     Raises:
         InputError: The index is damaged, a file is not as it was when the index was built, or one id has two texts.
     """
-    # Its files are named from where it lies, not from where a link to it does.
+    # Paths in the index are relative to its own folder, not to that of a link to it.
     path = Path(path).resolve()
     table = open_table(path, "offsets")
     files = _listed(table, path)
-    found: dict[str, Passage] = {}
+    passages: dict[str, Passage] = {}
     for number, group in itertools.groupby(_places(table, wanted), key=lambda place: place[0]):
         file = _unchanged(path, files, number)
         try:
@@ -171,18 +171,18 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
                     text = _text(stream.read(length), passage_id, where)
                     if text is None:
                         continue
-                    earlier = found.setdefault(passage_id, Passage(passage_id, text, "collection"))
+                    earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
                     if earlier.text != text:
                         raise InputError(f"{where}: passage {passage_id} has another text here than before")
         except OSError as error:
             raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-    return found
+    return passages
 
 
 def _places(table: KeyTable, wanted: Collection[str]) -> list[_Place]:
-    """Where the wanted passages may stand, in the order of files and bytes.
+    """The lines that may hold the wanted passages, in the order of files and bytes.
 
-    Two places of one passage are two lines with its id, or, for ids of another form than ClueWeb22's, with its key.
+    A passage has two places if two lines have its id, or if two ids that are not ClueWeb22's share its key.
     """
     ids = list(frozenset(wanted))
     first, past = table.find(keys_of(ids))
@@ -195,14 +195,14 @@ def _places(table: KeyTable, wanted: Collection[str]) -> list[_Place]:
 
 
 def _text(stored: bytes, passage_id: str, where: str) -> str | None:
-    """The text on a line; None if it is another passage's that has the same key."""
+    """The text on a line; None if the line holds another passage with the same key."""
     try:
-        found = passage_of(msgspec.json.decode(stored, type=Line))
+        passage = passage_of(msgspec.json.decode(stored, type=Line))
     except UNREADABLE as error:
         raise InputError(f"{where}: cannot be read as a passage: {error}") from error
-    if found is None:
+    if passage is None:
         raise InputError(f"{where}: passage {passage_id} has no text: {NEEDED}")
-    name, text = found
+    name, text = passage
     if name == passage_id:
         return text
     if keys_of([name]) == keys_of([passage_id]):
@@ -229,7 +229,7 @@ def _seen(stream: IO[bytes], name: str) -> _File:
 
 
 def indexed_files(path: Path) -> list[Path]:
-    """The files that an index is of; none if it is of a hash list or damaged."""
+    """The files behind the index of a collection; empty for a damaged index or one of a hash list."""
     path = path.resolve()
     try:
         return [path.parent / file.path for file in _listed(open_table(path, "offsets"), path)]
@@ -245,7 +245,7 @@ def _listed(table: KeyTable, path: Path) -> list[_File]:
 
 
 def _unchanged(path: Path, files: Sequence[_File], number: int) -> Path:
-    """One of the files of the index at `path`, which is as it was when the index was built."""
+    """The path of one file of the index, which must be as it was when the index was built."""
     if number >= len(files):
         raise InputError(f"{path}: the index is damaged; build it again")
     file = path.parent / files[number].path

@@ -13,7 +13,7 @@ from judge.passages.keys import WINDOW, Bytes, keys_of_names, packed_keys
 from judge.passages.table import Batch
 
 ROW: Final = np.dtype([("offset", "<u8"), ("file", "<u4"), ("length", "<u4")])
-"""Where a line is: the number of its file, its first byte and its bytes."""
+"""Where a line is: its first byte, the number of its file, and its length in bytes."""
 _QUOTE, _RETURN = ord('"'), ord("\r")
 
 
@@ -22,10 +22,10 @@ def parsed(block: bytes, ends: NDArray[np.int64], offset: int, number: int, bad:
 
     Args:
         block: Whole lines.
-        ends: Where the line break of each is.
-        offset: Where the block begins in its file.
+        ends: The place of each line's break.
+        offset: The first byte of the block in its file.
         number: The number of that file.
-        bad: Told the number of a wrong line, from 0, and what is wrong with it.
+        bad: Called with the number of a wrong line, from 0, and the problem.
     """
     content = np.frombuffer(block + bytes(len(HEAD) + WINDOW), np.uint8)
     starts = np.empty_like(ends)
@@ -58,7 +58,7 @@ def _begin_with_head(content: Bytes, starts: NDArray[np.int64]) -> NDArray[np.bo
 
 
 def _name(line: bytes, bad: Callable[[str], None]) -> bytes | None:
-    """The id of the passage on a line; None if there is none, or if the line is blank."""
+    """The id of the passage on a line; None for a blank line and for one without a passage, which is reported."""
     if line.startswith(HEAD):
         end = line.find(b'"', len(HEAD))
         name = line[len(HEAD) : end]
@@ -67,11 +67,11 @@ def _name(line: bytes, bad: Callable[[str], None]) -> bytes | None:
     elif not line.strip():
         return None
     try:
-        found = passage_of(msgspec.json.decode(line, type=Line))
+        passage = passage_of(msgspec.json.decode(line, type=Line))
     except UNREADABLE as error:
         bad(f"cannot be read as a passage: {error}")
         return None
-    if found is None:
+    if passage is None:
         bad(NEEDED)
         return None
-    return found[0].encode(errors="surrogatepass")
+    return passage[0].encode(errors="surrogatepass")

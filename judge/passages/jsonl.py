@@ -1,8 +1,8 @@
-"""Wanted passages out of JSON Lines, by the speed of memory: only the lines that may hold one are parsed.
+"""Wanted passages from JSON Lines, at the speed of memory: only the lines that may hold one are parsed.
 
 Nearly every line of a collection begins with `{"id": "`. Line ends and ids are found for a whole block at once, and a
-line is looked at by itself only if the first 40 bytes of its id have the hash of a wanted id's, if there is a backslash
-in them, or if it begins in another way.
+line is examined by itself only if the first 40 bytes of its id have the hash of a wanted id or hold a backslash, or if
+the line begins in another way.
 """
 
 import io
@@ -30,11 +30,11 @@ _Places = npt.NDArray[np.int64]
 
 NEEDED = "expected `id` and `contents`, or `doc_id`, `passage_id` and `passage_text`"
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding a line raises."""
+"""Exceptions of decoding a line."""
 
 
 class Line(msgspec.Struct):
-    """A line of the iKAT collection has the first two, one of its lists of canonical passages the others."""
+    """A line of the iKAT collection has the first two fields, a line of its lists of canonical passages the others."""
 
     id: str | None = None
     contents: str | None = None
@@ -59,8 +59,7 @@ def json_lines(content: io.BufferedReader, wanted: frozenset[str], bad: Bad) -> 
         elif head not in heads and b"\\" not in head:
             continue
         try:
-            found = decode(line)
-            passage = passage_of(found)
+            passage = passage_of(decode(line))
         except UNREADABLE as error:
             bad(number, f"cannot be read as a passage: {error}")
             continue
@@ -71,7 +70,7 @@ def json_lines(content: io.BufferedReader, wanted: frozenset[str], bad: Bad) -> 
 
 
 def passage_of(line: Line) -> tuple[str, str] | None:
-    """Id and text of a decoded line, None if it has not all the members."""
+    """Id and text of a decoded line; None if the line lacks one of them."""
     if line.id is not None and line.contents is not None:
         return line.id, line.contents
     if line.doc_id is not None and line.passage_id is not None and line.passage_text is not None:
@@ -80,7 +79,7 @@ def passage_of(line: Line) -> tuple[str, str] | None:
 
 
 def _head(line: bytes) -> bytes | None:
-    """The id as written, None if the line does not begin with it; with an escape in it, it is not yet the id."""
+    """The id as written, escapes included; None if the line does not begin with it."""
     for opening in (HEAD, _TIGHT):
         if line.startswith(opening):
             end = line.find(b'"', len(opening))
@@ -89,7 +88,7 @@ def _head(line: bytes) -> bytes | None:
 
 
 def _candidates(content: io.BufferedReader, may_match: "_Filter", bad: Bad) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of every line that may be, or is, of interest."""
+    """Number and bytes of every line that may hold a wanted passage."""
     size = _BLOCK
     buffer = bytearray(size + _PAD)
     before = kept = 0
@@ -116,7 +115,7 @@ def _candidates(content: io.BufferedReader, may_match: "_Filter", bad: Bad) -> I
 
 
 def line_ends(buffer: bytes | bytearray, filled: int) -> _Places:
-    """Places of the line feeds. Most groups of 8 bytes have none and are passed over together."""
+    """Places of the line feeds; groups of 8 bytes without one, which are most, are skipped together."""
     groups = np.zeros(-(-filled // 8) * 8, np.bool_)
     np.equal(np.frombuffer(buffer, np.uint8, filled), ord("\n"), out=groups[:filled])
     some = np.flatnonzero(groups.view(np.uint64) != 0)
@@ -126,7 +125,7 @@ def line_ends(buffer: bytes | bytearray, filled: int) -> _Places:
 
 
 def _windows(buffer: bytearray, width: int) -> npt.NDArray[np.uint8]:
-    """The `width` bytes from each place on, as a view."""
+    """The `width` bytes from each place on, as a view (places x `width`)."""
     return np.ndarray((len(buffer) - width + 1, width), np.uint8, buffer, strides=(1, 1))
 
 
@@ -144,13 +143,13 @@ def _zero_bytes(words: _Words) -> _Words:
 
 
 class _Filter:
-    """Which lines may begin with a wanted id: exact hashes of up to 40 bytes in a table of bits, one-sided."""
+    """Finds lines that may begin with a wanted id, by a hash of up to 40 bytes; it misses none of them."""
 
     _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93,
                          0xFF51AFD7ED558CCD], np.uint64)[:, None]  # fmt: skip
 
     def __init__(self, heads: frozenset[bytes]) -> None:
-        # 1 false hit in 128 lines or fewer, in 16 MiB at most.
+        # At most one false hit in 128 lines, with at most 16 MiB.
         self._shift = np.uint64(64 - min(max((128 * len(heads)).bit_length(), 12), 24))
         self._table = np.zeros(1 << (64 - int(self._shift)), np.bool_)
         if heads:
@@ -163,12 +162,12 @@ class _Filter:
         return (mixed * self._FACTORS[0]) >> self._shift
 
     def __call__(self, buffer: bytearray, starts: _Places) -> _Places:
-        """The places, in `starts`, of the lines to look at."""
+        """The indices into `starts` of the lines to examine."""
         first = _windows(buffer, 8)[starts].view("<u8")[:, 0]
         wide = first == np.frombuffer(HEAD, "<u8")[0]
         tight = (first << np.uint64(8)) == np.frombuffer(b"\x00" + _TIGHT, "<u8")[0]
         rows = _windows(buffer, 8 * _WORDS)[starts + np.where(wide, len(HEAD), len(_TIGHT))].view("<u8")
-        # One row a word from here: sums and tests along short rows cost three times as much.
+        # From here a row holds one word of every id: sums and tests along short rows cost three times as much.
         words = np.ascontiguousarray(rows.T)
         stops = _zero_bytes(words ^ _QUOTES) | _zero_bytes(words ^ _LINE_FEEDS)
         # All bits below the first quote or line feed of a word, all 64 where there is none; then none in later words.
@@ -177,5 +176,5 @@ class _Filter:
         inside[1:] *= going[:-1]
         escaped = (_zero_bytes(words ^ _BACKSLASHES) & inside).any(axis=0)
         hit = self._table[self._hash(words & inside)]
-        found: _Places = np.flatnonzero(hit | escaped | ~(wide | tight))
-        return found
+        places: _Places = np.flatnonzero(hit | escaped | ~(wide | tight))
+        return places

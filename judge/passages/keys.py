@@ -1,7 +1,7 @@
 """Passage ids as 64-bit keys: ClueWeb22 ids packed exactly, all others by a cryptographic hash.
 
-`clueweb22-enDDDD-DD-DDDDD:N` is sixteen to eighteen digits and nothing else, so it fits into 60 bits: no two such ids
-share a key and no id can be made up that passes for another. Ids of any other form get 63 bits of BLAKE2b under a
+The digits of `clueweb22-enDDDD-DD-DDDDD:N` fit into 60 bits, so no two such ids share a key, and no id can be made up
+that passes for another. Ids of any other form get 63 bits of BLAKE2b under a
 marker bit.
 """
 
@@ -17,7 +17,7 @@ Keys = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 
 NUMBER_DIGITS = 7
-"""The longest passage number that is packed; ten million passages a document are more than any has."""
+"""The most digits of a packed passage number; no document has ten million passages."""
 WINDOW = 25 + 1 + NUMBER_DIGITS + 1
 """Bytes from the start of an id that `packed_keys` reads: document, separator, number and what follows it."""
 OTHER = 1 << 63
@@ -72,7 +72,7 @@ def key_of(passage_id: bytes) -> int:
 
 
 def keys_of_names(names: Sequence[bytes]) -> Keys:
-    """`key_of` of many ids; those of no ClueWeb22 passages, which are nearly all that come here, in one tight loop."""
+    """`key_of` for many ids, in one tight loop for those of another form than ClueWeb22's, which are nearly all."""
     hashed = hashlib.blake2b
     digests = b"".join([hashed(name, digest_size=8).digest() for name in names])
     keys: Keys = np.frombuffer(digests, "<u8") | np.uint64(OTHER)
@@ -84,8 +84,8 @@ def keys_of_names(names: Sequence[bytes]) -> Keys:
 
 
 def keys_of(passage_ids: Iterable[str]) -> Keys:
-    """The keys of passage ids; a lone surrogate in an id is kept as it is, so that it matches nothing by accident."""
-    names = [one.encode(errors="surrogatepass") for one in passage_ids]
+    """The keys of passage ids; a lone surrogate is encoded as it is, so that such an id matches no other."""
+    names = [passage_id.encode(errors="surrogatepass") for passage_id in passage_ids]
     lengths = np.fromiter(map(len, names), np.int64, len(names))
     starts = np.cumsum(lengths + 1) - lengths - 1
     content = np.frombuffer(b"\n".join(names) + bytes(WINDOW), np.uint8)
@@ -96,7 +96,7 @@ def keys_of(passage_ids: Iterable[str]) -> Keys:
 
 
 def id_of(key: int) -> str | None:
-    """The passage id behind a packed key; a hashed key does not tell its id."""
+    """The passage id behind a packed key; None for a hashed key, which does not hold its id."""
     if key & OTHER:
         return None
     document, number = divmod(key, _SCALE)
@@ -115,7 +115,7 @@ def packed_keys(
         separator: The byte between document and number.
 
     Returns:
-        The keys; whether a whole packable id is there, else its key means nothing; where the number ends.
+        The keys; whether each start has a whole packable id, without which its key is meaningless; the number's end.
     """
     windows = np.ndarray((len(content) - WINDOW + 1,), f"V{WINDOW}", content, strides=(1,))
     view = windows[starts].view(_WINDOW_TYPE)

@@ -1,4 +1,4 @@
-"""Passage texts out of a Lucene index as Pyserini builds them, through Pyserini itself."""
+"""Passage texts from a Lucene index that Pyserini built, read through Pyserini."""
 
 import os
 import shutil
@@ -20,23 +20,23 @@ _NEEDS = (
 
 
 def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
-    """The texts of the wanted passages; an id that the index has not is absent.
+    """The texts of the wanted passages; an id that the index does not have is absent.
 
-    The text is the `contents` of the stored raw document where that is a passage's JSON, the stored contents elsewhere.
+    The text is the `contents` of the stored raw document where that is a passage's JSON, else the stored contents.
 
     Raises:
-        UsageError: Pyserini is not installed, or there is no Java that it can use.
+        UsageError: Pyserini is not installed, or has no Java.
         InputError: The index cannot be opened, or was built without `-storeRaw` and `-storeContents`.
     """
     java_error, reader = _open(folder)
     decode = msgspec.json.Decoder(Line).decode
-    found: dict[str, Passage] = {}
+    passages: dict[str, Passage] = {}
     for passage_id in sorted(wanted, key=natural_key):
         try:
             passage_id.encode()
             document = reader.doc(passage_id)
         except UnicodeEncodeError:
-            # Java has no such string.
+            # A lone surrogate is in no string that Java indexed.
             continue
         except java_error as error:
             raise InputError(f"{folder}: the Lucene index cannot be read: {_first_line(error)}") from error
@@ -45,13 +45,13 @@ def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
         text = _text(document, passage_id, decode)
         if text is None:
             raise InputError(f"{folder}: the Lucene index has no texts: it was built without -storeRaw, -storeContents")
-        found[passage_id] = Passage(passage_id, text, "collection")
-    return found
+        passages[passage_id] = Passage(passage_id, text, "collection")
+    return passages
 
 
 def _open(folder: Path) -> tuple[type[BaseException], Any]:
-    """The class of Java's exceptions, and Pyserini's reader; not its searcher, which brings in a neural framework."""
-    # Pyjnius would raise a bare Exception.
+    """The class of Java's exceptions, and Pyserini's reader; its searcher would import a neural framework."""
+    # Without Java Pyjnius raises a bare Exception.
     if not (os.environ.get("JAVA_HOME") or shutil.which("javac") or shutil.which("java")):
         raise UsageError(f"no Java is found; {_NEEDS}")
     try:

@@ -1,4 +1,4 @@
-"""How an index file begins; apart from the code that reads one, which needs numpy."""
+"""How an index file begins; a module of its own because the reader of an index needs numpy."""
 
 from pathlib import Path
 from typing import Final
@@ -7,7 +7,7 @@ MAGIC: Final = b"judge-passages-1\n".ljust(24, b"\0")
 
 
 def is_index(path: Path) -> bool:
-    """Whether a plain file begins as one that `judge passages index` wrote; no if it cannot be read."""
+    """Whether a plain file begins as an index of `judge passages index`; False if it cannot be read."""
     try:
         if not path.is_file():
             return False

@@ -1,4 +1,4 @@
-"""Which files a collection's paths stand for."""
+"""The files behind a collection's paths."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,23 +9,23 @@ from judge.text.ids import natural_key
 _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".trecweb") for packed in ("", ".gz", ".bz2", ".zst"))
 
 
-def expanded(paths: Sequence[Path], faults: CollectionProblems) -> list[Path]:
+def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
     """The paths with every folder of shards replaced by its shards in natural order; a Lucene index is one source.
 
     Raises:
-        InputError: Too many of them cannot be used.
+        InputError: `MAX_PROBLEMS` of the paths cannot be used.
     """
     files: list[Path] = []
     for path in paths:
         try:
-            # Not is_file(): a pipe is as good as a file.
+            # Not is_file(): a pipe can be read too.
             inside = sorted(path.iterdir(), key=lambda file: natural_key(file.name)) if path.is_dir() else None
             path.stat()
         except OSError as error:
-            faults.add(path, None, f"cannot be read: {error.strerror}")
+            problems.add(path, None, f"cannot be read: {error.strerror}")
             continue
         except ValueError as error:
-            faults.add(path, None, f"cannot be read: {error}")
+            problems.add(path, None, f"cannot be read: {error}")
             continue
         if inside is None or _is_lucene(inside):
             files.append(path)
@@ -33,7 +33,7 @@ def expanded(paths: Sequence[Path], faults: CollectionProblems) -> list[Path]:
         shards = [file for file in inside if file.name.endswith(_SUFFIXES) and file.name[0] != "."]
         if not shards:
             known = ", ".join(_SUFFIXES)
-            faults.add(path, None, f"the folder is no Lucene index and has no file that ends in one of {known}")
+            problems.add(path, None, f"the folder is no Lucene index and has no file that ends in one of {known}")
         files += shards
     return files
 

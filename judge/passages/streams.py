@@ -1,4 +1,4 @@
-"""Big files as streams of their content: plain, gzip, bzip2 or Zstandard, known by their first bytes."""
+"""Big files as streams of their content: plain, gzip, bzip2 or Zstandard, recognized by their first bytes."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator
@@ -8,23 +8,23 @@ from typing import Any, Final, Protocol, cast
 from judge.passages.magic import MAGIC
 
 BLOCK = 1 << 18
-"""Bytes that are read at once."""
+"""Bytes of one read."""
 MAX_LINE = 64 << 20
-"""Bytes from which a line is taken for damage: a file without line ends must not fill the memory."""
+"""The most bytes of a line: a file without line ends must not fill the memory."""
 
 BOM: Final = b"\xef\xbb\xbf"
 
 Bad = Callable[[int | None, str], None]
-"""Takes the number of a line, None for the whole file, and what is wrong with it."""
+"""Takes the number of a line (None for the whole file) and its problem."""
 Hit = tuple[int | None, str, str]
-"""The number of the line on which a wanted passage begins, None where there are no lines, its id and its text."""
+"""The number of the line on which a wanted passage begins (None in an index), its id and its text."""
 
 _ZSTD_PIECE = 4096
-"""A Zstandard block of 4 bytes may unpack to 128 KiB, so pieces of this size keep the unpacked ones under 128 MiB."""
+"""Bytes unpacked at once: a Zstandard block of 4 bytes may unpack to 128 KiB, so these unpack to 128 MiB at most."""
 _BZIP2_PIECE = 1 << 13
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard"}
 _SKIPPED = range(0x50, 0x60)
-"""First bytes of the Zstandard frames to be skipped, which parallel packers put first; three fixed ones follow."""
+"""First bytes of skippable Zstandard frames, which parallel packers write first; three fixed bytes follow."""
 _FOREIGN: Final = {
     b"\xfd7zXZ\0": "packed by xz; unpack it, or pack it by gzip, bzip2 or Zstandard",
     b"PK\x03\x04": "a zip archive; unpack it, or pack it by gzip, bzip2 or Zstandard",
@@ -34,30 +34,30 @@ _FOREIGN: Final = {
     MAGIC: "an index that `judge passages index` wrote; expected what such an index is built from",
 }
 _LONG = "too much memory"
-"""What the Zstandard library says of a frame that was packed with a window of more than 128 MiB."""
+"""Part of the Zstandard library's message for a frame with a window of more than 128 MiB."""
 
 
 class UnknownForm(OSError):
-    """A file of a form that is not read; the message is the whole sentence about it."""
+    """A file of a form that is not read; its message is a whole sentence."""
 
 
 def cause(error: OSError) -> str:
-    """Why a file was not read, for a line that begins with its name."""
+    """Why a file was not read, for a message that begins with the file's name."""
     return str(error) if isinstance(error, UnknownForm) else f"cannot be read to the end: {error.strerror or error}"
 
 
 def packing(start: bytes) -> str | None:
-    """By what a file is packed that begins so; None if it is plain."""
+    """The packing of a file with these first bytes; None if it is plain."""
     if start[1:4] == b"\x2a\x4d\x18" and start[0] in _SKIPPED:
         return "Zstandard"
     return next((name for magic, name in _PACKED.items() if start.startswith(magic)), None)
 
 
 def refuse_foreign(start: bytes) -> None:
-    """Let a file that begins so pass if it may be text, or packed by something that is read.
+    """Refuse a file whose first bytes show a form that is not read.
 
     Raises:
-        UnknownForm: It is neither.
+        UnknownForm: The file is an archive, an index, UTF-16, or packed in a way that is not read.
     """
     for magic, name in _FOREIGN.items():
         if start.startswith(magic):
@@ -65,14 +65,14 @@ def refuse_foreign(start: bytes) -> None:
 
 
 def whole_lines(blocks: Iterable[bytes], longest: int) -> Iterator[bytes | None]:
-    """Blocks anew, cut behind line breaks; what follows the last one comes with a line break, and blank files not.
+    """The same bytes in blocks that end with a line break; a last line without one gets one.
 
-    None ends it where a line is longer than `longest` bytes: a file without line breaks must not fill the memory.
+    None ends the blocks at a line longer than `longest` bytes: a file without line breaks must not fill the memory.
     """
     held: list[bytes | memoryview] = []
     size = 0
     for block in blocks:
-        # Only in the new block, because a line of many blocks would be searched many times.
+        # Only the new block is searched: a line may fill many blocks.
         cut = block.rfind(b"\n") + 1
         if cut:
             yield b"".join((*held, memoryview(block)[:cut]))
@@ -87,11 +87,11 @@ def whole_lines(blocks: Iterable[bytes], longest: int) -> Iterator[bytes | None]
 
 
 def open_stream(path: Path) -> io.BufferedReader:
-    """The unpacked content of a file, or of a pipe, whatever its name says; several packed parts in a row are one.
+    """The unpacked content of a file or a pipe, by its first bytes, not its name; several packed parts are read as one.
 
     Raises:
         OSError: The file cannot be opened; reading from the stream raises it where packed data are damaged or cut.
-        UnknownForm: By its first bytes the file is neither text nor packed by one of these.
+        UnknownForm: The file's first bytes show a form that is not read.
     """
     stored: io.BufferedReader = io.BufferedReader(cast(Any, path.open("rb", buffering=0)), BLOCK)
     try:
@@ -155,13 +155,13 @@ def _plain(error: BaseException) -> OSError:
 
 
 class _CutShort(EOFError):
-    """With a message of our own."""
+    """Packed data that end too soon, with a message of this module."""
 
 
 class _Bzip2:
-    """bzip2 streams in a row, zeros between and behind them.
+    """Consecutive bzip2 streams, with zeros between and after them.
 
-    The standard library's file ends, without a word, at whatever else follows a stream: a damaged one reads as shorter.
+    The standard library's file ends silently at other bytes after a stream, so a damaged file would read as shorter.
     """
 
     def __init__(self, stored: io.BufferedReader) -> None:
@@ -191,7 +191,7 @@ class _Bzip2:
 
 
 class _Zstd:
-    """Zstandard frames in a row. The library's own stream reader takes a file that is cut short for a whole one."""
+    """Consecutive Zstandard frames; the library's own stream reader takes a file that is cut short for a whole one."""
 
     def __init__(self, stored: io.BufferedReader) -> None:
         import zstandard

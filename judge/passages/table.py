@@ -1,4 +1,4 @@
-"""A sorted table on disk: 64-bit keys, and 16 bytes behind each; built in bounded memory, looked up through a map.
+"""A sorted table on disk, 16 bytes for each 64-bit key: built in bounded memory, looked up through a memory map.
 
 The file is the magic, the length of the header, the SHA-256 of the header, the header in JSON, padding to 64 bytes, all
 keys in rising order (little-endian), then the 16 bytes of each key in the same order.
@@ -24,14 +24,14 @@ from judge.passages.magic import MAGIC
 
 TableKind = Literal["hashes", "offsets"]
 Batch = tuple[Keys, Bytes]
-"""Keys, and as many rows of 16 bytes."""
+"""Keys (N), and a row of 16 bytes for each (N x 16)."""
 
 WIDTH: Final = 16
 CHUNK_ROWS = 2_000_000
 """Rows that are sorted in memory at once, about 300 MB with all copies."""
 _ROW = 8 + WIDTH
 _SAMPLES = 256
-"""Keys of each sorted chunk that are remembered, to find a place in it again without reading it all."""
+"""Keys of each sorted chunk that stay in memory, to find a place in it without reading all of it."""
 _PREFIX = len(MAGIC) + 8 + 32
 _ALIGN = 64
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -39,12 +39,12 @@ _HEADER_LIMIT = 1 << 28
 
 
 class TableHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an index file says of itself."""
+    """The header of an index file."""
 
     kind: TableKind
     count: int
     source: dict[str, Any]
-    """What it was built from; each kind knows its own form."""
+    """The source of the index, in a form of each kind."""
 
 
 class KeyTable:
@@ -56,9 +56,9 @@ class KeyTable:
         self.payload = payload
 
     def find(self, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the rows of each key begin and end; an empty range where there is none."""
+        """The first row of each key and the row after its last; an empty range for a key that is not there."""
         order = np.argsort(keys)
-        # Searched in rising order, neighbors share the pages that have to be read.
+        # Keys searched in rising order share the pages that have to be read.
         first = np.empty(len(keys), np.int64)
         past = np.empty(len(keys), np.int64)
         first[order] = np.searchsorted(self.keys, keys[order], "left")
@@ -70,7 +70,7 @@ def open_table(path: Path, kind: TableKind) -> KeyTable:
     """Map an index file of one kind.
 
     Raises:
-        InputError: It is no index, one of another kind, or it is cut short or damaged.
+        InputError: The file is no index, is one of another kind, or is cut short or damaged.
     """
     try:
         with path.open("rb") as file:
@@ -86,7 +86,7 @@ def open_table(path: Path, kind: TableKind) -> KeyTable:
                 raise InputError(f"{path}: this is an index of {names[header.kind]}; expected one of {names[kind]}")
             if not header.count:
                 return KeyTable(header, np.empty(0, np.uint64), np.empty((0, WIDTH), np.uint8))
-            # A plain array on the map: slices of a memmap cost ten times as much.
+            # A plain array over the map: slices of a memmap cost ten times as much.
             content = np.asarray(np.memmap(file, np.uint8, "r"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
@@ -114,24 +114,24 @@ def _aligned(size: int) -> int:
 
 
 def sorted_rows(batches: Iterable[Batch]) -> Batch:
-    """All rows of the batches in memory, sorted by key, rows of one key in the order in which they came."""
+    """All rows of the batches, sorted by key; rows of one key keep their order."""
     held = list(batches)
     keys = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in held)])
     payload = np.concatenate([np.empty((0, WIDTH), np.uint8), *(rows for _, rows in held)])
     held.clear()
     order = np.argsort(keys, kind="stable")
-    # take, because indexing rows with [] is six times slower.
+    # Indexing rows with [] is six times slower than take.
     return keys.take(order), payload.take(order, axis=0)
 
 
 def clashes(keys: Keys, payload: Bytes) -> Keys:
-    """The keys of sorted rows that stand before two different payloads."""
+    """The keys of sorted rows that have two different payloads."""
     same = np.flatnonzero(keys[1:] == keys[:-1])
     return np.unique(keys[same[(payload[same] != payload[same + 1]).any(axis=1)]])
 
 
 def distinct(keys: Keys, payload: Bytes) -> Batch:
-    """Sorted rows without those that repeat the one before, and no more than two of one key."""
+    """Sorted rows without repetitions, at most two of one key."""
     if not (keys[1:] == keys[:-1]).any():
         return keys, payload
     for apart in (1, 2):
@@ -153,7 +153,7 @@ def build_table(
     thin: Callable[[Keys, Bytes], Batch] | None = None,
     chunk_rows: int = CHUNK_ROWS,
 ) -> int:
-    """Write the table of all rows that `batches` yields, and give their number.
+    """Write the table of all rows that `batches` yields, and return their number.
 
     Sorted chunks go to a nameless temporary file beside the table, then the table is merged from them a range of keys
     at a time. So memory holds a few chunks, whatever the number of rows, and the disk the rows twice (48 bytes a row).
@@ -161,12 +161,12 @@ def build_table(
 
     Args:
         path: The file to write.
-        kind: What the table is.
+        kind: What the table indexes.
         batches: The rows in any order.
-        source: Called when all batches were read: what the header is to say of what they were read from.
+        source: Gives the `source` of the header; called when all batches were read.
         check: Called with each range of sorted rows; may raise.
-        thin: Called with each sorted chunk for the rows of it that matter; may raise. All rows of one key of all
-            chunks are held in memory once.
+        thin: Called with each sorted chunk, returns the rows to keep; may raise. All rows of one key are in memory
+            at once.
         chunk_rows: How many rows are sorted at once.
 
     Raises:
@@ -208,7 +208,7 @@ def _gathered(batches: Iterable[Batch], rows: int) -> Iterator[list[Batch]]:
 
 
 class _Chunk:
-    """Sorted rows in the temporary file, read on from where the last range ended."""
+    """Sorted rows in the temporary file, which are read range by range."""
 
     def __init__(self, store: io.BufferedRandom, start: int, keys: Keys, payload: Bytes, step: int) -> None:
         self._store = store
@@ -222,7 +222,7 @@ class _Chunk:
         store.write(payload.data)
 
     def below(self, key: int | None) -> Batch:
-        """The rows not yet read whose keys are below this one; all that are left for None."""
+        """The unread rows with keys below this one; all unread rows for None."""
         end = self._count if key is None else self._place(key)
         rows = end - self._read
         keys = self._bytes(self._start + self._read * 8, rows * 8).view("<u8")
@@ -261,7 +261,7 @@ def _write_table(
     prefix = MAGIC + len(header).to_bytes(8, "little") + hashlib.sha256(header).digest() + header
     start = _aligned(len(prefix))
     if hasattr(os, "posix_fallocate"):
-        # A disk that is too small is found now and not when most of the table is written.
+        # A disk that is too small fails here, not when most of the table is written.
         try:
             os.posix_fallocate(out.fileno(), 0, start + count * _ROW)
         except OSError as error:
@@ -281,6 +281,6 @@ def _write_table(
 
 
 def _limits(chunks: Sequence[_Chunk]) -> list[int]:
-    """Keys that divide all rows into ranges of about one chunk's size, more where many rows share one key."""
+    """Keys that divide all rows into ranges of about one chunk; a range is larger where many rows share one key."""
     samples = np.sort(np.concatenate([np.empty(0, np.uint64), *(chunk.samples for chunk in chunks)]))
     return [int(key) for key in np.unique(samples[_SAMPLES::_SAMPLES])]

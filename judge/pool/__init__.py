@@ -1,9 +1,9 @@
 """Pool: which responses are judged, on what evidence, under which id.
 
 intake         from a folder of runs to candidates, one file in memory at a time
-selection      which responses of a run are pooled; lists: the files that say so
+selection      which responses of a run are pooled; lists: the files that name them
 run_choice     which runs are pooled, by a list or by their effectiveness
-build          distinct responses with their passages, each under an id that stays
-screen         low-quality responses, known without a judge; encoder: by sentence embeddings
+build          distinct responses with their passages, each under an id that never changes
+screen         flags low-quality responses without a judge; encoder: sentence embeddings for it
 bank           the pool as files, and the pool back from its files
 """

@@ -1,4 +1,4 @@
-"""The pool as files: their bytes from a pool, and the pool back from its bytes. Pure."""
+"""The bytes of a pool's files, and the pool read back from those bytes. Pure."""
 
 import json
 import re
@@ -49,18 +49,18 @@ class _PassageLine(msgspec.Struct, frozen=True):
 
 
 def passages_jsonl(pool: Pool) -> bytes:
-    """`passages.jsonl`: every passage text that the pool's requests may quote, a line each, by key."""
+    """`passages.jsonl`: every passage text that a request may quote, a line each, by key."""
     lines = (_PassageLine(p.passage_id, p.text, key, p.source) for key, p in pool.passages.items())
     return jsonl_bytes(lines)
 
 
 def runs_jsonl(pool: Pool) -> bytes:
-    """`runs.jsonl`: the runs of the pool and the turns that each had to answer, a line each."""
+    """`runs.jsonl`: the runs of the pool, a line each, with the turns that each run had to answer."""
     return jsonl_bytes(pool.runs)
 
 
 def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:
-    r"""`excluded.tsv`: what is not judged and why; what would break a line is escaped (`\t`, `\n`, `\x00`)."""
+    r"""`excluded.tsv`: what is not judged and why; characters that break a line are escaped (`\t`, `\n`, `\x00`)."""
     rows = sorted(exclusions, key=exclusion_order)
     return tsv(EXCLUDED_COLUMNS, map(msgspec.structs.astuple, rows)).encode()
 
@@ -69,7 +69,7 @@ def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"
     """The pool behind `pool.jsonl`, `passages.jsonl`, `excluded.tsv` and `runs.jsonl` of the folder `name`.
 
     Raises:
-        InputError: Lines are damaged; every one is listed.
+        InputError: Lines are damaged; each of them is listed.
     """
     problems: list[Problem] = []
     by_key: dict[str, Passage] = {}
@@ -82,26 +82,26 @@ def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"
     by_id: dict[str, PooledResponse] = {}
     distinct: dict[Distinct, str] = {}
     for response, bad in _rows(responses, PooledResponse, f"{name}/pool.jsonl", problems):
-        found = response.response_id
-        if not re.fullmatch("R[0-9]{5,9}", found):
-            bad("$.response_id", f"{found!r} is not R and five digits or more")
-        if found in by_id:
-            bad("$.response_id", f"{found} is on an earlier line too")
-        same = distinct.setdefault(distinct_key(response), found)
-        if same != found:
-            bad("$", f"{found} has the turn, the text and the passages of {same}")
-        by_id[found] = response
+        response_id = response.response_id
+        if not re.fullmatch("R[0-9]{5,9}", response_id):
+            bad("$.response_id", f"{response_id!r} is not R and five digits or more")
+        if response_id in by_id:
+            bad("$.response_id", f"{response_id} is on an earlier line too")
+        same = distinct.setdefault(distinct_key(response), response_id)
+        if same != response_id:
+            bad("$", f"{response_id} has the turn, the text and the passages of {same}")
+        by_id[response_id] = response
     exclusions = tuple(_read_excluded(excluded, f"{name}/excluded.tsv", problems))
-    known = tuple(run for run, _ in _rows(runs, PooledRun, f"{name}/runs.jsonl", problems))
+    pooled_runs = tuple(run for run, _ in _rows(runs, PooledRun, f"{name}/runs.jsonl", problems))
     if problems:
         raise InputError(f"{name}: the files of the pool are damaged", problems)
-    return Pool(tuple(by_id.values()), by_key, exclusions, known)
+    return Pool(tuple(by_id.values()), by_key, exclusions, pooled_runs)
 
 
 def _rows(
     content: bytes, row_type: type[_Row], file: str, problems: list[Problem]
 ) -> Iterator[tuple[_Row, Callable[[str, str], None]]]:
-    """Each readable line of a JSONL file, with a way to add a problem at that line."""
+    """Each readable line of a JSONL file, with a function that adds a problem at that line."""
     for number, row in decode_lines(content, row_type, file, "pool_damaged"):
         if isinstance(row, Problem):
             problems.append(row)

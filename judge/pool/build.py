@@ -1,7 +1,7 @@
-"""Runs to pool: what is judged, with which passages, under which id. Pure.
+"""From candidates to a pool: distinct responses, each with its passages and an id. Pure.
 
 A pooled response is a distinct (turn, normalized text, set of used passages). Its id depends on that content
-and on the pool being extended, never on the order of files, runs or turns.
+and on the pool that is extended, never on the order of files, runs or turns.
 """
 
 import unicodedata
@@ -19,7 +19,7 @@ from judge.text.safe import digest
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """One response that may be judged, without the provenance that it did not use."""
+    """One response of a run that may be judged, with its used provenance only."""
 
     run_id: str
     turn_id: str
@@ -30,23 +30,24 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class _Member(msgspec.Struct, frozen=True):
-    """One candidate of a group."""
+    """A candidate's share in a pooled response."""
 
     truncated: bool
     entry: RunEntry
 
 
 Screen = Callable[[str, Sequence[str], bool], tuple[str, str] | None]
-"""Takes a response, the texts of its used passages and whether these are all of them; gives reason and detail why it is
-not to be pooled, None if it is."""
+"""Takes a response's text, the texts of its used passages, and whether every used passage has a text.
+
+Returns the reason and the detail of an exclusion; None for a response that is pooled."""
 
 
 Distinct = tuple[str, str, tuple[str, ...]]
-"""Turn id, normalized text, passage keys: what makes a response distinct."""
+"""Turn id, normalized text and passage keys: two responses that share all three are one pooled response."""
 
 
 def normalize(text: str) -> str:
-    r"""The text as compared between runs: Unicode NFC without outer white space, nothing else.
+    r"""The text by which responses are compared: in Unicode NFC, without outer white space, otherwise unchanged.
 
     >>> normalize(" cafe\u0301  au lait\n")
     'café  au lait'
@@ -69,13 +70,20 @@ def build_pool(
 ) -> Pool:
     """Group candidates into pooled responses and number them.
 
-    With a `collection` only its texts are evidence; without one, the texts that the runs gave, which if `verified`
-    are known to be the collection's too. A passage without text keeps its key in the response and has no entry in the
-    pool's passages. What `screen` has a reason against gets no id. `excluded` are the rows found before this stage;
-    they join the pool's own.
+    A passage without text keeps its key in the response and has no entry in the pool's passages.
 
-    `previous` is the pool to extend: its responses keep id, text and passages, even those that no run holds
-    any more, so that an id never changes its meaning. A run of `previous` that is here again is replaced whole.
+    Args:
+        candidates: The responses that may be judged.
+        collection: Passages by id; their texts are the only evidence. None: the texts that the runs gave are evidence.
+        count_tokens: Counts a text's tokens and finds where it exceeds the limit.
+        over_limit: What becomes of a response over the token limit.
+        limit: The token limit, for the detail of an exclusion.
+        rule: The token rule, for the detail of an exclusion.
+        verified: The texts that the runs gave are known to be the collection's.
+        screen: Excludes low-quality responses, which then get no id; None screens none.
+        previous: The pool to extend. Its responses keep id, text and passages, even where no run holds them any more,
+            so that an id never changes its meaning. A run of `previous` that is among the candidates is replaced whole.
+        excluded: Exclusions of earlier stages; the pool holds them beside its own.
 
     Raises:
         InputError: A passage of `previous` has another text now.
@@ -114,7 +122,7 @@ def build_pool(
         reason = _screened(distinct, passages, screen)
         if reason is not None:
             exclusions += [
-                Exclusion(one.entry.run_id, distinct[0], one.entry.rank, *reason) for one in groups[distinct]
+                Exclusion(member.entry.run_id, distinct[0], member.entry.rank, *reason) for member in groups[distinct]
             ]
             continue
         number = first + len(responses) - len(kept)
@@ -131,7 +139,7 @@ def build_pool(
 
 
 def _screened(distinct: Distinct, passages: Mapping[str, Passage], screen: Screen | None) -> tuple[str, str] | None:
-    """Why a response is not to be pooled, None if it is."""
+    """Reason and detail why the screen excludes a response; None if it does not."""
     if screen is None:
         return None
     _, text, keys = distinct
@@ -140,7 +148,7 @@ def _screened(distinct: Distinct, passages: Mapping[str, Passage], screen: Scree
 
 
 def _within_limit(text: str, count_tokens: Callable[[str], TokenCount], over_limit: OverLimit) -> str | None:
-    """The text as it will be judged, None if it is not to be judged."""
+    """The text that will be judged; None if the response is excluded."""
     if over_limit == "flag" or count_tokens(text).cut is None:
         return text
     if over_limit == "exclude":
@@ -172,15 +180,15 @@ def run_key(passage_id: str, text: str) -> str:
 def _evidence(
     provenance: Provenance, collection: Mapping[str, Passage] | None, verified: bool
 ) -> tuple[str, Passage | None]:
-    """The key of a used passage, and the passage if there is text to judge against."""
+    """The key of a used passage, and the passage if it has a text."""
     passage_id, text = provenance.passage_id, provenance.text
     if collection is not None:
-        found = collection.get(passage_id)
-        return passage_id, found if found and found.text.strip() else None
+        passage = collection.get(passage_id)
+        return passage_id, passage if passage and passage.text.strip() else None
     if text is None or not text.strip():
         return passage_id, None
     if verified:
-        # Texts that differ in outer white space may share an MD5 of the list: one of them is the passage.
+        # The hash list accepts a text with or without outer white space: the pool keeps one form.
         return passage_id, Passage(passage_id, text.strip(), "verified")
     return run_key(passage_id, text), Passage(passage_id, text, "run")
 
@@ -199,12 +207,12 @@ def _changed(key: str) -> Problem:
 
 
 def lacking_texts(response: PooledResponse, pool: Pool) -> list[str]:
-    """The keys of the used passages that have no text."""
+    """The keys of a response's used passages that have no text in the pool."""
     return [key for key in response.passages if key not in pool.passages]
 
 
 def distinct_key(response: PooledResponse) -> Distinct:
-    """What tells a pooled response from all others."""
+    """The turn, normalized text and passage keys of a pooled response."""
     return response.turn_id, normalize(response.text), response.passages
 
 
@@ -217,7 +225,7 @@ def _pooled(
 
 
 def _merge(response: PooledResponse, members: Sequence[_Member], current: Set[str]) -> PooledResponse:
-    """The response with the members' runs, less the earlier entries of the runs in `current`."""
+    """The response with the members' entries, which replace those of all runs in `current`."""
     entries = {entry for entry in response.runs if entry.run_id not in current}
     entries.update(member.entry for member in members)
     return msgspec.structs.replace(

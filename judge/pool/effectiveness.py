@@ -1,4 +1,4 @@
-"""How good a run's passages are by assessors' grades: a mean over the judged turns, as trec_eval gives it with `-c`."""
+"""A measure of a run's passages by assessors' grades: the mean over the judged turns, as `trec_eval -c`."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -10,11 +10,11 @@ from judge.runs.provenance import MAX_PASSAGES
 from judge.text.safe import shown
 
 DEFAULT_MEASURE = "nDCG@5"
-"""What iKAT 2023 ordered its passage ranking runs by."""
+"""The measure by which iKAT 2023 ordered its passage ranking runs."""
 _PROBE_GRADES = {"turn": {"passage": 1, "other": 0}}
 _PROBE_RUN = {"turn": {"passage": 1.0}}
 _ERRORS = (ValueError, NameError, AssertionError, LookupError, TypeError, RuntimeError, CalledProcessError, OSError)
-"""What ir_measures and its providers raise for measures that they cannot parse or compute."""
+"""Exceptions of ir_measures and its providers for a measure that they cannot parse or compute."""
 
 
 class Effectiveness:
@@ -47,15 +47,15 @@ class Effectiveness:
         self.name = str(parsed)
 
     def of(self, ranking: Mapping[str, Sequence[tuple[str, float]]]) -> float:
-        """The mean over every judged turn; one that the run has no passages for counts 0.
+        """The mean over every judged turn; a turn without passages counts 0.
 
         Args:
-            ranking: As of `provenance_run.ranking`: (passage id, score) by turn id.
+            ranking: (passage id, score) pairs by turn id, from `judge.runs.ranking`.
 
         Raises:
             UsageError: The measure is not a finite number for this run.
         """
-        run = {turn: dict(found) for turn, found in ranking.items() if found and turn in self._turns}
+        run = {turn: dict(scores) for turn, scores in ranking.items() if scores and turn in self._turns}
         value = float(self._evaluator.calc_aggregate(run)[self._parsed])
         if not isfinite(value):
             raise UsageError(f"measure {self.name} has no value for a run: choose another one")
@@ -63,6 +63,6 @@ class Effectiveness:
 
 
 def _check_cutoff(measure: str, cutoff: Any) -> None:
-    """Refuse a cutoff that trec_eval would end the whole process for."""
+    """Refuse a cutoff with which trec_eval would end the whole process."""
     if isinstance(cutoff, int) and not (type(cutoff) is int and 1 <= cutoff <= MAX_PASSAGES):
         raise UsageError(f"measure {shown(measure)}: expected a cutoff from 1 to {MAX_PASSAGES}")

@@ -1,6 +1,6 @@
-"""Sentence embeddings for the screen, by an optional extra: sentence-transformers, loaded when first asked for.
+"""Sentence embeddings for the screen, from an optional extra: sentence-transformers, imported on first use.
 
-A path is read as it is; a name is fetched by sentence-transformers on first use, as any of its models.
+A model is a folder or a name; sentence-transformers downloads a named model on first use.
 """
 
 import os
@@ -15,13 +15,13 @@ from judge.text.safe import shown
 from judge.text.sentences import split_sentences
 
 Encoder = Callable[[Sequence[str]], NDArray[np.float32]]
-"""N texts to N vectors (N x D), of any length."""
+"""Maps N texts to N vectors (N x D); a vector need not have length one."""
 
 _BATCH = 64
 
 
 def open_encoder(model: StrPath) -> Encoder:
-    """The encoder of this name or folder.
+    """The encoder with the model of this name or folder.
 
     Raises:
         UsageError: sentence-transformers is not installed, or has no such model.
@@ -46,7 +46,10 @@ def open_encoder(model: StrPath) -> Encoder:
 
 
 class Similarity:
-    """Mean over a response's sentences of the highest cosine with a sentence of its passages, each encoded once."""
+    """Similarity of a response to its passages; each passage is encoded once.
+
+    It is the mean, over the response's sentences, of the highest cosine with a sentence of the passages.
+    """
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -62,13 +65,13 @@ class Similarity:
         return float(best.mean())
 
     def _passage(self, passage: str) -> NDArray[np.float32]:
-        found = self._vectors.get(passage)
-        if found is None:
-            found = self._vectors[passage] = self._encode(split_sentences(passage))
-        return found
+        vectors = self._vectors.get(passage)
+        if vectors is None:
+            vectors = self._vectors[passage] = self._encode(split_sentences(passage))
+        return vectors
 
     def _encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of length one, zero where the encoder knows nothing (N x D); none for a sentence that it fails on."""
+        """One vector of length one a sentence (N x D); a zero vector stays zero, one that is not finite is dropped."""
         if not sentences:
             return np.zeros((0, 0), dtype=np.float32)
         vectors = np.asarray(self._encoder(sentences), dtype=np.float32)

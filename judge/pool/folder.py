@@ -1,4 +1,4 @@
-"""The pool of a folder, or of a `pool.jsonl`, as it lies on disk."""
+"""A pool read from its folder or from its `pool.jsonl`."""
 
 from pathlib import Path
 from typing import Literal, get_args
@@ -22,20 +22,20 @@ def read_pool_folder(path: Path, *beside: Beside) -> Pool:
 
     Args:
         path: The folder, or the file with the responses.
-        beside: The other files of the pool that are wanted; the pool has nothing of the others.
+        beside: The other files of the pool to read; what an unread file holds is empty in the result.
 
     Raises:
         InputError: A wanted file is missing or damaged.
     """
     file = pool_file(path)
     responses = _content(file)
-    more = {name: _content(file.with_name(name)) for name in beside}
+    contents = {name: _content(file.with_name(name)) for name in beside}
     return read_pool(
         responses,
-        more.get("passages.jsonl", b""),
+        contents.get("passages.jsonl", b""),
         str(file.parent),
-        more.get("excluded.tsv", b""),
-        more.get("runs.jsonl", b""),
+        contents.get("excluded.tsv", b""),
+        contents.get("runs.jsonl", b""),
     )
 
 

@@ -22,7 +22,7 @@ from judge.text.table import Table
 
 
 class Submission(Record, frozen=True):
-    """What is kept of one run file once its responses are candidates."""
+    """A run file once its responses are candidates: its header, without the turns."""
 
     run_id: str
     run_type: str | None
@@ -33,11 +33,11 @@ class Submission(Record, frozen=True):
     eval_response: bool
     turns: int
     selected: bool = True
-    """Whether it is among the runs to be pooled."""
+    """Whether the run is among those to be pooled."""
 
 
 class Submitted(Record, frozen=True):
-    """All that a folder of runs offers for judging, and all that is wrong with it."""
+    """The candidates of a folder of runs, the exclusions, and every problem of its files."""
 
     runs: Table[Submission]
     candidates: tuple[Candidate, ...]
@@ -45,13 +45,13 @@ class Submitted(Record, frozen=True):
     problems: Table[Problem]
     count_tokens: TokenCounter
     names: dict[str, str]
-    """Run id of each file that could be read, whatever is wrong with the run."""
+    """Run id by file, for every file that could be read, even where the run has errors."""
     left_out: frozenset[str] = frozenset()
     """Files of runs that are not selected."""
 
     @property
     def unusable(self) -> tuple[Problem, ...]:
-        """The errors that take a whole run out, so that a leaderboard without it would be a lie."""
+        """The errors that take a whole run out, so that a leaderboard would miss it."""
         fine = {run.file for run in self.runs} | self.left_out
         return tuple(problem for problem in self.problems if problem.severity == "error" and problem.file not in fine)
 
@@ -76,31 +76,31 @@ def read_runs(
 
     Args:
         runs: The folder, or a file.
-        topics: What turn ids and PTKB statements are checked against.
+        topics: The topics that turn ids and PTKB statements are checked against; None skips these checks.
         format: Read every file as this format instead of detecting it.
-        selection: What is to be pooled; by default each run's first-ranked response for every turn.
-        token_rule: What the token limit goes by.
+        selection: The responses to be pooled; by default each run's first-ranked response for every turn.
+        token_rule: The way of counting that the token limit uses.
         token_limit: Longest response in tokens.
-        hashes: The collection's passages and the MD5s of their texts, which the runs' are checked against.
-        measured: Called with each usable run before all but its candidates is forgotten.
+        hashes: The collection's passage ids and MD5s, against which the runs' passages are checked.
+        measured: Called with each usable run while its passages are still in memory.
 
     Raises:
         InputError: The folder is missing or holds no run.
     """
     selection = selection or Selection()
     runs = Path(runs)
-    paths, problems = find_runs(runs)
+    paths, folder_problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
     count_tokens = TokenCounter(rule=token_rule, limit=token_limit)
     submissions: list[Submission] = []
     headers: list[Run] = []
     pooled: list[Candidate] = []
     exclusions: list[Exclusion] = []
-    found: list[Problem] = list(problems)
+    problems: list[Problem] = list(folder_problems)
     for path in paths:
         read = read_run(path, format)
         if read.run is None:
-            found.extend(read.problems)
+            problems.extend(read.problems)
             continue
         checked = validate_run(
             read.run,
@@ -110,7 +110,7 @@ def read_runs(
             places=read.places,
             hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
         )
-        found.extend(checked.problems)
+        problems.extend(checked.problems)
         exclusions.extend(checked.exclusions)
         headers.append(msgspec.structs.replace(read.run, turns=()))
         if checked.run is None:
@@ -133,39 +133,39 @@ def read_runs(
         pooled.extend(kept)
         exclusions.extend(dropped)
     together = validate_together(headers)
-    found.extend(together)
+    problems.extend(together)
     clashing = {problem.file for problem in together if problem.severity == "error"}
     return Submitted(
         runs=Table(run for run in submissions if run.file not in clashing),
         candidates=tuple(pooled),
         exclusions=Table(exclusions),
-        problems=Table(found),
+        problems=Table(problems),
         count_tokens=count_tokens,
         names={head.file: head.run_id for head in headers},
     )
 
 
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:
-    """What was submitted with only the chosen runs selected; of any other, each turn is one exclusion with the reason.
+    """The submissions with only the chosen runs selected; each turn of another run is an exclusion with the reason.
 
     Args:
-        submitted: All of it.
+        submitted: Every run of the folder.
         chosen: Ids of the runs to be pooled.
-        reasons: Why a run is not, by run id.
+        reasons: Why a run is left out, by run id.
     """
     others = {run_id for run_id in submitted.names.values() if run_id not in chosen}
-    turns = {(one.run_id, one.turn_id) for one in submitted.candidates}
-    turns |= {(one.run_id, one.turn_id) for one in submitted.exclusions}
+    turns = {(candidate.run_id, candidate.turn_id) for candidate in submitted.candidates}
+    turns |= {(row.run_id, row.turn_id) for row in submitted.exclusions}
     rows = [
         Exclusion(run_id, turn_id, None, "not_selected_run", reasons[run_id])
         for run_id, turn_id in turns
         if run_id in others
     ]
-    kept = (one for one in submitted.exclusions if one.run_id not in others)
+    kept = (row for row in submitted.exclusions if row.run_id not in others)
     return msgspec.structs.replace(
         submitted,
         runs=Table(msgspec.structs.replace(run, selected=run.run_id in chosen) for run in submitted.runs),
-        candidates=tuple(one for one in submitted.candidates if one.run_id in chosen),
+        candidates=tuple(candidate for candidate in submitted.candidates if candidate.run_id in chosen),
         exclusions=Table(sorted((*kept, *rows), key=exclusion_order)),
         names={file: run_id for file, run_id in submitted.names.items() if run_id in chosen},
         left_out=frozenset(file for file, run_id in submitted.names.items() if run_id not in chosen),
@@ -181,20 +181,26 @@ def make_pool(
     hashes: Hashes | None = None,
     screen: Screen | None = None,
 ) -> Pool:
-    """Pool what was submitted; with `passages` only the collection's texts count as evidence.
+    """Pool the candidates of the submitted runs.
 
-    With `hashes` alone, those texts of the runs count that the collection has; with both, those passages that are in
-    the list, and one with another text is an error. What `screen` has a reason against is not pooled.
+    Args:
+        submitted: The runs, from `read_runs`.
+        passages: Files of the collection. Their texts are the only evidence; without them the runs' own texts are.
+        over_limit: What becomes of a response over the token limit.
+        previous: The pool to extend.
+        hashes: The collection's hash list. Without `passages`, a run's text counts only if it has the listed MD5. With
+            `passages`, a passage that is not listed is no evidence, and one with another text is an error.
+        screen: Excludes low-quality responses.
 
     Raises:
-        InputError: A run cannot be used, or a passage file is bad.
+        InputError: A run cannot be used, a passage file cannot be read, or its texts are not those of the hash list.
     """
     if submitted.unusable:
         raise InputError("runs that cannot be judged", submitted.unusable)
     collection: Mapping[str, Passage] | None = None
     pooled = submitted.candidates
     if passages is not None:
-        wanted = {passage.passage_id for one in pooled for passage in one.used}
+        wanted = {passage.passage_id for candidate in pooled for passage in candidate.used}
         files = paths(passages)
         collection = read_passages(files, wanted)
         if hashes is not None:
@@ -219,8 +225,8 @@ def make_pool(
 
 
 def _verified(pooled: Sequence[Candidate], hashes: Hashes) -> tuple[Candidate, ...]:
-    """The candidates without those passage texts that are not the collection's."""
-    given = [passage for one in pooled for passage in one.used if passage.text]
+    """The candidates, without the passage texts that are not the collection's."""
+    given = [passage for candidate in pooled for passage in candidate.used if passage.text]
     ids = list(dict.fromkeys(passage.passage_id for passage in given))
     listed = dict(zip(ids, hashes.find(ids), strict=True))
 
@@ -230,4 +236,4 @@ def _verified(pooled: Sequence[Candidate], hashes: Hashes) -> tuple[Candidate, .
             return msgspec.structs.replace(passage, text=None)
         return passage
 
-    return tuple(msgspec.structs.replace(one, used=tuple(map(checked, one.used))) for one in pooled)
+    return tuple(msgspec.structs.replace(candidate, used=tuple(map(checked, candidate.used))) for candidate in pooled)

@@ -1,4 +1,4 @@
-"""The files that say what is pooled: lists of turns and of runs, teams, passage qrels."""
+"""The files that say what is pooled: lists of turns, lists of runs, and passage qrels."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -26,23 +26,27 @@ def own_turn_id(written: str) -> str:
 
 
 def read_turns(path: Path, known: Collection[str] | None = None) -> frozenset[str]:
-    """The turn ids of a file with one a line, in either spelling.
+    """The turn ids of a file, one a line, in either spelling.
 
     Args:
-        path: The file; blank lines are passed over.
-        known: The turns that there are, if an id that is none of them is an error.
+        path: The file; blank lines are skipped.
+        known: The turns of the topics; another id is an error. None: every id is accepted.
 
     Raises:
-        InputError: The file cannot be read, holds no id or an unknown one.
+        InputError: The file cannot be read, holds no id, or holds an unknown id.
     """
     return _listed(path, ((number, own_turn_id(line)) for number, line in numbered_lines(path)), "turn", known)
 
 
 def read_run_ids(path: Path, known: Collection[str]) -> frozenset[str]:
-    """The run ids of a file with one a line.
+    """The run ids of a file, one a line.
+
+    Args:
+        path: The file; blank lines are skipped.
+        known: The ids of the runs that there are.
 
     Raises:
-        InputError: The file cannot be read, holds no id or one that no run has.
+        InputError: The file cannot be read, holds no id, or holds an id that no run has.
     """
     return _listed(path, numbered_lines(path), "run", known)
 
@@ -55,8 +59,8 @@ def read_relevance(
     Args:
         path: A qrels file, plain or gzip.
         minimum: The lowest grade that counts as relevant.
-        max_rank: As of `PassageRelevance`.
-        known: The turns that there are; qrels that judge none of them are refused. Further turns are no error.
+        max_rank: How many responses a turn are looked at, as in `PassageRelevance`.
+        known: The turns of the topics; qrels that judge none of them are refused. Other turns are no error.
 
     Raises:
         InputError: The file is not usable as qrels, grades a passage twice, or judges none of the turns.
@@ -81,15 +85,17 @@ def read_relevance(
 
 
 def _listed(path: Path, ids: Iterable[tuple[int, str]], kind: str, known: Collection[str] | None) -> frozenset[str]:
-    """The ids of a list, each of them known."""
-    found = {one: number for number, one in reversed(list(ids))}
-    if not found:
+    """The ids of a list, which are all known."""
+    lines = {name: number for number, name in reversed(list(ids))}
+    if not lines:
         raise InputError(f"{path}: holds no {kind} id: expected one a line")
-    unknown = sorted(found.keys() - set(known), key=natural_key) if known is not None else []
+    unknown = sorted(lines.keys() - set(known), key=natural_key) if known is not None else []
     if unknown:
         problems = [
-            line_problem(f"unknown_{kind}", path, found[one], f"{shown(one)}: expected the id of a {kind} that is here")
-            for one in unknown
+            line_problem(
+                f"unknown_{kind}", path, lines[name], f"{shown(name)}: expected the id of a {kind} that is here"
+            )
+            for name in unknown
         ]
-        raise InputError(f"{path}: {len(unknown)} of {len(found)} {kind} ids are unknown", problems)
-    return frozenset(found)
+        raise InputError(f"{path}: {len(unknown)} of {len(lines)} {kind} ids are unknown", problems)
+    return frozenset(lines)

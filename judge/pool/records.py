@@ -1,4 +1,4 @@
-"""What a pool consists of. Pure."""
+"""The records of a pool. Pure."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ OverLimit = Literal["flag", "truncate", "exclude"]
 
 
 MissingPassages = Literal["fail", "skip-response", "judge-without"]
-"""What becomes of a response of whose used passages some have no text, where a criterion shows the passages."""
+"""What becomes of a response with a used passage that has no text, where a criterion shows the passages."""
 
 
 class RunEntry(Record, frozen=True):
@@ -38,7 +38,7 @@ class PooledResponse(Record, frozen=True):
 
 
 class PooledRun(Record, frozen=True):
-    """A run that a pool was made from, and what it had to answer."""
+    """A run of a pool, and the turns that it had to answer."""
 
     run_id: str
     run_type: str | None
@@ -46,13 +46,13 @@ class PooledRun(Record, frozen=True):
     format: str
     digest: str
     selected: bool
-    """Whether its responses were to be pooled: not if it was left out, or asked not to be judged."""
+    """Whether its responses may be pooled; False if it was left out or asked not to be judged."""
     turns: tuple[str, ...] | None
-    """Ids of the turns that it had to answer; None where only those count that it answered (a response bank)."""
+    """Ids of the turns that it had to answer; None for a response bank, of which only the answered turns count."""
 
 
 class Pool(Record, frozen=True):
-    """All that is to be judged, and all that is not."""
+    """The responses to be judged with their passages, and every exclusion."""
 
     responses: tuple[PooledResponse, ...]
     passages: dict[str, Passage]

@@ -1,4 +1,4 @@
-"""Which runs are pooled, where not all of them are: those of a list, or those that a rule chooses by a measure."""
+"""Which runs are pooled, where a list names them or a rule chooses them by a measure."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ class RunChoice:
         """Prepare the measure.
 
         Args:
-            rule: Which runs of those that are measured.
+            rule: Which of the measured runs are chosen.
             grades: Grades of passages by turn id and passage id.
             measure: As ir-measures names it; by default nDCG@5.
             teams: A file of teams, where the runs do not name theirs.
@@ -40,20 +40,20 @@ class RunChoice:
         self._teams = read_teams(teams) if teams is not None else {}
         self._scores: dict[str, RunScore] = {}
         self.table: str | None = None
-        """What was chosen and why, once it is `applied`."""
+        """The choice as TSV with its reasons; None until the rule is `applied`."""
 
     def measure(self, run: Run) -> None:
-        """Take a run's value before its passages are forgotten."""
+        """Measure a run while its passages are in memory."""
         team = teams_of({run.run_id: run.team}, self._teams)[run.run_id]
         # CAsT 2022 runs do not say how they were made.
         automatic = run.run_type == "automatic" or rules_of(run.format).run_type is None
         self._scores[run.run_id] = RunScore(run.run_id, team, automatic, self._measure.of(ranking(run)))
 
     def applied(self, submitted: Submitted) -> Submitted:
-        """What was submitted, less the runs that the rule does not choose.
+        """The submissions, less the runs that the rule does not choose.
 
         Raises:
-            UsageError: It needs teams that nobody knows, or chooses no run.
+            UsageError: The rule needs the team of a run that has none, or it chooses no run.
         """
         chosen, reasons = choose_runs(self._rule, self._scores)
         self.table = choice_tsv(self._measure.name, self._scores, chosen, reasons)
@@ -62,11 +62,11 @@ class RunChoice:
 
 
 def listed_runs(file: Path, submitted: Submitted, previous: Pool | None) -> Submitted:
-    """What was submitted, less the runs that a file does not name; it may name runs of `previous` too.
+    """The submissions, less the runs that a file does not name; the file may name runs of `previous` too.
 
     Raises:
-        InputError: The file names a run that is in neither.
-        UsageError: It leaves out a run that is submitted and pooled already.
+        InputError: The file names a run that is neither submitted nor pooled.
+        UsageError: The file leaves out a submitted run that the pool already has.
     """
     names = set(submitted.names.values())
     pooled = {run.run_id for run in previous.runs if run.selected} if previous else set()

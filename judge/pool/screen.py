@@ -1,7 +1,7 @@
-"""Low-quality responses, known without a judge: what iKAT 2023 screened out, and what else needs no opinion. Pure.
+"""Flags on low-quality responses that need no judge: those of iKAT 2023, and others that can be counted. Pure.
 
-A flag says what was measured and which threshold it crossed; whether the response is judged all the same is for the
-caller. iKAT 2023 left out responses "not semantically similar to the top-ranked passages" and those with repeated
+A flag says what was measured and which threshold it crossed; the caller decides whether the response is
+judged. iKAT 2023 left out responses "not semantically similar to the top-ranked passages" and those with repeated
 sentences. Every measure takes time linear in the length of the texts.
 """
 
@@ -23,13 +23,13 @@ ScreenCode = Literal[
 ]  # fmt: skip
 
 N_GRAM = 4
-"""Words of the n-grams that are counted as repeated."""
+"""Words of an n-gram."""
 COPIED_RUN = 8
-"""Words that have to stand in the passage in the same order to count as copied: long enough not to be chance."""
+"""Consecutive words of a passage that count as copied: too many to occur by chance."""
 FEWEST_WORDS = 20
-"""The share of function words says nothing of a shorter text."""
+"""Words of the shortest text whose share of function words is measured."""
 FEWEST_CONTENT_WORDS = 5
-"""Nor the share of content words of a text with fewer of them."""
+"""Content words of the shortest text whose share of them in the passages is measured."""
 COLUMNS = ("response_id", "turn_id", "code", "value", "threshold", "detail")
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -55,28 +55,28 @@ _FOREIGN = (
     )
     - _ENGLISH
 )
-"""Those of twelve other languages in Latin script, from German to Indonesian."""
+"""Frequent function words of twelve other languages in Latin script, from German to Indonesian."""
 
 
 class Thresholds(msgspec.Struct, frozen=True):
     """Where a response is flagged; docs/pooling.md has the reasons."""
 
     near_empty: float = 5
-    """Fewer words."""
+    """Flagged below this number of words."""
     repeated_sentences: float = 0.15
-    """More than this share of the sentences."""
+    """Flagged above this share of the sentences."""
     repeated_ngrams: float = 0.2
-    """More than this share of the runs of N_GRAM words."""
+    """Flagged above this share of the n-grams of N_GRAM words."""
     verbatim_passage: float = 0.95
-    """More than this share of the words."""
+    """Flagged above this share of the words."""
     off_passage: float = 0.25
-    """Less than this share of the content words."""
+    """Flagged below this share of the content words."""
     similarity: float = 0.3
-    """With an encoder, instead of `off_passage`: a mean cosine below this."""
+    """With an encoder, instead of `off_passage`: flagged below this mean cosine."""
     not_latin: float = 0.3
-    """More than this share of the letters."""
+    """Flagged above this share of the letters."""
     english: float = -0.05
-    """The share of English function words less that of other languages' is below this."""
+    """Flagged below this balance: the share of English function words less that of other languages'."""
 
 
 DEFAULTS = Thresholds()
@@ -108,22 +108,22 @@ def words_of(text: str) -> list[str]:
 
 
 def repeated_sentences(text: str) -> float:
-    """Share of the sentences that say, word for word, what an earlier one says."""
-    sentences = [one for sentence in split_sentences(text) if (one := tuple(words_of(sentence)))]
+    """Share of the sentences that repeat an earlier sentence word for word."""
+    sentences = [words for sentence in split_sentences(text) if (words := tuple(words_of(sentence)))]
     return _repeated(sentences)
 
 
 def repeated_ngrams(words: Sequence[str]) -> float:
-    """Share of the runs of N_GRAM words that stood earlier in the text."""
+    """Share of the n-grams of N_GRAM words that occur earlier in the text."""
     return _repeated(list(_runs(words, N_GRAM)))
 
 
-def _repeated(things: Sequence[tuple[str, ...]]) -> float:
-    return (len(things) - len(set(things))) / len(things) if things else 0.0
+def _repeated(units: Sequence[tuple[str, ...]]) -> float:
+    return (len(units) - len(set(units))) / len(units) if units else 0.0
 
 
 def copied(words: Sequence[str], passage: Sequence[str]) -> float:
-    """Share of the words that belong to a run of COPIED_RUN words found in the passage; 0 for a shorter text."""
+    """Share of the words within COPIED_RUN consecutive words of the passage; 0 for a shorter text."""
     known = set(_runs(passage, COPIED_RUN))
     count = end = 0
     for start, run in enumerate(_runs(words, COPIED_RUN)):
@@ -158,17 +158,17 @@ def screen(
     *,
     complete: bool = True,
 ) -> tuple[ScreenFlag, ...]:
-    """What is wrong with a response at first sight, in the order of `ScreenCode`.
+    """The flags of a response, in the order of `ScreenCode`.
 
     Args:
         text: The response.
         passages: Texts of its used passages.
-        thresholds: From where on.
-        similarity: Of the response to its passages by an encoder; replaces the share of content words.
-        complete: Whether these are all the used passages; `off_passage` is not said where one is missing.
+        thresholds: Where a flag is set.
+        similarity: Similarity of the response to its passages by an encoder; replaces the share of content words.
+        complete: Whether every used passage has a text; `off_passage` is never set where one lacks it.
     """
     words = words_of(text)
-    found = (
+    flags = (
         _near_empty(words, thresholds),
         _repeated_sentences(text, thresholds),
         _repeated_ngrams(words, thresholds),
@@ -176,7 +176,7 @@ def screen(
         _off_passage(text, passages, thresholds, similarity) if passages and complete else None,
         _not_english(text, words, thresholds),
     )
-    return tuple(flag for flag in found if flag)
+    return tuple(flag for flag in flags if flag)
 
 
 def _near_empty(words: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
@@ -236,7 +236,7 @@ def _not_english(text: str, words: Sequence[str], thresholds: Thresholds) -> Scr
 
 
 def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
-    """Every `length` words in a row."""
+    """Every `length` consecutive words."""
     return zip(*(words[start:] for start in range(length)), strict=False)
 
 
@@ -255,7 +255,7 @@ def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: Encoder 
 
 
 def screen_tsv(rows: Iterable[ScreenRow]) -> bytes:
-    """A line a flag under COLUMNS, numbers with four decimals."""
+    """The flags as TSV under COLUMNS, a line each, values with four decimals."""
     lines = (
         (row.response_id, row.turn_id, row.code, float(row.value), f"{row.threshold:g}", row.detail) for row in rows
     )

@@ -1,6 +1,6 @@
-"""Which responses of a run are pooled, and why each of the others is not; which runs are pooled. Pure.
+"""Which responses of a run are pooled, which runs are pooled, and a reason for all others. Pure.
 
-An exclusion without a rank stands for all that the run gave for the turn.
+An exclusion without a rank stands for all of the run's responses to the turn.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,8 +19,12 @@ from judge.text.safe import has_content, printable
 from judge.text.tsv import tsv
 
 RunRule = Literal["best-automatic-per-team", "best-per-team", "above-median"]
-"""Best of each team among its automatic runs, if above the median of all automatic ones (iKAT 2023); best of each
-team among all its runs; every run above the median of all runs."""
+"""How runs are chosen.
+
+best-automatic-per-team: each team's best automatic run, if above the median of all automatic runs (iKAT 2023).
+best-per-team: each team's best run.
+above-median: every run above the median of all runs.
+"""
 
 RUN_RULES: tuple[RunRule, ...] = get_args(RunRule)
 
@@ -29,7 +33,7 @@ _Why = tuple[str, str]
 
 
 DEFAULT_MINIMUM = 1
-"""The lowest relevant grade, as trec_eval has it."""
+"""The lowest grade that counts as relevant, the default of trec_eval."""
 
 
 class PassageRelevance(msgspec.Struct, frozen=True):
@@ -45,11 +49,11 @@ class PassageRelevance(msgspec.Struct, frozen=True):
     def relevant(self, turn_id: str, used: Iterable[Provenance]) -> bool:
         """Whether one of the passages is relevant to the turn; a passage without a grade is not."""
         grades = self.grades.get(turn_id, {})
-        return any(grades.get(one.passage_id, self.minimum - 1) >= self.minimum for one in used)
+        return any(grades.get(passage.passage_id, self.minimum - 1) >= self.minimum for passage in used)
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What is pooled of what was submitted; by default each run's first-ranked response for every turn.
+    """Which responses are pooled; by default each run's first-ranked response for every turn.
 
     Raises:
         UsageError: The depth is below 1, or more responses are asked for than are looked at.
@@ -69,7 +73,7 @@ class Selection(msgspec.Struct, frozen=True):
             )
 
     def wanted_turns(self, turn_ids: Iterable[str]) -> frozenset[str]:
-        """Those of the turns that are selected and, where passages decide, were judged: what a run had to answer."""
+        """The turns that a run had to answer: the selected ones that, with `relevance`, have graded passages."""
         kept = frozenset(turn_ids)
         if self.turns is not None:
             kept &= self.turns
@@ -77,7 +81,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def candidates(run: Run, selection: Selection) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
-    """The responses of a run to be pooled, and a row for whatever is left out.
+    """The responses of a run to be pooled, and an exclusion for each turn or response that is left out.
 
     Of each turn, the `depth` best-ranked responses; with `relevance`, the `depth` best-ranked of those that use a
     relevant passage. A response without text uses up its place: the next one in rank does not move up.
@@ -85,21 +89,21 @@ def candidates(run: Run, selection: Selection) -> tuple[tuple[Candidate, ...], t
     kept: list[Candidate] = []
     excluded: list[Exclusion] = []
     for turn in run.turns:
-        whole = _turn_left_out(run, turn.turn_id, selection)
-        if whole:
-            excluded.append(Exclusion(run.run_id, turn.turn_id, None, *whole))
+        reason = _turn_left_out(run, turn.turn_id, selection)
+        if reason:
+            excluded.append(Exclusion(run.run_id, turn.turn_id, None, *reason))
             continue
         ranked = sorted(turn.responses, key=lambda response: response.rank)
-        for response, found in _choose(ranked, run, turn.turn_id, selection):
-            if isinstance(found, Candidate):
-                kept.append(found)
+        for response, outcome in _choose(ranked, run, turn.turn_id, selection):
+            if isinstance(outcome, Candidate):
+                kept.append(outcome)
             else:
-                excluded.append(Exclusion(run.run_id, turn.turn_id, response.rank, *found))
+                excluded.append(Exclusion(run.run_id, turn.turn_id, response.rank, *outcome))
     return tuple(kept), tuple(excluded)
 
 
 def _turn_left_out(run: Run, turn_id: str, selection: Selection) -> _Why | None:
-    """Reason and detail why nothing of a turn is pooled, None if something may be."""
+    """Reason and detail why no response to a turn is pooled; None if some may be."""
     if not run.eval_response:
         return "eval_response_false", "the run says eval_response: false"
     if selection.turns is not None and turn_id not in selection.turns:
@@ -112,7 +116,7 @@ def _turn_left_out(run: Run, turn_id: str, selection: Selection) -> _Why | None:
 def _choose(
     ranked: Sequence[Response], run: Run, turn_id: str, selection: Selection
 ) -> Iterator[tuple[Response, Candidate | _Why]]:
-    """Each response in order of rank, as a candidate or with the reason why it is none."""
+    """Each response in order of rank, with its candidate or with the reason why it is excluded."""
     relevance, depth = selection.relevance, selection.depth
     limit = depth
     if relevance:
@@ -135,14 +139,14 @@ def _choose(
 
 
 def _bound(relevance: PassageRelevance | None, limit: int, depth: int, taken: int) -> str:
-    """What a response came too late for."""
+    """The bound that a response's place by rank exceeds."""
     if relevance and taken < depth:
         return f"of which the first {limit} are looked at"
     return f"pool depth {depth}" + (" reached by better-ranked ones" if relevance else "")
 
 
 class RunScore(msgspec.Struct, frozen=True):
-    """What a rule chooses runs by: whose it is, how it was made, how good its passages are."""
+    """The facts by which a rule chooses a run: its team, whether it is automatic, its value of the measure."""
 
     run_id: str
     team: str | None
@@ -153,17 +157,17 @@ class RunScore(msgspec.Struct, frozen=True):
 def choose_runs(rule: RunRule, scores: Mapping[str, RunScore]) -> tuple[frozenset[str], dict[str, str]]:
     """The run ids that a rule chooses, and for every run the reason why it is or is not among them.
 
-    The best of a team has the highest value; of equal ones, the first in natural order of run id. Above the median
-    is strictly above it: of runs that are all equal, and of one run alone, none is.
+    A team's best run has the highest value; among equal values, the first run id in natural order. A run above the
+    median is strictly above it: a single run is not, nor is any of several equal runs.
 
     Raises:
-        UsageError: The rule needs teams and a run has none, or it chooses no run.
+        UsageError: The rule needs the team of a run that has none, or it chooses no run.
     """
     automatic_only = rule == "best-automatic-per-team"
-    considered = [one for one in scores.values() if one.automatic or not automatic_only]
+    considered = [score for score in scores.values() if score.automatic or not automatic_only]
     if rule != "above-median":
         _require_teams(considered)
-    middle = median(one.value for one in considered) if considered else 0.0
+    middle = median(score.value for score in considered) if considered else 0.0
     of_all = f"the median {middle:.4f} of the {len(considered)} {'automatic runs' if automatic_only else 'runs'}"
     best = _best_of_teams(considered)
     reasons: dict[str, str] = {}
@@ -190,14 +194,14 @@ def choose_runs(rule: RunRule, scores: Mapping[str, RunScore]) -> tuple[frozense
 
 
 def _require_teams(scores: Iterable[RunScore]) -> None:
-    nameless = sorted((one.run_id for one in scores if not one.team), key=natural_key)
+    nameless = sorted((score.run_id for score in scores if not score.team), key=natural_key)
     if nameless:
         raise UsageError(f"no team is known for {', '.join(map(printable, nameless))}: name them in a file of teams")
 
 
 def _best_of_teams(scores: Iterable[RunScore]) -> dict[str | None, RunScore]:
     best: dict[str | None, RunScore] = {}
-    for score in sorted(scores, key=lambda one: (-one.value, natural_key(one.run_id))):
+    for score in sorted(scores, key=lambda score: (-score.value, natural_key(score.run_id))):
         best.setdefault(score.team, score)
     return best
 
@@ -205,7 +209,7 @@ def _best_of_teams(scores: Iterable[RunScore]) -> dict[str | None, RunScore]:
 def choice_tsv(
     measure: str, scores: Mapping[str, RunScore], chosen: Collection[str], reasons: Mapping[str, str]
 ) -> str:
-    """The runs that a rule was put to, one a line, chosen ones first, then by falling value; ids escaped."""
+    """TSV of the runs that a rule considered, a line each: chosen runs first, then by falling value; ids escaped."""
 
     def order(score: RunScore) -> tuple[object, ...]:
         return score.run_id not in chosen, -score.value, natural_key(score.run_id)
@@ -220,8 +224,8 @@ def choice_tsv(
     return tsv(CHOICE_COLUMNS, lines)
 
 
-def _yes_or_no(said: bool) -> str:
-    return "yes" if said else "no"
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 CHOICE_COLUMNS = ("run_id", "team", "automatic", "measure", "value", "chosen", "reason")

@@ -1,7 +1,7 @@
-"""From a run file's bytes to JSON values, with the line and column of what cannot be read.
+"""From a run file's bytes to JSON values, with the line and column of each error.
 
-`msgspec` decodes; only what it refuses is tried again with the standard library's slower decoder, which says where
-the error is, and which takes NaN, Infinity and lone surrogates, so that a reader can report them at their JSON path.
+`msgspec` decodes. What it refuses is decoded again with the slower standard library, which reports the place of an
+error and accepts NaN, Infinity and lone surrogates, so that a reader can report these at their JSON path.
 """
 
 import codecs
@@ -24,9 +24,9 @@ from judge.runs.typed import decode_line
 from judge.text.safe import SHOWN, printable, shown
 
 HEAD = 4096
-"""Bytes that suffice to see what a file is."""
+"""Bytes that suffice to recognize a file."""
 MAX_VALUES = 20_000_000
-"""JSON values that a file may have; the largest runs have a tenth. In memory a value of 3 bytes takes a hundred."""
+"""The most JSON values of a file; the largest runs have a tenth. A value of 3 bytes takes 100 bytes of memory."""
 _PACKINGS = {
     b"\x1f\x8b": "gzip, once more",
     b"BZh": "bzip2",
@@ -44,7 +44,7 @@ _TURN_LINE = re.compile(rb'"(metadata|references)"')
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One file, decoded as far as it can be: `value` if it is one JSON value, `lines` if it is JSON Lines."""
+    """One file as far as it can be decoded: `value` for one JSON value, `lines` for JSON Lines."""
 
     path: Path
     file: str
@@ -55,7 +55,7 @@ class Document(msgspec.Struct, frozen=True):
     lines: tuple[tuple[int, Any], ...]
     """(line number, value) of every line that is JSON."""
     problems: tuple[Problem, ...]
-    """What is wrong with the bytes."""
+    """The problems of the bytes."""
 
     @property
     def unreadable(self) -> bool:
@@ -64,7 +64,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def file_name(path: Path) -> str:
-    """The path as text that can be printed and stored, whatever bytes its name has."""
+    """The path as text that can be printed and stored, even where its name is not UTF-8."""
     return str(path).encode("utf-8", "backslashreplace").decode()
 
 
@@ -85,7 +85,7 @@ def read_head(path: Path) -> bytes:
 
 
 def looks_broken(path: Path) -> bool:
-    """Whether a file that is no run by its head may have been meant as one: empty, packed or not UTF-8 by its mark.
+    """Whether a file may have been meant as a run: it is empty, packed, or marked as another encoding than UTF-8.
 
     Raises:
         OSError: The file cannot be read.
@@ -96,7 +96,7 @@ def looks_broken(path: Path) -> bool:
 
 
 def _packing(content: bytes) -> str | None:
-    """How content is packed, by its first bytes; None if it is not."""
+    """The packing of content, by its first bytes; None if it is plain."""
     if content[_TAR] == b"ustar":
         return "tar"
     return next((name for magic, name in _PACKINGS.items() if content.startswith(magic)), None)
@@ -105,9 +105,13 @@ def _packing(content: bytes) -> str | None:
 def open_document(
     path: Path, *, as_lines: bool = False, quick: Callable[[bytes], Any | None] | None = None
 ) -> Document:
-    """Read, unpack and decode one file; never raises for what is in it.
+    """Read, unpack and decode one file; never raises for its content.
 
-    `as_lines` forces JSON Lines; otherwise `quick` is tried before all else and gives the value, or None if it cannot.
+    Args:
+        path: The file.
+        as_lines: Read the file as JSON Lines, whatever it looks like.
+        quick: A faster decoder, tried first; it returns None for content that it cannot decode.
+
     """
     file = file_name(path)
     problems: list[Problem] = []
@@ -146,7 +150,7 @@ def open_document(
     if not content or content.isspace():
         add("empty_file", "the file is empty")
         return document()
-    # Every value but the first follows one of these.
+    # Every value but the first comes after one of these signs.
     if len(content) > MAX_VALUES and sum(map(content.count, (b",", b"[", b"{"))) > MAX_VALUES:
         add("too_many_values", f"more than {MAX_VALUES:,} JSON values; the file is not read")
         return document()
@@ -166,7 +170,7 @@ def open_document(
 
 
 def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Problem | None]:
-    """The JSON value in `content` (of line `line` of its file), or the one problem that keeps it from being read."""
+    """The JSON value in `content` (line `line` of its file), or the problem that prevents its decoding."""
     try:
         return msgspec.json.decode(content), None
     except (ValueError, RecursionError):
@@ -204,13 +208,13 @@ def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Pro
 
 
 def _begins_with_a_turn(content: bytes) -> bool:
-    """Whether the first line is a turn by itself and more follows, which then cannot be one JSON value."""
+    """Whether the first line is a whole turn and more lines follow, so that the content is not one JSON value."""
     end = content.find(b"\n")
     return end >= 0 and _NOT_BLANK.search(content, end) is not None and _is_turn(content[:end])
 
 
 def _is_json_lines(content: bytes) -> bool:
-    """Whether some line is a turn of a JSON Lines run by itself."""
+    """Whether some line is a whole turn of a JSON Lines run."""
     return any(_is_turn(raw) for _, raw in numbered_lines(content))
 
 
@@ -224,7 +228,7 @@ def _is_turn(raw: bytes) -> bool:
 
 
 def numbered_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """The number of each line and the line, one at a time, since all of them are another copy of the content."""
+    """The number of each line and the line, one at a time, since a list of them would copy the content."""
     return ((number, raw.removesuffix(b"\n")) for number, raw in enumerate(io.BytesIO(content), start=1))
 
 

@@ -1,6 +1,6 @@
-"""Reading the members of JSON objects by hand, so that every problem is told at its JSON path and reading goes on.
+"""Reading the members of JSON objects one by one: every problem is reported at its JSON path, and reading goes on.
 
-Where a value cannot be read its reader gets a neutral one ("", 0 or an empty list); the problem at that path says so.
+For a value that cannot be read the caller gets a neutral one ("", 0 or an empty list) and a problem at its path.
 """
 
 import json
@@ -14,22 +14,22 @@ from judge.runs.check.codes import problem
 from judge.text.safe import MAX_ID, shown, storable
 
 LISTED = 10
-"""Problems of one code listed for one list (a response's passages, say); one more counts the rest."""
+"""The most problems of one code that are listed for one list (a response's passages); one more counts the rest."""
 MAX_TURNS, MAX_RESPONSES, MAX_ALL_RESPONSES = 10_000, 1_000, 100_000
-"""Turns of a run, responses of a turn and responses of a run that are read; beyond that it is no run but an attack."""
+"""The most turns of a run, responses of a turn and responses of a run that are read; no real run has as many."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _TURN_ID = re.compile(r"[^\s_](?:\S*[^\s_])?_[0-9]+(?:-[0-9]+)*")
 _MISSING = object()
 
 Report = Callable[[str, str, str], None]
-"""Called with code, path, message."""
+"""Takes the code, JSON path and message of a problem."""
 
 
 class ProblemLog:
-    """The problems of one file, in the order in which they are met; `turn_id` is the turn being looked at."""
+    """The problems of one file in the order of reading; `turn_id` is the turn that is being read."""
 
     def __init__(self, file: str, silent: Collection[str] = ()) -> None:
-        """Nothing is added at or below the paths in `silent`."""
+        """Start an empty log, to which no problem is added at or below the paths in `silent`."""
         self.file = file
         self.silent = silent
         self.turn_id: str | None = None
@@ -37,27 +37,27 @@ class ProblemLog:
         self._listed: Counter[tuple[str, str]] = Counter()
 
     def add(self, code: str, path: str, message: str, count: int = 1) -> None:
-        """Add one problem, which stands for `count` like it."""
+        """Add one problem, which stands for `count` problems of its code."""
         if not (self.silent and any(above in self.silent for above in ancestors(path))):
             self.problems.append(problem(code, self.file, path, message, turn_id=self.turn_id, count=count))
 
     def add_entry(self, base: str, code: str, path: str, message: str) -> None:
-        """Add one problem of an entry of the list at path `base`, of which only the first `LISTED` are kept."""
+        """Add one problem of an entry in the list at `base`; only the first `LISTED` of each code are kept."""
         self._listed[base, code] += 1
         if self._listed[base, code] <= LISTED:
             self.add(code, path, message)
 
     def close_lists(self) -> None:
-        """Add one problem for each list and code that counts those not kept."""
+        """For each list and code, add one problem that counts those that were not kept."""
         for (base, code), count in self._listed.items():
-            more = count - LISTED
-            if more > 0:
-                self.add(code, f"{base}[*]", f"and {more} more like these here", more)
+            unlisted = count - LISTED
+            if unlisted > 0:
+                self.add(code, f"{base}[*]", f"and {unlisted} more like these here", unlisted)
         self._listed.clear()
 
 
 def ancestors(path: str) -> Iterator[str]:
-    """A JSON path and all that contain it, from the inside.
+    """A JSON path and all paths above it, innermost first.
 
     >>> list(ancestors("line 3: $.responses[0].rank"))
     ['line 3: $.responses[0].rank', 'line 3: $.responses[0]', 'line 3: $.responses', 'line 3: $']
@@ -76,7 +76,7 @@ def member(path: str, name: str) -> str:
 
 
 def usable_turn_id(text: str) -> bool:
-    """Whether a turn id has a topic and a turn number and can stand in a column.
+    """Whether a turn id has a topic and a turn number and can be a column.
 
     >>> [usable_turn_id(text) for text in ("9-1_3", "0_3", "132_1-3", "9-1", "9 1_3")]
     [True, True, True, False, False]
@@ -85,7 +85,7 @@ def usable_turn_id(text: str) -> bool:
 
 
 class Fields:
-    """The members of one JSON object, each read with a check that reports what is wrong with it."""
+    """The members of one JSON object, each read with a check that reports its problem."""
 
     def __init__(self, report: Report, path: str, value: Any, known: Collection[str]) -> None:
         """Members not in `known` are reported; a value that is no object is reported and read as empty."""
@@ -100,11 +100,11 @@ class Fields:
             report("unknown_field", member(path, name), "the format has no such field")
 
     def get(self, name: str) -> Any:
-        """The value as it is, None if missing."""
+        """The unchecked value; None if it is missing."""
         return self._values.get(name)
 
     def text(self, name: str, *, optional: bool = False) -> str:
-        """A string, "" where there is none."""
+        """A string; "" where it is missing or unreadable."""
         value = self._values.get(name, _MISSING)
         if type(value) is str:
             return value
@@ -113,7 +113,7 @@ class Fields:
         return ""
 
     def label(self, name: str, *, optional: bool = False) -> str:
-        """A short string that will be stored: an id, a name."""
+        """A string that will be stored as an id or a name; "" where it cannot be."""
         value = self.text(name, optional=optional)
         if storable(value):
             return value
@@ -122,7 +122,7 @@ class Fields:
         return ""
 
     def integer(self, name: str) -> int:
-        """An integer, 0 where there is none; a number in another form is taken with a warning."""
+        """An integer; 0 where it is missing or unreadable. A number in another form is read with a warning."""
         value = self._values.get(name, _MISSING)
         if type(value) is int:
             return value
@@ -134,7 +134,7 @@ class Fields:
         return number
 
     def number(self, name: str) -> float | None:
-        """A number as float, None where there is none; a number in a string is taken with a warning."""
+        """A number as float; None where it is missing or unreadable. A number in a string is read with a warning."""
         value = self._values.get(name)
         if type(value) is float or value is None:
             return value
@@ -152,7 +152,7 @@ class Fields:
         return None
 
     def flag(self, name: str) -> bool | None:
-        """True, false, or None where there is no such member."""
+        """True or False; None where it is missing or unreadable."""
         value = self._values.get(name)
         if value is None or type(value) is bool:
             return value
@@ -160,7 +160,7 @@ class Fields:
         return None
 
     def list(self, name: str, *, optional: bool = False) -> list[Any]:
-        """A list, empty where there is none."""
+        """A list; empty where it is missing or unreadable."""
         value = self._values.get(name, _MISSING)
         if type(value) is list:
             return value
@@ -169,7 +169,7 @@ class Fields:
         return []
 
     def object(self, name: str, *, optional: bool = False) -> dict[str, Any]:
-        """An object, empty where there is none."""
+        """An object; empty where it is missing or unreadable."""
         value = self._values.get(name, _MISSING)
         if type(value) is dict:
             return value

@@ -1,4 +1,4 @@
-"""Which of the passages that a response names it rests on: one rule for checking and for pooling. Pure."""
+"""Which passages count as used by a response: one rule for checking and for pooling. Pure."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -7,16 +7,16 @@ from judge.runs.formats import rules_of
 from judge.runs.records import Provenance, ProvenanceRule, Response
 
 MAX_PASSAGES = 1000
-"""How many passages of a turn count (TREC iKAT guidelines)."""
+"""The most passages of a turn that are assessed (TREC iKAT guidelines)."""
 TOP_PASSAGES = 5
 """How many passages count as used when a response flags none (TREC iKAT guidelines)."""
 
 
 def used_provenance(response: Response, format: str) -> tuple[tuple[Provenance, ...], ProvenanceRule]:
-    """The passages a response rests on, and the rule that found them.
+    """The used passages of a response, and the rule that determined them.
 
-    Those flagged `used`, or cited; if none is, the first five different ones by falling
-    score, or in the order of the list where a score is missing or not finite. A passage listed twice counts once.
+    Used are the passages that are flagged `used`, or cited. Without any, the first five count by falling score, or in
+    the order of the list where a score is missing or not finite. A passage that is listed twice counts once.
     """
     provenance = response.provenance
     flagged = [passage for passage in provenance if passage.used]

@@ -1,4 +1,4 @@
-"""A run's passages as one ranking a turn: what passage qrels can be applied to. Pure."""
+"""A run's passages as one ranking a turn, to which passage qrels can be applied. Pure."""
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
@@ -12,13 +12,15 @@ from judge.text.ids import natural_key
 
 
 def ranking(run: Run) -> dict[str, list[tuple[str, float]]]:
-    """By turn, the passages best first with scores k, k-1, …, 1; turns in natural order, those without passages too.
+    """(passage id, score) pairs by turn id, best first, with scores k, k-1, …, 1; turns in natural order.
 
-    Runs of some formats name the passages of a turn, which stand by falling score. The others name those of each
-    response: a passage counts at its first occurrence in order of rank, by its score divided by one more than the
-    response's place, as in the tracks' own `generate_run.py`. Where a score is missing, not finite or (with several
-    responses) below zero, which dividing would move up, each response's passages stand before the next one's, by
-    falling score or without scores in the order of the list. Equal scores keep the order of the list.
+    A turn without passages has an empty ranking. Runs of some formats name the passages of a turn, which are ranked by
+    falling score. The others name passages for each response: a passage counts at its first occurrence in order of
+    rank, by its score divided by one more than the response's place, as in the tracks' own `generate_run.py`.
+
+    Where a score is missing, not finite or (with several responses) below zero, a division would be wrong. Then all
+    passages of a response come before those of the next, by falling score or, without scores, in the order of the
+    list. Equal scores keep the order of the list.
 
     The scores are new in every turn because evaluation tools sort by score alone, in single precision and with ties
     broken by passage id: no other scores keep the order for certain.

@@ -1,15 +1,15 @@
-"""What a submission and its topics consist of; frozen, in file-column order. Pure."""
+"""The records of submissions and of topics, frozen, with fields in the order of file columns. Pure."""
 
 from typing import Literal
 
 from judge.records import Record
 
 ProvenanceRule = Literal["used", "top5", "citations"]
-"""How the used passages were found: flagged `used`; the five with the highest scores; the response's citations."""
+"""How the used passages were determined: flagged `used`; the five with the highest scores; the citations."""
 
 
 TokenRule = Literal["bare", "english", "whitespace"]
-"""What the token limit goes by: one of two spaCy tokenizers, or the `split()` of the iKAT 2025 validator."""
+"""How tokens are counted for the limit: by one of two spaCy tokenizers, or by `split()` as in iKAT 2025's validator."""
 
 
 class PtkbStatement(Record, frozen=True):
@@ -27,7 +27,7 @@ class Exchange(Record, frozen=True):
 
 
 class Turn(Record, frozen=True):
-    """One user turn of a topic with all that came before it."""
+    """One user turn of a topic with the conversation before it."""
 
     turn_id: str
     topic_id: str
@@ -40,7 +40,7 @@ class Turn(Record, frozen=True):
     response: str | None = None
     """The canonical response, where the topics file has one."""
     passage_ids: tuple[str, ...] = ()
-    """The canonical response's passages."""
+    """Ids of the canonical response's passages."""
 
 
 class Topic(Record, frozen=True):
@@ -55,7 +55,7 @@ class Topic(Record, frozen=True):
 class Provenance(Record, frozen=True, gc=False, forbid_unknown_fields=True, rename={"passage_id": "id"}):
     """One passage that a response names; `used` and `text` are None where the format or the run has none.
 
-    In JSON it is an entry of a run's list of passages, so that a run's 300,000 are decoded without a detour.
+    In JSON it is an entry of a run's list of passages, so that the 300,000 entries of a run are decoded directly.
     """
 
     passage_id: str
@@ -74,7 +74,7 @@ class Response(Record, frozen=True):
 
 
 class RunTurn(Record, frozen=True):
-    """What a run returned for one turn."""
+    """The responses of a run for one turn."""
 
     turn_id: str
     responses: tuple[Response, ...]
@@ -94,17 +94,17 @@ class Run(Record, frozen=True):
 
 
 class TokenCount(Record, frozen=True):
-    """Lengths of one text under the three ways in use, and where the limit falls."""
+    """Lengths of one text in tokens by the three rules, and where the limit cuts it."""
 
     bare: int
     english: int
     whitespace: int
     cut: int | None
-    """Offset of the end of the last token within the limit under the chosen rule; None if not over it."""
+    """Offset of the end of the last token within the limit under the chosen rule; None for a text within the limit."""
 
 
 class Exclusion(Record, frozen=True):
-    """Something submitted that is not judged, and why."""
+    """A run, turn or response that is not judged, and why."""
 
     run_id: str
     turn_id: str

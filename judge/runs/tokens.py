@@ -1,4 +1,4 @@
-"""The 250-token rule, counted the ways in use in the field, with spaCy's version on record."""
+"""The 250-token rule, counted in the ways that the field uses, with spaCy's version on record."""
 
 import functools
 import hashlib
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 RULES: tuple[TokenRule, ...] = get_args(TokenRule)
 MAX_CHARS = 1_000_000
-"""Longer texts are not tokenized: validation refuses them first."""
+"""The most characters of a text that is tokenized; validation refuses longer ones first."""
 
 # spaCy's English rules peel a run of punctuation or emoji one sign at a time, searching the whole rest of the
 # run at every step: 8,000 signs take 8 s. Runs are tokenized in pieces of this length.
@@ -30,7 +30,7 @@ MAX_RUN = 1_000
 _CHUNK = re.compile(r"\S+")
 _LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}(?=\S)")
 
-# spaCy's tokenizer without rules: white space splits, one space after a word belongs to the word, and what is left of
+# spaCy's tokenizer without rules: white space splits, one space after a word belongs to the word, and the rest of
 # the white space is a token too.
 _BARE_SPACE = r"\A\s+|(?<=\S)(?: \s+|[^\S ]\s*)"
 _SPACE_TOKEN = re.compile(_BARE_SPACE)
@@ -40,37 +40,38 @@ _MEMO_SIZE = 1 << 16
 
 
 class TokenLimit(msgspec.Struct, frozen=True):
-    """The longest response that the guidelines allow, and what counts its tokens."""
+    """The longest response that the guidelines allow, with the counter and the rule of its tokens."""
 
     over: Callable[[str], TokenCount | None]
-    """The lengths of a text over the limit; it may give None for one within."""
+    """The lengths of a text over the limit; may return None for a text within it."""
     limit: int
     rule: TokenRule
 
 
 class RuleEffect(msgspec.Struct, frozen=True):
-    """What the limit under one rule finds in a run, and what truncating or excluding would do."""
+    """The responses of a run over the limit by one rule, and the effect of truncating or excluding them."""
 
     rule: TokenRule
     over: int
-    """Responses over the limit: flagged, or shortened, or left out."""
+    """Responses over the limit."""
     at_limit: int
-    """Responses of exactly so many tokens; many of them say that the team cut its texts by this rule."""
+    """Responses of exactly the limit; many of them suggest that the team cut its texts by this rule."""
     longest: int
+    """Tokens of the longest response."""
     tokens_lost: int
     """Tokens that truncation takes from the responses over the limit."""
     emptied: int
-    """Of these, responses that truncation leaves without text, so that they are excluded."""
+    """Responses that truncation leaves without text, so that they are excluded."""
     unanswered: int
     """Turns whose best-ranked response exclusion leaves out; none ranked lower takes its place."""
 
 
 class TokenCounter:
-    """Counts one text under every rule; the same text again costs a dictionary look-up.
+    """Counts a text by every rule; a text that was counted before costs a dictionary look-up.
 
     `bare` is `spacy.tokenizer.Tokenizer(vocab)`, the measure that the TREC iKAT guidelines name; it has no rules, so
     it is counted here without spaCy, which takes longer to load than a run to check. `english` is the tokenizer of
-    `spacy.blank("en")`, exact for texts in which no run of more than MAX_RUN characters goes without white space.
+    `spacy.blank("en")`, exact for texts with white space in every MAX_RUN characters.
     `whitespace` is what the iKAT 2025 validator counts: `split()` after NFKC.
     """
 
@@ -84,7 +85,7 @@ class TokenCounter:
 
     @property
     def token_limit(self) -> TokenLimit:
-        """The limit as validation checks it."""
+        """The limit, for validation."""
         return TokenLimit(self.over, self.limit, self.rule)
 
     @property
@@ -99,7 +100,7 @@ class TokenCounter:
             InputError: The text is longer than MAX_CHARS or cannot be stored; validation refuses both.
         """
         _refuse(text)
-        # Keyed by digest, so that the memo's size does not depend on how long the texts are.
+        # Keyed by digest, so that the memo's size does not depend on the texts' lengths.
         key = hashlib.blake2b(text.encode(), digest_size=16).digest()
         counts = self._memo.get(key)
         if counts is None:
@@ -110,13 +111,13 @@ class TokenCounter:
         return counts
 
     def over(self, text: str) -> TokenCount | None:
-        """The lengths of a text that is over the limit under the rule, None for any other.
+        """The lengths of a text that is over the limit by the rule; None for any other text.
 
         Under `bare` and `whitespace` a text within the limit does not need spaCy; under `english` only one that has
         no more characters than it may have tokens.
 
         Raises:
-            InputError: As for a call.
+            InputError: The text is longer than MAX_CHARS or cannot be stored.
         """
         _refuse(text)
         if self.rule == "bare":
@@ -146,19 +147,19 @@ class TokenCounter:
 
 
 def countable(text: str) -> bool:
-    """Whether a text has tokens and a counter takes it; validation reports the others."""
+    """Whether a text has tokens and can be counted; validation reports other texts."""
     return bool(text.strip()) and len(text) <= MAX_CHARS and storable(text)
 
 
 def truncated(text: str, count_tokens: Callable[[str], TokenCount]) -> tuple[str, TokenCount]:
-    """The longest beginning that the cuts leave, with its lengths; the text itself if it is not over the limit.
+    """The text cut to the limit, with its lengths; the whole text if it is within the limit.
 
     Args:
         text: A response.
         count_tokens: A `TokenCounter`, whose rule and limit count.
     """
     tokens = count_tokens(text)
-    # What is left may count differently on its own, hence the loop; each round shortens the text.
+    # The rest may count differently on its own, hence the loop; each round shortens the text.
     while tokens.cut is not None:
         text = text[: tokens.cut]
         tokens = count_tokens(text)
@@ -168,12 +169,12 @@ def truncated(text: str, count_tokens: Callable[[str], TokenCount]) -> tuple[str
 def rule_effect(
     turns: Iterable[Sequence[str]], counter: TokenCounter, lengths_of: Callable[[str], TokenCount]
 ) -> RuleEffect:
-    """What the counter's rule and limit find in a run.
+    """The effect of the counter's rule and limit on a run.
 
     Args:
-        turns: The texts that would be pooled of each turn, best rank first.
-        counter: Of the rule and the limit in question; asked about the texts over the limit only.
-        lengths_of: A counter of any rule, for the lengths.
+        turns: For each turn, the texts that would be pooled, best rank first.
+        counter: The counter with the rule and limit; called only for texts over the limit.
+        lengths_of: A counter with any rule, for the lengths of all texts.
     """
     lengths: list[int] = []
     over = lost = emptied = unanswered = 0
@@ -223,7 +224,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _cut(docs: "Sequence[Doc]", limit: int) -> int | None:
-    """Offset of the end of token number `limit` over consecutive docs; None if there are no more."""
+    """Offset of the end of token number `limit` over consecutive docs; None if the docs hold no more tokens."""
     if sum(map(len, docs)) <= limit:
         return None
     offset = 0
@@ -243,7 +244,7 @@ def _count_bare(text: str) -> int:
 
 
 def _cut_bare(text: str, limit: int) -> int | None:
-    """Offset of the end of token number `limit`; None if there are no more."""
+    """Offset of the end of token number `limit`; None if the text has no more tokens."""
     ends = [token.end() for token in islice(_BARE_TOKEN.finditer(text), limit + 1)]
     return ends[limit - 1] if len(ends) > limit else None
 
@@ -253,10 +254,10 @@ def _count_whitespace(text: str) -> int:
 
 
 def _cut_whitespace(text: str, limit: int) -> int | None:
-    """Offset of the end of the last chunk with which the text counts `limit` or fewer; None if it all does.
+    """Offset of the end of the last chunk within `limit`; None if the whole text is within it.
 
-    NFKC makes no white space into anything else and composes nothing across it, so the counts of the chunks add up;
-    a chunk may count for more than one, as NFKC writes a spacing accent with a space. The cut is 0 where the first
+    NFKC keeps white space and composes nothing across it, so the counts of the chunks add up. A chunk may count for
+    more than one token, since NFKC writes a spacing accent with a space. The cut is 0 where the first
     chunk alone is over the limit.
     """
     end = 0

@@ -24,18 +24,18 @@ _LARGEST = 10**9
 def read_topics(path: StrPath) -> Table[Topic]:
     """The topics of a file in its order.
 
-    A turn's context is all earlier turns of its topic, in a CAsT tree those on the way to the root; a CAsT turn with
-    several system nodes below it takes the first of the file as its response.
+    A turn's context is all earlier turns of its topic; in a CAsT tree, the turns on its path from the root. A CAsT turn
+    with several system nodes below it takes the first one in the file as its response.
 
     Raises:
-        InputError: The file is missing, not JSON, or has any problem of form; `problems` lists them all.
+        InputError: The file is missing, is not JSON, or has a problem of form; `problems` lists all of them.
     """
     document = open_document(Path(path))
     log = ProblemLog(document.file)
     log.problems.extend(problem for problem in document.problems if problem.severity == "error")
     topics = [] if document.unreadable else _topics(log, document.value)
     if log.problems:
-        # A node of a tree is read for each of its descendants; its problems are told once.
+        # A node of a tree is read for each of its descendants; its problems are reported once.
         raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(log.problems)))
     return Table(topics)
 
@@ -99,7 +99,7 @@ def _ikat(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
 
 
 def _statement_id(link: Any, by_text: Mapping[str, str] | None) -> str:
-    """The id that a turn's link means: the text of a statement in 2025, its number before; "" if it means none."""
+    """The statement id behind a turn's link, which is a text in 2025 and a number before; "" if there is none."""
     if by_text is not None:
         return by_text.get(link, "") if type(link) is str else ""
     return str(link) if type(link) is str or (type(link) is int and abs(link) < _LARGEST) else ""
@@ -131,7 +131,7 @@ def _cast(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
         _turn_id(log, seen, topic_id, number, f"{path}.number")
         nodes[number] = node
         parents[number] = _optional(node, "parent")
-    first_answer: dict[str, Fields] = {}
+    first_response: dict[str, Fields] = {}
     for number, node in nodes.items():
         parent = parents[number]
         if parent is not None and not _leads_to_root(number, parents):
@@ -139,9 +139,9 @@ def _cast(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
             log.add("broken_parent", f"{node.path}.parent", message)
             parents[number] = None
         elif parent is not None and node.get("participant") == "System":
-            first_answer.setdefault(parent, node)
+            first_response.setdefault(parent, node)
     turns = tuple(
-        _cast_turn(log, topic_id, number, node, _ancestors(number, parents, nodes), first_answer.get(number))
+        _cast_turn(log, topic_id, number, node, _ancestors(number, parents, nodes), first_response.get(number))
         for number, node in nodes.items()
         if node.get("participant") != "System"
     )
@@ -149,7 +149,7 @@ def _cast(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
 
 
 def _cast_turn(
-    log: ProblemLog, topic_id: str, number: str, node: Fields, above: list[Fields], answer: Fields | None
+    log: ProblemLog, topic_id: str, number: str, node: Fields, above: list[Fields], system_node: Fields | None
 ) -> Turn:
     if node.readable and node.get("participant") != "User":
         message = f"expected 'User' or 'System', found {shown(node.get('participant'))}"
@@ -162,13 +162,13 @@ def _cast_turn(
         resolved_utterance=resolved if resolved is not None else _optional(node, "automatic_rewritten_utterance"),
         context=tuple(_exchanges(above)),
         ptkb=(),
-        response=_optional(answer, "response") if answer is not None else None,
-        passage_ids=_passage_ids(log, answer, "provenance") if answer is not None else (),
+        response=_optional(system_node, "response") if system_node is not None else None,
+        passage_ids=_passage_ids(log, system_node, "provenance") if system_node is not None else (),
     )
 
 
 def _exchanges(path: list[Fields]) -> Iterator[Exchange]:
-    """The exchanges on a way from the root: each user node with the system node that follows it."""
+    """The exchanges on a path from the root: each user node with the system node that follows it."""
     utterance: str | None = None
     for node in path:
         if node.get("participant") == "System":
@@ -194,7 +194,7 @@ def _leads_to_root(number: str, parents: Mapping[str, str | None]) -> bool:
 
 
 def _ancestors(number: str, parents: Mapping[str, str | None], nodes: Mapping[str, Fields]) -> list[Fields]:
-    """The nodes above one, from the root."""
+    """The nodes above node `number`, from the root down."""
     above: list[Fields] = []
     at = parents[number]
     while at is not None:
@@ -218,7 +218,7 @@ def _turn_id(log: ProblemLog, seen: set[str], topic_id: str, number: str, path: 
 
 
 def _number(log: ProblemLog, fields: Fields, name: str) -> str:
-    """An id that some years write as an integer; "" if it cannot be read, of which a problem tells."""
+    """An id that some years write as an integer; "" and a problem if it cannot be read."""
     value = fields.get(name)
     if type(value) is int and abs(value) < _LARGEST:
         return str(value)
@@ -228,7 +228,7 @@ def _number(log: ProblemLog, fields: Fields, name: str) -> str:
 
 
 def _optional(fields: Fields, name: str) -> str | None:
-    """A text, None where there is none or an empty one."""
+    """A text; None where it is missing or empty."""
     return fields.text(name, optional=True) or None
 
 

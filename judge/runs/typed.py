@@ -1,7 +1,8 @@
-"""The quick way into a run in one JSON object: the entries of its passage lists become records at once.
+"""The quick decoder of runs: the entries of their passage lists become records at once.
 
-A run of full size has 300,000 of them, and a struct costs a fraction of a dictionary in time and memory. All else
-is decoded as always, so that the readers see every problem of it; a problem in an entry sends the file the slow way.
+A run of full size has 300,000 entries, and a struct costs a fraction of a dictionary in time and memory. All other
+values are decoded as usual, so that the readers see every problem; a problem in an entry leaves the file to the slow
+decoder.
 """
 
 import re
@@ -62,15 +63,15 @@ _LINE = msgspec.json.Decoder(_Line)
 
 
 def decode_typed(content: bytes, *, flagged: bool = True) -> dict[str, Any] | None:
-    """The JSON value in `content` with the entries of its passage lists as records; None if that cannot be.
+    """The JSON value in `content` with the entries of its passage lists as records; None if the quick decoder fails.
 
-    None is no verdict: the file is then decoded as plain JSON. A NUL, which ids must not have, is left to that too.
-    `flagged`: whether the run's format may flag passages as used.
+    After None the file is decoded as plain JSON. So is a file with a NUL, which ids must not have. `flagged`: whether
+    the run's format may flag passages as used.
     """
     if b"\\" in content and _NUL.search(content):
         return None
-    # A struct forgets the order of its members, in which those unknown to a format are reported. No format finds
-    # more than one unknown in these.
+    # Unknown fields are reported in the order of the file, which a struct does not keep; but each of these structs has
+    # at most one field that is unknown to a format.
     for decoder in (_FLAGGED, _PLAIN) if flagged else (_PLAIN,):
         try:
             return _value(decoder.decode(content))
@@ -80,7 +81,7 @@ def decode_typed(content: bytes, *, flagged: bool = True) -> dict[str, Any] | No
 
 
 def decode_line(content: bytes) -> dict[str, Any] | None:
-    """The JSON value in one line of a run with references, their scores as float; None if that cannot be."""
+    """The JSON value in one line of a run, with the references' scores as float; None if the quick decoder fails."""
     try:
         return _members(_LINE.decode(content))
     except (ValueError, RecursionError):
@@ -101,7 +102,7 @@ def _response(response: _Response) -> dict[str, Any]:
     value = _members(response)
     if isinstance(response, _Plain) and response.provenance:
         value["provenance"] = [Provenance(entry.id, entry.score, None, entry.text) for entry in response.provenance]
-        # Entries go as soon as their records are made, so that the next records fit where these entries were.
+        # Entries are freed as soon as their records are made, so that the next records reuse their memory.
         response.provenance = None
     return value
 

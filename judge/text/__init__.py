@@ -1,9 +1,10 @@
 """Text: how ids, strangers' texts, numbers and tables are written. Pure.
 
 safe       strangers' texts made safe to print, to show in a message, to store
-ids        the natural order of ids, and what a turn id consists of
+ids        the natural order of ids, and the topic in a turn id
 cells      numbers and names as text that fits its place
-tables     tables as TSV
+table      records as a table for notebooks and data frames
+tsv        tables as TSV
 markup     tables and names in Markdown
 sentences  where a sentence of a response ends
 words      the content words of a text

@@ -1,4 +1,4 @@
-"""What the reports share: numbers as text, names that fit their place, which records belong together."""
+"""Cells of reports: numbers as text, and names that fit a given width."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from judge.records import Estimate
 
 
 def decimals(number: float | None, places: int) -> str:
-    """A number with so many decimals, never `-0.0`; nothing where there is none."""
+    """A number with `places` decimals, never `-0.0`; "" for None."""
     # Adding 0.0 turns -0.0, which rounding may leave, into 0.0.
     return "" if number is None else f"{round(number, places) + 0.0:.{places}f}"
 
@@ -21,7 +21,7 @@ def markdown_cell(text: str) -> str:
 
 
 def number(value: float | None, places: int = 3, *, signed: bool = False) -> str:
-    """A number for people; a dash where there is none.
+    """A number for people; a dash for None.
 
     >>> number(-0.0001), number(0.5, 2, signed=True), number(None)
     ('0.000', '+0.50', '-')
@@ -31,7 +31,7 @@ def number(value: float | None, places: int = 3, *, signed: bool = False) -> str
 
 
 def interval(estimate: Estimate | None, places: int = 3, *, signed: bool = False) -> str:
-    """A value with its interval, `0.610 [0.480, 0.710]`, the value alone, or a dash."""
+    """A value with its interval, `0.610 [0.480, 0.710]`; without an interval the value alone, or a dash."""
     if estimate is None or estimate.value is None:
         return "-"
     value = number(estimate.value, places, signed=signed)
@@ -42,7 +42,7 @@ def interval(estimate: Estimate | None, places: int = 3, *, signed: bool = False
 
 
 def p_value(p: float | None) -> str:
-    """A p-value with four decimals, never a zero that it is not."""
+    """A p-value with four decimals; a smaller one is `< 0.0001`, never zero."""
     return "< 0.0001" if p is not None and p < 0.0001 else number(p, 4)
 
 
@@ -56,7 +56,7 @@ def count(n: int, one: str, many: str | None = None) -> str:
 
 
 def columns_of(text: str) -> int:
-    """Terminal columns that a printable text takes: two a wide character, none a combining mark."""
+    """Terminal columns of a printable text: two for a wide character, none for a combining mark."""
     if text.isascii():
         return len(text)
     return sum(map(_columns, text))
@@ -69,7 +69,7 @@ def _columns(character: str) -> int:
 
 
 def shorten(text: str, columns: int) -> str:
-    """The text in at most so many columns; what is too long loses its middle, as both ends tell names apart.
+    """The text in at most `columns` columns; a longer one loses its middle, since both ends tell names apart.
 
     >>> shorten("local/qwen3-4b-instruct graded", 19)
     'local/qwe…ct graded'
@@ -81,7 +81,7 @@ def shorten(text: str, columns: int) -> str:
 
 
 def _head(text: str, columns: int) -> str:
-    """The longest start of the text that takes at most so many columns."""
+    """The longest start of the text that takes at most `columns` columns."""
     used = 0
     for place, character in enumerate(text):
         used += _columns(character)
@@ -91,12 +91,12 @@ def _head(text: str, columns: int) -> str:
 
 
 def pad(text: str, columns: int) -> str:
-    """The text with spaces after it up to so many columns."""
+    """The text with spaces after it up to `columns` columns."""
     return text + " " * (columns - columns_of(text))
 
 
 def fold(text: str, columns: int, indent: str = "  ") -> list[str]:
-    """The text in lines of at most so many columns, broken at spaces where it can be; later lines indented."""
+    """The text in lines of at most `columns` columns, broken at spaces where possible; later lines are indented."""
     lines = [""]
     for word in text.split():
         while word:

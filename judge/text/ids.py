@@ -1,9 +1,9 @@
-"""Order and anatomy of ids; every id is a string."""
+"""The order of ids, and the topic in a turn id; every id is a string."""
 
 import re
 
 NaturalKey = tuple[tuple[tuple[int, int, str], ...], str]
-"""What `natural_key` gives."""
+"""The sort key that `natural_key` returns."""
 
 _DIGITS = re.compile(r"(\d+)")
 
@@ -27,7 +27,7 @@ def natural_key(text: str) -> NaturalKey:
 
 
 def topic_of(turn_id: str) -> str:
-    """The topic id inside a turn id: all before the last underscore.
+    """The topic id inside a turn id: everything before the last underscore.
 
     >>> topic_of("9-1_3"), topic_of("132_1-1")
     ('9-1', '132')

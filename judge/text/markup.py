@@ -1,4 +1,4 @@
-"""Parts of a Markdown report: tables, and texts of strangers that show as themselves."""
+"""Parts of a Markdown report: tables, and texts from runs without markup."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,7 @@ from judge.text.safe import escape, printable
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
-    """The first column to the left, the others to the right if they hold numbers; cells are Markdown."""
+    """A table of Markdown cells; with `numbers`, all columns but the first are aligned to the right."""
     lines = [header, ["---"] + ["---:" if numbers else "---"] * (len(header) - 1), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
@@ -18,10 +18,10 @@ def prose(text: str) -> str:
 
 
 def name_of(text: str) -> str:
-    """An id, without markup, such that different ids look different."""
+    """An id without markup, escaped so that different ids look different."""
     return markdown_cell(escape(text))
 
 
 def listed(texts: Iterable[str]) -> str:
-    """Texts one after the other."""
+    """Texts without markup, with semicolons between them."""
     return "; ".join(map(prose, texts))

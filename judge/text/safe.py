@@ -1,4 +1,4 @@
-r"""Texts of strangers made safe: to print on one line, to show in a message, to store.
+r"""Texts from files made safe: to print on one line, to show in a message, to store.
 
 A character is shown as it is if `str.isprintable` says so; control characters, line breaks, zero-width characters,
 bidirectional overrides, unusual spaces and lone surrogates become Python's escapes (`\n`, `\x1b`, `\u202e`).
@@ -9,16 +9,16 @@ import re
 import unicodedata
 
 SHOWN = 60
-"""Characters of a value that a message shows."""
+"""The most characters of a value that a message shows."""
 MAX_ID = 200
-"""Longest usable id: ids become columns and sort keys."""
+"""The most characters of a usable id: ids become columns and sort keys."""
 
 _ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\nrt]))")
 _SHORT = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def printable(text: str) -> str:
-    r"""The text on one line, without what could drive a terminal or hide something; the same if applied again.
+    r"""The text on one line, without characters that control a terminal or cannot be seen; applied twice, the same.
 
     >>> print(printable("a\nb\x1b[1m \u202ec"))
     a\nb\x1b[1m \u202ec
@@ -38,7 +38,7 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """The text that `escape` was given; what is no escape stays as it is."""
+    """The text that `escape` was given; anything that is not an escape is kept."""
     return _ESCAPED.sub(_unescaped, text)
 
 
@@ -51,7 +51,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """A found value as a message may show it: as JSON names it, on one line, escaped, `SHOWN` characters or so.
+    """A value for a message: named as in JSON, on one line, escaped, about `SHOWN` characters long.
 
     >>> shown("a" * 100) == repr("a" * 60) + "…", shown(None), shown([1, 2])
     (True, 'null', 'a list with 2 entries')
@@ -69,12 +69,12 @@ def shown(value: object) -> str:
 
 
 def printable_id(text: str) -> str:
-    """An id as a record and a message may carry it, whatever a file gave."""
+    """An id for records and messages: an unprintable or overlong id is escaped and shortened."""
     return text if text.isprintable() and len(text) <= MAX_ID else shown(text)
 
 
 def has_content(text: str) -> bool:
-    r"""Whether there is anything to read: a letter, mark, number, punctuation or symbol.
+    r"""Whether a text has anything to read: a letter, mark, number, punctuation or symbol.
 
     >>> [has_content(text) for text in ("a", "…", " \n", "\u200b\u2060")]
     [True, True, False, False]

@@ -1,11 +1,11 @@
-"""Where one sentence of a response ends and the next begins. Pure."""
+"""The sentences of a text. Pure."""
 
 import re
 
 _BULLET = re.compile(r"(?:[-*•‣◦–]|\(?(?:[0-9]{1,3}|[A-Za-z])[.)]|#{1,6})\s")
 
 
-# A stop begins where a run of marks begins and takes all of it, so that a million dots cost a million steps.
+# A stop takes a whole run of marks, so that a million dots cost a million steps.
 _STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s)|[。！？]+[”’）」』]*")
 
 
@@ -38,7 +38,7 @@ _STARTERS = frozenset(
     "his how however i if in it its many most my no now of on one our she since so some such that the their then there "
     "these they this those though to today we what when where which while who why with yes you your".split()
 )
-"""Words that after `U.S.` or `etc.` mean a new sentence when they have a capital."""
+"""Words that begin a new sentence after `U.S.` or `etc.` when they have a capital."""
 
 
 def split_sentences(text: str) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines of a text, with those that were only wrapped put back together."""
+    """Lines of a text; wrapped lines are joined again."""
     lines: list[list[str]] = []
     open_line = False
     for line in map(str.strip, text.splitlines()):

@@ -10,7 +10,7 @@ from judge.text.safe import printable
 
 _Row = TypeVar("_Row", covariant=True)
 _ROWS, _CHARACTERS = 50, 120
-"""How much of a table a notebook shows: rows, and characters of a text."""
+"""The most rows of a table, and characters of a text, that a notebook shows."""
 
 
 class Table(tuple[_Row, ...]):
@@ -22,17 +22,17 @@ class Table(tuple[_Row, ...]):
         """A dictionary a record, each with the same keys, for `pandas.DataFrame` or `polars.from_dicts`.
 
         A record or dictionary inside a record becomes keys of its own (`mean.value`, `mean.low`), a tuple a list.
-        A key that a record has not holds None.
+        A key that a record lacks holds None.
         """
         rows = [dict(_cells(record)) for record in self]
         keys = {key: None for row in rows for key in row}
-        # A record that is missing in some rows stands there as a whole, in the others part by part.
+        # A record that is missing in some rows has one key there, and a key for each part in the others.
         parts = {key[:end] for key in keys for end, character in enumerate(key) if character == "."}
         kept = [key for key in keys if key not in parts or any(row.get(key) is not None for row in rows)]
         return [{key: row.get(key) for key in kept} for row in rows]
 
     def _repr_html_(self) -> str:
-        """The first rows as HTML; texts are strangers', so they are escaped and no formula is made of them."""
+        """The first rows as HTML; texts are escaped and never shown as formulas."""
         rows = self[:_ROWS].to_dicts()
         head = "".join(f"<th>{_text(key)}</th>" for key in (rows[0] if rows else ()))
         body = "".join(f"<tr>{''.join(f'<td>{_text(value)}</td>' for value in row.values())}</tr>" for row in rows)
@@ -47,13 +47,13 @@ class Table(tuple[_Row, ...]):
     @overload
     def __getitem__(self, key: slice) -> "Table[_Row]": ...
     def __getitem__(self, key: Any) -> Any:
-        """A record; of a slice, a table."""
+        """A record; for a slice, a table."""
         picked = super().__getitem__(key)
         return Table(picked) if isinstance(key, slice) else picked
 
 
 def _cells(value: object, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Names and values of what a record holds, as deep as records and dictionaries go."""
+    """Names and values of a record's fields, through nested records and dictionaries."""
     if isinstance(value, msgspec.Struct):
         tag = value.__struct_config__.tag_field
         parts: dict[Any, object] = {tag: value.__struct_config__.tag} if tag else {}

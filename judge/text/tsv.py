@@ -1,4 +1,4 @@
-"""Tables as TSV: stable headers, numbers with so many decimals, undefined ones empty. Pure."""
+"""Tables as TSV: stable headers, numbers with fixed decimals, undefined values empty. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,7 @@ from judge.text.safe import escape
 
 
 def tsv(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int = 6) -> str:
-    r"""A header and lines between tabs; text escaped, numbers with so many decimals, what is not there empty.
+    r"""A header and lines between tabs; text is escaped, a float has `places` decimals, None is empty.
 
     >>> tsv(("run_id", "mean", "exact"), [("a\tb", 0.25, True), ("c", None, False)], 3)
     'run_id\tmean\texact\na\\tb\t0.250\ttrue\nc\t\tfalse\n'

@@ -208,7 +208,7 @@ def test_what_is_no_list_gets_one_line(tmp_path):
 
 def test_many_blank_lines_are_passed_over_together(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(hash_rows, "_fault", asked.append)
+    monkeypatch.setattr(hash_rows, "_problem", asked.append)
     found = open_hashes(listed(tmp_path, "\n\r\n" * 200_000, line()))
     assert found.find([DOCUMENT + ":0"]) == [bytes.fromhex(MD5["a"])]
     assert asked == []

@@ -246,7 +246,7 @@ def test_the_document_says_what_becomes_of_a_file_that_is_no_run():
 
 def test_the_document_tells_once_how_many_problems_of_a_list_are_listed():
     assert LISTED == 10
-    assert re.findall("[Oo]f one code ten problems are listed|ten are listed", DOCUMENT) == [
-        "Of one code ten problems are listed"
+    assert re.findall("[Tt]en problems of each code are listed|ten are listed", DOCUMENT) == [
+        "Ten problems of each code are listed"
     ]
-    assert "ten problems are listed" in section("Codes")
+    assert "Ten problems of each code are listed per list" in section("Codes")

@@ -1,4 +1,4 @@
-"""Every problem that readers and validation report: a row says all there is to say of its code. Pure."""
+"""The code of every problem that readers and validation report, each with its severity, meaning and advice. Pure."""
 
 from typing import Literal
 
@@ -8,31 +8,31 @@ from judge.records import Problem, Severity
 
 
 class Code(msgspec.Struct, frozen=True):
-    """What a code means, how bad it is, and what can be done about it."""
+    """The severity, the meaning and the advice of one code."""
 
     severity: Severity
     meaning: str
     official: tuple[str, str, str] = ("", "", "")
-    """What the validators of 2023, 2024 and 2025 say: E, an error; W, a warning; –, nothing; "", not applicable."""
+    """The severity in the official validators of 2023, 2024 and 2025: E error, W warning, – none, "" not applicable."""
     advice: str = ""
-    """What a team can do about it; "" where no team reads of it."""
+    """How a team can fix it; "" where no team's page shows the code."""
     needs: Literal["topics", "hashes"] | None = None
-    """What the check cannot be made without."""
+    """The input that the check needs; None for a check of every run."""
     fix: str = ""
-    """What `--fix` makes of it in the copy, wholly or in part; "" where it fixes nothing."""
+    """How `--fix` changes the copy, which may fix only a part; "" where it changes nothing."""
     page: str = ""
-    """What a team's page says instead of a message that names other teams' runs; `{}` is the run's own id."""
+    """The message on a team's page, where the usual one names other teams' runs; `{}` is the run's own id."""
     names_file: bool = False
-    """Whether the message names the file with its folder, which is no concern of the team."""
+    """Whether the message names the file with its folder, which a team's page leaves out."""
 
 
 def problem(code: str, file: str, path: str, message: str, *, turn_id: str | None = None, count: int = 1) -> Problem:
-    """One problem, with the severity of its code; it stands for `count` like it."""
+    """One problem with the severity of its code, standing for `count` problems of this code."""
     return Problem(code, CODES[code].severity, file, turn_id, path, message, count)
 
 
 _E, _W, _NONE = ("E", "E", "E"), ("W", "W", "W"), ("–", "–", "–")
-"""The official validators agree."""
+"""Codes on which the three official validators agree."""
 
 # fmt: off
 SECTIONS: dict[str, dict[str, Code]] = {
@@ -195,7 +195,7 @@ SECTIONS: dict[str, dict[str, Code]] = {
     "Topics files": {
         "broken_parent": Code("error", "a node's parent is not in its tree, or is below it", _NONE),
         "duplicate_topic": Code("error", "two topics have the same number", _NONE),
-        "unknown_statement": Code("error", "a turn names a PTKB statement that its topic has not", _NONE),
+        "unknown_statement": Code("error", "a turn names a PTKB statement that its topic does not have", _NONE),
     },
 }
 """Heading in the documentation to the rows below it. Codes are stable."""
@@ -204,8 +204,8 @@ SECTIONS: dict[str, dict[str, Code]] = {
 CODES = {code: row for rows in SECTIONS.values() for code, row in rows.items()}
 """Code to its row."""
 NEEDS_TOPICS = tuple(sorted(code for code, row in CODES.items() if row.needs == "topics"))
-"""Codes of the checks that are not made without topics."""
+"""Codes of the checks that need topics."""
 NEEDS_HASHES = tuple(sorted(code for code, row in CODES.items() if row.needs == "hashes"))
-"""Codes of the checks that are not made without the collection's hash list."""
+"""Codes of the checks that need the collection's hash list."""
 FIXED = tuple(code for code, row in CODES.items() if row.fix)
-"""Codes of the problems that `--fix` fixes, wholly or in part."""
+"""Codes of the problems that `--fix` fixes, some of them only in part."""

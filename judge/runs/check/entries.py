@@ -17,9 +17,15 @@ from judge.text.safe import MAX_ID, shown
 
 
 def check_entries(rules: Rules, run_type: str | None, base: str, passages: Sequence[Provenance], add: Report) -> None:
-    """Check the list of passages at `base`; loops over well-formed lists run in C, for a run may have 300,000.
+    """Check the ids and scores of one list of passages; well-formed lists are checked in C, for speed.
 
-    Once `LISTED` problems of a code are listed, `add` is called with `base` for the path and without a message.
+    Args:
+        rules: The rules of the run's format.
+        run_type: The run's type, which may need no scores.
+        base: JSON path of the list.
+        passages: The entries of the list, up to 300,000.
+        add: Takes the code, path and message of a problem. Beyond `LISTED` problems of one code, the path is `base`
+            and the message is empty.
     """
     if len(passages) > MAX_PASSAGES:
         message = f"{len(passages)} passages, at most {MAX_PASSAGES} are assessed"
@@ -30,7 +36,7 @@ def check_entries(rules: Rules, run_type: str | None, base: str, passages: Seque
     def report(code: str, k: int, field: str, message: str, *values: str | float) -> None:
         counts[code] += 1
         if counts[code] > LISTED:
-            # Of these only the number is kept, and a run may have 300,000.
+            # Only their number is kept: a run may have 300,000 of them.
             add(code, base, "")
             return
         path = member(base, passages[k].passage_id) if rules.keyed else f"{base}[{k}].{field}"
@@ -73,7 +79,7 @@ def check_entries(rules: Rules, run_type: str | None, base: str, passages: Seque
 
 
 def _all_match(pattern: re.Pattern[str], ids: Sequence[str]) -> bool:
-    """Whether every id has the form `pattern`, which no line break has; False may also mean that it cannot tell."""
+    """Whether every id has the form `pattern`; False may also mean that an id has a line break."""
     text = "\n".join(("", *ids))
     return text.count("\n") == len(ids) and _lines_of(pattern).fullmatch(text) is not None
 
@@ -88,8 +94,8 @@ def _all_fall(scores: Sequence[float | None]) -> bool:
     """Whether all are finite numbers, each less than the one before."""
     numbers = cast("Sequence[float]", scores)
     try:
-        # Of falling numbers only the ends can be infinite; NaN is less than nothing.
+        # Only the ends of falling numbers can be infinite; NaN is less than no number.
         return all(map(isfinite, (*numbers[:1], *numbers[-1:]))) and all(map(gt, numbers, islice(numbers, 1, None)))
     except TypeError:
-        # A missing score is neither finite nor less.
+        # A missing score is no number and cannot be compared.
         return False

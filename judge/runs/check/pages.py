@@ -22,16 +22,13 @@ from judge.text.markup import name_of, prose, table
 from judge.text.safe import digest, printable_id, shown
 
 PAGE_EXAMPLES = 20
-"""Examples of one code on a page."""
+"""The most examples of one code on a page."""
 EXCLUSIONS = 50
-"""Responses and turns that will not be judged, of which a page names this many."""
+"""The most exclusions that a page lists."""
 
 
 def page_names(files: Sequence[FileReport]) -> dict[str, str]:
-    """File to the name of its page: by run id where that is no other file's, else by file name.
-
-    No page is named as the index is.
-    """
+    """The name of each file's page: its run id if no other file has it, else its file name; never that of the index."""
     names = {file.file: _base(file.file) for file in files}
     taken = [*names.values(), *(file.run_id for file in files if file.run_id)]
     labels = {
@@ -59,7 +56,7 @@ def index_page(files: Sequence[FileReport], pages: Mapping[str, str]) -> str:
 
 
 def _amount_out(file: FileReport) -> str:
-    """How much of a file will not be judged."""
+    """The number of a file's exclusions, or "the run" where all of it is out."""
     if file.format is None:
         return "-"
     if file.eval_response is False:
@@ -74,7 +71,15 @@ def _is_out(file: FileReport) -> bool:
 def run_page(
     file: FileReport, limit: int, rule: TokenRule, *, strict: bool = False, examples: int | None = None
 ) -> str:
-    """One file's page, to be sent to its team: what is wrong, how to fix it, what will not be judged."""
+    """One file's page for its team: the problems, how to fix them, and the exclusions.
+
+    Args:
+        file: The report on the file.
+        limit: Longest response in tokens.
+        rule: The way of counting that the limit uses.
+        strict: Warnings were turned into errors.
+        examples: The most examples of one code; None lists all.
+    """
     title = name_of(printable_id(file.run_id or _base(file.file)))
     parts = [f"# Validation of {title}", _summary(file, strict), *_codes(file, examples), _judged(file)]
     if file.tokens:
@@ -119,7 +124,7 @@ def _codes(file: FileReport, examples: int | None) -> Iterator[str]:
 
 
 def _message(file: FileReport, problem: Problem) -> str:
-    """A problem's message without what is no concern of a team: the folder, and other teams' files and runs."""
+    """A problem's message without the folder and without other teams' files and runs."""
     message, row = problem.message, CODES.get(problem.code)
     if row and row.page:
         message = row.page.format(shown(file.run_id))

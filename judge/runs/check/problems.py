@@ -1,7 +1,7 @@
 """The problems of each file as a report, and as text for a terminal. Pure.
 
-Problems are grouped by file and code, errors before warnings, codes in the order of the table of codes. Totals are of
-all that was found, also of what a list only counts.
+Problems are grouped by file and code, errors before warnings, codes in the order of the table of codes. Totals
+include problems that are only counted, not listed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from judge.text.safe import printable, printable_id, shown
 EXAMPLES = 3
 """Examples of one code and file in the text."""
 TOKEN_RULES: tuple[tuple[str, str], ...] = (("bare", "bare"), ("english", "English"), ("whitespace", "white space"))
-"""Ways of counting tokens, and how a page names them."""
+"""Ways of counting tokens, each with its name on a page."""
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 class FileReport(msgspec.Struct, frozen=True):
-    """One file and all that was found in it; what only a run has is None where none could be read."""
+    """One file with its problems; the fields of a run are None where no run could be read."""
 
     file: str
     run_id: str | None
@@ -47,7 +47,7 @@ class FileReport(msgspec.Struct, frozen=True):
     warnings: int
     problems: tuple[Problem, ...]
     exclusions: tuple[Exclusion, ...] = ()
-    """What will not be judged."""
+    """The runs, turns and responses that will not be judged."""
     unchecked: tuple[str, ...] = ()
     """Codes of the checks that were not made."""
     tokens: tuple[Tokens, ...] = ()
@@ -63,7 +63,7 @@ def file_report(
     unchecked: Sequence[str] = (),
     tokens: Sequence[Tokens] = (),
 ) -> FileReport:
-    """The report on one file; `run` as it was read, with its turns."""
+    """The report on one file; `run` is the run as read, with all its turns."""
     errors, warnings = _numbers(problems)
     return FileReport(
         file=file,
@@ -85,7 +85,7 @@ def file_report(
 
 
 def _numbers(problems: Iterable[Problem]) -> tuple[int, int]:
-    """Errors and warnings, with those that are counted and not listed."""
+    """The numbers of errors and of warnings, including those that are only counted."""
     counts = {"error": 0, "warning": 0}
     for problem in problems:
         counts[problem.severity] += problem.count
@@ -93,12 +93,12 @@ def _numbers(problems: Iterable[Problem]) -> tuple[int, int]:
 
 
 def number_of(problems: Iterable[Problem]) -> int:
-    """How many problems there are, with those that are counted and not listed."""
+    """The number of problems, including those that are only counted."""
     return sum(problem.count for problem in problems)
 
 
 def with_problems(file: FileReport, between: Sequence[Problem], *, strict: bool = False) -> FileReport:
-    """The report with the problems between runs, which keep the whole run out; `strict` turns warnings into errors."""
+    """The report with the problems `between` runs, which take the run out; `strict` turns warnings into errors."""
     problems = (*file.problems, *between)
     run_id = printable_id(file.run_id or "")
     out = [Exclusion(run_id, "*", None, problem.code, problem.message) for problem in between]
@@ -115,7 +115,7 @@ def with_problems(file: FileReport, between: Sequence[Problem], *, strict: bool 
 
 
 def token_summary(run: Run, count_tokens: Callable[[str], TokenCount], limit: int) -> tuple[Tokens, ...]:
-    """How long the responses of a run are, under every way of counting; nothing if none has a text to count."""
+    """Lengths of a run's responses under every way of counting; empty if no response has a text to count."""
     texts = [response.text for turn in run.turns for response in turn.responses]
     counts = [count_tokens(text) for text in texts if countable(text)]
     if not (counts and run.eval_response):
@@ -138,7 +138,7 @@ def by_code(problems: Iterable[Problem]) -> list[tuple[str, str, list[Problem]]]
 
 
 def text_lines(files: Sequence[FileReport], examples: int | None = EXAMPLES) -> Iterator[str]:
-    """The reports as lines that are safe to print; of each code and file `examples`, or all."""
+    """The reports as lines that are safe to print, with up to `examples` problems of each code and file; None: all."""
     for file in files:
         yield printable(_head(file))
         for severity, code, problems in by_code(file.problems):
@@ -152,7 +152,7 @@ def text_lines(files: Sequence[FileReport], examples: int | None = EXAMPLES) -> 
 
 
 def _listed_by_all(problems: Sequence[Problem]) -> str:
-    """How many of the problems left out are listed if all are asked for."""
+    """How many of the problems left out `--all` would list."""
     listed = sum(problem.count == 1 and not problem.path.endswith("[*]") for problem in problems)
     which = "them" if listed == len(problems) else f"{listed} of them" if listed else "none of them"
     return f"--all lists {which}"
@@ -166,18 +166,18 @@ def total(files: Sequence[FileReport]) -> str:
 
 
 def remaining(file: FileReport) -> str:
-    """One line about what is wrong with a file."""
+    """One line with the codes of a file's problems."""
     codes = found_codes(file)
     return printable(f"{file.file}: {amounts_of(file.errors, file.warnings)}{': ' if codes else ''}{codes}")
 
 
 def found_codes(file: FileReport) -> str:
-    """Every code that was found in a file, and how often."""
+    """The codes of a file's problems, each with its number."""
     return ", ".join(f"{code} ({number_of(problems)})" for _, code, problems in by_code(file.problems))
 
 
 def meaning(code: str) -> str:
-    """What a code says."""
+    """The meaning of a code."""
     return CODES[code].meaning if code in CODES else "no description"
 
 

@@ -19,7 +19,7 @@ _ID, _TEXT = attrgetter("passage_id"), attrgetter("text")
 
 
 def check_turn(sheet: Sheet, i: int, turn: RunTurn, first: dict[str, str]) -> None:
-    """Check a turn's id and its responses' ranks; `first` maps the ids seen to where they were."""
+    """Check a turn's id and its responses' ranks; `first` maps each id seen to the path of its first turn."""
     place = sheet.places[i]
     owner = (i, None)
     path = _below(place.path, ".turn_id")
@@ -54,7 +54,7 @@ def check_turn(sheet: Sheet, i: int, turn: RunTurn, first: dict[str, str]) -> No
 
 
 def check_unknown(sheet: Sheet, i: int, turn_id: str, highest: Mapping[str, int | None]) -> None:
-    """Say why a turn is not in the topics; `highest` is the number of each topic's last turn."""
+    """Report a turn that the topics do not have; `highest` is the number of each topic's last turn."""
     path = _below(sheet.places[i].path, ".turn_id")
     topic_id, number = topic_of(turn_id), turn_id.rpartition("_")[2]
     last = highest.get(topic_id)
@@ -68,16 +68,16 @@ def check_unknown(sheet: Sheet, i: int, turn_id: str, highest: Mapping[str, int 
 
 
 def check_topics(sheet: Sheet, turns: Mapping[str, Turn]) -> bool:
-    """Whether the run has a turn of any topic in `turns`; if not, that is told once, for the whole run."""
+    """Whether the run has a turn of any topic in `turns`; if not, one problem is reported for the whole run."""
     topics = {turn.topic_id for turn in turns.values()}
     named = [turn.turn_id for turn in sheet.run.turns if usable_turn_id(turn.turn_id)]
     if not named or any(topic_of(turn_id) in topics for turn_id in named):
         return True
-    here = ", ".join(map(shown, sorted(named, key=natural_key)[:3]))
-    there = ", ".join(map(shown, sorted(turns, key=natural_key)[:3]))
+    run_turns = ", ".join(map(shown, sorted(named, key=natural_key)[:3]))
+    topic_turns = ", ".join(map(shown, sorted(turns, key=natural_key)[:3]))
     message = (
-        f"none of the run's {len(named)} turns is of a topic of the topics file (the run has {here} …, the topics "
-        f"{there} …), so the topics are of another year or the run is; nothing else was compared with them"
+        f"none of the run's {len(named)} turns is of a topic of the topics file (the run has {run_turns} …, the topics "
+        f"{topic_turns} …), so the topics are of another year or the run is; nothing else was compared with them"
     )
     sheet.add(None, "wrong_topics", sheet.rules.turns or _below(sheet.places[0].path, ".turn_id"), message)
     return False
@@ -90,12 +90,12 @@ def check_text(
     response: Response,
     tokens: TokenLimit | None,
 ) -> None:
-    """Check that a response has a text that can be judged, and with `tokens` its length."""
+    """Check that a response has a text that can be judged; with `tokens`, check its length."""
     path = _below(sheet.places[i].responses[j].path, ".text")
     text = response.text
     if not has_content(text):
-        what = "empty" if not text else "only characters that cannot be seen" if text.strip() else "only white space"
-        sheet.add((i, j), "empty_text", path, f"the text is {what}")
+        content = "empty" if not text else "only characters that cannot be seen" if text.strip() else "only white space"
+        sheet.add((i, j), "empty_text", path, f"the text is {content}")
     elif len(text) > MAX_CHARS:
         message = f"{len(text):,} characters, which is over {MAX_CHARS:,}"
         sheet.add((i, j), "text_too_long", path, message)
@@ -105,9 +105,9 @@ def check_text(
     elif tokens is not None:
         counts = tokens.over(text)
         if counts is not None and counts.cut is not None:
-            every = f"bare {counts.bare}, english {counts.english}, whitespace {counts.whitespace}"
+            by_rule = f"bare {counts.bare}, english {counts.english}, whitespace {counts.whitespace}"
             n = getattr(counts, tokens.rule)
-            message = f"{n} tokens by the {tokens.rule} rule, limit {tokens.limit} ({every})"
+            message = f"{n} tokens by the {tokens.rule} rule, limit {tokens.limit} ({by_rule})"
             sheet.add((i, j), "over_token_limit", path, message)
 
 
@@ -122,7 +122,7 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
     if not passages:
         sheet.add((i, j), "no_provenance", base, "no passage, so groundedness cannot be judged")
         return
-    # One loop that does next to nothing for most entries, for a run may have 300,000 of them.
+    # One cheap loop keeps few entries: a run may have 300,000.
     marked = [passage for passage in passages if passage.used is not False or passage.text is not None]
     if rules.flags_used:
         _check_used(sheet, (i, j), base, own, passages, marked)
@@ -130,7 +130,7 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
     if not rules.keyed:
         _check_entries(sheet, (i, j), base, passages)
     elif j == 0:
-        # The references of a turn are those of each of its responses: once is enough.
+        # All responses of a turn share its references: they are checked once.
         _check_entries(sheet, (i, None), base, passages[:shared])
     if place.extra:
         _check_entries(sheet, (i, j), own, passages[shared:])
@@ -141,7 +141,7 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
 def _check_used(
     sheet: Sheet, owner: Owner, base: str, own: str, passages: Sequence[Provenance], marked: Sequence[Provenance]
 ) -> None:
-    """Check the marks of a list; `marked` has at least the passages that are not marked as unused."""
+    """Check the `used` marks of a list; `marked` has at least the passages that are not marked as unused."""
     absent = any(passage.used is None for passage in marked)
     used = any(passage.used for passage in marked)
     if (used and not absent) or _unreadable_flag(sheet, base, passages):
@@ -157,12 +157,12 @@ def _check_used(
 
 
 def _unreadable_flag(sheet: Sheet, base: str, passages: Sequence[Provenance]) -> bool:
-    """Whether the reader complained of a mark in the list, which is then neither there nor absent."""
+    """Whether the reader reported a mark of the list; such a mark is neither present nor absent."""
     silent = sheet.log.silent
     if not silent:
         return False
     unread = (k for k, passage in enumerate(passages) if passage.used is None)
-    # Of many problems some were only counted, and among those may be a mark.
+    # `[*]` stands for problems that were only counted; one of them may be a mark.
     return any(path in silent for k in unread for path in (f"{base}[{k}]", f"{base}[{k}].used", f"{base}[*]"))
 
 
@@ -173,16 +173,16 @@ def _check_entries(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Pro
 
 
 def _check_collection(sheet: Sheet, owner: Owner, base: str, passages: Sequence[Provenance]) -> None:
-    """Check that the collection has each passage, and that a text that the run gives for it is the collection's."""
+    """Check that the collection has each passage, and that a run's text of a passage is the collection's."""
     rules, same_text = sheet.rules, sheet.same_text
-    # Loops over lists without a problem run in C, for a run may have 300,000 entries.
+    # Lists without a problem are passed in C: a run may have 300,000 entries.
     if sheet.unknown.isdisjoint(map(_ID, passages)) and not any(map(_TEXT, passages)):
         return
     for k, passage in enumerate(passages):
         passage_id, text, md5 = passage.passage_id, passage.text, sheet.md5s.get(passage.passage_id)
         path = member(base, passage_id) if rules.keyed else f"{base}[{k}].id"
         if md5 is None:
-            # An id that cannot be one of the collection's was told of as such, or was not looked up.
+            # An id of another form has a problem of its own, or was not looked up.
             if passage_id in sheet.unknown and (rules.passage_id is None or rules.passage_id.fullmatch(passage_id)):
                 message = f"the collection has no passage {shown(passage_id)}"
                 sheet.add_entry(owner, base, "unknown_passage", path, message)
@@ -192,7 +192,7 @@ def _check_collection(sheet: Sheet, owner: Owner, base: str, passages: Sequence[
 
 
 def _check_passage_texts(sheet: Sheet, owner: Owner, base: str, response: Response) -> None:
-    """Check the texts that would be sent: those of the used passages."""
+    """Check the texts of the used passages, which a request would quote."""
     used, _ = used_provenance(response, sheet.run.format)
     for passage in used:
         text = passage.text or ""
@@ -208,10 +208,10 @@ def _check_passage_texts(sheet: Sheet, owner: Owner, base: str, response: Respon
 
 
 def _below(path: str, field: str) -> str:
-    """The path of a field, or the path itself where a format has lines and not fields."""
+    """The path of a field, or the path itself where a format has lines instead of fields."""
     return path + field if "$" in path else path
 
 
 def rank_of(response: Response) -> int | None:
-    """A response's rank as an exclusion may carry it: None if it is beyond all reason."""
+    """A response's rank for an exclusion; None where its size exceeds `MAX_RANK`."""
     return response.rank if abs(response.rank) <= MAX_RANK else None

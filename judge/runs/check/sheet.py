@@ -1,4 +1,4 @@
-"""The problems of one run while it is checked, and what its errors take out of the judging. Pure."""
+"""The problems of one run while it is checked, and the parts that its errors take out of the judging. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -17,16 +17,16 @@ Owner = tuple[int, int | None]
 
 
 class CollectionHashes(msgspec.Struct, frozen=True):
-    """The MD5s of a collection's passages, which passages of runs are compared with."""
+    """The MD5s of a collection's passages, with which the runs' passages are compared."""
 
     find: Callable[[Sequence[str]], Sequence[bytes | None]]
-    """The MD5 of each passage id, None for an id that the collection has not."""
+    """The MD5 of each passage id, None for an id that the collection does not have."""
     same_text: Callable[[str, bytes], bool] | None = None
-    """Whether a text has an MD5; None where only ids are to be checked."""
+    """Whether a text has an MD5; None where only ids are checked."""
 
 
 class Sheet:
-    """The problems of one run, and what is out because of them."""
+    """The problems of one run, and the turns and responses that its errors take out."""
 
     def __init__(self, run: Run, read: Sequence[Problem], places: Sequence[TurnPlace]) -> None:
         """`read` are the problems that the run's reader reported."""
@@ -56,12 +56,12 @@ class Sheet:
                 self.lost.append(problem)
 
     def add(self, owner: Owner | None, code: str, path: str, message: str) -> None:
-        """Add a problem; an error takes out `owner`, or the run if that is None."""
+        """Add a problem; an error takes out `owner`, or the whole run if `owner` is None."""
         self.log.add(code, path, message)
         self._take_out(owner, code, path, message)
 
     def add_entry(self, owner: Owner | None, base: str, code: str, path: str, message: str) -> None:
-        """Add a problem of an entry of the list at `base`; an error takes out as in `add`."""
+        """Add a problem of an entry in the list at `base`; an error takes out the same as in `add`."""
         self.log.add_entry(base, code, path, message)
         self._take_out(owner, code, path, message)
 
@@ -74,9 +74,9 @@ class Sheet:
             self.out.setdefault(owner, (code, detail_of(path, message)))
 
     def open_collection(self, hashes: CollectionHashes) -> None:
-        """Look up, at once, every passage of the run whose id can be one of the collection's."""
-        every = (response.provenance for turn in self.run.turns for response in turn.responses)
-        distinct = dict.fromkeys(passage.passage_id for passages in every for passage in passages)
+        """Look up every passage of the run whose id the collection may have, all in one call."""
+        lists = (response.provenance for turn in self.run.turns for response in turn.responses)
+        distinct = dict.fromkeys(passage.passage_id for passages in lists for passage in passages)
         ids = [passage_id for passage_id in distinct if 0 < len(passage_id) <= MAX_ID and passage_id.isprintable()]
         self.md5s = dict(zip(ids, hashes.find(ids), strict=True)) if ids else {}
         self.unknown = frozenset(passage_id for passage_id, md5 in self.md5s.items() if md5 is None)
@@ -92,5 +92,5 @@ def _default_places(run: Run, rules: Rules) -> tuple[TurnPlace, ...]:
 
 
 def detail_of(path: str, message: str) -> str:
-    """Where and what, as an exclusion's detail."""
+    """Path and message, as the detail of an exclusion."""
     return f"{path}: {message}" if path else message

@@ -13,7 +13,7 @@ PTKB_ID = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def check_ptkb(sheet: Sheet, i: int, j: int, response: Response, turn: Turn | None) -> None:
-    """Check the PTKB statements that a response names, against those of the topic where there is one."""
+    """Check the PTKB statements that a response names; with `turn`, against those of its topic."""
     rules, place = sheet.rules, sheet.places[i].responses[j]
     if rules.ptkb is None:
         return
@@ -27,7 +27,7 @@ def check_ptkb(sheet: Sheet, i: int, j: int, response: Response, turn: Turn | No
 
 
 def _check_texts(sheet: Sheet, owner: Owner, base: str, statements: Sequence[str]) -> None:
-    """Check statements given by their text; a new one from the conversation is allowed."""
+    """Check statements given by their text; a statement from the conversation is allowed too."""
     seen: set[str] = set()
     for k, text in enumerate(statements):
         if not text.strip():
@@ -41,7 +41,7 @@ def _check_texts(sheet: Sheet, owner: Owner, base: str, statements: Sequence[str
 def _check_numbers(
     sheet: Sheet, owner: Owner, base: str, ptkb_ids: Sequence[str], given: Sequence[PtkbEntry], turn: Turn | None
 ) -> None:
-    """Check statements given by their number, in 2023 with text and score."""
+    """Check statements given by their number; a run of 2023 gives text and score too."""
     known = {statement.ptkb_id: statement.text for statement in turn.ptkb} if turn is not None else {}
     statements = given or ((None, None),) * len(ptkb_ids)
     id_field = ".id" if given else ""

@@ -1,7 +1,7 @@
-"""Rules on runs: every problem at once, and what is left to judge. Pure.
+"""Checks of a run: every problem at once, and the run without what its errors take out. Pure.
 
 Readers report the form of a file (JSON, fields, types), this module the rules of the field: ids, ranks, scores, limits,
-evidence, PTKB, and what only the topics can tell. An error takes a response, a turn or a run out of the judging, each
+evidence, PTKB, and turns compared with the topics. An error takes a response, a turn or a run out of the judging, each
 with its reason; a warning takes nothing out.
 """
 
@@ -25,16 +25,16 @@ from judge.text.safe import MAX_ID, printable_id, shown
 
 
 class Validated(msgspec.Struct, frozen=True):
-    """What of a run can be judged, all that is wrong with it, and what was taken out."""
+    """A run without what its errors take out, its problems and its exclusions."""
 
     run: Run | None
-    """None when nothing can be judged."""
+    """The part that can be judged; None if nothing can."""
     problems: tuple[Problem, ...]
     """In the order of the file, those of its reader included."""
     exclusions: tuple[Exclusion, ...]
     """`turn_id` is `*` where the whole run is out and `?` where a turn has no readable id."""
     unchecked: tuple[str, ...] = ()
-    """Codes of the checks that were not made for want of topics or hashes."""
+    """Codes of the checks that were not made, because they need topics or hashes."""
 
 
 def validate_run(
@@ -50,18 +50,18 @@ def validate_run(
 
     Args:
         run: The run.
-        turns: The turns of the topics by turn id; None where they are not known.
-        tokens: The longest response; None where lengths are of no account.
-        problems: Those that the run's reader reported.
-        places: Where its reader met turns and responses; without places the run is taken to be in one JSON document
-            (or one turn a line) from which nothing is missing.
-        hashes: The MD5s of the collection, asked once; None where they are not known.
+        turns: The turns of the topics by turn id; None skips the checks that need them.
+        tokens: The token limit of a response; None where lengths are not checked.
+        problems: The problems that the run's reader reported.
+        places: Paths of turns and responses, from the run's reader; without them the file is taken to be one JSON
+            document (or one turn a line) that was read completely.
+        hashes: The MD5s of the collection, looked up once; None skips the checks that need them.
     """
     sheet = Sheet(run, problems, places)
     _check_head(sheet)
     unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
     if turns is not None and not check_topics(sheet, turns):
-        # Every turn would be unknown and every turn of the topics missing, which says no more.
+        # Otherwise every turn would be unknown and every turn of the topics missing.
         turns = None
     if sheet.rules.passages is not None:
         if hashes is not None:
@@ -92,13 +92,13 @@ def validate_run(
 
 
 def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
-    """What is wrong between runs: one id for two of them, or ids that look alike."""
+    """The problems between runs: two runs with one id, or ids that look alike."""
     problems = []
     named = [run for run in runs if run.run_id]
     looks = {run.run_id: _look(run.run_id) for run in named}
     for run in named:
         where = rules_of(run.format).run_id
-        others = [other for other in named if other is not run]
+        others = [named_run for named_run in named if named_run is not run]
         same = [other.file for other in others if other.run_id == run.run_id]
         if same:
             message = f"the run id {shown(run.run_id)} is also that of {', '.join(same)}"
@@ -113,7 +113,7 @@ def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
 
 
 def _look(run_id: str) -> str:
-    """What of a run id can be seen: not its case, its outer white space or how its characters are composed."""
+    """A run id without its case, its outer white space and the composition of its characters."""
     return normalize("NFKC", normalize("NFKC", run_id).strip().casefold())
 
 
@@ -137,7 +137,7 @@ def _check_head(sheet: Sheet) -> None:
 
 
 def _result(sheet: Sheet, unchecked: tuple[str, ...]) -> Validated:
-    """The run without what is out."""
+    """The result: the run without its excluded turns and responses."""
     problems = tuple(sorted(sheet.log.problems, key=lambda problem: natural_key(problem.path)))
     run_id = printable_id(sheet.run.run_id)
     if sheet.whole is not None:

@@ -1,4 +1,4 @@
-"""Runs of one format as files of another, with a log of everything that the other format cannot say."""
+"""Runs of one format as files of another, with a log of everything that the other format cannot hold."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -24,18 +24,18 @@ LOG = "conversion.tsv"
 
 
 class Conversion(msgspec.Struct, frozen=True):
-    """What was written."""
+    """The written files, and the changes that the target required."""
 
     files: tuple[Path, ...]
     changes: tuple[Change, ...]
     problems: tuple[Problem, ...]
-    """Of the folder: what was not read as a run."""
+    """Problems of the folder: its entries that were not read as runs."""
 
 
 def convert_run(
     read: ReadRun, to: str, *, turns: Mapping[str, Turn] | None = None, team: str | None = None
 ) -> tuple[bytes, tuple[Change, ...]]:
-    """One run as a file of the format `to`, and what that format cannot say of it.
+    """One run as a file of the format `to`, and the changes that this format requires.
 
     Args:
         read: The run with its places, without errors.
@@ -45,7 +45,7 @@ def convert_run(
 
     Raises:
         UsageError: There is no such target, or it has no team id, or the team id is unusable.
-        InputError: The run has errors, or is none that the target can hold.
+        InputError: The run has errors, or the target cannot hold it.
     """
     target = _target(to, team)
     problems = _obstacles(read, to, target, team)
@@ -71,14 +71,14 @@ def convert_runs(
     team: str | None = None,
     format: str | None = None,
 ) -> Conversion:
-    """Write every run of a folder (or one run file) in another format into `out`, beside the log of what changed.
+    """Write every run of a folder (or one run file) in another format into `out`, beside the log of the changes.
 
     One run at a time is in memory. The new files wait in a temporary folder until all runs have been converted.
 
     Raises:
-        UsageError: `out` holds something else or is the folder of runs, there is no such target or format, the target
-            has no team id, or the team id is unusable.
-        InputError: A run has errors, two share a name, or one cannot be said in the target.
+        UsageError: `out` holds other files or is the folder of runs, there is no such target or format, the target has
+            no team id, or the team id is unusable.
+        InputError: A run has errors, two runs share a name, or the target cannot hold a run.
         OperationalError: The disk is full, or `out` or the temporary folder cannot be written.
     """
     target = _target(to, team)
@@ -118,7 +118,7 @@ def _move(
     target: ConversionTarget,
     changes: Sequence[Change],
 ) -> tuple[Path, ...]:
-    """Give the files that wait their place, if nothing is wrong with any run; `runs` are all runs that were read."""
+    """Move the waiting files to `out` if no run has a problem; `runs` are all runs that were read."""
     problems = (*problems, *validate_together(runs))
     if problems:
         message = "runs that cannot be converted; nothing was written (`judge validate` lists all that is wrong)"
@@ -127,7 +127,7 @@ def _move(
     names = [f"{safe[run.run_id]}{target.suffix}" for run in runs]
     check_own_folder(out, {*names, LOG}, LOG)
     make_folder(out)
-    # The log comes first: it marks the folder as one that may be written again if this is interrupted.
+    # The log comes first: it marks the folder as one that may be written again after an interruption.
     write_atomic(out / LOG, conversion_tsv(()))
     for place, name in enumerate(names):
         write_atomic(out / name, read_stored(waiting / str(place)))
@@ -147,7 +147,7 @@ def _target(name: str, team: str | None) -> ConversionTarget:
 
 
 def _obstacles(read: ReadRun, to: str, target: ConversionTarget, team: str | None) -> tuple[Problem, ...]:
-    """Every reason why a run cannot be converted: its errors, and what the target cannot do without."""
+    """Every reason why a run cannot be converted: its errors, and values that the target needs and the run lacks."""
     run = read.run
     if run is None:
         return tuple(problem for problem in read.problems if problem.severity == "error")

@@ -1,4 +1,4 @@
-"""What a converted run could not keep, in a row each or a row for all of a kind; never silently."""
+"""The log of a conversion: a row for each value that is dropped or changed, or one row for a whole kind."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,24 +12,24 @@ HEADER = ("file", "turn_id", "rank", "what", "from", "to")
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One thing that the target says otherwise than the source, or not at all."""
+    """One value that the target drops or writes in another form."""
 
     file: str
     """Name of the source file."""
     turn_id: str | None
-    """None where it is the whole run's."""
+    """None for a change of the whole run."""
     rank: int | None
     what: str
     before: str
     after: str
     dropped: bool
-    """Whether information is lost, and not only put another way."""
+    """Whether information is lost; False if it is only written in another form."""
 
 
 class Changes:
-    """The changes of one run in the order of its turns; `turn_id` and `rank` say what is being converted.
+    """The changes of one run in the order of its turns; `turn_id` and `rank` are those of the response in work.
 
-    What the target says otherwise of a whole kind of thing is counted, and is one row for the run.
+    Changes of a whole kind are counted, and make one row for the run.
     """
 
     def __init__(self, file: str) -> None:
@@ -41,7 +41,7 @@ class Changes:
 
     @property
     def rows(self) -> tuple[Change, ...]:
-        """All changes, last those of the whole run."""
+        """All changes; those of the whole run come last."""
         sums = (
             Change(self.file, None, None, what, count(number, noun), after, dropped)
             for (what, noun, after, dropped), number in self._sums.items()
@@ -49,19 +49,19 @@ class Changes:
         return (*self._rows, *sums)
 
     def dropped(self, what: str, before: str, after: str = "") -> None:
-        """Note something that the target has no room for."""
+        """Log a value that the target cannot hold."""
         self._add(what, before, after, dropped=True)
 
     def altered(self, what: str, before: str, after: str) -> None:
-        """Note something that the target says in another way."""
+        """Log a value that the target writes in another form."""
         self._add(what, before, after, dropped=False)
 
     def dropped_all(self, what: str, number: int, noun: str, after: str = "") -> None:
-        """Count things of a kind that the target has no room for."""
+        """Count values of a kind that the target cannot hold."""
         self._sum(what, number, noun, after, dropped=True)
 
     def altered_all(self, what: str, number: int, noun: str, after: str) -> None:
-        """Count things of a kind that the target says in another way."""
+        """Count values of a kind that the target writes in another form."""
         self._sum(what, number, noun, after, dropped=False)
 
     def _sum(self, what: str, number: int, noun: str, after: str, *, dropped: bool) -> None:
@@ -73,18 +73,18 @@ class Changes:
 
 
 def listed(texts: Iterable[str]) -> str:
-    """Texts of strangers in one cell, each shown shortened."""
+    """Texts from a run in one cell, each shortened and escaped."""
     return ", ".join(shown(text) for text in texts)
 
 
 def tally(changes: Iterable[Change]) -> tuple[tuple[str, bool, int], ...]:
-    """What changed, whether something was lost, and how often; in the order of the alphabet."""
+    """(what changed, whether it was lost, how often), in alphabetical order."""
     counts = Counter((change.what, change.dropped) for change in changes)
     return tuple((what, dropped, count) for (what, dropped), count in sorted(counts.items()))
 
 
 def conversion_tsv(changes: Iterable[Change]) -> bytes:
-    """The log as tab-separated lines under a header; whole runs have `*` for the turn, rank 0 does not occur."""
+    """The log as TSV under HEADER; a change of the whole run has the turn `*`."""
     lines = ["\t".join(HEADER)]
     for change in changes:
         rank = "" if change.rank is None else str(change.rank)

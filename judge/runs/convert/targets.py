@@ -1,6 +1,6 @@
-"""One run as a file of another format; `TARGETS` says which there are.
+"""One run as a file of another format, one of `TARGETS`.
 
-What makes a response distinct in a pool (turn, text, used passages) is kept wherever the target can say it.
+Turn, text and used passages, which make a response distinct in a pool, are kept wherever the target can hold them.
 """
 
 import re
@@ -26,19 +26,19 @@ _NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
 class ConvertedRun(msgspec.Struct, frozen=True):
-    """A run to convert and what may be known about it from elsewhere."""
+    """A run to convert, with the topics and the team that may be known."""
 
     run: Run
     places: tuple[TurnPlace, ...]
     problems: tuple[Problem, ...]
-    """What its reader reported: some of it is why the record has not all that the file has."""
+    """The problems that its reader reported; some of them explain why the record lacks values of the file."""
     turns: Mapping[str, Turn] | None
     """The turns of the topics by turn id."""
     team: str | None
     """The team id to write where the target has one; None for the run's own."""
 
     def statements(self, turn_id: str) -> dict[str, str]:
-        """The PTKB of a turn's topic, number to text; empty where it is not known."""
+        """The PTKB of a turn's topic, number to text; empty without topics."""
         turn = self.turns.get(turn_id) if self.turns is not None else None
         return {statement.ptkb_id: statement.text for statement in turn.ptkb} if turn is not None else {}
 
@@ -76,7 +76,7 @@ def _ikat2024(source: ConvertedRun, changes: Changes) -> bytes:
 
 
 def _entries(response: Response, changes: Changes) -> list[dict[str, Any]]:
-    """A response's passages as 2024 has them: flags, scores and texts where there are any."""
+    """A response's passages in the form of 2024, with flags, scores and texts where it has them."""
     missing = unusable = 0
     entries: list[dict[str, Any]] = []
     for passage in response.provenance:
@@ -160,13 +160,13 @@ def _references(turn: RunTurn, place: TurnPlace, changes: Changes) -> dict[str, 
         changes.altered("references", "citations outside the references", "citations are references")
     if has_scores(tuple(first.values())):
         return {passage_id: passage.score or 0.0 for passage_id, passage in first.items()}
-    # Without scores the order of the list counts, and scores by place say just that.
+    # Without scores the order of the list counts, and scores by place keep it.
     changes.altered("passage scores", "missing or not finite", f"{len(first)}.0 to 1.0 by place in the list")
     return {passage_id: float(len(first) - k) for k, passage_id in enumerate(first)}
 
 
 def _citations(response: Response, format: str, references: Mapping[str, float], changes: Changes) -> dict[str, float]:
-    """The used passages, with a note of all that a reader of the new file would see otherwise."""
+    """The used passages; every difference for a reader of the new file is logged."""
     provenance = response.provenance
     used, rule = used_provenance(response, format)
     if rule == "top5" and used:
@@ -203,20 +203,20 @@ def _statements(
 
 
 def _why(source: ConvertedRun, turn_id: str) -> str:
-    """Why a statement could not be found."""
+    """Why a statement was dropped."""
     if source.turns is None:
         return "dropped: no topics given"
     return "dropped: not in the topic's PTKB" if turn_id in source.turns else "dropped: the topics have no such turn"
 
 
 def _lost_in_reading(source: ConvertedRun, changes: Changes) -> None:
-    """Note what the file has and no record of a run has room for."""
+    """Log the values of the file that the record of a run does not hold."""
     _noted(source, "unknown_field", "field", partial(changes.dropped, "unknown fields"))
     _noted(source, "inconsistent_metadata", "value", partial(changes.dropped, "metadata of later lines"))
 
 
 def _form_lost_in_reading(source: ConvertedRun, changes: Changes) -> None:
-    """Note what the file says in another form than records and JSON targets do."""
+    """Log the values that the file has in another form than records and JSON targets."""
     form = partial(changes.altered, "numbers in another form", after="numbers")
     _noted(source, "coerced_value", "value", form)
     if rules_of(source.run.format).keyed:
@@ -245,12 +245,12 @@ def _trec_run(source: ConvertedRun, changes: Changes) -> bytes:
 
 
 def _only_in_a_run(source: ConvertedRun, changes: Changes) -> None:
-    """Note all that a ranking of passages has no column for."""
+    """Log every value that a ranking of passages has no column for."""
     run = source.run
     _lost_in_reading(source, changes)
-    for what, value in (("team", run.team), ("run type", run.run_type)):
+    for field, value in (("team", run.team), ("run type", run.run_type)):
         if value:
-            changes.dropped(what, value)
+            changes.dropped(field, value)
     if not run.eval_response:
         changes.dropped("eval_response", "false")
     if column(run.run_id) != run.run_id:
@@ -269,10 +269,10 @@ def _only_in_a_run(source: ConvertedRun, changes: Changes) -> None:
             changes.dropped_all("passage texts", sum(passage.text is not None for passage in passages), "text")
             distinct = {passage.passage_id for passage in passages}
             changes.dropped_all("repeated passages", len(passages) - len(distinct), "repetition")
-        every = [passage for response in turn.responses for passage in response.provenance]
-        scored = {passage.passage_id for passage in every if passage.score is not None}
+        listed_passages = [passage for response in turn.responses for passage in response.provenance]
+        scored = {passage.passage_id for passage in listed_passages if passage.score is not None}
         changes.altered_all("passage scores", len(scored), "passage", ranked)
-        ids.update(passage.passage_id for passage in every)
+        ids.update(passage.passage_id for passage in listed_passages)
     suspects = (name for name in ids if " " in name or "%" in name or not name.isascii())
     encoded = sum(column(name) != name for name in suspects)
     changes.altered_all("passage ids", encoded, "id", "with percent signs")
@@ -293,7 +293,7 @@ def _responses(turn: RunTurn, place: TurnPlace, changes: Changes) -> Iterable[tu
 
 
 def _run_type(run: Run, names: Mapping[str, str], target: Rules, changes: Changes) -> str:
-    """The run's type in the words of the target."""
+    """The run's type by the target's name for it."""
     known = target.run_types
     before = run.run_type or ""
     after = names.get(before, before)
@@ -305,7 +305,7 @@ def _run_type(run: Run, names: Mapping[str, str], target: Rules, changes: Change
 
 
 def _storable(text: str, changes: Changes) -> str:
-    """A response's text; only one that nobody is to judge may still have what JSON cannot hold."""
+    """A response's text; "" for one that JSON cannot hold, which only a run that is not judged may have."""
     if storable(text):
         return text
     changes.dropped("response text", "NUL or a lone surrogate in the text")
@@ -317,4 +317,4 @@ TARGETS = {
     "ikat2024": ConversionTarget(".json", _ikat2024, obeys_eval_response=True),
     "trec-run": ConversionTarget(".provenance.run", _trec_run, obeys_eval_response=True),
 }
-"""Name on the command line to what is written."""
+"""Name on the command line to target."""

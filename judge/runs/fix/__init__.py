@@ -1,7 +1,7 @@
 """Fixed copies of runs, with a log of every fix; the runs themselves are never touched.
 
-Only what needs no guess about content is fixed: what is dropped is in the file already, what is reordered follows the
-run's own ranks and scores, what is cut is cut where the rules cut it.
+A fix never guesses content: it drops repetitions, orders entries by the run's own ranks and scores, and cuts texts
+where the token rule cuts them.
 """
 
 from judge.runs.fix.copies import LOG, FixedCopy, FixFolder, fixed_copy

@@ -1,4 +1,4 @@
-"""Fixed copies as files: the same container as the original, the same bytes where nothing was fixed."""
+"""Fixed copies as files: packed as the original, with the same bytes where nothing was fixed."""
 
 import gzip
 import json
@@ -29,13 +29,13 @@ _COLON = re.compile(rb'"\s*:( ?)')
 
 
 class FixedCopy(msgspec.Struct, frozen=True):
-    """The copy of one run file, or why there is none."""
+    """The copy of one run file, or the reason why none can be made."""
 
     stored: bytes | None
-    """The bytes of the copy; None where there is none."""
+    """The bytes of the copy; None if no copy can be made."""
     fixes: tuple[Fix, ...] = ()
     refused: str = ""
-    """Why there is no copy."""
+    """Why no copy can be made; "" if there is one."""
 
 
 def fixed_copy(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], format: str | None = None) -> FixedCopy:
@@ -43,9 +43,9 @@ def fixed_copy(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], 
 
     Args:
         path: The file.
-        run: What was read from it; its turns are not looked at.
-        count_tokens: Counts a text and says where the limit cuts it.
-        format: The format that the file was read as, where it was not detected.
+        run: The run that was read from it; its turns are not used.
+        count_tokens: Counts a text's tokens and finds where the limit cuts it.
+        format: The format that the file was read as; None if it was detected.
     """
     if rules_of(run.format).form == "pool":
         return FixedCopy(None, refused="a pool and its bank are not fixed")
@@ -68,9 +68,9 @@ class FixFolder:
     """The folder of the copies and their log; use as a context, which completes the log if nothing fails.
 
     Raises:
-        UsageError: The folder holds the runs themselves or is below theirs, or holds what this command did not write.
+        UsageError: The folder is that of the runs or is below it, or it holds files that this command did not write.
         InputError: The folder cannot be made.
-        OperationalError: Something cannot be written.
+        OperationalError: A file cannot be written.
     """
 
     def __init__(self, folder: Path, runs: Path, paths: Sequence[Path]) -> None:
@@ -85,7 +85,7 @@ class FixFolder:
         self._log = folder / _PART
 
     def __enter__(self) -> Self:
-        # Made first: it marks the folder as one that this command may write to again.
+        # The log comes first: it marks the folder as one that this command may write to again.
         self._append([HEADER], "w")
         return self
 
@@ -99,10 +99,10 @@ class FixFolder:
                 raise OperationalError(f"{self.folder / LOG}: cannot be written: {failed.strerror}") from failed
 
     def write(self, path: Path, fixed: FixedCopy) -> Path | None:
-        """Write the copy of the run at `path` and log its fixes; gives the copy's path, None if there is none."""
+        """Write the copy of the run at `path` and log its fixes; return the copy's path, None without a copy."""
         copy = self.folder / path.name
         if fixed.stored is None:
-            # An earlier call may have left one, or a part of one.
+            # An earlier call may have left a copy or a part of one.
             for left in (copy, copy.with_name(temporary_name(copy.name))):
                 left.unlink(missing_ok=True)
             return None
@@ -124,7 +124,7 @@ def _row(fix: Fix) -> str:
 
 
 def _json_cell(value: Any) -> str:
-    """A value as JSON without a character that could not be seen; nothing for no value."""
+    """A value as JSON in printable characters; "" for no value."""
     if value is None:
         return ""
     text = json.dumps(value, ensure_ascii=False)
@@ -134,7 +134,7 @@ def _json_cell(value: Any) -> str:
 
 
 class _NotAsItWas(Exception):
-    """Written again, the rest of a document would not be what it was."""
+    """A document that cannot be written without changes to its unfixed parts."""
 
 
 def _whole(document: Document, fixer: Fixer) -> bytes:
@@ -152,7 +152,7 @@ def _lines(document: Document, fixer: Fixer) -> bytes:
     """The content with its lines fixed; those without a fix stay as they are."""
     lines = document.content.split(b"\n")
     for number, _ in document.lines:
-        # Anew, since what was decoded for a reader need not have the order and the numbers of the file.
+        # Decoded again: the quick decoder does not keep the file's order and numbers.
         value, _ = decode(lines[number - 1], document.file, number)
         before = len(fixer.fixes)
         fixer.turn(value, f"line {number}: $")
@@ -162,7 +162,7 @@ def _lines(document: Document, fixer: Fixer) -> bytes:
 
 
 def _written(value: Any, content: bytes, *, indented: bool = True) -> bytes:
-    """A value as JSON in the manner of `content`, from which it was read: indents, spaces, escapes, line end."""
+    """A value as JSON in the style of `content`, from which it was read: indents, spaces, escapes, line end."""
     try:
         json.loads(content, object_pairs_hook=_distinct)
         text = _text_like(value, content, indented=indented)
@@ -170,7 +170,7 @@ def _written(value: Any, content: bytes, *, indented: bool = True) -> bytes:
         raise _NotAsItWas("the JSON is nested too deeply") from None
     if "Infinity" in text and b"Infinity" not in content:
         raise _NotAsItWas("the JSON has a number beyond the reach of a float")
-    # A lone surrogate has no UTF-8: it was an escape before.
+    # A lone surrogate has no UTF-8, so the file had it as an escape.
     text = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     return text.encode() + content[len(content.rstrip()) :]
 
@@ -187,7 +187,7 @@ def _text_like(value: Any, content: bytes, *, indented: bool) -> str:
 
 
 def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of a JSON object, each of which must be there once."""
+    """The members of a JSON object; a repeated name is refused."""
     value = dict(members)
     if len(value) < len(members):
         names = [name for name, _ in members]

@@ -1,7 +1,7 @@
-"""Fixes on the decoded JSON of a run: each fixes the problem of one code, in place, and says what it did. Pure.
+"""Fixes on the decoded JSON of a run: each changes the JSON in place for one code and logs the change. Pure.
 
-A fix is made only where the values have the types that the format asks for; anything else stays as it is, for
-validation to report. Paths are those of the file as it was given.
+A fix is made only where the values have the types of the format; validation reports the others. Paths are those of the
+file as it was given.
 """
 
 import itertools
@@ -29,17 +29,17 @@ class Fix(msgspec.Struct, frozen=True):
     file: str
     turn_id: str | None
     path: str
-    """JSON path in the file as it was given; `base[3:7]` where entries 3 to 6 of a list changed places."""
+    """JSON path in the file as it was given; `base[3:7]` where entries 3 to 6 of a list were reordered."""
     code: str
-    """Of the problem that is fixed."""
+    """Code of the problem that is fixed."""
     before: Any
-    """The JSON value that was there; None also where there was none."""
+    """The earlier JSON value; None also where there was none."""
     after: Any
-    """The JSON value that is there now; None where it is gone."""
+    """The new JSON value; None where it is removed."""
 
 
 class Fixer:
-    """Fixes the turns of one run; `run` gives its format and whether it is judged by its responses."""
+    """Fixes the turns of one run; `run` gives the format and whether the run is judged."""
 
     def __init__(self, run: Run, count_tokens: Callable[[str], TokenCount]) -> None:
         self.rules: Rules = rules_of(run.format)
@@ -57,7 +57,7 @@ class Fixer:
             self.turn(turn, f"$.turns[{i}]")
 
     def turn(self, turn: Any, path: str) -> None:
-        """Fix one turn, with its path."""
+        """Fix one turn; `path` is its JSON path."""
         if type(turn) is not dict:
             return
         self._turn_id = turn_label(turn)
@@ -87,7 +87,7 @@ class Fixer:
         self.fixes.append(Fix(self._file, self._turn_id, path, code, before, after))
 
     def _coerce(self, value: dict[str, Any], name: str, path: str, read: Callable[[Fields, str], float | None]) -> None:
-        """Write a number that is in another form as the number that its reader takes it for."""
+        """Write a number in another form as the number that its reader reads."""
         before = value.get(name)
         if type(before) is int or (type(before) is float and read is Fields.number) or before is None:
             return
@@ -108,7 +108,7 @@ class Fixer:
         if not (self._texts and type(text) is str and countable(text)):
             return
         kept = text
-        # What is left can have more tokens by itself than it had in the whole; each cut shortens it.
+        # The rest can have more tokens by itself than within the whole text; each cut shortens it.
         while (cut := self._count_tokens(kept).cut) is not None:
             kept = kept[:cut]
         if len(kept) < len(text) and kept.strip():
@@ -121,7 +121,7 @@ class Fixer:
             turn["references"] = self._sorted_members(references, path)
 
     def _order_citations(self, response: dict[str, Any], references: Any, path: str) -> None:
-        """Order the citations if those that are no references, the only ones ranked by themselves, are not."""
+        """Order the citations by score if those that are not references, which alone count, are out of order."""
         citations = response.get("citations")
         if type(citations) is not dict or not _scores(citations.values()):
             return
@@ -142,7 +142,7 @@ class Fixer:
         self._note(code, f"{path}[{start}:{stop}]", list(names[start:stop]), [names[k] for k in order[start:stop]])
 
     def _passages(self, entries: Any, path: str) -> None:
-        """Order a response's passages by score, keep each once, and flag those that count as used."""
+        """Order a response's passages by score, keep each passage once, and flag the passages that count as used."""
         if type(entries) is not list or not all(type(entry) is dict for entry in entries):
             return
         for k, entry in enumerate(entries):
@@ -166,7 +166,7 @@ class Fixer:
         return [entries[k] for k in order]
 
     def _distinct_passages(self, entries: list[tuple[int, dict[str, Any]]], path: str) -> list[tuple[int, Any]]:
-        """The entries without repetitions, of which the first is kept, flagged if any of them is."""
+        """The entries without repetitions: the first of equal ids is kept, and is flagged as used if any of them is."""
         first: dict[str, tuple[int, dict[str, Any]]] = {}
         kept: list[tuple[int, Any]] = []
         for k, entry in entries:
@@ -185,7 +185,7 @@ class Fixer:
         return kept
 
     def _flag(self, entries: list[tuple[int, dict[str, Any]]], path: str) -> None:
-        """Say of every passage whether it counts as used, where the list does not."""
+        """Flag every unflagged passage by whether it counts as used."""
         flags = [entry.get("used") for _, entry in entries]
         if not all(flag is None or type(flag) is bool for flag in flags):
             return
@@ -205,7 +205,7 @@ class Fixer:
         for entry in without:
             entry["used"] = False
         if without:
-            # A list may have a thousand of them, so they share one line of the log.
+            # They share one line of the log: a list may have a thousand of them.
             self._note(code, f"{path}[*].used", None, False)
 
     def _ptkb(self, response: dict[str, Any], path: str) -> None:
@@ -236,7 +236,7 @@ class Fixer:
         return entry
 
     def _ptkb_key(self, entry: Any) -> str:
-        """What makes two entries the same statement; "" for an entry that names none."""
+        """The key that entries of the same statement share; "" for an entry that names no statement."""
         if self.rules.ptkb == "texts":
             return entry if type(entry) is str and entry.strip() else ""
         if self.rules.ptkb == "objects":
@@ -255,13 +255,13 @@ class Fixer:
 
 
 def _scores(values: Any) -> list[float]:
-    """The values if all of them are finite numbers, else nothing."""
+    """The values if all of them are finite numbers; else an empty list."""
     scores = list(values)
     return scores if all(score is not None and _is_score(score) and isfinite(score) for score in scores) else []
 
 
 def _is_score(value: Any) -> bool:
-    """Whether a score can be read as a number or is not there; integers beyond the reach of a float are left alone."""
+    """Whether a score is missing or a number that a float can hold."""
     return value is None or type(value) is float or (type(value) is int and abs(value) < 10**300)
 
 
@@ -271,7 +271,7 @@ def _rises(scores: Sequence[float]) -> bool:
 
 
 def _falls_anew(ranks: Sequence[Any]) -> bool:
-    """Whether some rank that was not yet given is below the one before; one that was is another problem."""
+    """Whether some rank is below the one before; a rank that was already given is another problem."""
     return any(rank < previous and rank not in ranks[:j] for j, (previous, rank) in enumerate(_pairs(ranks), start=1))
 
 
@@ -280,5 +280,5 @@ def _pairs(values: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _repeats(entry: dict[str, Any], original: dict[str, Any], free: Sequence[str]) -> bool:
-    """Whether an entry has nothing that the first of its id has not, but for the `free` members."""
+    """Whether an entry repeats the first of its id in all members except the `free` ones."""
     return all(name in free or (name in original and original[name] == value) for name, value in entry.items())

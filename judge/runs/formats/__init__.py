@@ -1,4 +1,4 @@
-"""Run files to records, whatever their format, which is recognized by content; one module a format."""
+"""Run files to records; one module a format, which is recognized by content."""
 
 import importlib
 import stat
@@ -21,7 +21,7 @@ __all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
 _LOGS = frozenset({"fixes.tsv", "edits.tsv", "conversion.tsv"})
 """What `judge validate --fix` (once as `edits.tsv`) and `judge convert` leave beside the runs that they write."""
 _NOTES = frozenset({".md", ".tsv", ".txt"})
-"""Suffixes of files that may lie beside runs, whatever is in them."""
+"""Suffixes of files that may lie beside runs, whatever their content."""
 _RUN_NAMES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
@@ -33,11 +33,11 @@ class _Format(Protocol):
 
 
 def find_runs(folder: Path) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """The files of a folder that may be runs, in natural order, and a problem for every other one.
+    """The files of a folder that may be runs, in natural order, and a problem for every other entry.
 
-    A file that is not JSON by its first byte is a run if its name says so or if it is empty, packed or not UTF-8 by
-    its mark (what is wrong is said on reading), or if it is a pool; a bank beside a pool belongs to the pool. A path
-    that is a file stands for itself.
+    A file that begins as JSON, or as a pool, may be a run. So may a file with the name of a run, and one that is empty,
+    packed or marked as another encoding: reading it reports the problem. A bank beside a pool belongs to the pool. A
+    path of a file stands for that file.
 
     Raises:
         InputError: The folder is missing, cannot be read, or holds no run.
@@ -66,7 +66,7 @@ def find_runs(folder: Path) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
 
 
 def read_run(path: Path, format: str | None = None) -> ReadRun:
-    """Read one run file as far as it can be read; never raises for what is in it.
+    """Read one run file as far as it can be read; never raises for its content.
 
     Raises:
         UsageError: `format` is not one of `FORMATS`.
@@ -89,7 +89,7 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
 
 
 def rules_of(format: str) -> Rules:
-    """All that another module asks about a format.
+    """The rules of a format, which tell other modules how it differs.
 
     Raises:
         UsageError: There is no such format.
@@ -104,7 +104,7 @@ def _module(format: str) -> _Format:
 
 
 def _look(path: Path) -> bytes | Problem:
-    """The head of a file that may be a run, or why it is none."""
+    """The head of a file that may be a run, or a problem that says why it is not read."""
 
     def refused(code: str, message: str) -> Problem:
         return problem(code, file_name(path), "", message)
@@ -134,4 +134,4 @@ FORMATS = {
     "ikat2023": "judge.runs.formats.ikat2023",
     "ikat2024": "judge.runs.formats.ikat2024",
 }
-"""Name to module, in the order of asking: first the formats with a mark of their own, last the most general."""
+"""Name to module, in the order in which they are tried: those with a mark of their own first, the most general last."""

@@ -33,7 +33,7 @@ _TURN_ID = re.compile(r"[0-9]+_[0-9]+-[0-9]+")
 
 
 def sniff(document: Document) -> bool:
-    """The name of the first response's passages decides; with none, turn ids as `132_1-1`."""
+    """The name of the first response's passages decides; without passages, turn ids such as `132_1-1`."""
     value = document.value
     if not looks_like_run(value):
         return False

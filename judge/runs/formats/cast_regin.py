@@ -32,17 +32,17 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def is_pool(head: bytes) -> bool:
-    """Whether a file that begins so is a pool."""
+    """Whether a file with this head is a pool."""
     return _POOL.match(head) is not None
 
 
 def is_bank(head: bytes) -> bool:
-    """Whether a file that begins so is a bank."""
+    """Whether a file with this head is a bank."""
     return _BANK.match(head) is not None
 
 
 def sniff(document: Document) -> bool:
-    """A pool or a bank."""
+    """Whether the document is a pool or a bank."""
     head = document.content[:HEAD]
     return is_pool(head) or is_bank(head)
 
@@ -132,7 +132,7 @@ def _rows(content: bytes, log: ProblemLog) -> list[_Row]:
 
 
 def _bank(pool: Path, wanted: set[str]) -> dict[str, str] | None:
-    """The bank in the pool's folder that has texts for the most of the wanted ids."""
+    """The texts of the wanted ids, from the bank in the pool's folder that has most of them; None without a bank."""
     best: dict[str, str] | None = None
     for path in _beside(pool, is_bank):
         value = open_document(path).value
@@ -145,12 +145,12 @@ def _bank(pool: Path, wanted: set[str]) -> dict[str, str] | None:
 
 
 def _beside(path: Path, is_kind: Callable[[bytes], bool]) -> list[Path]:
-    """The files of a kind in the same folder; whatever cannot be read is reported where the folder is listed."""
+    """The other files of a kind in the folder of `path`; `find_runs` reports those that cannot be read."""
     try:
-        others = sorted(path.parent.iterdir(), key=lambda other: natural_key(other.name))
+        files = sorted(path.parent.iterdir(), key=lambda file: natural_key(file.name))
     except OSError:
         return []
-    return [other for other in others if other != path and _is(other, is_kind)]
+    return [file for file in files if file != path and _is(file, is_kind)]
 
 
 def _is(path: Path, is_kind: Callable[[bytes], bool]) -> bool:

@@ -35,9 +35,9 @@ _TURN_ID = re.compile(r"[0-9]+-[0-9]+_[0-9]+")
 
 
 def sniff(document: Document) -> bool:
-    """The first PTKB entry decides; with none, turn ids as `9-1_1` in a run without a mark of 2024.
+    """The first PTKB entry decides; without any, turn ids such as `9-1_1` in a run without a mark of 2024.
 
-    A run that both years would accept is taken as 2024, the later.
+    A run that both years accept is taken as 2024.
     """
     value = document.value
     if not looks_like_run(value):

@@ -31,7 +31,7 @@ RULES = Rules(
 
 
 def sniff(document: Document) -> bool:
-    """Any run in one JSON object; asked after the formats with a mark of their own."""
+    """Whether the document is a run in one JSON object; tried after the formats with a mark of their own."""
     return looks_like_run(document.value)
 
 

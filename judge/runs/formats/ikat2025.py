@@ -1,4 +1,4 @@
-"""iKAT 2025: JSON Lines, one turn a line; `references` of the turn, of which a response's `citations` are the used."""
+"""iKAT 2025: JSON Lines, one turn a line; a turn has `references`, and a response cites those that it uses."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -34,12 +34,12 @@ RULES = Rules(
     passage_id=IKAT_PASSAGE_ID,
 )
 _MAX_COPIES = 1_000_000
-"""References of a turn times its responses, each of which has all of them; a run has some thousands."""
+"""The most references times responses of a turn, since each response holds all of them; a run has some thousands."""
 _METADATA = ("run_id", "run_type", "team_id")
 
 
 def sniff(document: Document) -> bool:
-    """JSON Lines, or a single turn with `metadata` or `references`."""
+    """Whether the document is JSON Lines, or a single turn with `metadata` or `references`."""
     value = document.value
     return bool(document.lines) or (type(value) is dict and ("metadata" in value or "references" in value))
 
@@ -90,7 +90,7 @@ def _metadata(log: ProblemLog, fields: Fields) -> dict[str, str]:
 
 
 def _nameless(log: ProblemLog, fields: Fields) -> bool:
-    """Whether a line's team has no name, which is told for the first such line."""
+    """Whether a line's team has no name; a problem is added."""
     metadata = fields.get("metadata")
     team = metadata.get("team_id") if type(metadata) is dict else None
     if type(team) is not str or team.strip():
@@ -117,10 +117,10 @@ def _turn(log: ProblemLog, fields: Fields, run_type: str) -> tuple[RunTurn, Turn
         numbers = Fields(partial(log.add_entry, base), base, references, references)
         scores = [numbers.number(passage_id) for passage_id in references]
     log.close_lists()
-    # Made once for all responses of the turn, and in C: a run may have 300,000 references.
+    # Made in C and once for all responses of the turn: a run may have 300,000 references.
     retrieved = list(map(Provenance, references, scores, repeat(False)))
-    # Guidelines forbid such runs references of their own, so their citations can be in none. And what could not be
-    # read is no list to miss them in.
+    # The guidelines forbid references in generation-only runs, so their citations are in none. References that cannot
+    # be read are no reason to report citations either.
     unreadable = fields.get("references") not in (None, references)
     free = unreadable or (run_type == "generation-only" and not references)
     read = partial(_response, retrieved=retrieved, references=references, free=free)
@@ -142,7 +142,7 @@ def _response(
     citations = fields.object("citations", optional=True)
     provenance = retrieved.copy()
     cited = citations.keys() & references.keys()
-    # No further than the last of them: citations are few and mostly among the first references.
+    # The loop stops at the last citation: citations are few and mostly among the first references.
     for k in islice((k for k, passage_id in enumerate(references) if passage_id in cited), len(cited)):
         provenance[k] = Provenance(retrieved[k].passage_id, retrieved[k].score, True)
     base = f"{path}.citations"

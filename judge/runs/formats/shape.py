@@ -1,7 +1,7 @@
-"""What every run format shares: the result of reading, the rules a format states, turns and passages as lists.
+"""The parts that run formats share: the result of reading, the rules of a format, lists of turns and passages.
 
-A reader keeps what could be read of a turn and a response; validation is silent at a path that a reader has
-complained of.
+A reader keeps the readable parts of a turn and a response; validation is silent at a path for which a reader has
+reported a problem.
 """
 
 import re
@@ -18,20 +18,20 @@ from judge.runs.records import Provenance, Response, Run, RunTurn
 from judge.text.safe import printable_id
 
 _EXACT = 2**53
-"""Integers up to here are exact as float."""
+"""Integers up to this one are exact as float."""
 
 PtkbEntry = tuple[str | None, float | None]
 """Text and score that a run gives with a PTKB statement."""
 
 
 class ResponsePlace(msgspec.Struct, frozen=True):
-    """Where a response stands in its file, and what its record has no room for."""
+    """Where a response stands in its file, and values that its record does not hold."""
 
     path: str
     statements: tuple[PtkbEntry, ...] = ()
-    """In step with the record's `ptkb_provenance`, where the format has such texts and scores."""
+    """One for each of the record's `ptkb_provenance`, where the format has such texts and scores."""
     extra: int = 0
-    """How many of the passages, at the end, are the response's own and not among those of its turn."""
+    """How many of the response's passages, at the end of its list, are not among those of its turn."""
 
 
 class TurnPlace(msgspec.Struct, frozen=True):
@@ -42,21 +42,21 @@ class TurnPlace(msgspec.Struct, frozen=True):
 
 
 class ReadRun(msgspec.Struct, frozen=True):
-    """A run as far as it could be read, and all that was wrong with the form of its file."""
+    """A run as far as it could be read, and every problem with the form of its file."""
 
     run: Run | None
     problems: tuple[Problem, ...]
     places: tuple[TurnPlace, ...] = ()
-    """In step with the run's turns."""
+    """One for each of the run's turns."""
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """All that another module asks about a run format; a field is None where the format has no such thing."""
+    """How a run format differs from others; a field is None where the format has no such member."""
 
     run_id: str
     """JSON path of the run's name."""
     form: Literal["document", "lines", "pool"] = "document"
-    """What a file is: one JSON object, JSON Lines with a turn each, or a pool beside its bank.
+    """The form of a file: one JSON object, JSON Lines with a turn each, or a pool beside its bank.
 
     A pool is neither fixed nor converted.
     """
@@ -65,7 +65,9 @@ class Rules(msgspec.Struct, frozen=True):
     all_turns: bool = True
     """Whether a run must have every turn of the topics."""
     run_type: str | None = None
+    """JSON path of the run's type."""
     run_types: tuple[str, ...] = ()
+    """The allowed run types."""
     scoreless: tuple[str, ...] = ()
     """Run types whose passages need no score."""
     passages: str | None = None
@@ -73,22 +75,25 @@ class Rules(msgspec.Struct, frozen=True):
     keyed: bool = False
     """Whether the passages are an object by passage id that belongs to the turn, instead of a list in a response.
 
-    Responses then cite those that they use, and a score holds for the whole turn, whatever the response's rank.
+    Responses then cite the passages that they use, and a score holds for the whole turn, whatever the response's rank.
     """
     flags_used: bool = False
     """Whether a run says which passages a response uses, by flags or by citations."""
     ptkb: Literal["numbers", "objects", "texts"] | None = None
     """How a response names PTKB statements: by number, by number with text and score, or by text."""
     passage_id: re.Pattern[str] | None = None
+    """The form of the collection's passage ids."""
     max_rank: int | None = None
-    """How many responses a turn are looked at where passage grades choose, if that is more than are pooled."""
+    """How many responses a turn are looked at where passage grades decide, if that is more than the pool depth."""
 
 
 IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}-[0-9]{2}-[0-9]{5}:[0-9]+")
 
 
 def read_passages(log: ProblemLog, entries: list[Any], path: str, *, flagged: bool) -> tuple[Provenance, ...]:
-    """The passages of a response in their order, from JSON or already records; `flagged`: the format has `used`.
+    """The passages of a response in their order; `flagged`: the format has `used`.
+
+    `entries` are JSON values, or records if the quick decoder has read them.
 
     An entry without a readable id is kept with the id "", so that positions stay those of the file.
     """
@@ -98,7 +103,7 @@ def read_passages(log: ProblemLog, entries: list[Any], path: str, *, flagged: bo
     keep = provenance.append
     used_type = bool if flagged else type(None)
     size = 3 if flagged else 2
-    # A run may have 300,000 entries, so a well-formed one is recognized without a call.
+    # A well-formed entry is recognized without a call: a run may have 300,000 entries.
     for k, entry in enumerate(entries):
         if type(entry) is dict:
             get = entry.get
@@ -167,7 +172,7 @@ def read_json_run(document: Document, format: str, known: Collection[str], read:
 
 
 def too_many(log: ProblemLog, path: str, turns: Sequence[Any]) -> bool:
-    """Whether the turns at `path` are too many to be read, or have too many responses, which is then a problem."""
+    """Whether the turns at `path`, or their responses, are too many to be read; if so, a problem is added."""
     if len(turns) > MAX_TURNS:
         message = f"{len(turns):,} turns, at most {MAX_TURNS:,} are read"
         log.add("too_many_turns", path, message)
@@ -183,7 +188,7 @@ def too_many(log: ProblemLog, path: str, turns: Sequence[Any]) -> bool:
 def read_turn(
     log: ProblemLog, fields: Fields, read: ReadResponse, needs_text: bool, *, most: int = MAX_RESPONSES
 ) -> tuple[RunTurn, TurnPlace]:
-    """One turn with `turn_id` and `responses`, of which `most` are read; what is no object is read as an empty one."""
+    """One turn with `turn_id` and `responses`; of more than `most` responses none is read, and a problem is added."""
     turn_id = fields.label("turn_id")
     responses: list[Response] = []
     places: list[ResponsePlace] = []
@@ -207,18 +212,18 @@ def turn_label(value: Any) -> str | None:
 
 
 def looks_like_run(value: Any) -> bool:
-    """Whether a JSON value is an object with `turns` or `run_name`, as all but JSON Lines runs are."""
+    """Whether a JSON value is an object with `turns` or `run_name`, as every run but a JSON Lines run is."""
     return type(value) is dict and ("turns" in value or "run_name" in value)
 
 
 def turns_of(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The turns of a run that may have any problem."""
+    """The turns of a run that was not checked yet: those that are objects."""
     turns = value.get("turns")
     return (turn for turn in turns if type(turn) is dict) if type(turns) is list else iter(())
 
 
 def responses_of(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The responses of a run that may have any problem."""
+    """The responses of a run that was not checked yet: those that are objects."""
     for turn in turns_of(value):
         responses = turn.get("responses")
         if type(responses) is list:
