@@ -78,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
     if (args.out and not about_tokens) or args.fallback or args.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
     if args.seal:
-        raise UsageError("--seal is that of the sealed grades in --test")
+        raise UsageError("--seal names the seal of the grades in --test: give both")
     judged = read_judged(args.folder, args.criterion)
     for warning in judged.warnings:
         say(warning)

@@ -229,5 +229,5 @@ def test_smoothing_is_what_a_model_is_told(tmp_path: Path) -> None:
         posteriors.append((tmp_path / smoothing / "items.tsv").read_text())
         assert f'"smoothing": {float(smoothing)}' in (tmp_path / smoothing / "crowd.json").read_text()
     assert posteriors[0] != posteriors[1]
-    with pytest.raises(UsageError, match="--smoothing is about"):
+    with pytest.raises(UsageError, match="--smoothing belongs to"):
         run(table, "--scale", "0-3", "--smoothing", "1", "--out", tmp_path / "no")
