@@ -71,7 +71,7 @@ class Plan(Pooling, frozen=True, kw_only=True):
     samples: int = 1
     """How often each member of the jury is asked; each sample votes as a member of its own."""
     families: StrPath | None = None
-    """Run or judge, a tab and the family of models behind it; a warning names runs of a jury member's family."""
+    """Run or judge, a tab and the family of models behind it; warnings name jury members that share or judge one."""
     options: ModelOptions = ModelOptions()
     """How each model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
     settings: Settings = Settings()

@@ -107,7 +107,7 @@ def test_texts_that_are_not_the_collections_are_left_out(folder, capsys, indexed
     assert said[1:] == [
         "1 left out, not on the hash list:",
         f"  {IDS[2]}",
-        "1 left out, the text is not the one of the hash list:",
+        "1 left out, the text differs from the hash list:",
         f"  {IDS[1]}",
     ]
 

@@ -411,8 +411,8 @@ def test_nothing_of_an_earlier_calibration_stays_beside_another(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "either judgments that are there"),
-        ({"judgments": ["x"], "models": ["baseline/overlap"]}, "either judgments that are there"),
+        ({}, "either existing judgments"),
+        ({"judgments": ["x"], "models": ["baseline/overlap"]}, "either existing judgments"),
         ({"models": ["baseline/overlap"]}, "asking needs --prompt, --pool"),
         ({"judgments": ["x"], "epsilon": 1.0}, "epsilon 1.0"),
         ({"judgments": ["x"], "epsilon": float("nan")}, "epsilon nan"),
