@@ -205,7 +205,9 @@ def _plan(args: argparse.Namespace) -> None:
     )
     say(f"{args.out}: {len(plan.rows)} of {plan.frame} responses, {plan.turns} of {plan.frame_turns} turns")
     if args.judgments and plan.uncertainty == "none":
-        say("the judgments show no turn as unsure (no label probabilities, no two judges): all are equally likely")
+        say(
+            "the judgments do not distinguish the turns (no label probabilities, no two judges): all are equally likely"
+        )
     if plan.graded:
         say(f"{plan.graded} responses have grades already; together with this plan their inclusion probability is 1")
 

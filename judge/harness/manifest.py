@@ -154,13 +154,13 @@ def check_folder(
                 "choose an empty folder as --out"
             )
         return False
-    there = manifest["configuration"]
+    stored = manifest["configuration"]
     # The configuration of a pool that nobody has judged yet names no judge.
-    keys = {*there, *wanted} if "judge" in there else there.keys()
-    different = sorted(key for key in keys if there.get(key) != wanted.get(key))
+    keys = {*stored, *wanted} if "judge" in stored else stored.keys()
+    different = sorted(key for key in keys if stored.get(key) != wanted.get(key))
     surprising = [key for key in different if key not in may_differ]
     if surprising and not replace:
-        differing = details(there, wanted, surprising)
+        differing = details(stored, wanted, surprising)
         raise InputError(
             f"{out}: holds results of another configuration ({differing}). Choose another --out, or --replace to "
             "write these results over (the journal of paid calls is kept)"
@@ -246,12 +246,12 @@ def details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[
     )
 
 
-def _differences(key: str, there: Any, now: Any) -> list[tuple[str, Any, Any]]:
+def _differences(key: str, before: Any, now: Any) -> list[tuple[str, Any, Any]]:
     """Name and both values of each difference; two objects are compared member by member."""
-    if not (isinstance(there, dict) and isinstance(now, dict)):
-        return [(key, there, now)]
-    names = sorted(name for name in {*there, *now} if there.get(name) != now.get(name))
-    return [(f"{key}.{name}", there.get(name), now.get(name)) for name in names]
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return [(key, before, now)]
+    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return [(f"{key}.{name}", before.get(name), now.get(name)) for name in names]
 
 
 def _brief(value: Any) -> str:

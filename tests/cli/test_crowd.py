@@ -70,7 +70,7 @@ def test_json_says_the_same(labels: Path, tmp_path: Path, capsys: pytest.Capture
     assert found["warnings"] == []
 
 
-def test_a_faulty_table_writes_nothing(labels: Path, tmp_path: Path) -> None:
+def test_a_bad_table_writes_nothing(labels: Path, tmp_path: Path) -> None:
     labels.write_text(LABELS + "a,1_1,R1,relevance,0,9\n,1_1,R9,relevance,7,9\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:
         run(labels, "--scale", "0-3", "--out", tmp_path / "out")

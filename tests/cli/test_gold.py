@@ -170,7 +170,7 @@ def test_import_check_split_and_plan_go_together(begin: Path, tmp_path: Path, ca
     assert "6 responses have grades already; together with this plan their inclusion probability is 1" in said
 
 
-def test_faulty_input_is_listed_and_nothing_is_written(begin: Path, tmp_path: Path, capsys) -> None:
+def test_bad_input_is_listed_and_nothing_is_written(begin: Path, tmp_path: Path, capsys) -> None:
     begin.write_text(BEGIN + "a\tb\tc\td\te\tno\n" + "a\tb\n", encoding="utf-8")
     out, pool = tmp_path / "gold.jsonl", tmp_path / "pool"
     assert gold("import", "begin", begin, "--out", out, "--pool-out", pool) == 2
@@ -235,7 +235,7 @@ def test_judgments_give_a_plan_its_criteria_and_probabilities(
     rows = read_plan(out.read_bytes(), "p")
     assert {row.criteria for row in rows} == {("groundedness",)}
     assert (len({row.inclusion_probability for row in rows}) == 1) is alike
-    assert ("the judgments tell no turn from another" in capsys.readouterr().err) is alike
+    assert ("the judgments do not distinguish the turns" in capsys.readouterr().err) is alike
 
 
 @pytest.mark.parametrize(
