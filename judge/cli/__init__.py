@@ -1,4 +1,4 @@
-"""Cli: the command line, which declares options, calls one job and prints; data goes to stdout, talk to stderr."""
+"""Cli: the command line, a thin layer over the Python API; data goes to stdout, messages to stderr."""
 
 import argparse
 import importlib
@@ -19,8 +19,8 @@ ROOMS = {
         "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
     },
     "runs": {
-        "validate": "list everything that is wrong with the runs of a folder; fix copies",
-        "tokens": "how the token limit falls under each way of counting",
+        "validate": "list every problem of the runs in a folder; write fixed copies",
+        "tokens": "what the token limit does under each way of counting",
         "convert": "runs of one format to another, or to TREC runs of passages",
     },
     "passages": {"passages": "index a collection or its hash list; extract the passages of a pool"},
@@ -30,12 +30,12 @@ ROOMS = {
     "gold": {"gold": "check, import, split and plan gold grades"},
     "results": {"leaderboard": "the leaderboard of an output folder, corrected by gold grades"},
     "crowd": {
-        "crowd": "from workers' labels to a grade an item",
+        "crowd": "from workers' labels to one grade per item",
         "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
     },
-    "calibrate": {"calibrate": "find out which judge may be believed, and how far"},
+    "calibrate": {"calibrate": "find out which judge can be trusted, and how far"},
 }
-"""Room of the house to its commands, with a summary each; the whole line first, then in the order of the pipeline.
+"""Room to its commands, with a summary each; the whole line comes first, then the order of the pipeline.
 
 A command lives in the module of its name in this folder, `crowd cast-regin` in `crowd_cast_regin.py`.
 """
@@ -52,7 +52,7 @@ PROBLEMS_SHOWN = 50
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code."""
+    """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _settle_streams()
     try:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("judge: interrupted", file=sys.stderr)
         return Interrupted.exit_code
     except BrokenPipeError:
-        # The reader has seen enough (`judge ... | head`).
+        # The reader closed the pipe, as in `judge ... | head`.
         _silence()
         return 0
     except OSError as error:
@@ -77,12 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _silence() -> None:
-    """Let nothing more be written to stdout, not even what is buffered when the process ends."""
+    """Drop all further output to stdout, and the buffer that is written when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _settle_streams() -> None:
-    """Make printing safe where a stream is closed or its encoding lacks a character of some run id."""
+    """Make printing safe where a stream is closed, or where its encoding lacks a character of a run id."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -97,9 +97,9 @@ def command_module(name: str) -> ModuleType:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    words = next((n for n in (2, 1) if " ".join(arguments[:n]) in COMMANDS), 0)
-    if words:
-        name = " ".join(arguments[:words])
+    length = next((n for n in (2, 1) if " ".join(arguments[:n]) in COMMANDS), 0)
+    if length:
+        name = " ".join(arguments[:length])
         module = command_module(name)
         parser = argparse.ArgumentParser(
             prog=f"judge {name}",
@@ -109,7 +109,7 @@ def _dispatch(arguments: list[str]) -> int:
             allow_abbrev=False,
         )
         module.add_arguments(parser)
-        code: int = module.main(parser.parse_args(arguments[words:]))
+        code: int = module.main(parser.parse_args(arguments[length:]))
         return code
     listing = "\n".join(
         f"  {room if not place else '':<10} {name:<16} {summary}"

@@ -8,7 +8,7 @@ from judge.models.model import ModelOptions
 
 
 def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare how a judge is asked."""
+    """Declare the options for how a judge is asked."""
     group.add_argument("--base-url", metavar="URL", help="endpoint of server/… (or another for openai/…, litellm/…)")
     group.add_argument("--temperature", type=amount_or_zero, default=0.0, help="sampling temperature (default 0)")
     group.add_argument(
@@ -28,7 +28,7 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare how hard a provider is pressed, and what may be spent."""
+    """Declare the options for calls in flight, attempts and cost."""
     group.add_argument("--concurrency", type=positive, default=16, metavar="N", help="calls in flight (default 16)")
     group.add_argument(
         "--attempts", type=positive, default=6, metavar="N", help="per call, for passing failures (default 6)"
@@ -39,7 +39,7 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def model_options(args: argparse.Namespace) -> ModelOptions:
-    """What `add_judge_arguments` was told."""
+    """The values of the options of `add_judge_arguments`."""
     return ModelOptions(
         base_url=args.base_url,
         temperature=args.temperature,
@@ -51,5 +51,5 @@ def model_options(args: argparse.Namespace) -> ModelOptions:
 
 
 def loop_settings(args: argparse.Namespace) -> Settings:
-    """What `add_loop_arguments` was told."""
+    """The values of the options of `add_loop_arguments`."""
     return Settings(concurrency=args.concurrency, attempts=args.attempts, max_cost=args.max_cost)

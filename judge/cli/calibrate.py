@@ -1,7 +1,8 @@
-"""Find out which judge may be believed, and how far: judges' labels against gold grades of the same responses.
+"""Find out which judge can be trusted, and how far: compare judges' labels with gold grades of the same responses.
 
-From labels that are there (--judgments: judgments.jsonl of `judge run`, qrels, or files of four columns, each a judge
-named after its file), or by asking (--prompt and --model, each may be given several times, with --pool).
+The labels are read from files (--judgments: judgments.jsonl of `judge run`, qrels, or files of four columns, each a
+judge named after its file), or the judges are asked (--prompt and --model, each may be given several times, with
+--pool).
 """
 
 import argparse
@@ -9,14 +10,12 @@ import contextlib
 import sys
 from pathlib import Path
 
-import msgspec
-
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.report.terminal import summary
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
+from judge.cli.tables import print_json, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.text.safe import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--test",
         type=Path,
         metavar="FILE",
-        help="sealed test grades of `judge gold split`; only the chosen judge is reported on them, each look is logged",
+        help="sealed test grades of `judge gold split`; only the chosen judge is reported on them, openings are logged",
     )
     reading.add_argument("--seal", type=Path, metavar="FILE", help="their seal (default: seal.json beside --test)")
     reading.add_argument("--judgments", type=Path, nargs="+", metavar="FILE", help="labels of one or more judges")
@@ -42,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reading.add_argument(
         "--criterion",
         metavar="NAME|PATH",
-        help="only this criterion, or judgments under this prompt; for columns, what the grades are of",
+        help="only this criterion, or judgments under this prompt; for columns, the criterion of the grades",
     )
     reading.add_argument("--scale", metavar="LOW-HIGH", help="grades of gold and labels in columns, such as 0-3")
     reading.add_argument(
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reading.add_argument(
         "--gold-scale",
         metavar="PROMPT",
-        help="prompt whose scale the gold is on, if not that of the judges: then both count as positive or not",
+        help="prompt whose scale the gold is on, if not the judges' scale: grades then count as positive or not",
     )
     reading.add_argument("--families", type=Path, metavar="TSV", help="run or judge, tab, family of models behind it")
     asking = parser.add_argument_group("asking")
@@ -90,22 +89,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--epsilon",
         type=float,
         default=0.2,
-        help="of the alternative annotator test: .2 for experts, .15 skilled, .1 crowd (default .2)",
+        help="epsilon of the alternative annotator test: .2 experts, .15 skilled annotators, .1 crowd (default .2)",
     )
     deciding.add_argument(
         "--replicates", type=positive, default=2000, metavar="N", help="bootstrap resamples (default 2000)"
     )
     deciding.add_argument(
-        "--permutations", type=positive, default=10_000, metavar="N", help="per comparison (default 10000)"
+        "--permutations", type=positive, default=10_000, metavar="N", help="permutations per comparison (default 10000)"
     )
-    deciding.add_argument("--resampling-seed", type=int, default=2023, metavar="N", help="of both (default 2023)")
+    deciding.add_argument(
+        "--resampling-seed",
+        type=int,
+        default=2023,
+        metavar="N",
+        help="seed of resamples and permutations (default 2023)",
+    )
     output = parser.add_argument_group("output")
-    output.add_argument("--out", type=Path, metavar="DIR", help="write tables, report, pictures and certificate here")
-    output.add_argument("--json", action="store_true", help="print everything found, as JSON")
+    output.add_argument("--out", type=Path, metavar="DIR", help="write tables, report, plots and certificate here")
+    output.add_argument("--json", action="store_true", help="print all findings as JSON")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Read, ask if need be, compare, write, print."""
+    """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
     plan = CalibrationPlan(
         gold=args.gold,
         judgments=args.judgments or (),
@@ -132,14 +137,15 @@ def main(args: argparse.Namespace) -> int:
     )
     with contextlib.ExitStack() as shown:
         fetching = shown.enter_context(FetchReporter(sys.stderr))
-        tried = calibrate_judges(
+        outcome = calibrate_judges(
             plan,
             asking=lambda judge: shown.enter_context(Reporter(judge, sys.stderr)),
             fetching=fetching,
         )
-    found = tried.calibration
-    text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode() if args.json else summary(found)
-    print(text.rstrip("\n"))
+    if args.json:
+        print_json(outcome.calibration)
+    else:
+        print(summary(outcome.calibration).rstrip("\n"))
     if args.out:
-        print(f"everything is in {printable(str(args.out))}; start with calibration.md there", file=sys.stderr)
-    return 1 if args.require and not tried.trusted else 0
+        say(f"everything is in {args.out}; start with calibration.md there")
+    return 1 if args.require and not outcome.trusted else 0

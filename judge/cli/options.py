@@ -10,7 +10,7 @@ from judge.runs.formats import FORMATS
 
 
 class _ActionParser(argparse.ArgumentParser):
-    """Complains of an unknown option itself, with the usage of its action; argparse would leave that to the parent."""
+    """Reports an unknown option with the usage of its action; argparse would show the usage of the whole command."""
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         known, unknown = super().parse_known_args(args, namespace)
@@ -20,7 +20,7 @@ class _ActionParser(argparse.ArgumentParser):
 
 
 def add_actions(parser: argparse.ArgumentParser, names: str) -> "argparse._SubParsersAction[_ActionParser]":
-    """Give a command the actions `names` (`index|extract`), one of which must be named: `args.action`."""
+    """Give a command actions, such as `index|extract`; the one that the user names is in `args.action`."""
     return parser.add_subparsers(dest="action", required=True, metavar=names, parser_class=_ActionParser)
 
 
@@ -59,7 +59,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what is read: runs, topics, and how tokens are counted."""
+    """Declare the options for runs, topics, and the counting of tokens."""
     reading = parser.add_argument_group("reading")
     reading.add_argument(
         "--runs", type=Path, required=True, metavar="DIR", help="folder of run files, of any formats, .gz too"

@@ -1,10 +1,10 @@
 """Make passage texts and passage checks fast: indexes of a collection, and the texts that a pool needs.
 
-`index --hashes` turns the collection's list of MD5s into a file that answers at once which passages exist and what
-their texts are. `index --collection` does so for where each passage stands in plain JSONL files. `extract` writes the
-texts of the passages that a pool or runs use, in one pass over the collection or through its index, as one small
-passages.jsonl for `judge run --passages`. Where more than --depth decides what is pooled, pool first (`judge pool`)
-and extract by --pool.
+`index --hashes` turns the collection's list of MD5s into a file that tells at once which passages exist and whether a
+text is theirs. `index --collection` records where each passage stands in plain JSONL files. `extract` writes the texts
+of the passages that a pool or runs use to one small passages.jsonl for `judge run --passages`, in one pass over the
+collection or through its index. If options other than --depth decide what is pooled, pool first (`judge pool`) and
+extract with --pool.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from judge.harness.passages import ExtractPlan, IndexPlan, extract_passages, ind
 from judge.text.ids import natural_key
 
 SHOWN = 10
-"""Missing passages that are named."""
+"""How many passages of each kind are named."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="with --runs: the passages of the N best-ranked responses of a turn (default 1); with --max-rank, that",
+        help="with --runs: the passages of the N best-ranked responses of a turn (default 1); give --max-rank here "
+        "if you pool with it",
     )
     extract.add_argument(
         "--passages",
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--passage-hashes",
         type=Path,
         metavar="FILE",
-        help="hash list or its index: leave out, and name, passages that it has not, and texts that differ",
+        help="hash list or its index: passages that it does not list, and texts that differ, are named and left out",
     )
     extract.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the passages.jsonl to write")
 
@@ -91,7 +92,7 @@ def _extract(args: argparse.Namespace) -> int:
     say(f"{args.output}: {outcome.extracted:,} of {outcome.wanted:,} passages")
     _name(outcome.missing, "not found")
     _name(outcome.unlisted, "left out, not on the hash list")
-    _name(outcome.differing, "left out, the text is not the one of the hash list")
+    _name(outcome.differing, "left out, the text differs from the hash list")
     return 1 if outcome.errors or outcome.extracted < outcome.wanted else 0
 
 
@@ -100,10 +101,10 @@ def _say_errors(errors: int) -> None:
         say(f"{errors} errors in the runs; `judge validate` lists them")
 
 
-def _name(ids: Collection[str], what: str) -> None:
+def _name(ids: Collection[str], reason: str) -> None:
     if not ids:
         return
-    say(f"{len(ids):,} {what}:")
+    say(f"{len(ids):,} {reason}:")
     for passage_id in sorted(ids, key=natural_key)[:SHOWN]:
         say(f"  {passage_id}")
     if len(ids) > SHOWN:

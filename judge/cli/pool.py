@@ -1,7 +1,7 @@
-"""Pool the runs of a folder without judging anything: what human assessors, a crowd or `judge run` would be given.
+"""Pool the runs of a folder without judging anything, for human assessors, a crowd or `judge run`.
 
-Writes the pool (TREC pool, records, response bank, passages), each run over the pooled responses, and why everything
-else is left out. `judge run` with the same options and --out goes on from there.
+Writes the pool (TREC pool, records, response bank, passages), each run over the pooled responses, and the reason for
+each response left out. `judge run` with the same options and --out continues there.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.tables import print_pooled, print_problems
+from judge.cli.tables import print_pooled, print_problems, say
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, check_complete, pool_runs
 from judge.harness.run import DEFAULT_OUT
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Pool, write, and say what was left out."""
+    """Pool, write, and say what was left out; 1 if no response is pooled."""
     pooling = Pooling(**pooling_options(args))
     pooled = pool_runs(pooling)
     print_problems(pooled.submitted.problems, checked_topics=args.topics is not None)
@@ -35,5 +35,5 @@ def main(args: argparse.Namespace) -> int:
     out = args.out or args.extend or DEFAULT_OUT
     write_pool(out, pooled, sys.argv[1:], extended=args.extend, replace=args.replace)
     print_pooled(pooled)
-    print(f"the pool is in {out}", file=sys.stderr)
+    say(f"the pool is in {out}")
     return 0 if pooled.pool.responses else 1

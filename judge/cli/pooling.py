@@ -1,4 +1,4 @@
-"""Options of the commands that pool, and what they were told."""
+"""Options of the commands that pool, and the values given."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,7 @@ from judge.pool.selection import RUN_RULES
 
 
 def add_pooling_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what is read, which of it is pooled, and on what evidence."""
+    """Declare the options for runs, evidence, pooling and the screen."""
     add_input_arguments(parser)
     evidence = parser.add_argument_group("passages")
     evidence.add_argument(
@@ -45,7 +45,7 @@ def add_pooling_arguments(parser: argparse.ArgumentParser) -> None:
         default="flag",
         help="what to do with a response over the token limit (default flag)",
     )
-    pooling.add_argument("--turns", type=Path, metavar="FILE", help="pool only these turns, one id a line")
+    pooling.add_argument("--turns", type=Path, metavar="FILE", help="pool only these turns, one id per line")
     pooling.add_argument(
         "--passage-qrels",
         type=Path,
@@ -57,16 +57,16 @@ def add_pooling_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-rank",
         type=positive,
         metavar="N",
-        help="how many responses a turn are looked at for a relevant passage (default --depth; CAsT 2022: at least 3)",
+        help="last rank looked at for a relevant passage (default --depth; CAsT 2022: at least 3)",
     )
     pooling.add_argument(
         "--select-runs",
         metavar="FILE|RULE",
-        help=f"pool only the runs of this file, one id a line, or those that a rule chooses: {', '.join(RUN_RULES)}",
+        help=f"pool only the runs of this file, one id per line, or those that a rule chooses: {', '.join(RUN_RULES)}",
     )
     pooling.add_argument(
         "--measure",
-        help=f"what the rules compare the runs' passages by, in the names of ir-measures (default {DEFAULT_MEASURE})",
+        help=f"measure by which the rules compare runs, as ir-measures names it (default {DEFAULT_MEASURE})",
     )
     pooling.add_argument(
         "--teams", type=Path, metavar="TSV", help="run, tab, team, where the runs do not name their team"

@@ -27,12 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("prompt", metavar="NAME|PATH", help="criterion, criterion/variant, or a prompt file")
     show.add_argument("--rendered", action="store_true", help="as a judge sees it, with a sample response")
     show.add_argument("--form", choices=("json", "text", "label"), default="json", help="answer form of --rendered")
-    check = actions.add_parser("check", help="list everything that is wrong with prompt files")
+    check = actions.add_parser("check", help="list every problem of prompt files")
     check.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a prompt file")
 
 
 def main(args: argparse.Namespace) -> int:
-    """List, show or check; 1 if a checked file is not a sound prompt."""
+    """List, show or check; 1 if a checked file is not a valid prompt."""
     match args.action:
         case "list":
             default = set(default_prompts().values())
@@ -95,7 +95,7 @@ def _rendered(criterion: Criterion, form: AnswerForm) -> str:
 
 
 def _check(path: Path) -> int:
-    """Print the faults of a file, or that it has none."""
+    """Print the problems of a file, or that it has none; 1 if it has any."""
     try:
         criterion = load_criterion(path)
     except InputError as error:

@@ -1,11 +1,11 @@
 """Judge every run of a folder: check, pool, ask a judge, write response qrels and a leaderboard.
 
-Without --model (or the environment's JUDGE_MODEL) a small local model is used; it needs no key, and its grades are
-a demonstration, not a measurement. Relevance, completeness and conciseness look at the conversation and need --topics.
+Without --model (or the environment variable JUDGE_MODEL), a small local model judges; it needs no key, and its grades
+are a demonstration, not a measurement. Relevance, completeness and conciseness look at the conversation and need
+--topics.
 """
 
 import argparse
-import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from judge.calibrate.certificate import CertificateStatement
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_table
+from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_table, say
 from judge.crowd.aggregators import JURIES
 from judge.harness.run import (
     DEFAULT_CRITERIA,
@@ -34,11 +34,11 @@ from judge.models.model import Model
 from judge.text.safe import printable
 
 ASK_AGAIN = {"provider_error", "budget"}
-"""Failures that the same command may cure."""
+"""Reasons of failures that running the same command again may remove."""
 _SHOWN = 28
-"""Characters of a certificate's value that the terminal shows."""
+"""Longest value of a certificate that the terminal shows, in characters."""
 _TYPICAL_REPLY = 150
-"""Tokens of a usual reply with its reasons, for the cost forecast."""
+"""Tokens of a typical reply with its rationale, for the cost forecast."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,15 +70,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     jury = parser.add_argument_group("a jury: each model under each prompt, as one judge")
     jury.add_argument("--jury", choices=JURIES, help="from the members' grades to one")
     jury.add_argument(
-        "--samples", type=positive, default=1, metavar="N", help="ask every member N times, each a voice of its own"
+        "--samples", type=positive, default=1, metavar="N", help="ask every member N times, each with a vote of its own"
     )
     jury.add_argument(
-        "--families", type=Path, metavar="TSV", help="run or judge, tab, family of models behind it: warns of kin"
+        "--families",
+        type=Path,
+        metavar="TSV",
+        help="run or judge, tab, family of models behind it: warns of members that share one or judge their own",
     )
     loop = parser.add_argument_group("the loop")
     add_loop_arguments(loop)
     loop.add_argument(
-        "--limit", type=positive, metavar="N", help="judge only N responses a criterion, spread over the pool"
+        "--limit", type=positive, metavar="N", help="judge only N responses per criterion, spread over the pool"
     )
     loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
     output = parser.add_argument_group("output")
@@ -95,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
-    """Run the whole line."""
+    """Run the whole line; 3 if asking again may bring missing judgments, 1 if nothing was judged."""
     plan = Plan(
         **pooling_options(args),
         out=args.out,
@@ -115,12 +118,11 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     )
     prepared = prepare(plan)
     print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
-    with contextlib.suppress(BrokenPipeError):
-        print_pooled(prepared.pooled)
+    print_pooled(prepared.pooled)
     if prepared.expectation is not None:
         _print_matches(prepared.expectation)
     for warning in prepared.jury.warnings if prepared.jury else ():
-        _say(f"warning: {warning}")
+        say(f"warning: {warning}")
     if args.dry_run:
         _print_forecast(prepared, args.max_tokens)
         return 0
@@ -132,15 +134,15 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     return _close(outcome)
 
 
-def _print_matches(said: CertificateStatement) -> None:
-    """The certificate item by item, before anything is asked."""
+def _print_matches(expectation: CertificateStatement) -> None:
+    """Compare the plan with the certificate item by item, before any model is asked."""
     rows = [
-        (one.criterion, one.item, "same" if one.same else "DIFFERS", _brief(one.certified), _brief(one.found))
-        for one in said.matches
+        (match.criterion, match.item, "same" if match.same else "DIFFERS", _brief(match.certified), _brief(match.found))
+        for match in expectation.matches
     ]
     print_table(("criterion", "item", "", "certified", "here"), rows, words=5)
-    if not all(one.same for one in said.matches):
-        _say("the certificate is for something else: this run may not be called calibrated")
+    if not all(match.same for match in expectation.matches):
+        say("the certificate is for something else: this run may not be called calibrated")
 
 
 def _brief(text: str) -> str:
@@ -148,27 +150,28 @@ def _brief(text: str) -> str:
 
 
 def _close(outcome: Outcome) -> int:
-    _say(f"\nresults are in {outcome.out}; manifest.json there says how they were made")
+    say("")
+    say(f"results are in {outcome.out}; manifest.json there says how they were made")
     failures = outcome.failures
     if failures:
-        reasons = ", ".join(sorted({one.reason for one in failures}))
-        _say(f"{len(failures)} of {len(outcome.results)} judgments are missing ({reasons}), see failures.jsonl")
+        reasons = ", ".join(sorted({failure.reason for failure in failures}))
+        say(f"{len(failures)} of {len(outcome.results)} judgments are missing ({reasons}), see failures.jsonl")
     if len(failures) == len(outcome.results):
-        lacking = all(one.reason == "no_passages" for one in failures)
-        _say(f"nothing was judged{'; --passages FILE gives the texts of the passages' if lacking else ''}")
-    mute = outcome.notes.failures if outcome.notes else ()
-    if mute:
-        reasons = ", ".join(sorted({one.reason for one in mute}))
-        _say(f"{len(mute)} judgments of members are missing ({reasons}), see member_failures.jsonl")
-    if any(one.reason in ASK_AGAIN for one in (*failures, *mute)):
-        _say("the same command asks again for those that failed in passing")
+        lacking = all(failure.reason == "no_passages" for failure in failures)
+        say(f"nothing was judged{'; --passages FILE gives the texts of the passages' if lacking else ''}")
+    member_failures = outcome.notes.failures if outcome.notes else ()
+    if member_failures:
+        reasons = ", ".join(sorted({failure.reason for failure in member_failures}))
+        say(f"{len(member_failures)} judgments of members are missing ({reasons}), see member_failures.jsonl")
+    if any(failure.reason in ASK_AGAIN for failure in (*failures, *member_failures)):
+        say("the same command asks again where a passing failure or the budget stopped a judgment")
         return 3
     return 1 if len(failures) == len(outcome.results) else 0
 
 
 def _print_forecast(prepared: Prepared, max_tokens: int) -> None:
     asked = forecast(prepared)
-    counts = Forecast(*map(sum, zip(*(one for _, one in asked), strict=True)))
+    counts = Forecast(*map(sum, zip(*(counts for _, counts in asked), strict=True)))
     unpriced = [model.name for model, _ in asked if model.price() is None]
     print(f"judge               {prepared.judge}")
     if prepared.jury is not None:
@@ -182,21 +185,15 @@ def _print_forecast(prepared: Prepared, max_tokens: int) -> None:
     if unpriced:
         print(f"cost                unknown: no price for {', '.join(unpriced)} here")
     else:
-        usual, most = (_cost(asked, reply) for reply in (_TYPICAL_REPLY, max_tokens))
-        print(f"cost                about ${usual:.2f} ({_TYPICAL_REPLY} tokens a reply), at most ${most:.2f}")
-    _say("nothing was sent and nothing was written")
+        typical, most = (_cost(asked, reply) for reply in (_TYPICAL_REPLY, max_tokens))
+        print(f"cost                about ${typical:.2f} ({_TYPICAL_REPLY} tokens a reply), at most ${most:.2f}")
+    say("nothing was sent and nothing was written")
 
 
 def _cost(asked: Sequence[tuple[Model, Forecast]], reply: int) -> float:
-    """US dollars for prompts and replies of so many tokens; what has no price counts nothing."""
+    """US dollars for all prompts, and for replies of `reply` tokens each; a model without a price adds nothing."""
     return sum(
         counts.prompt_tokens * price.prompt + counts.calls * reply * price.completion
         for model, counts in asked
         if (price := model.price()) is not None
     )
-
-
-def _say(text: str) -> None:
-    # Talk that nobody listens to any more is no reason to stop a paid run.
-    with contextlib.suppress(BrokenPipeError):
-        print(text, file=sys.stderr, flush=True)

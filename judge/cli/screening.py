@@ -36,17 +36,18 @@ def add_screen_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def thresholds_of(args: argparse.Namespace) -> Thresholds:
-    """The thresholds that the options ask for.
+    """The thresholds, with the defaults for those not given.
 
     Raises:
-        UsageError: One is given twice, or options of the screen are given with the screen off.
+        UsageError: A threshold is given twice, or options of the screen are given with the screen off.
     """
     given: list[tuple[str, float]] = args.screen_threshold
     if args.screen == "off" and (given or args.encoder):
         raise UsageError("--screen-threshold and --encoder need the screen: --screen flag or exclude")
-    if twice := {name for name, _ in given if sum(other == name for other, _ in given) > 1}:
-        raise UsageError(f"--screen-threshold {min(twice)}: given more than once")
-    if args.encoder is None and any(name == "similarity" for name, _ in given):
+    names = [name for name, _ in given]
+    if repeated := {name for name in names if names.count(name) > 1}:
+        raise UsageError(f"--screen-threshold {min(repeated)}: given more than once")
+    if args.encoder is None and "similarity" in names:
         raise UsageError("--screen-threshold similarity needs --encoder")
     return msgspec.structs.replace(DEFAULTS, **dict(given))
 

@@ -18,9 +18,9 @@ def add_token_arguments(parser: argparse.ArgumentParser) -> None:
     tokens.add_argument(
         "--over-limit",
         choices=("flag", "truncate", "exclude"),
-        help="exclude: as if responses over the limit had been left out; flag: as judged; truncate is another judging",
+        help="exclude: without responses over the limit; flag: as judged; truncate needs another judging",
     )
-    tokens.add_argument("--token-rule", choices=RULES, help="what the limit goes by (default: as when judged)")
+    tokens.add_argument("--token-rule", choices=RULES, help="how tokens are counted (default: as when judged)")
     tokens.add_argument("--token-limit", type=positive, metavar="N", help="default: as when judged")
     tokens.add_argument(
         "--token-sensitivity",
@@ -65,9 +65,9 @@ def asks_for_tokens(args: argparse.Namespace, *, with_gold: bool) -> bool:
 
 def show(args: argparse.Namespace, judged: JudgedFolder) -> None:
     """Compute, write if asked, print."""
-    already = sum(exclusion.reason == "over_limit" for exclusion in judged.pool.exclusions)
-    if already:
-        say(f"Warning: {already} responses over the limit were never judged; they are out under every rule")
+    never_judged = sum(exclusion.reason == "over_limit" for exclusion in judged.pool.exclusions)
+    if never_judged:
+        say(f"Warning: {never_judged} responses over the limit were never judged; they are out under every rule")
     if args.token_sensitivity:
         _show_each_rule(args, judged)
         return

@@ -1,5 +1,6 @@
-"""What the terminal shows: aligned plain text, safe to pipe; hostile characters made visible."""
+"""What the terminal shows: aligned plain text that is safe to pipe, with control characters made visible."""
 
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,12 +15,13 @@ from judge.results.rows import LeaderboardRow
 from judge.text.safe import printable
 
 SHOWN = 5
-"""Problems of one code listed for one file, unless all are asked for."""
+"""How many problems of one code are listed for one file, unless all are asked for."""
 _SHOWN = 12
+"""How many errors in runs are listed before a pool is made."""
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> None:
-    """Print columns: the first `words` ones to the left, the others, which are numbers, to the right."""
+    """Print columns: the first `words` columns to the left, the others, which hold numbers, to the right."""
     cells = [[printable(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     for row in cells:
@@ -37,11 +39,13 @@ def print_json(value: object) -> None:
 
 def say(text: str) -> None:
     """Say a line on stderr."""
-    print(printable(text), file=sys.stderr)
+    # A reader who stopped listening is no reason to stop a job, which may have paid calls under way.
+    with contextlib.suppress(BrokenPipeError):
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criterion], banner: str) -> None:
-    """Print one table a criterion under the banner."""
+    """Print the banner, and under it one table per criterion."""
     print(printable(banner))
     for criterion in criteria:
         better = "higher is better" if criterion.scale.polarity == "higher" else "lower is better"
@@ -51,45 +55,42 @@ def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criteri
 
 
 def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None:
-    """Say on stderr what is wrong with the runs: counts by code, and every error up to a dozen."""
+    """Say the problems of the runs: counts by code, and the first dozen errors."""
     counts: Counter[tuple[str, str]] = Counter()
     for problem in problems:
         counts[problem.severity, problem.code] += problem.count
     for (severity, code), count in sorted(counts.items()):
-        print(f"{severity}: {code} × {count}", file=sys.stderr)
+        say(f"{severity}: {code} × {count}")
     errors = [problem for problem in problems if problem.severity == "error"]
     for problem in errors[:_SHOWN]:
         where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-        print(f"  {printable(f'{problem.file}: {problem.code} at {where}: {problem.message}')}", file=sys.stderr)
+        say(f"  {problem.file}: {problem.code} at {where}: {problem.message}")
     if len(errors) > _SHOWN:
-        print(f"  … and {len(errors) - _SHOWN} more errors", file=sys.stderr)
+        say(f"  … and {len(errors) - _SHOWN} more errors")
     if problems:
-        print("`judge validate` lists every problem; those with errors are not judged", file=sys.stderr)
+        say("`judge validate` lists every problem; responses with errors are not judged")
     if not checked_topics:
-        print("without --topics, turn ids and PTKB statements could not be checked", file=sys.stderr)
+        say("without --topics, turn ids and PTKB statements could not be checked")
 
 
 def print_pooled(pooled: Pooled) -> None:
-    """Say on stderr what was pooled, what was left out and why, and what the screen found."""
+    """Say what was pooled, what was left out and why, and what the screen flagged."""
     pool = pooled.pool
     runs = sum(run.selected for run in pooled.submitted.runs)
-    print(
-        f"pooled {len(pool.responses)} distinct responses of {runs} runs; {len(pool.exclusions)} excluded",
-        file=sys.stderr,
-    )
+    say(f"pooled {len(pool.responses)} distinct responses of {runs} runs; {len(pool.exclusions)} excluded")
     reasons = Counter(row.reason for row in pool.exclusions)
     for reason, count in sorted(reasons.items()):
-        print(f"  excluded: {reason} × {count}", file=sys.stderr)
+        say(f"  excluded: {reason} × {count}")
     flags = Counter(row.code for row in pooled.screened or ())
     for code, count in sorted(flags.items()):
-        print(f"  screen: {code} × {count}", file=sys.stderr)
+        say(f"  screen: {code} × {count}")
     lacking = sum(bool(lacking_texts(response, pool)) for response in pool.responses)
     if lacking:
-        print(f"  {lacking} responses use passages without a text, see missing_passages.tsv", file=sys.stderr)
+        say(f"  {lacking} responses use passages without a text, see missing_passages.tsv")
 
 
 def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[str]:
-    """One line a problem; beyond `shown` of a code in a file, one line that counts the rest."""
+    """One line per problem; after `shown` problems of one code in one file, one line that counts the rest."""
     totals = Counter((problem.file, problem.code) for problem in problems)
     listed: Counter[tuple[str, str]] = Counter()
     for problem in problems:
@@ -100,5 +101,5 @@ def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[st
             head = f"{problem.file}: {problem.severity} {problem.code}"
             yield f"{head}{' ' if where else ''}{where}: {problem.message}"
         elif listed[kind] == shown + 1:
-            more = totals[kind] - shown
-            yield f"{problem.file}: {problem.severity} {problem.code}: {more} more (--all lists them)"
+            rest = totals[kind] - shown
+            yield f"{problem.file}: {problem.severity} {problem.code}: {rest} more (--all lists them)"

@@ -1,9 +1,9 @@
-"""How long the responses of each run are by every way of counting tokens, and what each policy would change.
+"""Count the tokens of each run's responses by every rule, and say what each policy for the limit would change.
 
-For each run and rule: how many responses are over the limit, how many are at it exactly (many of them say that the
-team cut its texts by this rule), the longest one, and what `judge run --token-rule RULE --over-limit POLICY` would do.
-`flag` judges everything as it is; `truncate` cuts the texts over the limit; `exclude` leaves them out, and the turns
-whose best-ranked response that is are unanswered. Nothing is judged here.
+For each run and rule: how many responses are over the limit, how many are exactly at it (many suggest that the team
+cut its texts by this rule), the longest response, and what `judge run --token-rule RULE --over-limit POLICY` would do.
+`flag` judges every response as it is. `truncate` cuts the texts over the limit. `exclude` leaves them out; a turn whose
+best-ranked response is left out is unanswered. Nothing is judged here.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Count and print; 1 if a run cannot be read."""
+    """Count and print; 1 if a file holds nothing that can be judged."""
     outcome = count_lengths(
         LengthsPlan(runs=args.runs, topics=args.topics, format=args.format, limit=args.token_limit, depth=args.depth)
     )
@@ -59,10 +59,10 @@ def _print(runs: Sequence[RunLengths], limit: int) -> None:
     print_table(HEADER, [row for run in runs for row in _rows(run)], words=2)
     print(
         f"""
-limit {limit}. over: what --over-limit flag marks and changes nothing of, truncate shortens, exclude leaves out.
-at limit: responses of exactly {limit}; many are a sign of a team that cut its texts by this rule.
-tokens cut, emptied: by truncate, with the responses it leaves no text of. unanswered: turns that exclude
-leaves without the run's first response.""",
+limit {limit}. over: responses that --over-limit flag marks, truncate shortens and exclude leaves out.
+at limit: responses of exactly {limit} tokens; many suggest that the team cut its texts by this rule.
+tokens cut, emptied: tokens that truncate cuts, and responses that it leaves without text. unanswered: turns
+that exclude leaves without the run's first response.""",
         file=sys.stderr,
     )
     declined = [run.run_id for run in runs if not run.eval_response]

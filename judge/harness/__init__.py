@@ -3,10 +3,10 @@
 pooling      runs to a pool; pooled: the pool written
 validation   what is wrong with runs; pages and fixed copies
 run          the whole line; folder: the bytes of its files; manifest: how they came about
-earlier      an output folder that is there already; judged: one with judgments
+earlier      an output folder that exists already; judged: such a folder with judgments
 correction   the leaderboard corrected by gold
 token_limit  the leaderboard under another token rule
-calibration/ judges compared with gold, and asked for it where needed
+calibration/ judges compared with gold, and asked first where they have not judged yet
 tokens       how long the responses are; passages: indexes, and the texts of a pool; gold: gold files checked and made
 crowd        workers' labels to grades
 cast_regin   CAsT-ReGIn checked and made again

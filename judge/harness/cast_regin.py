@@ -27,8 +27,9 @@ class ReginPlan(JobPlan, frozen=True, kw_only=True):
     folder: StrPath
     """The published resource, or one of its two folders."""
     out: StrPath
+    """The folder to write."""
     mi_turns: StrPath | None = None
-    """Turn ids of `question_relevance_mi_subset`, one a line."""
+    """A file with the turn ids of `question_relevance_mi_subset`, one per line."""
     runs: StrPath | None = None
     """Submitted runs, to be mapped to bank ids by text."""
     evaluate: bool = False
@@ -36,24 +37,26 @@ class ReginPlan(JobPlan, frozen=True, kw_only=True):
 
 
 class MadeFile(msgspec.Struct, frozen=True):
-    """A file that was made, and what it is against the released one."""
+    """A file that was made, and how it compares with the released one."""
 
     path: str
+    """Relative to the output folder."""
     compared: str
+    """`same bytes`, `differs`, or `no release` where the release has no such file."""
 
 
 class ReginOutcome(msgspec.Struct, frozen=True):
-    """What is wrong with the resource, what was made of it, and how runs do over it."""
+    """Problems of the resource, the files made from it, and the scores of runs over it."""
 
     problems: tuple[Problem, ...]
     files: tuple[MadeFile, ...] = ()
-    """None where the judgments or the bank are damaged, so that nothing was written."""
+    """Empty if the judgments or the bank are damaged; nothing was written then."""
     runs: tuple[MatchedRun, ...] = ()
     scores: tuple[Score, ...] = ()
 
 
 def remake_cast_regin(plan: ReginPlan) -> ReginOutcome:
-    """Read, check, make everything, and only then write.
+    """Read and check the resource, make every file, and only then write.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -88,10 +91,10 @@ def _mi_turns(path: Path, parts: Sequence[Part]) -> tuple[str, ...]:
     turns = read_turns(path)
     part = next((part for part in parts if part.kind.criterion_of_subsets), None)
     if part is None:
-        raise UsageError("--mi-turns is about the clarifying questions, which are not here")
+        raise UsageError("--mi-turns is about the clarifying questions, and the folder has none")
     judged = {row.turn_id for row in part.rows}
     unknown = [turn_id for turn_id in turns if turn_id not in judged]
-    # Rows that are damaged were not read: their turns are not unknown.
+    # Damaged rows were not read, so a turn missing from the rows read may still be judged.
     if unknown and not part.problems:
         message = "no question of this turn is judged"
         problems = [Problem("unknown_turn", "error", str(path), turn_id, "", message) for turn_id in unknown]
@@ -112,9 +115,9 @@ def _regenerated(parts: Sequence[Part], turns: Sequence[str] | None) -> tuple[di
 
 
 def _runs(folder: Path, problems: list[Problem]) -> tuple[Sequence[Path], list[Run]]:
-    """The readable runs; of several with one id the first."""
-    paths, found = find_runs(folder)
-    problems.extend(found)
+    """The paths of the runs, and the readable runs: the first of each run id."""
+    paths, folder_problems = find_runs(folder)
+    problems.extend(folder_problems)
     runs: list[Run] = []
     for path in paths:
         read = read_run(path)

@@ -34,39 +34,42 @@ class CorrectionPlan(JobPlan, frozen=True, kw_only=True):
     folder: StrPath
     """Output folder of `judge run`."""
     gold: Sequence[StrPath] = ()
+    """Gold files."""
     test: StrPath | None = None
-    """Sealed test grades, as gold beside `gold`; each look at them is logged."""
+    """Sealed test grades, used as gold together with `gold`; each opening is logged."""
     seal: StrPath | None = None
     """Their seal; by default `seal.json` beside them."""
     criterion: str | None = None
     """Only this criterion, or the prompt file that the judgments are under."""
     target: Literal["pool", "topics"] = "pool"
-    """Means of these responses, or of the runs on topics like these."""
+    """Whether the means are of the pooled responses, or of the runs on topics like these."""
     families: StrPath | None = None
     """Run or judge, a tab and the family of models behind it: flags SELF."""
     fallback: Literal["family"] | None = None
     """Correct runs with fewer than 3 gold grades by their family's error."""
     seed: int = SEED
-    """Of the rank intervals' resampling."""
+    """Seed of the resampling for the rank intervals."""
     out: StrPath | None = None
     """A folder for all files, or one file named .tsv or .md."""
 
 
 class CorrectionOutcome(msgspec.Struct, frozen=True):
-    """The corrected leaderboard, and what to know before reading it."""
+    """The corrected leaderboard, and the cautions to read with it."""
 
     criteria: tuple[Criterion, ...]
-    """Those that there is gold for."""
+    """The criteria with gold."""
     rows: tuple[CorrectedRow, ...]
+    """One row per run and criterion."""
     changes: dict[str, RankingChange]
     """By criterion, how the ranking changed."""
     cautions: tuple[str, ...]
+    """What limits the corrected means, a sentence each."""
     warnings: tuple[str, ...]
     """A line for each prompt file that has changed since."""
     gold: str
     """Digest of the gold files."""
     seal: str | None
-    """The salted digest of the sealed grades: with a plain one guesses could be tried."""
+    """The salted digest of the sealed grades; a digest without salt would let readers test guesses."""
 
 
 def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> CorrectionOutcome:
@@ -87,8 +90,8 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
         make_folder(out.parent if _is_file(out) else out)
     gold = _gold(plan.gold)
     digest = sha256(b"\n".join(sorted(sha256(read_stored(Path(path))).encode() for path in plan.gold)))
-    sealed, said = _opened(plan, judged, gold, digest, now) if plan.test is not None else ((), ())
-    criteria, rows, cautions_said = _corrected(plan, judged, (*gold, *sealed), said)
+    sealed, warnings = _opened(plan, judged, gold, digest, now) if plan.test is not None else ((), ())
+    criteria, rows, all_cautions = _corrected(plan, judged, (*gold, *sealed), warnings)
     outcome = CorrectionOutcome(
         criteria=criteria,
         rows=rows,
@@ -99,7 +102,7 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
             )
             for criterion in criteria
         },
-        cautions=cautions_said,
+        cautions=all_cautions,
         warnings=judged.warnings,
         gold=digest,
         seal=None if plan.test is None else read_seal(_seal(plan)).commitment,
@@ -113,7 +116,7 @@ def _check(plan: CorrectionPlan) -> None:
     if not plan.gold and plan.test is None:
         raise UsageError("a correction needs gold grades (--gold)")
     if plan.seal is not None and plan.test is None:
-        raise UsageError("--seal is that of the sealed grades in --test")
+        raise UsageError("--seal names the seal of the grades in --test: give both")
     if plan.fallback and plan.families is None:
         raise UsageError("--fallback family needs --families, which says what family a run is of")
     if plan.seed < 0:
@@ -138,7 +141,7 @@ def _seal(plan: CorrectionPlan) -> Path:
 def _opened(
     plan: CorrectionPlan, judged: JudgedFolder, gold: tuple[GoldRow, ...], digest: str, now: datetime | None
 ) -> tuple[tuple[GoldRow, ...], tuple[str, ...]]:
-    """The sealed grades, and a warning where they had been looked at before."""
+    """The sealed grades, and a warning if they were opened before for another question."""
     question = {
         "gold": digest,
         "target": plan.target,
@@ -177,25 +180,29 @@ def _opened(
 def _corrected(
     plan: CorrectionPlan, judged: JudgedFolder, gold: Sequence[GoldRow], warnings: Sequence[str] = ()
 ) -> tuple[tuple[Criterion, ...], tuple[CorrectedRow, ...], tuple[str, ...]]:
-    """The criteria that there is gold for, their rows, and what to know before reading them."""
+    """The criteria with gold, their rows, and the cautions to read with them."""
     families = {} if plan.families is None else read_families(Path(plan.families))
     name = ", ".join(str(path) for path in (*plan.gold, plan.test) if path)
     matched, unmatched = match(gold, judged.pool, name)
-    criteria = tuple(one for one in judged.criteria if any(criterion == one.name for _, criterion in matched))
+    criteria = tuple(prompt for prompt in judged.criteria if any(criterion == prompt.name for _, criterion in matched))
     if not criteria:
         names = ", ".join(criterion.name for criterion in judged.criteria)
         raise UsageError(f"{name}: no grade of a pooled response under {names}")
-    said = list(warnings)
+    all_cautions = list(warnings)
     if unmatched:
-        said.append(f"{len(unmatched)} of {len(gold)} gold grades are of responses not in the pool")
+        all_cautions.append(f"{len(unmatched)} of {len(gold)} gold grades are of responses not in the pool")
     if without := [criterion.name for criterion in judged.criteria if criterion not in criteria]:
-        said.append(f"no gold under {', '.join(without)}, so nothing is said of it here")
+        all_cautions.append(f"no gold under {', '.join(without)}, so nothing is said of it here")
     rows: list[CorrectedRow] = []
     for criterion in criteria:
         judges = judged.judges(criterion)
         if families and judges and all(map(is_jury, judges)):
-            said.append(f"{criterion.name}: no manifest says who the jury's members are, so no run is flagged SELF")
-        said += [f"{criterion.name}: {text}" for text in cautions(judged.pool, judged.results, criterion, matched)]
+            all_cautions.append(
+                f"{criterion.name}: no manifest says who the jury's members are, so no run is flagged SELF"
+            )
+        all_cautions += [
+            f"{criterion.name}: {text}" for text in cautions(judged.pool, judged.results, criterion, matched)
+        ]
         rows += corrected(
             judged.pool,
             judged.results,
@@ -209,7 +216,7 @@ def _corrected(
             rng=np.random.default_rng(plan.seed),
             name=name,
         )
-    return criteria, tuple(rows), tuple(said)
+    return criteria, tuple(rows), tuple(all_cautions)
 
 
 def _is_file(out: Path) -> bool:

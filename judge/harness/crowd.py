@@ -38,57 +38,62 @@ class CrowdPlan(JobPlan, frozen=True, kw_only=True):
     scales: Sequence[str]
     """`LOW-HIGH` for every criterion, or `NAME=LOW-HIGH` for each; with names, any other criterion is an error."""
     out: StrPath
+    """The folder to write."""
     criteria: Sequence[str] = ()
-    """Take these only; one alone names what tables without criteria are about."""
+    """Take only these; a single one names the criterion of tables that name none."""
     columns: Mapping[str, str] = {}
-    """Field to the column that it stands in."""
+    """Field to the name of its column."""
     task: str = TASK
     """Regular expression with groups `turn_id` and `response_id`, for a column of tasks."""
     wide: str | None = None
-    """Regular expression for the columns of a survey with a row a participant."""
+    """Regular expression for the column names of a survey that has a row per participant."""
     wide_map: StrPath | None = None
-    """The same by a table: column, turn_id, response_id, criterion."""
+    """In place of `wide`, a table with the columns column, turn_id, response_id, criterion."""
     bank: StrPath | None = None
     """The items' texts: a bank, a `pool.jsonl`, or the folder of one."""
     unit: Literal["response", "question"] = "response"
+    """What was labeled."""
     known: StrPath | None = None
     """Items whose acceptable labels are known."""
     max_fails: int = 0
-    """Contradictions of known items that a worker may have in a topic."""
+    """How often a worker may contradict known items of a topic and stay."""
     max_deviation: int = 0
-    """Distance from an acceptable label that is no contradiction."""
+    """Distance from an acceptable label that does not count as a contradiction."""
     aggregator: str = "majority"
     """A key of AGGREGATORS."""
     majority: str | None = None
     """A key of SHARES; by default a plurality."""
     tie: str | None = None
-    """A key of TIES; by default the mean of all labels, rounded half up."""
+    """A key of TIES: the grade without a majority; by default the mean of all labels, rounded half up."""
     smoothing: float | None = None
-    """Pseudo-labels of each worker."""
+    """Pseudo-labels added for each worker, for the aggregators SMOOTHED."""
     with_judgments: Sequence[StrPath] = ()
-    """Judgments of LLM judges, set beside the workers in one model: a diagnostic that changes no grade."""
+    """Judgments of LLM judges, compared with the workers in one model; this diagnostic changes no grade."""
     min_labels: int = 3
     """Items with fewer labels are listed."""
     too_fast: float = TOO_FAST
-    """Seconds."""
+    """A label given in fewer seconds is too fast."""
     filter_min: int = FILTER_MIN
-    """Filtered qrels hold the turns that have this grade or more at least once."""
+    """Filtered qrels hold the turns with at least one response of this grade or a higher one."""
     subset_turns: StrPath | None = None
-    """Turn ids of the subset qrels, one a line."""
+    """A file with the turn ids of the subset qrels, one per line."""
 
 
 class CrowdOutcome(msgspec.Struct, frozen=True):
-    """A crowd's grades, and what to know of them."""
+    """A crowd's grades, and the warnings to read with them."""
 
     out: Path
+    """The folder that was written."""
     study: Study
+    """The grades, the workers and the reliability of the labels."""
     warnings: tuple[Problem, ...]
+    """Problems that did not stop the grading."""
     empty: bool
     """Whether a criterion has no label left, so that its qrels are empty."""
 
 
 def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
-    """Read everything, compute everything, and only then write.
+    """Read every input, compute every file, and only then write.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -111,37 +116,37 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
         warnings=warnings,
     )
     scales = {name: table.grades for name, table in labels.items()}
-    more = LabelProblems()
-    # The criterion that is meant where none is named.
+    problems = LabelProblems()
+    # The criterion of known items that name none.
     only = plan.criteria[0] if len(plan.criteria) == 1 else None
-    known = known_file.known(scales, more, only=only) if known_file else ()
+    known = known_file.known(scales, problems, only=only) if known_file else ()
     settings = StudySettings(
         plan.aggregator, _voting(plan), plan.max_fails, plan.max_deviation, plan.min_labels, plan.too_fast
     )
-    found = study(labels, known, settings, wanted=plan.criteria or None)
-    if found.audit is not None:
-        more += known_warnings(found.audit, str(plan.known))
-    texts = _texts(found.labels.values(), by_item, str(plan.bank), more) if plan.bank is not None else None
-    empty = _empty(found)
+    graded = study(labels, known, settings, wanted=plan.criteria or None)
+    if graded.audit is not None:
+        problems += known_warnings(graded.audit, str(plan.known))
+    texts = _texts(graded.labels.values(), by_item, str(plan.bank), problems) if plan.bank is not None else None
+    empty = _empty(graded)
     subset = read_turns(Path(plan.subset_turns)) if plan.subset_turns is not None else None
-    files = crowd_files(found, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
-    files |= _joint(plan.with_judgments, found)
+    files = crowd_files(graded, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
+    files |= _joint(plan.with_judgments, graded)
     inputs = list(map(Path, (*plan.labels, *plan.with_judgments)))
     inputs += [Path(path) for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
     inputs += [pool_file(Path(plan.bank))] if plan.bank is not None else []
-    write_crowd(Path(plan.out), files, inputs, _options(plan, {name: scales[name] for name in found.labels}))
-    return CrowdOutcome(Path(plan.out), found, (*warnings, *more, *more.rest(), *empty), bool(empty))
+    write_crowd(Path(plan.out), files, inputs, _options(plan, {name: scales[name] for name in graded.labels}))
+    return CrowdOutcome(Path(plan.out), graded, (*warnings, *problems, *problems.rest(), *empty), bool(empty))
 
 
 def _check(plan: CrowdPlan) -> None:
     if not plan.scales:
-        raise UsageError("--scale is needed: which labels there are, e.g. --scale 0-3")
+        raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3")
     if plan.aggregator not in VOTING and (plan.majority or plan.tie):
-        raise UsageError(f"--majority and --tie are about {' and '.join(VOTING)}, not about {plan.aggregator}")
+        raise UsageError(f"--majority and --tie belong to {' and '.join(VOTING)}, not to {plan.aggregator}")
     if plan.aggregator not in SMOOTHED and plan.smoothing is not None:
-        raise UsageError(f"--smoothing is about {', '.join(SMOOTHED)}, not about {plan.aggregator}")
+        raise UsageError(f"--smoothing belongs to {', '.join(SMOOTHED)}, not to {plan.aggregator}")
     if (plan.wide or plan.wide_map) and plan.task != TASK:
-        raise UsageError("--task is about a column of tasks, which a survey read by --wide has not")
+        raise UsageError("--task is about a column of tasks; a survey read by --wide has none")
     if plan.known is None and (plan.max_fails or plan.max_deviation):
         raise UsageError("--max-fails and --max-deviation need --known")
 
@@ -164,39 +169,41 @@ def _scales(given: Sequence[str]) -> Scales:
 
 
 def _voting(plan: CrowdPlan) -> AggregatorOptions:
-    """What a majority and a tie are, and the smoothing, as said or as usual."""
-    usual = AggregatorOptions()
-    smoothing = usual.smoothing if plan.smoothing is None else plan.smoothing
-    return AggregatorOptions(majority=plan.majority or usual.majority, tie=plan.tie or usual.tie, smoothing=smoothing)
+    """The plan's majority, tie and smoothing, with the defaults for those not given."""
+    default = AggregatorOptions()
+    smoothing = default.smoothing if plan.smoothing is None else plan.smoothing
+    return AggregatorOptions(
+        majority=plan.majority or default.majority, tie=plan.tie or default.tie, smoothing=smoothing
+    )
 
 
-def _empty(found: Study) -> list[Problem]:
-    """A warning for each criterion of which no label is left: its qrels are empty."""
+def _empty(graded: Study) -> list[Problem]:
+    """A warning for each criterion without a label left: its qrels are empty."""
     message = "no label is left: all were of known items or of workers who were removed"
     return [
         Problem("no_label_left", "warning", name, None, "", message)
-        for name, labels in found.labels.items()
+        for name, labels in graded.labels.items()
         if not len(labels.item)
     ]
 
 
-def _joint(paths: Sequence[StrPath], found: Study) -> dict[str, bytes]:
-    """The table of workers and judges under one model, if judgments are given; it changes nothing else."""
+def _joint(paths: Sequence[StrPath], graded: Study) -> dict[str, bytes]:
+    """The table of workers and judges under one model, by file name; empty without judgments."""
     if not paths:
         return {}
     judges = [judge for path in paths for judge in read_labels(Path(path))]
     diagnostics = []
-    for criterion, labels in found.labels.items():
-        about = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == criterion]
-        if about:
-            diagnostics.append(joint_diagnostic(labels, about))
+    for criterion, labels in graded.labels.items():
+        matching = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == criterion]
+        if matching:
+            diagnostics.append(joint_diagnostic(labels, matching))
     if not diagnostics:
-        raise UsageError(f"--with-judgments: no judgment is about {', '.join(found.labels)}")
+        raise UsageError(f"--with-judgments: no judgment is about {', '.join(graded.labels)}")
     return {"with_judgments.tsv": diagnostic_tsv(diagnostics).encode()}
 
 
 def _bank(path: Path) -> tuple[Mapping[str | Item, str], Mapping[str, str] | None]:
-    """Texts by id or, from a pool, by turn and id; and from a pool the turn of each id."""
+    """Texts by id, or by turn and id from a pool; and the turn of each id, which only a pool knows."""
     if not (path.is_dir() or path.name.removesuffix(".gz").endswith(".jsonl")):
         by_id: dict[str | Item, str] = dict(read_bank(path).items())
         return by_id, None
@@ -221,7 +228,7 @@ def _texts(
 
 
 def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """All that decides the output beside the files, as JSON values."""
+    """The options that determine the output, as JSON values."""
     names = (
         *("aggregator", "max_fails", "max_deviation", "min_labels", "too_fast", "filter_min"),
         *("unit", "task", "wide"),

@@ -1,4 +1,4 @@
-"""An output folder that is there already: its pool, the runs it was made of, and whether it can be added to."""
+"""An output folder that exists already: its pool, the runs of the pool, and whether it can be extended."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,12 +19,12 @@ def read_earlier_pool(folder: Path) -> Pool:
         InputError: The folder has no readable pool, or one that does not belong to its manifest.
     """
     pool = read_pool_folder(folder / "pool.jsonl", *BESIDE)
-    # Without a manifest the folder was put together by hand; of a run that was stopped the manifest comes first.
+    # A folder without a manifest was put together by hand. A run that was stopped leaves a manifest, written first.
     manifest = read_manifest(folder)
     if manifest is not None and manifest.get("status") != UNFINISHED:
-        expected, there = set(manifest["configuration"].get("runs", {})), {run.run_id for run in pool.runs}
-        if expected != there:
-            names = ", ".join(map(shown, sorted(expected ^ there, key=natural_key)[:5]))
+        expected, pooled = set(manifest["configuration"].get("runs", {})), {run.run_id for run in pool.runs}
+        if expected != pooled:
+            names = ", ".join(map(shown, sorted(expected ^ pooled, key=natural_key)[:5]))
             raise InputError(f"{folder / 'runs.jsonl'}: not the runs of {folder / MANIFEST}: {names}")
     return pool
 
@@ -34,25 +34,25 @@ def check_extended(folder: Path, wanted: Mapping[str, Any]) -> None:
 
     Args:
         folder: The output folder whose pool is extended.
-        wanted: As of `pool_configuration`.
+        wanted: From `pool_configuration`.
 
     Raises:
-        InputError: It has no manifest of judge, or differs in what pools.
+        InputError: The folder has no manifest of judge, or its pool was made with other options.
     """
     manifest = read_manifest(folder)
     if manifest is None:
         raise InputError(f"{folder}: no {MANIFEST} there: expected an output folder of `judge run` or `judge pool`")
-    there = manifest["configuration"]
-    differing = details(there, wanted, [key for key in POOLING if there.get(key) != wanted.get(key)])
+    earlier = manifest["configuration"]
+    differing = details(earlier, wanted, [key for key in POOLING if earlier.get(key) != wanted.get(key)])
     if differing:
         raise InputError(f"{folder}: pooled in another way ({differing}); pool all runs anew into another folder")
 
 
 def earlier_runs(folder: Path) -> dict[str, str]:
-    """Run ids and digests that the manifest of an output folder names.
+    """Run ids and digests in the manifest of an output folder; empty without a manifest.
 
     Raises:
-        InputError: The manifest is not one that judge wrote.
+        InputError: Judge did not write the manifest.
     """
     manifest = read_manifest(folder)
     runs = manifest["configuration"].get("runs") if manifest else None

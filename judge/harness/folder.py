@@ -26,7 +26,7 @@ MISSING_COLUMNS = ("response_id", "turn_id", "passage_id")
 
 
 def pool_files(pooled: Pooled) -> dict[str, bytes]:
-    """What is known before any judge is asked, by file name."""
+    """The files that can be written before any judge is asked, by name."""
     pool = pooled.pool
     files = {
         "pool.jsonl": pool_jsonl(pool),
@@ -53,32 +53,38 @@ def result_files(
     notes: JuryNotes | None = None,
     partial: Mapping[str, int] | None = None,
 ) -> dict[str, bytes]:
-    """What the judge said, by file name, everywhere under the banner that says how far to believe it.
+    """The files of a judge's results, by name.
 
-    `partial` are the numbers of grades, by criterion, that rest on some of the used passages only.
+    Args:
+        results: What the judge said, or a jury decided.
+        criteria: The prompts behind the results.
+        rows: The leaderboard.
+        banner: How far to believe the judge; it stands in every file that people read.
+        notes: How a jury came to its grades.
+        partial: Criterion to the number of grades that rest on some of the used passages only.
     """
     partial = partial or {}
     judgments = [result for result in results if isinstance(result, Judgment)]
     failures = [result for result in results if isinstance(result, Failure)]
-    said = [*(notes.lines if notes else ()), *(_partly(*entry) for entry in sorted(partial.items()))]
+    lines = [*(notes.lines if notes else ()), *(_partly(*entry) for entry in sorted(partial.items()))]
     files = {
         "judgments.jsonl": jsonl_bytes(judgments),
         "failures.jsonl": jsonl_bytes(failures),
         "leaderboard.tsv": leaderboard_tsv(rows).encode(),
-        "leaderboard.md": leaderboard_markdown(rows, banner, criteria, said).encode(),
+        "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines).encode(),
     }
     if notes is not None:
         files["members.jsonl"] = jsonl_bytes(vote for vote in notes.said if isinstance(vote, Judgment))
         files["member_failures.jsonl"] = jsonl_bytes(notes.failures)
     for criterion in criteria:
-        about: dict[str, Any] = sidecar(criterion, judgments, failures, banner)
+        description: dict[str, Any] = sidecar(criterion, judgments, failures, banner)
         if criterion.name in partial:
-            about["partial_evidence"] = partial[criterion.name]
+            description["partial_evidence"] = partial[criterion.name]
         if notes is not None:
-            about["jury"] = notes.about(criterion.name)
+            description["jury"] = notes.about(criterion.name)
         name = f"qrels/{qrel_name(criterion)}"
         files[name] = qrels_text(judgments, criterion).encode()
-        files[f"{name}.json"] = json_bytes(about)
+        files[f"{name}.json"] = json_bytes(description)
     return files
 
 

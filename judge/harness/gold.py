@@ -44,7 +44,7 @@ class GoldCheckPlan(JobPlan, frozen=True, kw_only=True):
     pool: StrPath | None = None
     """Output folder or `pool.jsonl` of the responses."""
     prompts: Sequence[str] = ()
-    """Prompts whose scales their criteria have; by default each criterion's default prompt."""
+    """Prompts that give their criteria's scales; by default each criterion's default prompt."""
     scale: tuple[int, int] | None = None
     """Lowest and highest grade of criteria without a prompt."""
     polarity: Literal["higher", "lower"] | None = None
@@ -67,7 +67,7 @@ class GoldImportPlan(JobPlan, frozen=True, kw_only=True):
     pool: StrPath | None = None
     """Output folder or `pool.jsonl` with these responses."""
     criterion: str | None = None
-    """What was graded, where the files do not say."""
+    """The criterion that was graded, where the files do not say."""
     assessor: str | None = None
     """Who graded, where the files do not say."""
     made: str | None = None
@@ -81,16 +81,18 @@ class GoldImportPlan(JobPlan, frozen=True, kw_only=True):
     constants: Sequence[tuple[str, str]] = ()
     """Fields and their values, where the files do not say."""
     generic_as_zero: bool = False
-    """BEGIN's generic responses as grade 0, not left out."""
+    """Grade BEGIN's generic responses 0; by default they are left out."""
 
 
 class GoldSplitPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge gold split` can be told; paths may be strings."""
 
     file: StrPath
+    """The gold file."""
     share: float
-    """Share of the test part."""
+    """About which share of the responses goes to the test part, between 0 and 1."""
     seed: int
+    """Seed of the split."""
     out: StrPath
     """The folder to write; one that holds another split is refused."""
 
@@ -101,18 +103,19 @@ class GoldDrawPlan(JobPlan, frozen=True, kw_only=True):
     pool: StrPath
     """Output folder or its `pool.jsonl`."""
     n: int
-    """Responses to label, about."""
+    """About how many responses to label."""
     seed: int
+    """Seed of the draw."""
     out: StrPath
     """The file to write; one that holds another plan is refused."""
     judgments: Sequence[StrPath] = ()
-    """Judgments of the responses: turns that the judges are unsure of are likelier."""
+    """Judgments of the responses: turns on which the judges are unsure are drawn more often."""
     per_run: int = 10
     """Responses that each run gets at least."""
     criteria: Sequence[str] = ()
-    """What to label for; by default what was judged, else DEFAULT_CRITERIA."""
+    """Criteria to label; by default those of the judgments, else DEFAULT_CRITERIA."""
     gold: Sequence[StrPath] = ()
-    """Grades there are: their responses are not drawn again."""
+    """Gold files with existing grades: their responses are not drawn again."""
 
 
 def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
@@ -124,11 +127,11 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
     """
     if (plan.scale is None) != (plan.polarity is None):
         raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
-    other = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
-    scales = _scales(plan.prompts, () if other else tuple(default_prompts()))
+    default_scale = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
+    scales = _scales(plan.prompts, () if default_scale else tuple(default_prompts()))
     contents = [(str(path), _content(path)) for path in map(Path, plan.files)]
     pool = read_pool_folder(Path(plan.pool)) if plan.pool is not None else None
-    return check_gold(contents, scales, pool, other=other)
+    return check_gold(contents, scales, pool, other=default_scale)
 
 
 def import_gold_files(plan: GoldImportPlan) -> Imported:
@@ -136,7 +139,7 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
 
     Raises:
         UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad, or another pool is in the way; nothing is written.
+        InputError: An input is bad, or `pool_out` holds another pool; nothing is written.
     """
     if plan.source not in SOURCES:
         raise UsageError(f"no source called {plan.source!r}: there are {', '.join(sorted(SOURCES))}")
@@ -166,11 +169,11 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
 
 
 def split_gold_file(plan: GoldSplitPlan) -> Seal:
-    """Split gold by topic, put the test part under seal, and give the seal.
+    """Split gold by topic, put the test part under seal, and return the seal.
 
     Raises:
         UsageError: The share is not between 0 and 1.
-        InputError: The gold cannot be split, or another split is in the way.
+        InputError: The gold cannot be split, or `out` holds another split.
     """
     return write_split(read_gold(Path(plan.file)), plan.share, plan.seed, Path(plan.out))
 
@@ -180,7 +183,7 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
 
     Raises:
         UsageError: `n` is too small; the message says which would do.
-        InputError: An input is bad, nothing is left to draw, or another plan is in the way.
+        InputError: An input is bad, nothing is left to draw, or `out` holds another plan.
     """
     judgments = [
         judgment for path in map(Path, plan.judgments) for judgment in read_judgments(_content(path), str(path))
@@ -201,7 +204,7 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
 
 
 def _scales(prompts: Sequence[str], defaults: Sequence[str]) -> dict[str, Scale]:
-    """Criterion to scale: of the prompts given, then of the default prompts."""
+    """Criterion to scale, from the given prompts, else from the default prompts."""
     scales: dict[str, Scale] = {}
     for criterion in map(find_criterion, prompts):
         if scales.setdefault(criterion.name, criterion.scale) != criterion.scale:
@@ -210,7 +213,7 @@ def _scales(prompts: Sequence[str], defaults: Sequence[str]) -> dict[str, Scale]
 
 
 def _constants(plan: GoldImportPlan) -> dict[str, Any]:
-    """Fields that the user gives: those with a name in the plan, then the other constants."""
+    """Values for fields that the files lack: the plan's own fields, then its other constants."""
     named = {
         "criterion": plan.criterion,
         "assessor": plan.assessor,

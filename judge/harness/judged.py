@@ -25,13 +25,13 @@ JUDGMENTS = "judgments.jsonl"
 
 
 class JudgedFolder(msgspec.Struct, frozen=True):
-    """What `judge run` wrote, as far as leaderboards need it."""
+    """The part of an output folder that leaderboards need."""
 
     path: Path
     pool: Pool
     results: tuple[Judgment | Failure, ...]
     criteria: tuple[Criterion, ...]
-    """The prompts behind the results, or the one that was asked for."""
+    """The prompts behind the results, or only the one asked for."""
     expected: dict[str, Collection[str]]
     """The turns that each run had to answer."""
     manifest: dict[str, Any]
@@ -40,17 +40,17 @@ class JudgedFolder(msgspec.Struct, frozen=True):
 
     @property
     def banner(self) -> str:
-        """What `judge run` said of its judge."""
+        """What `judge run` said of its judge: the certificate's banner, or that there is no certificate."""
         statement = self.manifest.get("certificate")
         return str(statement["banner"]) if isinstance(statement, dict) and "banner" in statement else UNCALIBRATED
 
     @property
     def leaderboard(self) -> tuple[LeaderboardRow, ...]:
-        """One row a run and criterion."""
+        """One row per run and criterion."""
         return leaderboard(self.pool, self.results, self.criteria, expected=self.expected)
 
     def judges(self, criterion: Criterion) -> set[str]:
-        """Who gave the grades: the judge, and the members of a jury as the manifest has them.
+        """The judges that gave the grades; for a jury also its members, which the manifest lists.
 
         Raises:
             InputError: The manifest does not list the members as `judge run` does.

@@ -33,12 +33,12 @@ JOURNAL = "journal.sqlite"
 RECORD = "run.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 GROWING = frozenset({"runs", "pool", "passages"})
-"""What of a configuration changes when runs are added to a pool."""
+"""Keys of a configuration that change when runs are added to a pool."""
 
 POOLING = ("topics", "pooling", "token_rule")
-"""What of a configuration says how a pool was made."""
+"""Keys of a configuration that say how a pool was made."""
 UNFINISHED = "unfinished"
-"""Status of a folder that something is being written into, or was when it was stopped."""
+"""Status of a folder while its files are written; it stays if the writing stops."""
 POOLED = "pooled"
 """Status of a folder with a pool and no judgments."""
 
@@ -52,9 +52,14 @@ def pool_configuration(
     topics: Path | None,
     earlier_runs: Mapping[str, str],
 ) -> dict[str, Any]:
-    """All that determines a pool, as JSON values.
+    """Everything that determines a pool, as JSON values.
 
-    `pooling` is how it was made beside the runs, `earlier_runs` run ids and digests of the pool that is extended.
+    Args:
+        submitted: The runs.
+        pool: The pool made of them.
+        pooling: The options that it was made with.
+        topics: The topics file.
+        earlier_runs: Run ids and digests of the pool that is extended.
     """
     return {
         "runs": {**earlier_runs, **{run.run_id: run.digest for run in submitted.runs}},
@@ -73,13 +78,17 @@ def pool_configuration(
 def configuration(
     pooled: Mapping[str, Any], criteria: Sequence[Criterion], judge: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All that determines the judgments, as JSON values: two folders with the same configuration are comparable.
+    """Everything that determines the judgments, as JSON values: equal configurations give comparable results.
 
-    `pooled` is what `pool_configuration` gives, `options` how the judge is asked.
+    Args:
+        pooled: From `pool_configuration`.
+        criteria: The prompts.
+        judge: How records name the judge.
+        options: How the judge is asked.
     """
     return {
         **pooled,
-        "criteria": {one.name: {"prompt": one.prompt_id, "sha256": one.digest} for one in criteria},
+        "criteria": {prompt.name: {"prompt": prompt.prompt_id, "sha256": prompt.digest} for prompt in criteria},
         "judge": judge,
         "options": dict(options),
         "parser": PARSER_VERSION,
@@ -91,7 +100,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of an output folder; None if it has none.
 
     Raises:
-        InputError: It is not one that judge wrote, or of another layout.
+        InputError: Judge did not write it, or wrote it in another layout.
     """
     path = folder / MANIFEST
     if not path.exists():
@@ -118,17 +127,17 @@ def check_folder(
     replace: bool = False,
     may_differ: Collection[str] = (),
 ) -> bool:
-    """Refuse a folder whose results were made otherwise, so that no two configurations get mixed in one place.
+    """Refuse a folder whose results have another configuration, so that one folder never mixes two.
 
     Args:
-        out: The output folder; made if it is not there.
+        out: The output folder; made if it does not exist.
         wanted: The new configuration.
         trial: Whether only some of the judgments are to be made.
         replace: Accept results of another configuration, and a trial in place of a finished run.
         may_differ: Keys of the configuration that are expected to change.
 
     Returns:
-        Whether the folder's configuration is another one, so that its results must go.
+        Whether the folder holds another configuration, so that its results must go.
 
     Raises:
         InputError: The folder cannot be used, or holds what this run must not write over.
@@ -138,20 +147,20 @@ def check_folder(
         raise InputError(f"{out}: cannot be used as an output folder: no permission to write")
     manifest = read_manifest(out)
     if manifest is None:
-        strange = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, RECORD, ".")))
-        if strange:
+        foreign = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, RECORD, ".")))
+        if foreign:
             raise InputError(
-                f"{out}: holds {', '.join(strange[:5])} and no manifest of judge, so its files are somebody else's; "
+                f"{out}: holds {', '.join(foreign[:5])} and no manifest of judge, so its files are somebody else's; "
                 "choose an empty folder as --out"
             )
         return False
-    there = manifest["configuration"]
-    # A pool that nobody has judged yet says nothing of judges.
-    keys = {*there, *wanted} if "judge" in there else there.keys()
-    different = sorted(key for key in keys if there.get(key) != wanted.get(key))
+    stored = manifest["configuration"]
+    # The configuration of a pool that nobody has judged yet names no judge.
+    keys = {*stored, *wanted} if "judge" in stored else stored.keys()
+    different = sorted(key for key in keys if stored.get(key) != wanted.get(key))
     surprising = [key for key in different if key not in may_differ]
     if surprising and not replace:
-        differing = details(there, wanted, surprising)
+        differing = details(stored, wanted, surprising)
         raise InputError(
             f"{out}: holds results of another configuration ({differing}). Choose another --out, or --replace to "
             "write these results over (the journal of paid calls is kept)"
@@ -172,8 +181,20 @@ def manifest_bytes(
     said: CertificateStatement | None = None,
     notes: JuryNotes | None = None,
 ) -> bytes:
-    """How everything else came about; no clock in it, so that a rerun gives the same bytes."""
-    asked_of = results if notes is None else notes.said
+    """How the other files came about; a rerun gives the same bytes, because no time is recorded.
+
+    Args:
+        argv: The command line.
+        configured: From `configuration`, or from `pool_configuration` if nothing was judged.
+        status: UNFINISHED, POOLED, `trial` or `complete`.
+        submitted: The runs.
+        pool: The pool.
+        results: What the judge said, or a jury decided.
+        asked: How many judgments were asked for, and the limit.
+        said: What the certificate says of the results.
+        notes: How a jury came to its grades.
+    """
+    replies = results if notes is None else notes.said
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "judge_version": __version__,
@@ -188,15 +209,15 @@ def manifest_bytes(
             "runs": len(configured["runs"]),
             "problems": _by_severity(submitted.problems),
             "pooled": len(pool.responses),
-            "excluded": Counter(one.reason for one in pool.exclusions),
+            "excluded": Counter(exclusion.reason for exclusion in pool.exclusions),
             "results": Counter(map(_kind, results)),
         },
-        "models_returned": sorted({one.model for one in asked_of if isinstance(one, Judgment) and one.model}),
+        "models_returned": sorted({reply.model for reply in replies if isinstance(reply, Judgment) and reply.model}),
         "seeds": {"sampling": configured.get("options", {}).get("seed")},
     }
     if notes is not None:
         manifest["jury"] = {name: notes.about(name) for name in notes.verdicts}
-        manifest["counts"]["members"] = Counter(_kind(one) for one in notes.said)
+        manifest["counts"]["members"] = Counter(map(_kind, notes.said))
     return json_bytes(manifest)
 
 
@@ -207,8 +228,8 @@ def _by_severity(problems: Sequence[Problem]) -> Counter[str]:
     return counts
 
 
-def _kind(one: Judgment | Failure) -> str:
-    return one.reason if isinstance(one, Failure) else "judgment"
+def _kind(result: Judgment | Failure) -> str:
+    return result.reason if isinstance(result, Failure) else "judgment"
 
 
 def _presentable(argument: str) -> str:
@@ -225,12 +246,12 @@ def details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[
     )
 
 
-def _differences(key: str, there: Any, now: Any) -> list[tuple[str, Any, Any]]:
-    """Name and both values of what differs: of two objects, the members that do."""
-    if not (isinstance(there, dict) and isinstance(now, dict)):
-        return [(key, there, now)]
-    names = sorted(name for name in {*there, *now} if there.get(name) != now.get(name))
-    return [(f"{key}.{name}", there.get(name), now.get(name)) for name in names]
+def _differences(key: str, before: Any, now: Any) -> list[tuple[str, Any, Any]]:
+    """Name and both values of each difference; two objects are compared member by member."""
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return [(key, before, now)]
+    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return [(f"{key}.{name}", before.get(name), now.get(name)) for name in names]
 
 
 def _brief(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Passages made fast to look up, and those that runs or a pool use: what `judge passages` does, for use from Python."""
+"""Indexes of passages, and the passages that runs or a pool use: what `judge passages` does, for use from Python."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -41,36 +41,39 @@ class ExtractPlan(JobPlan, frozen=True, kw_only=True):
     pool: StrPath | None = None
     """Output folder of `judge pool` or `judge run`."""
     depth: int = 1
-    """With `runs`: passages of so many best-ranked responses of a turn."""
+    """With `runs`: how many responses of a turn, by rank, have their passages extracted."""
     passage_hashes: StrPath | None = None
-    """Hash list or its index: passages that it has not and texts that differ are left out."""
+    """Hash list or its index: passages that it does not list, and texts that differ from it, are left out."""
 
 
 class ExtractOutcome(msgspec.Struct, frozen=True):
-    """What was extracted, and which of the passages wanted were not."""
+    """How many passages were extracted, and which of the wanted ones were not."""
 
     out: Path
+    """The file that was written."""
     wanted: int
+    """Passages that the runs or the pool use."""
     extracted: int
+    """Passages whose texts were written."""
     missing: frozenset[str]
-    """Ids that the collection has not."""
+    """Ids that are not in the collection."""
     unlisted: frozenset[str]
-    """Ids that the hash list has not."""
+    """Ids that are not on the hash list."""
     differing: frozenset[str]
-    """Ids whose text is not the one of the hash list."""
+    """Ids whose text differs from the hash list."""
     errors: int
     """Errors in the runs."""
 
 
 def index_passages(plan: IndexPlan) -> int:
-    """Build an index of a hash list or of a collection, and give the number of passages in it.
+    """Build an index of a hash list or of a collection, and return the number of passages in it.
 
     Raises:
         UsageError: The plan names no source or two, or the output would replace an input.
         InputError: The source cannot be read; nothing is written.
     """
     if (plan.hashes is None) == (not plan.collection):
-        raise UsageError("an index is made of a hash list or of a collection: give one of them")
+        raise UsageError("an index is made of a hash list or of a collection: give exactly one of them")
     out, collection = Path(plan.out), list(map(Path, plan.collection))
     _refuse_overwriting(out, [Path(plan.hashes)] if plan.hashes is not None else files_of(collection))
     if plan.hashes is not None:
@@ -95,19 +98,19 @@ def extract_passages(plan: ExtractPlan, tell: Callable[[int], None] = lambda err
     """
     given = [Path(path) for path in (plan.runs, plan.pool) if path is not None]
     if len(given) != 1:
-        raise UsageError("passages are extracted by runs or by a pool: give one of them")
+        raise UsageError("passages are extracted for runs or for a pool: give exactly one of them")
     users, out = given[0], Path(plan.out)
     _refuse_overwriting(out, _inputs(plan, users))
     wanted, errors = _used_by_runs(users, plan.depth) if plan.runs is not None else (_used_by_pool(users), 0)
     tell(errors)
-    there = read_passages(list(map(Path, plan.passages)), wanted)
-    kept = there
+    stored = read_passages(list(map(Path, plan.passages)), wanted)
+    kept = stored
     foreign: Collection[str] = ()
     if plan.passage_hashes is not None:
         from judge.passages.hashes import open_hashes, same_text
 
         hashes = open_hashes(Path(plan.passage_hashes))
-        kept = listed(there, hashes.find)
+        kept = listed(stored, hashes.find)
         foreign = differing(kept, hashes.find, same_text)
     texts = sorted(
         (passage for passage in kept.values() if passage.passage_id not in foreign),
@@ -118,8 +121,8 @@ def extract_passages(plan: ExtractPlan, tell: Callable[[int], None] = lambda err
         out=out,
         wanted=len(wanted),
         extracted=len(texts),
-        missing=wanted - there.keys(),
-        unlisted=frozenset(there.keys() - kept.keys()),
+        missing=wanted - stored.keys(),
+        unlisted=frozenset(stored.keys() - kept.keys()),
         differing=frozenset(foreign),
         errors=errors,
     )
@@ -132,9 +135,9 @@ def _refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
         if not output.exists():
             return
         if not output.is_file():
-            raise UsageError(f"{output}: this is no regular file; name the file to write")
+            raise UsageError(f"{output}: not a regular file; name the file to write")
         for path in inputs:
-            # By what they are and not by name: a link may have another one. What is missing, reading will report.
+            # Paths are compared as files, because a link has another name. Reading reports a missing input.
             if path.exists() and output.samefile(path):
                 raise UsageError(f"{output}: the output would replace the input {path}")
     except (OSError, ValueError) as error:
@@ -155,26 +158,26 @@ def _inputs(plan: ExtractPlan, users: Path) -> Iterable[Path]:
 
 
 def _used_by_runs(runs: Path, depth: int) -> tuple[frozenset[str], int]:
-    """The ids of the passages that the responses rest on, and how many errors there are in the runs.
+    """The ids of the passages that the runs' responses use, and the number of errors in the runs.
 
     Raises:
         InputError: There is no response.
     """
     submitted = read_runs(runs, selection=Selection(depth=depth))
     if not submitted.candidates:
-        raise InputError(f"{runs}: no response to take passages of", submitted.unusable)
+        raise InputError(f"{runs}: no response, so no passage to extract", submitted.unusable)
     used = frozenset(passage.passage_id for candidate in submitted.candidates for passage in candidate.used)
     return used, len(submitted.unusable)
 
 
 def _used_by_pool(folder: Path) -> frozenset[str]:
-    """The ids of the passages that the pool's responses rest on.
+    """The ids of the passages that the pool's responses use.
 
     Raises:
         InputError: There is no response.
     """
     pool = read_earlier_pool(folder)
     if not pool.responses:
-        raise InputError(f"{folder}: no response to take passages of")
+        raise InputError(f"{folder}: no response, so no passage to extract")
     keys = frozenset(key for response in pool.responses for key in response.passages)
     return frozenset(pool.passages[key].passage_id if key in pool.passages else key for key in keys)

@@ -1,4 +1,4 @@
-"""A pool written into an output folder, without anything judged: what `judge pool` does after pooling."""
+"""A pool written into an output folder without any judgment: what `judge pool` does after pooling."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,14 +30,14 @@ def write_pool(
     extended: StrPath | None = None,
     replace: bool = False,
 ) -> None:
-    """Write a pool into a folder, which `judge run` with the same options can go on from.
+    """Write a pool into a folder; `judge run` with the same options can continue there.
 
     Args:
         out: The folder.
         pooled: The pool.
         argv: The command line, for the manifest.
         extended: The folder whose pool was extended; its journal is taken over, so that nothing is paid for twice.
-        replace: Write over another pool, and remove what was judged of it.
+        replace: Write over another pool, and remove its judgments.
 
     Raises:
         InputError: The folder cannot be used or holds something else.

@@ -1,4 +1,4 @@
-"""From a folder of runs to a pool with everything a track may ask of it: selection, integrity, screening."""
+"""From a folder of runs to a pool: responses selected, passages checked, low quality screened."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -31,25 +31,32 @@ from judge.text.ids import natural_key
 from judge.text.safe import shown
 
 Screening = Literal["off", "flag", "exclude"]
-"""Whether low-quality responses are looked for, and whether those found are judged all the same."""
+"""Whether low-quality responses are looked for, and whether they are listed or left out."""
 
 
 class Pooling(JobPlan, frozen=True, kw_only=True):
-    """What is pooled of what was submitted; paths may be strings, and one may stand where several may."""
+    """Which responses of the runs are pooled, and how; paths may be strings, and one may stand where several may."""
 
     runs: StrPath
     """Folder of run files, or one file."""
     topics: StrPath | None = None
+    """The topics file; without one, turn ids and PTKB statements are not checked."""
     format: str | None = None
+    """A key of FORMATS; detected if None."""
     passages: Sequence[StrPath] | None = None
     """The collection's passages; if given, only their texts count as evidence."""
     passage_hashes: StrPath | None = None
-    """The collection's list of MD5s or an index of it: texts that differ from it are no evidence."""
+    """The collection's list of MD5s or an index of it: a text that differs from it does not count as evidence."""
     missing_passages: MissingPassages = "skip-response"
+    """What happens to a response that uses a passage without a text."""
     depth: int = 1
+    """Responses per turn and run, by rank."""
     token_rule: TokenRule = "bare"
+    """How tokens are counted for the limit."""
     token_limit: int = 250
+    """Longest response in tokens."""
     over_limit: OverLimit = "flag"
+    """What happens to a response over the limit."""
     only_turns: StrPath | None = None
     """A file of turn ids: no other turn is pooled."""
     passage_qrels: StrPath | None = None
@@ -57,15 +64,16 @@ class Pooling(JobPlan, frozen=True, kw_only=True):
     min_relevance: int | None = None
     """The lowest relevant grade; by default 1."""
     max_rank: int | None = None
-    """How far down such a response is looked for; by default 3 in CAsT 2022 and at least `depth`, else `depth`."""
+    """The last rank looked at for such a response; by default `depth`, and for CAsT 2022 at least 3."""
     select_runs: StrPath | None = None
     """A file of run ids, or a key of RUN_RULES."""
     measure: str | None = None
-    """What the rules compare runs by, as ir-measures names it; by default nDCG@5."""
+    """The measure by which the rules compare runs, in the names of ir-measures; by default nDCG@5."""
     teams: StrPath | None = None
-    """Run, a tab and its team, where the runs do not say it themselves."""
+    """Run, a tab and its team, for runs that do not name their team."""
     screen: Screening = "flag"
     thresholds: Thresholds = Thresholds()
+    """Where the screen flags a response."""
     encoder: StrPath | None = None
     """Name or folder of a sentence-transformers model that compares responses with their passages."""
     extend: StrPath | None = None
@@ -73,25 +81,25 @@ class Pooling(JobPlan, frozen=True, kw_only=True):
 
 
 class Pooled(Record, frozen=True):
-    """A pool, and what led to it."""
+    """A pool, and the inputs and choices that led to it."""
 
     submitted: Submitted
     pool: Pool
     turns: dict[str, Turn] | None
-    """Those of the topics."""
+    """The turns of the topics by id; None without topics."""
     screened: tuple[ScreenRow, ...] | None
-    """Flags of what is pooled; None if nothing was looked for."""
+    """The screen's flags of pooled responses; None if the screen was off."""
     choice: str | None
-    """Which runs a rule chose and why, as a table."""
+    """Which runs a rule chose and why, as a table; None without a rule."""
     configured: dict[str, Any]
-    """All that determines the pool, for the manifest."""
+    """Everything that determines the pool, for the manifest."""
 
 
 def pool_runs(pooling: Pooling) -> Pooled:
     """Read, check, select, pool and screen.
 
     Raises:
-        UsageError: What is asked for cannot be done.
+        UsageError: The options contradict each other, or name what is not there.
         InputError: An input is bad; every problem is listed.
     """
     _check_options(pooling)
@@ -152,10 +160,10 @@ def pool_runs(pooling: Pooling) -> Pooled:
 
 
 def _check_options(pooling: Pooling) -> None:
-    """Refuse what would be ignored.
+    """Refuse options that would be ignored.
 
     Raises:
-        UsageError: An option stands without the one that it is about.
+        UsageError: An option is given without the option that it belongs to.
     """
     for path in (pooling.topics, pooling.only_turns, pooling.passage_qrels, pooling.teams):
         if path is not None and Path(path).exists() and not Path(path).is_file():
@@ -174,27 +182,27 @@ def _check_options(pooling: Pooling) -> None:
 
 
 def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | None) -> None:
-    """Refuse turns that no run has, so that none is lost to a slip of the pen where no topics tell.
+    """Refuse selected turns that no run has: without topics, only the runs show a mistyped id.
 
     Raises:
         UsageError: A selected turn is in no run.
     """
-    there = {one.turn_id for one in submitted.candidates} | {row.turn_id for row in submitted.exclusions}
+    known = {candidate.turn_id for candidate in submitted.candidates} | {row.turn_id for row in submitted.exclusions}
     if previous:
-        there |= {one.turn_id for one in previous.responses} | {row.turn_id for row in previous.exclusions}
-    absent = sorted((selection.turns or frozenset()) - there, key=natural_key)
+        known |= {response.turn_id for response in previous.responses} | {row.turn_id for row in previous.exclusions}
+    absent = sorted((selection.turns or frozenset()) - known, key=natural_key)
     if absent:
         names = ", ".join(map(shown, absent[:5]))
-        raise UsageError(f"no run has the selected turns {names}; with --topics it can be told whether they exist")
+        raise UsageError(f"no run has the selected turns {names}; --topics FILE tells whether they exist")
 
 
 def _pooled_runs(
     submitted: Submitted, pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, previous: Pool | None
 ) -> tuple[PooledRun, ...]:
-    """The runs of the pool, and the turns that each had to answer: earlier ones too, now that more may be known."""
-    known = turns.keys() if turns is not None else {one.turn_id for one in pool.responses}
+    """The runs of the pool, earlier ones included, and the turns that each run had to answer."""
+    known = turns.keys() if turns is not None else {response.turn_id for response in pool.responses}
     if turns is None:
-        # Turns of which everything was left out were there to be answered all the same.
+        # A run had to answer a turn even if all responses to the turn were left out.
         known |= {
             row.turn_id for row in pool.exclusions if row.reason != "not_selected_run" and usable_turn_id(row.turn_id)
         }
@@ -219,7 +227,7 @@ def _pooled_runs(
 def _reason_against(
     thresholds: Thresholds, similar: Similarity | None, text: str, passages: Sequence[str], complete: bool
 ) -> tuple[str, str] | None:
-    """Reason and detail of an exclusion by the screen."""
+    """Reason and detail of an exclusion by the screen; None if the response stays."""
     similarity = similar(text, passages) if similar and passages and complete else None
     flags = screen(text, passages, thresholds, similarity, complete=complete)
     return (f"screen_{flags[0].code}", "; ".join(flag.detail for flag in flags)) if flags else None
@@ -235,7 +243,7 @@ def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
 
 
 def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
-    """How the pool is made beside the runs, as JSON values: files by their digests."""
+    """The options that the pool is made with, as JSON values; files are named by their digests."""
 
     def file(path: StrPath | None) -> str | None:
         return None if path is None else sha256(read_stored(Path(path)))
@@ -250,7 +258,7 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
         "passage_qrels": file(pooling.passage_qrels),
         "min_relevance": pooling.min_relevance,
         "max_rank": pooling.max_rank,
-        # Of a list, which grows with the pool, the runs say enough.
+        # A list of runs grows with the pool, and the configuration names the runs anyway.
         "select_runs": pooling.select_runs if ruled or pooling.select_runs is None else "listed",
         "measure": pooling.measure,
         "teams": file(pooling.teams),
@@ -264,7 +272,7 @@ def check_complete(pool: Pool) -> None:
     """Refuse a pool in which a used passage has no text.
 
     Raises:
-        InputError: With a problem for each response.
+        InputError: Used passages lack texts; each such response is a problem.
     """
     problems = [
         Problem(

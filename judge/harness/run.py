@@ -48,7 +48,7 @@ from judge.text.ids import natural_key
 from judge.text.table import Table
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
-"""Those that need no conversation."""
+"""The criteria judged by default; their prompts do not show the conversation."""
 DEFAULT_MODEL = "local/qwen2.5-1.5b"
 DEFAULT_OUT = Path("judge-out")
 
@@ -65,19 +65,21 @@ class Plan(Pooling, frozen=True, kw_only=True):
     model: str | None = None
     """`backend/model`; by default the environment's JUDGE_MODEL, else a small local model."""
     jury: str | None = None
-    """A key of JURIES: several models, prompts of a criterion, or samples are one judge."""
+    """A key of JURIES; several models, prompts of a criterion, or samples then act as one judge."""
     models: Sequence[str] = ()
-    """Models of the jury; by default one, `model`."""
+    """Models of the jury; by default `model` alone."""
     samples: int = 1
-    """How often each member of the jury is asked, each time as a member of its own."""
+    """How often each member of the jury is asked; each sample votes as a member of its own."""
     families: StrPath | None = None
-    """Run or judge, a tab and the family of models behind it; a jury is warned of its own."""
+    """Run or judge, a tab and the family of models behind it; warnings name jury members that share or judge one."""
     options: ModelOptions = ModelOptions()
+    """How each model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
     settings: Settings = Settings()
+    """How many calls run at once, how often one is tried, and what may be spent."""
     limit: int | None = None
-    """Judge only this many responses a criterion, spread over the pool."""
+    """Judge only this many responses per criterion, spread over the pool."""
     replace: bool = False
-    """Write over results of another configuration."""
+    """Write over results of another configuration in `out`."""
     certificate: StrPath | None = None
     """What `judge calibrate` wrote; the outputs say whether this run is what it certifies."""
     argv: Sequence[str] = ()
@@ -92,11 +94,11 @@ class Prepared(Record, frozen=True):
     pooled: Pooled
     criteria: tuple[Criterion, ...]
     models: tuple[Model, ...]
-    """One, but for a jury."""
+    """One model, or several for a jury."""
     tasks: tuple[Task, ...]
-    """What is to be judged."""
+    """The judgments to make: a response under a prompt each."""
     configured: dict[str, Any]
-    """All that determines the judgments, for the manifest."""
+    """Everything that determines the judgments, for the manifest."""
     certificate: Certificate | None = None
     jury: Jury | None = None
 
@@ -112,16 +114,16 @@ class Prepared(Record, frozen=True):
 
     @property
     def expectation(self) -> CertificateStatement | None:
-        """What the certificate says of the plan, as far as can be known before anything is asked."""
+        """What the certificate says of the plan before any model is asked; None without a certificate."""
         if self.certificate is None:
             return None
         options = msgspec.to_builtins(self.plan.options)
-        found = match_run(self.certificate, self.criteria, self.judge, _presentable(options))
-        return statement(self.certificate, found, self.criteria)
+        matches = match_run(self.certificate, self.criteria, self.judge, _presentable(options))
+        return statement(self.certificate, matches, self.criteria)
 
 
 class Outcome(Record, frozen=True):
-    """What a run of the whole line gave."""
+    """What the whole line gave: the pool, the results and the leaderboard."""
 
     out: Path
     pool: Pool
@@ -131,7 +133,7 @@ class Outcome(Record, frozen=True):
     statement: CertificateStatement | None = None
     """What the certificate says, where there is one."""
     notes: JuryNotes | None = None
-    """What is to be said of a jury."""
+    """How far the members of a jury agree, and what each of them said; None without a jury."""
 
     @property
     def banner(self) -> str:
@@ -141,7 +143,7 @@ class Outcome(Record, frozen=True):
     @property
     def failures(self) -> Table[Failure]:
         """The judgments that are missing."""
-        return Table(one for one in self.results if isinstance(one, Failure))
+        return Table(result for result in self.results if isinstance(result, Failure))
 
 
 def prepare(plan: Plan) -> Prepared:
@@ -155,9 +157,9 @@ def prepare(plan: Plan) -> Prepared:
     shown = tuple(prompt for several in prompts.values() for prompt in several)
     certificate = read_certificate(Path(plan.certificate)) if plan.certificate is not None else None
     families = read_families(Path(plan.families)) if plan.families is not None else {}
-    blind = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
-    if blind and plan.topics is None:
-        raise UsageError(f"{', '.join(blind)}: shown with the conversation, so a topics file is needed (--topics)")
+    with_turn = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
+    if with_turn and plan.topics is None:
+        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
     names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
     models = open_models(names, plan.options, shown, plan.settings)
     pooled = pool_runs(plan)
@@ -166,10 +168,10 @@ def prepare(plan: Plan) -> Prepared:
         raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
     if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
         check_complete(pool)
-    unknown = sorted({one.turn_id for one in pool.responses} - (turns or {}).keys(), key=natural_key)
-    if blind and unknown:
+    unknown = sorted({response.turn_id for response in pool.responses} - (turns or {}).keys(), key=natural_key)
+    if with_turn and unknown:
         raise UsageError(
-            f"{plan.topics}: lacks turns of the pool that {', '.join(blind)} shows: {', '.join(unknown[:5])}"
+            f"{plan.topics}: lacks turns of the pool that {', '.join(with_turn)} shows: {', '.join(unknown[:5])}"
         )
     jury = None
     if plan.jury is not None:
@@ -195,10 +197,10 @@ def prepare(plan: Plan) -> Prepared:
 
 
 def forecast(prepared: Prepared) -> tuple[tuple[Model, Forecast], ...]:
-    """What carrying out a plan would send to each model, given what its journals hold; nothing is written.
+    """What carrying out a plan would send to each model beyond what the journals hold; nothing is written.
 
     Raises:
-        InputError: The output folder is there and would be refused.
+        InputError: The output folder exists and would be refused.
     """
     if prepared.out.exists():
         _check_folder(prepared)
@@ -222,7 +224,7 @@ def carry_out(
     Args:
         prepared: From `prepare`.
         report: Called after each judgment.
-        fetching: Called while a model is fetched, with what, the bytes done and the bytes in all.
+        fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
 
     Raises:
         InputError: The output folder cannot be used or holds results of another configuration.
@@ -238,7 +240,7 @@ def carry_out(
         files = pool_files(pooled)
         unfinished = manifest_bytes(plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool)
         replace_folder(out, {MANIFEST: unfinished} | files, RECORD, more=not changed)
-        answers = ask(
+        replies = ask(
             prepared.models,
             prepared.asked,
             journal,
@@ -248,23 +250,23 @@ def carry_out(
             report=report,
             fetching=fetching,
         )
-        results, notes = jury.decide(answers) if jury is not None else (answers, None)
+        results, notes = jury.decide(replies) if jury is not None else (replies, None)
         rows = leaderboard(pool, results, criteria)
-        said = _statement(prepared, results)
-        outcome = Outcome(out, pool, criteria, Table(results), rows, said, notes)
+        certified = _statement(prepared, results)
+        outcome = Outcome(out, pool, criteria, Table(results), rows, certified, notes)
         partial = _on_partial_evidence(pool, results, criteria)
         files |= result_files(results, criteria, rows, outcome.banner, notes, partial)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
         files[MANIFEST] = manifest_bytes(
-            plan.argv, prepared.configured, status, pooled.submitted, pool, results, asked, said, notes
+            plan.argv, prepared.configured, status, pooled.submitted, pool, results, asked, certified, notes
         )
         replace_folder(out, files, RECORD)
     return outcome
 
 
 def _check_folder(prepared: Prepared) -> bool:
-    """Whether the output folder holds another configuration, which it may."""
+    """Check the output folder, and say whether it holds results of another configuration."""
     plan, out = prepared.plan, prepared.out
     return check_folder(
         out,
@@ -284,7 +286,7 @@ def run(plan: Plan, report: Callable[[Progress], None] | None = None, *, progres
         progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then.
 
     Raises:
-        JudgeError: As `prepare` and `carry_out` raise it.
+        JudgeError: `prepare` or `carry_out` failed; they say how.
     """
     prepared = prepare(plan)
     with contextlib.ExitStack() as shown:
@@ -295,20 +297,20 @@ def run(plan: Plan, report: Callable[[Progress], None] | None = None, *, progres
 
 
 def _choose(plan: Plan) -> dict[str, list[Criterion]]:
-    """The prompts of each criterion: one, but for a jury.
+    """The prompts of each criterion: one, or several for a jury.
 
     Raises:
-        UsageError: Two prompts for one, or another thing that only a jury can use: comparing is calibration's job.
+        UsageError: Two prompts for one criterion, or options of a jury, without a jury; calibration compares prompts.
     """
     chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
     if plan.jury is not None:
         return chosen
     if plan.models or plan.samples != 1 or plan.families is not None:
-        raise UsageError("several models, samples, and families are about juries (--jury)")
-    for name, (first, *others) in chosen.items():
-        if others:
+        raise UsageError("several models, samples and families need a jury (--jury)")
+    for name, (first, *rest) in chosen.items():
+        if rest:
             raise UsageError(
-                f"two prompts for {name}: {first.prompt_id} and {others[0].prompt_id}; "
+                f"two prompts for {name}: {first.prompt_id} and {rest[0].prompt_id}; "
                 "judge each into an output folder of its own and compare them with `judge calibrate`"
             )
     return chosen
@@ -319,13 +321,13 @@ def _statement(prepared: Prepared, results: Sequence[Judgment | Failure]) -> Cer
     if prepared.certificate is None:
         return None
     models: dict[str, set[str]] = {}
-    for one in results:
-        if isinstance(one, Judgment) and one.model:
-            models.setdefault(one.criterion, set()).add(one.model)
+    for result in results:
+        if isinstance(result, Judgment) and result.model:
+            models.setdefault(result.criterion, set()).add(result.model)
     returned = {criterion: sorted(names) for criterion, names in models.items()}
     options = _presentable(msgspec.to_builtins(prepared.plan.options))
-    found = match_run(prepared.certificate, prepared.criteria, prepared.judge, options, returned)
-    return statement(prepared.certificate, found, prepared.criteria)
+    matches = match_run(prepared.certificate, prepared.criteria, prepared.judge, options, returned)
+    return statement(prepared.certificate, matches, prepared.criteria)
 
 
 def _presentable(options: dict[str, Any]) -> dict[str, Any]:
@@ -337,13 +339,13 @@ def _presentable(options: dict[str, Any]) -> dict[str, Any]:
 def _on_partial_evidence(
     pool: Pool, results: Sequence[Judgment | Failure], criteria: Sequence[Criterion]
 ) -> dict[str, int]:
-    """By criterion that is shown passages, how many grades rest on some of the used ones only."""
-    shown = {one.name for one in criteria if "passages" in one.inputs}
-    partly = {one.response_id for one in pool.responses if lacking_texts(one, pool)}
+    """How many grades rest on some of the used passages only, by criterion whose prompt shows passages."""
+    shown = {criterion.name for criterion in criteria if "passages" in criterion.inputs}
+    partly = {response.response_id for response in pool.responses if lacking_texts(response, pool)}
     return Counter(
-        one.criterion
-        for one in results
-        if isinstance(one, Judgment) and one.criterion in shown and one.response_id in partly
+        result.criterion
+        for result in results
+        if isinstance(result, Judgment) and result.criterion in shown and result.response_id in partly
     )
 
 

@@ -1,4 +1,4 @@
-"""A judged folder's leaderboard as another token rule would have it: what `judge leaderboard --over-limit` does."""
+"""The leaderboard of a judged folder under another token rule: what `judge leaderboard --over-limit` does."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ from judge.runs.records import TokenRule
 from judge.runs.tokens import RULES
 
 LIMIT = 250
-"""The guidelines' limit, where no manifest says which one held."""
+"""The guidelines' limit in tokens, used where no manifest gives one."""
 
 
 class UnderTokenRule(msgspec.Struct, frozen=True):
@@ -48,8 +48,8 @@ def under_token_rule(
 
     Args:
         judged: From `read_judged`.
-        over_limit: What becomes of responses over the limit.
-        rule: What the limit goes by; by default the rule of the judging.
+        over_limit: `flag` keeps responses over the limit, `exclude` leaves them out.
+        rule: How tokens are counted; by default the rule of the judging.
         limit: In tokens; by default that of the judging.
         out: A file named .tsv or .md to write.
 
@@ -75,7 +75,7 @@ def under_token_rule(
 def under_each_token_rule(
     judged: JudgedFolder, limit: int | None = None, out: StrPath | None = None
 ) -> tuple[Sensitivity, int]:
-    """Means and ranks with nothing excluded and under each rule, and the limit that they are about.
+    """Means and ranks with nothing excluded and under each rule, and the limit used.
 
     Args:
         judged: From `read_judged`.
@@ -92,9 +92,9 @@ def under_each_token_rule(
 
 
 def _stored(manifest: Mapping[str, Any]) -> tuple[TokenRule, int]:
-    """The rule and the limit of the judging; those of the guidelines where no manifest says it."""
-    said = manifest.get("configuration", {}).get("token_rule")
-    rule, limit = (said.get("rule"), said.get("limit")) if isinstance(said, dict) else (None, None)
+    """The rule and the limit of the judging; those of the guidelines where no manifest gives them."""
+    stored = manifest.get("configuration", {}).get("token_rule")
+    rule, limit = (stored.get("rule"), stored.get("limit")) if isinstance(stored, dict) else (None, None)
     known: TokenRule = next((known for known in RULES if known == rule), "bare")
     return known, limit if isinstance(limit, int) and limit > 0 else LIMIT
 

@@ -26,7 +26,7 @@ class LengthsPlan(JobPlan, frozen=True, kw_only=True):
     runs: StrPath
     """A folder of run files, or one run file."""
     topics: StrPath | None = None
-    """Turns that the topics do not have are left out."""
+    """A topics file; turns that it does not have are left out."""
     format: str | None = None
     """A key of FORMATS; detected if None."""
     limit: int = 250
@@ -36,15 +36,20 @@ class LengthsPlan(JobPlan, frozen=True, kw_only=True):
 
 
 class RunLengths(msgspec.Struct, frozen=True):
-    """The lengths of one run's responses under each rule; the run's turns and responses with text, as pooled."""
+    """The lengths of one run's responses under each rule."""
 
     run_id: str
     file: str
     eval_response: bool
+    """Whether the team asks for its responses to be judged."""
     limit: int
+    """Longest response in tokens."""
     turns: int
+    """The run's turns."""
     responses: int
+    """Responses with text, to the depth of the plan."""
     rules: tuple[RuleEffect, ...]
+    """What each rule says of these responses."""
 
 
 class LengthsOutcome(msgspec.Struct, frozen=True):
@@ -54,7 +59,7 @@ class LengthsOutcome(msgspec.Struct, frozen=True):
     unusable: tuple[str, ...]
     """Names of the files that hold nothing that can be judged."""
     problems: tuple[Problem, ...]
-    """What is wrong with the folder."""
+    """Problems of the folder."""
 
     @property
     def complete(self) -> bool:
@@ -85,7 +90,7 @@ def count_lengths(plan: LengthsPlan) -> LengthsOutcome:
 
 
 def lengths_tsv(runs: Sequence[RunLengths]) -> str:
-    """A line for each run and rule, under COLUMNS."""
+    """A line for each run and rule, with the columns COLUMNS."""
     lines = (
         (
             *(run.run_id, run.file, run.eval_response, effect.rule, run.limit, run.turns, run.responses),
@@ -98,7 +103,7 @@ def lengths_tsv(runs: Sequence[RunLengths]) -> str:
 
 
 def _read(path: Path, format: str | None, turns: Mapping[str, Turn] | None) -> Run | None:
-    """What can be judged of a run."""
+    """A run with the responses that can be judged; None if nothing can be."""
     read = read_run(path, format)
     if read.run is None:
         return None
@@ -119,6 +124,6 @@ def _lengths(run: Run, counters: Mapping[TokenRule, TokenCounter], depth: int) -
 
 
 def _texts(turn: RunTurn, depth: int) -> list[str]:
-    """The texts that pooling would take of a turn, best rank first."""
+    """The texts that pooling would take from a turn, best rank first."""
     best = sorted(turn.responses, key=lambda response: response.rank)[:depth]
     return [response.text for response in best if response.text.strip()]

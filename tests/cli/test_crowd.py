@@ -70,7 +70,7 @@ def test_json_says_the_same(labels: Path, tmp_path: Path, capsys: pytest.Capture
     assert found["warnings"] == []
 
 
-def test_a_faulty_table_writes_nothing(labels: Path, tmp_path: Path) -> None:
+def test_a_bad_table_writes_nothing(labels: Path, tmp_path: Path) -> None:
     labels.write_text(LABELS + "a,1_1,R1,relevance,0,9\n,1_1,R9,relevance,7,9\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:
         run(labels, "--scale", "0-3", "--out", tmp_path / "out")
@@ -229,5 +229,5 @@ def test_smoothing_is_what_a_model_is_told(tmp_path: Path) -> None:
         posteriors.append((tmp_path / smoothing / "items.tsv").read_text())
         assert f'"smoothing": {float(smoothing)}' in (tmp_path / smoothing / "crowd.json").read_text()
     assert posteriors[0] != posteriors[1]
-    with pytest.raises(UsageError, match="--smoothing is about"):
+    with pytest.raises(UsageError, match="--smoothing belongs to"):
         run(table, "--scale", "0-3", "--smoothing", "1", "--out", tmp_path / "no")

@@ -50,7 +50,7 @@ def test_sound_gold_is_silent_and_exits_0(tmp_path: Path, capsys) -> None:
     assert out == ""
     assert (
         err
-        == "1 files, 1 sound rows: 0 errors, 0 warnings\nnot checked without --pool: not_in_pool, different_grades\n"
+        == "1 files, 1 valid rows: 0 errors, 0 warnings\nnot checked without --pool: not_in_pool, different_grades\n"
     )
 
 
@@ -136,7 +136,7 @@ def test_import_check_split_and_plan_go_together(begin: Path, tmp_path: Path, ca
     assert f"{out}: 12 grades: 12 of groundedness" in capsys.readouterr().err
     assert {row.inclusion_probability for row in read_gold(out)} == {1.0}
     assert gold("check", out, "--pool", pool, "--prompt", "groundedness/yes_no") == 0
-    assert capsys.readouterr().err == "1 files, 12 sound rows: 0 errors, 0 warnings\n"
+    assert capsys.readouterr().err == "1 files, 12 valid rows: 0 errors, 0 warnings\n"
 
     split = tmp_path / "split"
     assert gold("split", out, "--test", "0.5", "--seed", "1", "--out", split) == 0
@@ -167,10 +167,10 @@ def test_import_check_split_and_plan_go_together(begin: Path, tmp_path: Path, ca
     assert gold(*left) == 0
     said = capsys.readouterr().err
     assert "6 of 6 responses, 6 of 6 turns" in said
-    assert "6 responses have grades already; beside this plan their inclusion probability is 1" in said
+    assert "6 responses have grades already; together with this plan their inclusion probability is 1" in said
 
 
-def test_faulty_input_is_listed_and_nothing_is_written(begin: Path, tmp_path: Path, capsys) -> None:
+def test_bad_input_is_listed_and_nothing_is_written(begin: Path, tmp_path: Path, capsys) -> None:
     begin.write_text(BEGIN + "a\tb\tc\td\te\tno\n" + "a\tb\n", encoding="utf-8")
     out, pool = tmp_path / "gold.jsonl", tmp_path / "pool"
     assert gold("import", "begin", begin, "--out", out, "--pool-out", pool) == 2
@@ -235,7 +235,7 @@ def test_judgments_give_a_plan_its_criteria_and_probabilities(
     rows = read_plan(out.read_bytes(), "p")
     assert {row.criteria for row in rows} == {("groundedness",)}
     assert (len({row.inclusion_probability for row in rows}) == 1) is alike
-    assert ("the judgments tell no turn from another" in capsys.readouterr().err) is alike
+    assert ("the judgments do not distinguish the turns" in capsys.readouterr().err) is alike
 
 
 @pytest.mark.parametrize(

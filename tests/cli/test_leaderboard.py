@@ -261,7 +261,7 @@ def test_a_run_of_a_jury_members_family_is_flagged(folder: Path, capsys: pytest.
         (["--out", "x"], "needs --gold"),
         (["--target", "topics"], "needs --gold"),
         (["--fallback", "family"], "needs --gold"),
-        (["--gold", "{gold}", "--seal", "x"], "--seal is that of the sealed grades in --test"),
+        (["--gold", "{gold}", "--seal", "x"], "--seal names the seal of the grades in --test: give both"),
         (["--gold", "{gold}", "--fallback", "family"], "needs --families"),
         (["--gold", "{gold}", "--seed", "-1"], "0 or more"),
         (["--gold", "{gold}", "--criterion", "completeness/graded"], "no judgment under"),

@@ -107,7 +107,7 @@ def test_texts_that_are_not_the_collections_are_left_out(folder, capsys, indexed
     assert said[1:] == [
         "1 left out, not on the hash list:",
         f"  {IDS[2]}",
-        "1 left out, the text is not the one of the hash list:",
+        "1 left out, the text differs from the hash list:",
         f"  {IDS[1]}",
     ]
 
@@ -160,7 +160,7 @@ def test_without_a_response_nothing_is_written(folder, capsys):
     (folder / "runs" / "bad.json").write_text("{")
     assert extract(folder, "--passages", str(folder / "collection.jsonl")) == (2, None)
     said = capsys.readouterr().err
-    assert "runs: no response to take passages of" in said
+    assert "runs: no response, so no passage to extract" in said
     assert "bad.json" in said
 
 
@@ -242,7 +242,7 @@ def test_an_output_that_is_no_regular_file_is_refused(folder, capsys):
         ["extract", "--runs", str(folder / "runs"), *passages],
     ):
         assert main(["passages", *action, *out]) == 2
-        assert "this is no regular file; name the file to write" in capsys.readouterr().err
+        assert "not a regular file; name the file to write" in capsys.readouterr().err
     assert (folder / "pipe").is_fifo()
 
 

@@ -319,18 +319,18 @@ def test_the_exit_code_of_a_fix_is_that_of_what_remains(folder, tmp_path, capsys
 
 
 TWICE = '{"run_name": "%s", "run_type": "manual", "turns": [{"turn_id": "9-1_1", "responses": [%s]}]}'
-MENDABLE = '{"rank": "1", "text": "T", "text": "%s", "ptkb_provenance": [1], "passage_provenance": [%s]}'
+FIXABLE = '{"rank": "1", "text": "T", "text": "%s", "ptkb_provenance": [1], "passage_provenance": [%s]}'
 
 
 def test_errors_of_a_file_without_a_copy_count_as_remaining(folder, tmp_path, capsys):
     out = tmp_path / "out"
     put(folder, "a.json", run("9-1_1", name="s"))
     # A name twice in an object is not seen by a reader, but such a file is not written anew.
-    refused = TWICE % ("r", MENDABLE % ("T", json.dumps(PASSAGE)))
+    refused = TWICE % ("r", FIXABLE % ("T", json.dumps(PASSAGE)))
     (folder / "b.json").write_text(refused, encoding="utf-8")
     assert validate(folder, "--fix", "-o", out) == 0
     assert validate(folder, "--fix", "-o", out, "--strict") == 1
-    (folder / "b.json").write_text(TWICE % ("r", MENDABLE % ("", json.dumps(PASSAGE))), encoding="utf-8")
+    (folder / "b.json").write_text(TWICE % ("r", FIXABLE % ("", json.dumps(PASSAGE))), encoding="utf-8")
     capsys.readouterr()
     assert validate(folder, "--fix", "-o", out, "--json") == 1
     fixed = json.loads(capsys.readouterr().out)["fixed"]
@@ -340,7 +340,7 @@ def test_errors_of_a_file_without_a_copy_count_as_remaining(folder, tmp_path, ca
 
 def test_an_id_shared_with_a_file_without_a_copy_remains_shared(folder, tmp_path, capsys):
     put(folder, "a.json", run("9-1_1"))
-    (folder / "b.json").write_text(TWICE % ("r", MENDABLE % ("T", json.dumps(PASSAGE))), encoding="utf-8")
+    (folder / "b.json").write_text(TWICE % ("r", FIXABLE % ("T", json.dumps(PASSAGE))), encoding="utf-8")
     assert validate(folder, "--fix", "-o", tmp_path / "out") == 1
     out, _ = capsys.readouterr()
     assert f"  {tmp_path}/out/a.json: 1 error, 0 warnings: duplicate_run_id (1)" in out

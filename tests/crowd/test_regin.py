@@ -111,7 +111,7 @@ def test_every_released_file_is_made_again_byte_for_byte(shared: Path, tmp_path:
         assert made[path] == (source / path).read_bytes(), path
     out, err = capsys.readouterr()
     assert (out.count("  same bytes  "), out.count("  no release  "), out.count("  differs")) == (11, 1, 0)
-    assert err == "0 errors, 17 warnings; 12 files made, 11 of 11 that the release has are the same bytes\n"
+    assert err == "0 errors, 17 warnings; 12 files made; 11 of the 11 that are released are the same bytes\n"
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -231,7 +231,7 @@ def test_damaged_judgments_are_an_error_and_nothing_is_written(
     out, err = capsys.readouterr()
     errors = [one for one in json.loads(out)["problems"] if one["severity"] == "error"]
     assert any(one["code"] == code and where in one["path"] for one in errors)
-    assert err.endswith("nothing is written: the judgments or the bank are damaged\n")
+    assert err.endswith("nothing was written: the judgments or the bank are damaged\n")
     assert not (tmp_path / "out").exists()
 
 

@@ -411,8 +411,8 @@ def test_nothing_of_an_earlier_calibration_stays_beside_another(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "either judgments that are there"),
-        ({"judgments": ["x"], "models": ["baseline/overlap"]}, "either judgments that are there"),
+        ({}, "either existing judgments"),
+        ({"judgments": ["x"], "models": ["baseline/overlap"]}, "either existing judgments"),
         ({"models": ["baseline/overlap"]}, "asking needs --prompt, --pool"),
         ({"judgments": ["x"], "epsilon": 1.0}, "epsilon 1.0"),
         ({"judgments": ["x"], "epsilon": float("nan")}, "epsilon nan"),
@@ -507,13 +507,15 @@ def reseal(split: Path, old: bytes, new: bytes) -> None:
 def test_sealed_grades_off_their_scale_are_counted_and_neither_shown_nor_logged(
     tmp_path: Path, split: Path, judgments: Path, kind: str
 ) -> None:
-    faulty = (split / "test.jsonl").read_bytes().count(b'"grade":2')
+    off_scale = (split / "test.jsonl").read_bytes().count(b'"grade":2')
     reseal(split, b'"grade":2', b'"grade":77')
     options: dict[str, Any] = {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl", "judgments": [judgments]}
     if kind == "columns":
         columns = write_columns(tmp_path / "m.txt", {(one.turn_id, one.response_id): one.deserved for one in WORLD})
         options |= {"judgments": [columns], "criterion": "groundedness", "scale": "0-3"}
-    with pytest.raises(InputError, match=rf"{faulty} faults of the sealed grades.*the seal was not opened") as caught:
+    with pytest.raises(
+        InputError, match=rf"{off_scale} problems of the sealed grades.*the seal was not opened"
+    ) as caught:
         tried(**options)
     assert not caught.value.problems
     assert "77" not in str(caught.value).replace(str(tmp_path), "")

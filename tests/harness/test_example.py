@@ -197,7 +197,7 @@ def test_every_run_but_the_faulty_one_answers_every_turn_once(given: list[Given]
         assert [one.turn for one in given if one.run == run] == turns
 
 
-def test_the_faulty_run_has_the_faults_that_the_readme_lists(turns: list[str]) -> None:
+def test_the_faulty_run_has_the_problems_that_the_readme_lists(turns: list[str]) -> None:
     run = load(RUNS / "thistle-faulty.json")
     ids = [turn["turn_id"] for turn in run["turns"]]
     assert [turn for turn in ids if turn not in turns] == ["1-1_9"]

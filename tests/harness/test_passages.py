@@ -58,7 +58,7 @@ def test_a_plan_names_one_source(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="a hash list or of a collection"):
             index_passages(IndexPlan(out=tmp_path / "a", **index))
     for users in ({}, {"runs": "a", "pool": "b"}):
-        with pytest.raises(UsageError, match="by runs or by a pool"):
+        with pytest.raises(UsageError, match="for runs or for a pool"):
             extract_passages(ExtractPlan(passages=[COLLECTION], out=tmp_path / "a", **users))
     assert list(tmp_path.iterdir()) == []
 

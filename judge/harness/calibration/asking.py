@@ -1,4 +1,4 @@
-"""Models asked about the responses that have gold, under one budget."""
+"""Asking models about the responses that have gold, under one budget."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -25,7 +25,7 @@ ProgressReport = Callable[[Progress], None]
 
 
 class Asking:
-    """The models of a plan, and what they have cost so far."""
+    """The models of a plan, and the cost of all their calls so far."""
 
     def __init__(
         self, plan: CalibrationPlan, report: Callable[[str], ProgressReport], fetching: Fetching | None
@@ -37,10 +37,10 @@ class Asking:
         self._named: dict[str, str] = {}
 
     def open(self, name: str, prompts: Sequence[Criterion]) -> Model:
-        """A model that can be asked the prompts.
+        """Open a model that can be asked the prompts.
 
         Raises:
-            UsageError: It cannot, or a budget could not be kept.
+            UsageError: The model cannot be asked them, or its price is unknown and there is a budget.
         """
         model = open_model(name, self._plan.options)
         # A recording answers under the recorded judge's name, by which it could not be opened again.
@@ -51,13 +51,13 @@ class Asking:
         return model
 
     def again(self, judge: str, prompts: Sequence[Criterion]) -> Model:
-        """The model that a judge of this plan was, to be asked once more."""
+        """Open the model behind a judge of this plan once more."""
         return self.open(self._named[judge], prompts)
 
     def ask(
         self, model: Model, wanted: Sequence[Task], journal: Journal, pool: Pool, turns: Mapping[str, Turn] | None
     ) -> Table[Judgment | Failure]:
-        """Settle every task, within what is left of the budget.
+        """Ask the model every task, within the rest of the budget.
 
         Raises:
             OperationalError: No further call can succeed; what was paid for is in the journal.
@@ -77,7 +77,7 @@ class Asking:
 def gold_tasks(
     rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int, name: str
 ) -> tuple[Task, ...]:
-    """The responses with gold, under each prompt of their criterion."""
+    """A task for each response with gold, prompt of its criterion and sample."""
     matched, _ = match(rows, pool, name)
     return tuple(
         Task(response, prompt, sample)
@@ -89,7 +89,7 @@ def gold_tasks(
 
 
 def results_jsonl(results: Sequence[Judgment | Failure], kind: type[Judgment] | type[Failure]) -> bytes:
-    """The judgments, or the failures, one a line, by judge and prompt."""
-    kept = [one for one in results if isinstance(one, kind)]
-    kept.sort(key=lambda one: (natural_key(one.judge), natural_key(f"{one.criterion}/{one.variant}")))
-    return b"".join(msgspec.json.encode(one) + b"\n" for one in kept)
+    """The judgments or the failures as JSON Lines, sorted by judge and prompt."""
+    kept = [result for result in results if isinstance(result, kind)]
+    kept.sort(key=lambda result: (natural_key(result.judge), natural_key(f"{result.criterion}/{result.variant}")))
+    return b"".join(msgspec.json.encode(result) + b"\n" for result in kept)

@@ -18,7 +18,7 @@ from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
 
 _MADE = {"parser": int, "renderer": int, "options": dict}
-"""What a manifest says of how a judge was asked."""
+"""The keys of a manifest's configuration that say how a judge was asked, and their types."""
 
 
 def certified(
@@ -29,19 +29,28 @@ def certified(
     openings: int | None,
     seal: str | None,
 ) -> tuple[Certified, ...]:
-    """An entry a verdict."""
-    tried = {one.criterion: one for one in found.selections}
-    certified = []
+    """The entries of the certificate, one per verdict.
+
+    Args:
+        plan: The options of the calibration.
+        gold: The gold files.
+        panels: Gold and labels side by side.
+        found: What the calibration found.
+        openings: How often the sealed grades were opened for different questions.
+        seal: The salted digest of the sealed grades.
+    """
+    selections = {selection.criterion: selection for selection in found.selections}
+    entries = []
     for panel in panels:
-        for one in (verdict for verdict in found.verdicts if verdict.criterion == panel.criterion):
-            column = next((column for column in panel.columns if column.name == one.judge), None)
+        for verdict in (verdict for verdict in found.verdicts if verdict.criterion == panel.criterion):
+            column = next((column for column in panel.columns if column.name == verdict.judge), None)
             if column is None:
                 continue
             origin = column.origin
             made = _made(plan, origin.source if origin else "")
-            certified.append(
+            entries.append(
                 Certified(
-                    criterion=one.criterion,
+                    criterion=verdict.criterion,
                     judge=column.judge,
                     prompt=column.prompt,
                     prompt_digest=origin.prompt_digest if origin else None,
@@ -53,27 +62,27 @@ def certified(
                     seal=seal,
                     binary=panel.binary,
                     resampling=resampling(plan),
-                    split=one.split,
-                    n=one.estimate.n,
-                    topics=one.estimate.topics,
-                    tried=len(tried[one.criterion].tried) if one.criterion in tried else 0,
+                    split=verdict.split,
+                    n=verdict.estimate.n,
+                    topics=verdict.estimate.topics,
+                    tried=len(selections[verdict.criterion].tried) if verdict.criterion in selections else 0,
                     openings=openings,
-                    statistic=one.statistic,
-                    estimate=one.estimate,
-                    requirements=one.requirements,
-                    verdict=one.word,
+                    statistic=verdict.statistic,
+                    estimate=verdict.estimate,
+                    requirements=verdict.requirements,
+                    verdict=verdict.word,
                 )
             )
-    return tuple(certified)
+    return tuple(entries)
 
 
 def resampling(plan: CalibrationPlan) -> dict[str, int]:
-    """What the intervals depend on beside the data."""
+    """The options that the intervals depend on, besides the data."""
     return {"seed": plan.seed, "replicates": plan.replicates, "permutations": plan.permutations}
 
 
 def _made(plan: CalibrationPlan, source: str) -> dict[str, Any]:
-    """How the judge was asked: as here, or by the manifest beside the judgments; empty if nobody knows."""
+    """How the judge was asked, by the plan or by the manifest beside the judgments; empty if neither says."""
     if plan.models:
         options = msgspec.to_builtins(plan.options)
         url = plan.options.base_url

@@ -1,4 +1,4 @@
-"""What a calibration can be told, and what of it cannot be done."""
+"""The options of a calibration, and the check that they go together."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -12,67 +12,90 @@ from judge.records import Criterion
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
 _FEWEST_DRAWS, _MOST_DRAWS = 200, 1_000_000
-"""Fewer resamples would make a verdict a matter of the seed."""
+"""The least and the most resamples; with fewer, the verdict would depend on the seed."""
 
 
 class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge calibrate` can be told; paths may be strings, and one may stand where several may."""
 
     gold: Sequence[StrPath]
+    """Gold files."""
     judgments: Sequence[StrPath] = ()
-    """Labels that are there; or nothing, and `models` are asked."""
+    """Files of labels that exist already; if empty, `models` are asked."""
     models: Sequence[str] = ()
+    """Models to ask, as `backend/model`."""
     prompts: Sequence[StrPath] = ()
-    """What to ask, or the files of prompts of your own behind the judgments."""
+    """Prompts to ask, or the files of your own prompts behind the judgments."""
     pool: StrPath | None = None
+    """Folder of `judge run`, or its `pool.jsonl`, if it is not beside the judgments."""
     test: StrPath | None = None
-    """Sealed test grades."""
+    """Sealed test grades; each opening is logged."""
     seal: StrPath | None = None
+    """Their seal; by default `seal.json` beside them."""
     criterion: StrPath | None = None
+    """Only this criterion, or the judgments under this prompt; for columns, the criterion of the grades."""
     scale: str | None = None
+    """`LOW-HIGH`: the grades of gold and labels in columns."""
     polarity: Literal["higher", "lower"] = "higher"
     """Which end of `scale` is good."""
     gold_scale: StrPath | None = None
-    """The prompt whose scale the gold is on, if not the judges'."""
+    """The prompt whose scale the gold is on, if it is not the judges' scale."""
     families: StrPath | None = None
+    """Run or judge, a tab and the family of models behind it."""
     topics: StrPath | None = None
+    """The topics file, for prompts that show the conversation."""
     samples: int = 1
+    """How often each question is asked, for test-retest agreement."""
     options: ModelOptions = ModelOptions()
+    """How each model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
     settings: Settings = Settings()
+    """How many calls run at once, how often one is tried, and what may be spent."""
     requirements: Sequence[str] = ()
+    """Rules such as `wkappa.lo>=0.4`, which a judge must meet to be TRUSTED."""
     epsilon: float = 0.2
+    """The epsilon of the alternative annotator test: .2 for experts, .15 for skilled annotators, .1 for a crowd."""
     replicates: int = 2000
+    """Bootstrap resamples."""
     permutations: int = 10_000
+    """Permutations per comparison."""
     seed: int = 2023
+    """Seed of resamples and permutations."""
     out: StrPath | None = None
+    """The folder for tables, report, plots and certificate."""
 
 
 def check_plan(plan: CalibrationPlan) -> None:
-    """Refuse what nothing can be done with before anything is read or paid for.
+    """Refuse options that do not go together, before anything is read or paid for.
 
     Raises:
-        UsageError: What is wrong.
+        UsageError: An option is missing, out of range, or given with another that excludes it.
     """
     if bool(plan.judgments) == bool(plan.models):
-        raise UsageError("expected either judgments that are there (--judgments) or models to ask (--model)")
+        raise UsageError("expected either existing judgments (--judgments) or models to ask (--model)")
     if plan.models and not (plan.prompts and plan.pool and plan.out):
         raise UsageError(ASKING)
     if not 0 <= plan.epsilon < 1:
         raise UsageError(f"epsilon {plan.epsilon}: expected a number from 0 to below 1 (--epsilon)")
     if not 1 <= plan.samples <= MOST_SAMPLES:
         raise UsageError(f"{plan.samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
-    for what, number in (("replicates", plan.replicates), ("permutations", plan.permutations)):
+    for option, number in (("replicates", plan.replicates), ("permutations", plan.permutations)):
         if not _FEWEST_DRAWS <= number <= _MOST_DRAWS:
-            raise UsageError(f"{number} {what}: expected {_FEWEST_DRAWS} to {_MOST_DRAWS} (--{what})")
+            raise UsageError(f"{number} {option}: expected {_FEWEST_DRAWS} to {_MOST_DRAWS} (--{option})")
     if plan.seed < 0:
         raise UsageError(f"seed {plan.seed}: expected a number of zero or more (--resampling-seed)")
 
 
 def by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:
-    """Prompts by `criterion/variant`; two different ones of one name could not be told apart."""
-    found: dict[str, Criterion] = {}
-    for one in prompts:
-        other = found.setdefault(one.prompt_id, one)
-        if other.digest != one.digest:
-            raise UsageError(f"{one.file} and {other.file} are both called {one.prompt_id}: rename one of the files")
-    return found
+    """Prompts by `criterion/variant`.
+
+    Raises:
+        UsageError: Two different prompts have one name.
+    """
+    named: dict[str, Criterion] = {}
+    for prompt in prompts:
+        first = named.setdefault(prompt.prompt_id, prompt)
+        if first.digest != prompt.digest:
+            raise UsageError(
+                f"{prompt.file} and {first.file} are both called {prompt.prompt_id}: rename one of the files"
+            )
+    return named

@@ -1,4 +1,4 @@
-"""A calibration on its way: gold, labels that are there or asked for, panels, findings, files."""
+"""The steps of a calibration: read gold, read or ask for labels, compare, write files."""
 
 import contextlib
 import os
@@ -61,10 +61,12 @@ RECORD = "calibration.sha256"
 
 
 class CalibrationOutcome(msgspec.Struct, frozen=True):
-    """What a calibration gave."""
+    """What a calibration found, and its certificate."""
 
     calibration: Calibration
+    """Agreement, verdicts and warnings."""
     certificate: Certificate
+    """What later runs are compared with."""
     trusted: bool
     """Whether every criterion's verdict is TRUSTED."""
 
@@ -77,14 +79,15 @@ def calibrate_judges(
     fetching: Fetching | None = None,
     progress: bool = False,
 ) -> CalibrationOutcome:
-    """Read, ask if need be, compare, and write the output folder.
+    """Read gold, read or ask for labels, compare them, and write the output folder.
 
     Args:
         plan: What to do.
         now: For the certificate and the ledger of sealed grades; by default the clock's time.
-        asking: Given a judge's name, what is called after each of its judgments.
-        fetching: Called while a model is fetched, with what, the bytes done and the bytes in all.
-        progress: Instead of calling these, show bars in a notebook or on a terminal, elsewhere lines now and then.
+        asking: Called with a judge's name; it returns the function that is called after each judgment.
+        fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
+        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then, in place of `asking` and
+            `fetching`.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -102,7 +105,7 @@ def calibrate_judges(
 
 
 class _Session:
-    """A calibration on its way, with what was read so far."""
+    """One calibration, with everything read so far."""
 
     def __init__(
         self, plan: CalibrationPlan, now: datetime, asking: Callable[[str], ProgressReport], fetching: Fetching | None
@@ -144,17 +147,17 @@ class _Session:
             families=self.families,
             openings=self.openings,
         )
-        found = calibrate(panels, options)
-        found = msgspec.structs.replace(found, warnings=(*self.warnings, *found.warnings))
-        entries = certified(self.plan, gold, panels, found, self.openings, self.seal)
+        calibration = calibrate(panels, options)
+        calibration = msgspec.structs.replace(calibration, warnings=(*self.warnings, *calibration.warnings))
+        entries = certified(self.plan, gold, panels, calibration, self.openings, self.seal)
         certificate = make_certificate(entries, self.now.date().isoformat())
         if self.out:
-            files = self.answers | calibration_files(found)
+            files = self.answers | calibration_files(calibration)
             files[CERTIFICATE] = certificate_bytes(certificate, self.out / CERTIFICATE)
-            # Were the writing to stop half-way, no certificate may stand beside tables it is not about.
+            # The certificate comes last, so that one never stands beside tables of another calibration.
             replace_folder(self.out, files, RECORD, inputs=self._inputs(), last=CERTIFICATE)
-        trusted = bool(found.verdicts) and all(one.word == "TRUSTED" for one in found.verdicts)
-        return CalibrationOutcome(found, certificate, trusted)
+        trusted = bool(calibration.verdicts) and all(verdict.word == "TRUSTED" for verdict in calibration.verdicts)
+        return CalibrationOutcome(calibration, certificate, trusted)
 
     def _inputs(self) -> list[Path]:
         """The files that were read."""
@@ -163,19 +166,19 @@ class _Session:
         return [*judgments, *beside, *map(Path, self.plan.gold)]
 
     def _unmet(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource], panels: Sequence[Panel]) -> list[str]:
-        """What has gold and no judgments, or judgments and no gold: no verdict is about it."""
+        """A warning for each criterion with gold but no judgments, or the reverse: it gets no verdict."""
         if self.only is not None:
             return []
         compared = {panel.criterion for panel in panels}
         graded = {row.criterion for row in rows}
-        judged = {one.prompt.partition("/")[0] for source in sources for one in source.labels if one.prompt}
+        judged = {labels.prompt.partition("/")[0] for source in sources for labels in source.labels if labels.prompt}
         return [
             *(f"{name}: gold, but no judgments; nothing is said about it" for name in sorted(graded - compared)),
             *(f"{name}: judgments, but no gold; nothing is said about it" for name in sorted(judged - graded)),
         ]
 
     def _only(self) -> str | None:
-        """The one criterion to look at; a prompt named for it joins the prompts."""
+        """The only criterion to compare, or None; if the plan gives a prompt for it, the prompt joins the prompts."""
         wanted = self._criterion
         if wanted is None or not ("/" in wanted or wanted.endswith(".md")):
             return wanted
@@ -184,15 +187,17 @@ class _Session:
         return prompt.name
 
     def _stored(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
-        """The rows and the labels that are there, with the baselines."""
+        """The gold rows, and the existing labels together with the baselines."""
         pool = Path(self.plan.pool) if self.plan.pool is not None else None
         sources = read_sources([Path(path) for path in self.plan.judgments], pool, self.scale)
-        sources = tuple(msgspec.structs.replace(one, labels=self._wanted(one.labels)) for one in sources)
+        sources = tuple(msgspec.structs.replace(source, labels=self._wanted(source.labels)) for source in sources)
         self._find_prompts(sources)
-        labels = [one for source in sources for one in source.labels]
+        columns = [labels for source in sources for labels in source.labels]
         question = {
             "gold": gold.digest,
-            "labels": sorted([one.digest, one.judge, one.prompt or "", one.prompt_digest or ""] for one in labels),
+            "labels": sorted(
+                [labels.digest, labels.judge, labels.prompt or "", labels.prompt_digest or ""] for labels in columns
+            ),
             "criterion": self.only,
             "scale": [
                 self.plan.scale,
@@ -205,41 +210,42 @@ class _Session:
         rows = (*gold.rows, *self._opened(question, gold.rows, sources))
         return rows, (*sources, *self._baselines(rows, sources))
 
-    def _wanted(self, labels: Sequence[Labels]) -> tuple[Labels, ...]:
-        """Those under the criterion, or the very prompt, that was asked for."""
+    def _wanted(self, columns: Sequence[Labels]) -> tuple[Labels, ...]:
+        """The labels under the criterion that the plan names, or under its very prompt."""
         wanted = self._criterion
         if wanted is None:
-            return tuple(labels)
-        exact = {one.prompt_id for one in self.prompts.values()} if wanted != self.only else None
+            return tuple(columns)
+        exact = {prompt.prompt_id for prompt in self.prompts.values()} if wanted != self.only else None
         return tuple(
-            one
-            for one in labels
-            if one.prompt is None or (one.prompt in exact if exact else one.prompt.partition("/")[0] == self.only)
+            labels
+            for labels in columns
+            if labels.prompt is None
+            or (labels.prompt in exact if exact else labels.prompt.partition("/")[0] == self.only)
         )
 
     def _find_prompts(self, sources: Sequence[LabelSource]) -> None:
-        """The prompts behind labels, with a warning where a file has changed since."""
-        # By name only: what a file of judgments says is no path to be read.
-        bundled = {one.prompt_id: one for one in bundled_criteria()}
+        """Find the prompts behind the labels, and warn where a prompt file has changed since."""
+        # By name only: a file of judgments must not make judge read some other path.
+        bundled = {prompt.prompt_id: prompt for prompt in bundled_criteria()}
         for source in sources:
-            for one in source.labels:
-                if one.prompt is None:
+            for labels in source.labels:
+                if labels.prompt is None:
                     continue
-                if one.prompt not in self.prompts:
-                    if one.prompt not in bundled:
+                if labels.prompt not in self.prompts:
+                    if labels.prompt not in bundled:
                         raise UsageError(
-                            f"{one.source}: no prompt called {shown(one.prompt)} comes with judge: give the file of a "
-                            "prompt of your own with --prompt PATH"
+                            f"{labels.source}: no prompt called {shown(labels.prompt)} comes with judge: give the file "
+                            "of a prompt of your own with --prompt PATH"
                         )
-                    self.prompts[one.prompt] = bundled[one.prompt]
-                if self.prompts[one.prompt].digest != one.prompt_digest and not is_jury(one.judge):
-                    file = self.prompts[one.prompt].file
-                    self.warnings.append(f"{one.source}: {file} has changed since these judgments were made")
+                    self.prompts[labels.prompt] = bundled[labels.prompt]
+                prompt = self.prompts[labels.prompt]
+                if prompt.digest != labels.prompt_digest and not is_jury(labels.judge):
+                    self.warnings.append(f"{labels.source}: {prompt.file} has changed since these judgments were made")
 
     def _opened(
         self, question: Mapping[str, Any], dev: Sequence[GoldRow], sources: Sequence[LabelSource]
     ) -> tuple[GoldRow, ...]:
-        """The sealed test grades, if there are some; the look at them is logged."""
+        """The sealed test grades, if the plan names them; opening them is logged."""
         if self.plan.test is None:
             return ()
         if any(row.split != "dev" for row in dev):
@@ -259,17 +265,17 @@ class _Session:
         return rows
 
     def _check_sealed(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> None:
-        """Sealed grades that cannot be used stop everything before the look is on record, and are not shown."""
+        """Stop before the opening is logged if the sealed grades cannot be used; the message shows none of them."""
         try:
             self._panels(rows, sources)
         except InputError as error:
             raise InputError(
-                f"{self.plan.test}: {max(1, len(error.problems))} faults of the sealed grades, such as grades off "
+                f"{self.plan.test}: {max(1, len(error.problems))} problems of the sealed grades, such as grades off "
                 "their scale; the seal was not opened"
             ) from None
 
     def _baselines(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[LabelSource, ...]:
-        """What baselines say of the same responses, where there is a pool to read and nobody asked them yet."""
+        """The baselines' labels of the same responses, if there is a pool and the sources lack these labels."""
         pool = next((source.pool for source in sources if source.pool is not None), None)
         judges = {labels.judge for source in sources for labels in source.labels}
         added: list[LabelSource] = []
@@ -284,29 +290,30 @@ class _Session:
         return tuple(added)
 
     def _gradable(self, model: Model, criteria: Collection[str]) -> list[Criterion]:
-        """For each criterion that was judged, the first of its prompts that a model can grade, else the default one."""
-        found: list[Criterion] = []
+        """For each judged criterion, the first of its prompts, the default prompt last, that the model can grade."""
+        gradable: list[Criterion] = []
         for criterion in sorted(criteria):
             judged = [prompt for prompt in self.prompts.values() if prompt.name == criterion]
             default = [find_criterion(criterion)] if judged and criterion in default_prompts() else []
-            if prompt := next((one for one in (*judged, *default) if _accepts(model, one)), None):
+            if prompt := next((prompt for prompt in (*judged, *default) if _accepts(model, prompt)), None):
                 self.prompts.setdefault(prompt.prompt_id, prompt)
-                found.append(prompt)
-        return found
+                gradable.append(prompt)
+        return gradable
 
     def _asked(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
-        """The rows and what the models say; on test grades only the judge that was chosen is asked."""
+        """The gold rows, and the models' labels; only the chosen judge is asked about responses with test grades."""
         plan = self.plan
         if plan.pool is None or self.out is None:
             raise UsageError(ASKING)
         pool, out = read_pool_folder(Path(plan.pool), "passages.jsonl"), self.out
-        prompts = [one for one in self.prompts.values() if self.only in (None, one.name)]
+        prompts = [prompt for prompt in self.prompts.values() if self.only in (None, prompt.name)]
         turns = turns_by_id(read_topics(Path(plan.topics))) if plan.topics is not None else None
-        blind = [one.prompt_id for one in prompts if needs_turn(one)]
-        if blind and turns is None:
-            raise UsageError(f"{', '.join(blind)}: shown with the conversation, so a topics file is needed (--topics)")
+        with_turn = [prompt.prompt_id for prompt in prompts if needs_turn(prompt)]
+        if with_turn and turns is None:
+            names = ", ".join(with_turn)
+            raise UsageError(f"{names}: shown with the conversation, so a topics file is needed (--topics)")
         dev = tuple(row for row in gold.rows if row.split != "test")
-        # All of them first: what one cannot be asked must not show after another was paid.
+        # All models are opened first, so that one that cannot be asked stops the job before another is paid.
         models = [self.asking.open(name, prompts) for name in dict.fromkeys(plan.models)]
         make_folder(out)
         if (out / MANIFEST).exists():
@@ -319,12 +326,13 @@ class _Session:
                 wanted = self._gold_tasks(dev, pool, prompts, plan.samples)
                 results += self.asking.ask(model, wanted, journal, pool, turns)
             panels, _ = self._panels(dev, [self._source(results, pool)])
-            chosen = [one for panel in panels if (one := choose(panel, "dev" if panel.split[0] == "dev" else "all"))]
+            choices = (choose(panel, "dev" if panel.split[0] == "dev" else "all") for panel in panels)
+            chosen = [column for column in choices if column]
             held_out = tuple(row for row in gold.rows if row.split == "test")
             if plan.test is not None:
-                if any(isinstance(one, Failure) and one.reason == "budget" for one in results):
+                if any(isinstance(result, Failure) and result.reason == "budget" for result in results):
                     raise OperationalError("the budget is spent before a judge is chosen: the test grades stay closed")
-                pairs = sorted((one.judge, self.prompts[one.prompt].digest) for one in chosen if one.prompt)
+                pairs = sorted((column.judge, self.prompts[column.prompt].digest) for column in chosen if column.prompt)
                 options = msgspec.to_builtins(plan.options)
                 parameters = {name: options[name] for name in PARAMETERS}
                 question = {"gold": gold.digest, "chosen": pairs, "parameters": parameters}
@@ -339,7 +347,7 @@ class _Session:
             "judgments.jsonl": results_jsonl(results, Judgment),
             "failures.jsonl": results_jsonl(results, Failure),
         }
-        # Before anything is computed of them: what the models said must not hang on the statistics.
+        # The results are written before any statistic is computed, so that a failure there loses none of them.
         replace_folder(out, self.answers, RECORD, inputs=self._inputs(), last=CERTIFICATE, more=True)
         source = self._source(results, pool)
         rows = (*dev, *held_out)
@@ -354,13 +362,13 @@ class _Session:
         return LabelSource(labels_of(results, str(self.out), sha256(b"")), pool)
 
     def _panels(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[tuple[Panel, ...], int]:
-        """Gold and labels side by side.
+        """Gold and labels side by side, and the number of gold grades without a pooled response.
 
         Raises:
             UsageError: Nothing was both graded and judged.
         """
-        named = {one.prompt.partition("/")[0] for source in sources for one in source.labels if one.prompt}
-        columns = any(one.prompt is None for source in sources for one in source.labels)
+        named = {labels.prompt.partition("/")[0] for source in sources for labels in source.labels if labels.prompt}
+        columns = any(labels.prompt is None for source in sources for labels in source.labels)
         criteria = {row.criterion for row in rows if columns or row.criterion in named}
         if self.only is not None:
             criteria &= {self.only}
@@ -370,10 +378,10 @@ class _Session:
                 "which they are about: --criterion NAME is needed"
             )
         scales = {name: self._gold_scale(name) for name in sorted(criteria)}
-        found = make_panels(rows, sources, self.prompts, scales, str(self.plan.gold[0]), criteria)
-        if not found[0]:
+        panels, unmatched = make_panels(rows, sources, self.prompts, scales, str(self.plan.gold[0]), criteria)
+        if not panels:
             raise UsageError(f"{self.plan.gold[0]}: no grade of a response under a criterion that was judged")
-        return found
+        return panels, unmatched
 
     def _gold_scale(self, criterion: str) -> Scale:
         """The scale that the gold of a criterion is on."""
@@ -383,12 +391,12 @@ class _Session:
                 return prompt.scale
         if self.scale is not None:
             return self.scale
-        scales = [one.scale for one in self.prompts.values() if one.name == criterion]
+        scales = [prompt.scale for prompt in self.prompts.values() if prompt.name == criterion]
         if not scales and criterion in default_prompts():
             return find_criterion(criterion).scale
         if not scales:
             raise UsageError(f"the grades of {criterion} are not known: --scale LOW-HIGH is needed")
-        if not all(same_grades(one, scales[0]) for one in scales):
+        if not all(same_grades(scale, scales[0]) for scale in scales):
             raise UsageError(
                 f"the prompts of {criterion} have different scales: --gold-scale PROMPT names the one whose scale the "
                 "gold is on, and judges on others are compared as positive or not"
