@@ -14,7 +14,7 @@ from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.report.terminal import summary
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
-from judge.cli.tables import print_json, say
+from judge.cli.printing import print_json, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 
 

@@ -10,7 +10,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from judge.cli.tables import say
+from judge.cli.printing import say
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
 from judge.runs.formats import FORMATS
 from judge.runs.topics import read_topics

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.cli.options import amount_or_zero, pair, positive
-from judge.cli.tables import print_json, say
+from judge.cli.printing import print_json, say
 from judge.crowd.aggregators import AGGREGATORS, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.outputs import FILTER_MIN

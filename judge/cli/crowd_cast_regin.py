@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from judge.calibrate.report.terminal import COLUMNS, short
-from judge.cli.tables import print_json, say
+from judge.cli.printing import print_json, say
 from judge.crowd.regin.matching import MatchedRun, Score
 from judge.crowd.regin.resource import RELEVANT
 from judge.harness.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin

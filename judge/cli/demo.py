@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from judge.cli import calibrate, run
-from judge.cli.tables import say
+from judge.cli.printing import say
 from judge.errors import InputError
 from judge.files.bundle import bundled
 from judge.harness.run import DEFAULT_MODEL

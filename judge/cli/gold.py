@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from judge.cli.options import add_actions, amount_or_zero, pair, positive
-from judge.cli.tables import SHOWN, print_json, problem_lines, say
+from judge.cli.printing import SHOWN, print_json, problem_lines, say
 from judge.gold import SOURCES
 from judge.gold.rows import GoldRow
 from judge.harness.gold import (

@@ -11,8 +11,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from judge.cli.printing import print_json, say
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
-from judge.cli.tables import print_json, print_leaderboard, say
+from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
 from judge.harness.correction import SEED, CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.harness.judged import read_judged

@@ -10,7 +10,7 @@ import sys
 
 from judge.ask.progress import FetchReporter
 from judge.cli.options import add_actions
-from judge.cli.tables import say
+from judge.cli.printing import say
 from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.weights import cache_folder, ensure, is_here
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from judge.cli.options import add_actions, positive
-from judge.cli.tables import say
+from judge.cli.printing import say
 from judge.harness.passages import ExtractPlan, IndexPlan, extract_passages, index_passages
 from judge.text.ids import natural_key
 

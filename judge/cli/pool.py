@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.tables import print_pooled, print_problems, say
+from judge.cli.printing import say
+from judge.cli.tables import print_pooled, print_problems
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, check_complete, pool_runs
 from judge.harness.run import DEFAULT_OUT

@@ -7,7 +7,7 @@ from typing import Any
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion, load_criterion, prompt_path
 from judge.ask.prompt import render
 from judge.cli.options import add_actions
-from judge.cli.tables import print_json, print_table
+from judge.cli.printing import print_json, print_table
 from judge.errors import InputError
 from judge.models.records import AnswerForm
 from judge.pool.records import PooledResponse

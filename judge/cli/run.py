@@ -17,7 +17,8 @@ from judge.calibrate.certificate import CertificateStatement
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_table, say
+from judge.cli.printing import print_table, say
+from judge.cli.tables import print_leaderboard, print_pooled, print_problems
 from judge.crowd.aggregators import JURIES
 from judge.harness.run import (
     DEFAULT_CRITERIA,

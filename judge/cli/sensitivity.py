@@ -3,7 +3,8 @@
 import argparse
 
 from judge.cli.options import positive
-from judge.cli.tables import print_json, print_leaderboard, print_table, say
+from judge.cli.printing import print_json, print_table, say
+from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
 from judge.harness.judged import JudgedFolder
 from judge.harness.token_limit import under_each_token_rule, under_token_rule

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from judge.cli.options import positive
-from judge.cli.tables import print_json, print_table, say
+from judge.cli.printing import print_json, print_table, say
 from judge.harness.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
 from judge.runs.formats import FORMATS
 

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.options import add_input_arguments
-from judge.cli.tables import print_json, say
+from judge.cli.printing import print_json, say
 from judge.errors import UsageError
 from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
