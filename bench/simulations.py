@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.comparison import Comparison, compare
-from judge.stats.correction import RunGrades, Target, correct
+from judge.stats.correction import correct
+from judge.stats.gold_sample import RunGrades, Target
 from judge.stats.means import mean_interval, t_quantile
 from judge.stats.ranking import kendall_tau_b
 from judge.stats.resampling import resampled, spread, topic_draws
