@@ -300,7 +300,7 @@ def digest_of(messages: Sequence[dict[str, str]]) -> bytes:
 def verdict(request: dict[str, Any], options: Options) -> str:
     """A valid verdict in the form asked for.
 
-    Which one follows from the messages before the first answer, so that a run with asked-again replies ends like any other.
+    It follows from the messages before the first answer, so that asking again does not change a run's verdicts.
     """
     question = itertools.takewhile(lambda message: message["role"] != "assistant", request["messages"])
     number = int.from_bytes(digest_of(list(question)), "big")

@@ -3,8 +3,8 @@
     python bench/simulations.py [--only A2,A3] [--replicates N] [--seed S]
 
 Prints the figure of each simulation, its Monte Carlo standard error and the band that it must stay in ("-" where the
-figure only shows what another method would do), and exits with 1 if a figure is out of its band. Bands hold for the default
-number of replicates; with fewer, a figure near an edge can leave its band by chance.
+figure only shows what another method would do), and exits with 1 if a figure is out of its band. Bands hold for the
+default number of replicates; with fewer, a figure near an edge can leave its band by chance.
 """
 
 import argparse
