@@ -96,9 +96,9 @@ def measure(source: str, name: str, items: int) -> None:
         labels = crowd(worker, item, code, items)
     got = time.perf_counter()
     before = time.process_time()
-    found = AGGREGATORS[name](labels, ROUND)
+    grades = AGGREGATORS[name](labels, ROUND)
     cpu, done = time.process_time() - before, time.perf_counter()
-    right = "" if truth is None else f"{np.mean(found.code == truth):.4f}"
+    right = "" if truth is None else f"{np.mean(grades.code == truth):.4f}"
     what = "Parquet" if source.endswith(".parquet") else f"arrays, {source}"
     print(f"{what:17} {name:18} {got - start:8.2f} {done - got:10.2f} {cpu:8.2f} {peak():8.2f}  {right}", flush=True)
     if (limit := TARGETS.get(name)) and (done - got > limit or peak() > 2):
@@ -114,8 +114,8 @@ def speed(items: int, names: list[str]) -> int:
         subprocess.run(write, check=True)
         for source in ("table", "shuffled", str(parquet)):
             for name in names:
-                one = [sys.executable, __file__, "measure", source, name, "--items", str(items)]
-                missed += subprocess.run(one, check=False).returncode != 0
+                command = [sys.executable, __file__, "measure", source, name, "--items", str(items)]
+                missed += subprocess.run(command, check=False).returncode != 0
     print(f"targets missed: {missed}")
     return int(missed > 0)
 
@@ -213,10 +213,10 @@ def real(folder: Path) -> int:
             worker.astype(np.int32), item.astype(np.int32), (label - 1).astype(np.int8),
         )  # fmt: skip
         for rule, (name, options) in rules().items():
-            found = AGGREGATORS[name](labels, options)
-            codes[rule].append(found.code)
-            tied[rule] += found.tied.sum()
-            unvoted[rule] += found.unvoted.sum()
+            grades = AGGREGATORS[name](labels, options)
+            codes[rule].append(grades.code)
+            tied[rule] += grades.tied.sum()
+            unvoted[rule] += grades.unvoted.sum()
     default = np.concatenate(codes["plurality mean-half-up"])
     print(f"{len(rows):,} labels, {len(default)} items, {tied['mean']} tied; next to plurality mean-half-up:")
     print(f"{'rule':26} {'other':>6} {'%':>6} {'>1 off':>7} {'unvoted':>8} {'mean':>6}  grades 1-4")
@@ -233,16 +233,16 @@ def real(folder: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("speed")
-    one.add_argument("--items", type=int, default=2_000_000)
-    one.add_argument("--only", nargs="+", choices=AGGREGATORS, default=["majority", "dawid-skene"])
-    two = commands.add_parser("measure")
-    two.add_argument("source")
-    two.add_argument("name", choices=AGGREGATORS)
-    two.add_argument("--items", type=int, required=True)
-    three = commands.add_parser("write")
-    three.add_argument("path", type=Path)
-    three.add_argument("--items", type=int, required=True)
+    timed = commands.add_parser("speed")
+    timed.add_argument("--items", type=int, default=2_000_000)
+    timed.add_argument("--only", nargs="+", choices=AGGREGATORS, default=["majority", "dawid-skene"])
+    measured = commands.add_parser("measure")
+    measured.add_argument("source")
+    measured.add_argument("name", choices=AGGREGATORS)
+    measured.add_argument("--items", type=int, required=True)
+    written = commands.add_parser("write")
+    written.add_argument("path", type=Path)
+    written.add_argument("--items", type=int, required=True)
     commands.add_parser("peers").add_argument("--items", type=int, default=200_000)
     commands.add_parser("spam").add_argument("--worlds", type=int, default=20)
     commands.add_parser("real").add_argument("folder", type=Path)

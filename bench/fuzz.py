@@ -8,7 +8,7 @@ another encoding, the whole compressed and damaged once more. Inputs depend on t
 alone, so `--only READER` repeats those of a longer run with the same `--inputs`.
 
 An input that a reader does not survive is saved (to a new temporary folder, or to --save) and the traceback is printed;
-then the exit code is 1. The slowest input of each reader is timed, for a reader may also be made to work for ever.
+then the exit code is 1. The slowest input of each reader is timed, because damage may also make a reader run forever.
 """
 
 import argparse
@@ -93,7 +93,7 @@ _RAW = {
     "minus_zero": "-0",
     "big": "123456789012345678901234567890",
 }
-"""JSON (and what is none) that no Python value is written as; stands in a document as a marked string."""
+"""JSON, and text that is not JSON, that `json.dumps` never writes; a marked string stands for it in a document."""
 _MARK, _AGAIN = "\ue000raw:", "\ue000again"
 _RAW_MARK = re.compile(r'"(?:\\ue000|\ue000)raw:([a-z_]+)"')
 _AGAIN_MARK = re.compile(r'(?:\\ue000|\ue000)again"')
@@ -150,8 +150,8 @@ def _damaged_value(rng: Rng, value: Any) -> Any:
     elif kind == 5:
         del holder[key]
     elif kind == 6:
-        other, name = rng.choice(places)
-        holder[key] = copy.deepcopy(other[name])
+        source, name = rng.choice(places)
+        holder[key] = copy.deepcopy(source[name])
     elif kind == 7 and isinstance(holder, dict):
         holder[f"{key}{_AGAIN}"] = copy.deepcopy(rng.choice((holder[key], *_VALUES)))
     elif kind == 8 and isinstance(holder, dict):
@@ -188,7 +188,7 @@ def damaged_table(rng: Rng, content: bytes) -> bytes:
     elif kind == 3:
         lines[k] += rng.choice((b"\r", b"\t", b",", b" ", b"\x0b", b"\0"))
     else:
-        separators = [one for one in (b"\t", b",", b" = ", b" ") if one in lines[k]]
+        separators = [mark for mark in (b"\t", b",", b" = ", b" ") if mark in lines[k]]
         separator = rng.choice(separators) if separators else b"\t"
         cells = lines[k].split(separator)
         text = rng.choice(_TEXTS).encode("utf-8", "surrogatepass")
@@ -365,13 +365,13 @@ def _hash_index(folder: Path, content: bytes) -> bool:
 
 
 def _collection(folder: Path, content: bytes) -> dict[str, Passage]:
-    """Passages through an index of a file, which must be those of the file."""
+    """Passages read through an index of a file; they must be those of the file itself."""
     path = _file(folder, content, "passages.jsonl")
     index_collection([path], folder / "passages.index")
-    found = read_indexed(folder / "passages.index", _PASSAGE_IDS)
-    if found != read_passages([path], _PASSAGE_IDS):
+    passages = read_indexed(folder / "passages.index", _PASSAGE_IDS)
+    if passages != read_passages([path], _PASSAGE_IDS):
         raise AssertionError("the index of this file gives other passages than the file")
-    return found
+    return passages
 
 
 def _collection_index(folder: Path, content: bytes) -> dict[str, Passage]:
@@ -410,8 +410,8 @@ def _import(folder: Path, content: bytes, *, source: str) -> None:
 
 
 def _sealed(folder: Path, content: bytes, *, name: str) -> None:
-    for other, seed in _SEALED.items():
-        _file(folder, content if other == name else seed, other)
+    for file_name, seed in _SEALED.items():
+        _file(folder, content if file_name == name else seed, file_name)
     try:
         read_ledger(folder / SEAL)
     finally:
@@ -429,9 +429,9 @@ def _survey(folder: Path, content: bytes) -> None:
 
 
 def _known(folder: Path, content: bytes) -> None:
-    found = read_known(_file(folder, content, "known.csv"))
-    assert isinstance(found.items, frozenset)
-    found.known({"relevance": GRADES})
+    known = read_known(_file(folder, content, "known.csv"))
+    assert isinstance(known.items, frozenset)
+    known.known({"relevance": GRADES})
 
 
 def _pool(folder: Path, content: bytes, *, part: int) -> None:
@@ -450,9 +450,9 @@ def _selected_runs(folder: Path, content: bytes) -> None:
 
 
 def _of_path(folder: Path, content: bytes, *, name: str, read: Callable[[Path], object]) -> None:
-    found = read(_file(folder, content, name))
-    if isinstance(found, Iterator):
-        list(found)
+    result = read(_file(folder, content, name))
+    if isinstance(result, Iterator):
+        list(result)
 
 
 def _of_bytes(folder: Path, content: bytes, *, read: Callable[[bytes, str], object]) -> None:
@@ -603,14 +603,14 @@ def _examples(pattern: str) -> tuple[bytes, ...]:
 
 
 def _certificates() -> tuple[bytes, ...]:
-    one = Certified(
+    certified = Certified(
         criterion="groundedness", judge="server/m", prompt="groundedness/graded", prompt_digest="a" * 64, parser=1,
         renderer=1, parameters={"temperature": 0.0}, models_returned=("m",), gold="b" * 64, seal=None,
         split="all", n=10, topics=3, tried=1, openings=None,
         resampling={"seed": 1, "replicates": 200, "permutations": 200}, binary=False, statistic="alpha",
         estimate=Estimate(0.7, 0.6, 0.8, 10, 3), requirements=("alpha >= 0.5",), verdict="TRUSTED",
     )  # fmt: skip
-    return (msgspec.json.encode(Certificate(1, "2026-01-01", "0", "3.12", {"numpy": "2"}, (one,))),)
+    return (msgspec.json.encode(Certificate(1, "2026-01-01", "0", "3.12", {"numpy": "2"}, (certified,))),)
 
 
 def _parquet() -> tuple[bytes, ...]:
@@ -715,7 +715,7 @@ READERS: dict[str, Reader] = {
     "families": Reader(lambda: _FAMILIES, partial(_of_path, name="families.tsv", read=read_families)),
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
 }
-"""Name to what is read."""
+"""The readers by name."""
 
 
 @dataclass(frozen=True)
@@ -735,13 +735,13 @@ class Crash:
         return (
             self.reader,
             places[-1] if places else "",
-            next((one for one in reversed(lines) if one), "").split(":")[0],
+            next((line for line in reversed(lines) if line), "").split(":")[0],
         )
 
 
 @dataclass
 class Tally:
-    """What became of a reader's inputs."""
+    """How many of a reader's inputs gave results and errors, and the slowest one."""
 
     results: int = 0
     errors: int = 0
@@ -789,10 +789,10 @@ def main() -> int:
     crashes = 0
     print(f"{'reader':<20} {'inputs':>7} {'results':>8} {'errors':>7} {'crashes':>8} {'seconds':>8} {'slowest ms':>11}")
     for name in chosen:
-        tally, found, begin = Tally(), 0, time.perf_counter()
+        tally, crashed, begin = Tally(), 0, time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             for crash in fuzz(name, each, args.seed, Path(folder), tally):
-                found += 1
+                crashed += 1
                 if crash.kind in kinds:
                     continue
                 kinds.add(crash.kind)
@@ -801,12 +801,13 @@ def main() -> int:
                 path = save / f"{name}-{crash.number}"
                 path.write_bytes(crash.content)
                 print(f"\n{path}\n{crash.trace}", file=sys.stderr, flush=True)
-        crashes += found
+        crashes += crashed
         seconds = time.perf_counter() - begin
-        total = tally.results + tally.errors + found
+        total = tally.results + tally.errors + crashed
         slow = f"{tally.slowest * 1e3:>8.0f} #{tally.slowest_number}"
         print(
-            f"{name:<20} {total:>7} {tally.results:>8} {tally.errors:>7} {found:>8} {seconds:>8.1f} {slow}", flush=True
+            f"{name:<20} {total:>7} {tally.results:>8} {tally.errors:>7} {crashed:>8} {seconds:>8.1f} {slow}",
+            flush=True,
         )
     print(f"{crashes} crashes, {len(kinds)} kinds")
     return 1 if crashes else 0

@@ -132,19 +132,19 @@ def measure(name: str, size: float, commands: list[list[str]], repeat: int) -> N
     """Run commands one after the other, `repeat` times, and print the fastest time."""
     best = None
     for _ in range(repeat):
-        cpu, peak, said = 0.0, 0.0, ""
+        cpu, peak, printed = 0.0, 0.0, ""
         begun = time.perf_counter()
         for command in commands:
             # The peak of all children of a process is one number, so each command gets a parent of its own.
             out = subprocess.run([sys.executable, "-c", PEAK, *command], check=True, capture_output=True, text=True)
-            code, seconds, mib, said = out.stdout.rstrip("\n").split("\t")
+            code, seconds, mib, printed = out.stdout.rstrip("\n").split("\t")
             cpu, peak = cpu + float(seconds), max(peak, float(mib))
         wall = time.perf_counter() - begun
         if best is None or wall < best[0]:
-            best = (wall, cpu, peak, code, said)
-    wall, cpu, peak, code, said = best
+            best = (wall, cpu, peak, code, printed)
+    wall, cpu, peak, code, printed = best
     print(f"{name}: {size:.0f} MB in {wall:.1f} s = {size / wall:.0f} MB/s ({cpu:.1f} s CPU), peak {peak:.0f} MiB, "
-          f"exit {code}: {said}")  # fmt: skip
+          f"exit {code}: {printed}")  # fmt: skip
 
 
 def main() -> None:

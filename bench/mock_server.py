@@ -2,7 +2,7 @@
 
 `python bench/mock_server.py --port 0` prints the port it listens on. `POST /v1/chat/completions` answers with
 a valid verdict in the form asked for; `POST /__config` changes the options below, `POST /__reset` restores
-them and forgets the counts; `GET /__stats` and `GET /__last` tell what happened. What befalls a request
+them and forgets the counts; `GET /__stats` and `GET /__last` tell what happened. The fate of a request
 follows from its messages, the seed and how often they were sent, so a run can be repeated.
 """
 
@@ -280,9 +280,9 @@ def error_body(message: str, kind: str, code: str | None = None, param: str | No
 def draw(digest: bytes, seed: int, attempt: int) -> tuple[float, float]:
     """A uniform and a standard normal number that follow from the item, the seed and the attempt."""
     noise = hashlib.blake2b(digest + struct.pack("<qq", seed, attempt), digest_size=24).digest()
-    fate, one, two = (value / 2**64 for value in struct.unpack("<3Q", noise))
+    fate, radius, angle = (value / 2**64 for value in struct.unpack("<3Q", noise))
     # Box-Muller; 1 - u keeps the logarithm's argument above 0.
-    return fate, math.sqrt(-2 * math.log(1 - one)) * math.cos(2 * math.pi * two)
+    return fate, math.sqrt(-2 * math.log(1 - radius)) * math.cos(2 * math.pi * angle)
 
 
 def garbage(digest: bytes) -> str:
@@ -300,7 +300,7 @@ def digest_of(messages: Sequence[dict[str, str]]) -> bytes:
 def verdict(request: dict[str, Any], options: Options) -> str:
     """A valid verdict in the form asked for.
 
-    Which one follows from the messages before the first answer, so that a repaired run ends as an untroubled one.
+    It follows from the messages before the first answer, so that asking again does not change a run's verdicts.
     """
     question = itertools.takewhile(lambda message: message["role"] != "assistant", request["messages"])
     number = int.from_bytes(digest_of(list(question)), "big")
@@ -357,7 +357,7 @@ class Client(asyncio.Protocol):
         """Cut requests out of the stream."""
         self.buffer += data
         if not self.buffer[:1].isalpha():
-            # A client that speaks TLS, for one; plain servers answer it so.
+            # Not HTTP, such as a client that speaks TLS; plain servers send it a 400.
             self.reply(400, {})
             self.transport.close()
             return

@@ -57,13 +57,13 @@ def make_collection(path: Path, lines: int, shuffled: bool) -> None:
 def sample(path: Path, count: int) -> list[bytes]:
     """Lines at random places of a file."""
     rng = random.Random(2)
-    found = []
+    sampled = []
     with path.open("rb") as file:
         for _ in range(count):
             file.seek(rng.randrange(path.stat().st_size - 5_000))
             file.readline()
-            found.append(file.readline())
-    return found
+            sampled.append(file.readline())
+    return sampled
 
 
 def report(what: str, count: int, size: int, wall: float, cpu: float) -> None:
@@ -88,9 +88,9 @@ def measure_hashes(path: Path) -> None:
     ids = [f"{name}:{number}" for name, number, _ in fields]
     for asked in (2_500, 100_000):
         wall = time.perf_counter()
-        found = open_hashes(out).find(ids[:asked])
+        digests = open_hashes(out).find(ids[:asked])
         print(f"  open and look up {asked:,}: {(time.perf_counter() - wall) * 1e3:.1f} ms")
-        assert found == [bytes.fromhex(md5) for *_, md5 in fields[:asked]]
+        assert digests == [bytes.fromhex(md5) for *_, md5 in fields[:asked]]
 
 
 def measure_collection(path: Path) -> None:
@@ -104,9 +104,9 @@ def measure_collection(path: Path) -> None:
     wanted = {json.loads(line)["id"] for line in sample(path, 2_500)}
     for turn in ("first", "second"):
         wall = time.perf_counter()
-        found = read_indexed(out, wanted)
+        passages = read_indexed(out, wanted)
         print(f"  open and read {len(wanted):,} passages, {turn} time: {(time.perf_counter() - wall) * 1e3:.1f} ms")
-        assert found.keys() == wanted
+        assert passages.keys() == wanted
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ def passage_id(number: int) -> str:
 
 
 def lines(size: int) -> Iterator[bytes]:
-    """About `size` bytes of passages, sorted by id, in which no two neighbours have the same text."""
+    """About `size` bytes of passages, sorted by id, in which no two neighbors have the same text."""
     rng = random.Random(0)
     vocabulary = ["".join(rng.choices("etaoinshrdlcumwfgypbvk", k=rng.randint(2, 9))) for _ in range(5000)]
     text = " ".join(rng.choices(vocabulary, k=400_000))
@@ -78,7 +78,7 @@ def best(action: Callable[[], object]) -> tuple[float, float]:
 
 def cpu_seconds() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def show(what: str, size: int, seconds: tuple[float, float]) -> None:
@@ -109,7 +109,7 @@ def bench_extraction(plain: Path) -> None:
     ids = random.Random(1).sample(range(size // LINE), min(WANTED, size // LINE))
     wanted = [passage_id(number) for number in ids]
     patterns = plain.with_name("patterns")
-    patterns.write_text("".join(f'{{"id": "{one}"\n' for one in wanted), encoding="utf-8")
+    patterns.write_text("".join(f'{{"id": "{wanted_id}"\n' for wanted_id in wanted), encoding="utf-8")
     extraction(plain, size, wanted)
     command("cat", size, "cat", plain)
     command("grep -cF -f patterns", size, "grep", "-cF", "-f", patterns, plain, counts=True)

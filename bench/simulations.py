@@ -1,10 +1,10 @@
-"""Worlds in which the truth is known, and whether intervals and tests of `judge.stats` do there what they promise.
+"""Intervals and tests of `judge.stats` in simulated worlds with a known truth: do they keep their promises?
 
     python bench/simulations.py [--only A2,A3] [--replicates N] [--seed S]
 
-Prints what each simulation obtained, its Monte Carlo standard error and the band that it must stay in ("-" where the
-figure only shows what another method would do), and exits with 1 if one is out of its band. Bands hold for the default
-number of replicates; with fewer, a figure near an edge can leave its band by chance.
+Prints the figure of each simulation, its Monte Carlo standard error and the band that it must stay in ("-" where the
+figure only shows what another method would do), and exits with 1 if a figure is out of its band. Bands hold for the
+default number of replicates; with fewer, a figure near an edge can leave its band by chance.
 """
 
 import argparse
@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.comparison import Comparison, compare
-from judge.stats.correction import RunGrades, Target, correct
+from judge.stats.correction import correct
+from judge.stats.gold_sample import RunGrades, Target
 from judge.stats.means import mean_interval, t_quantile
 from judge.stats.ranking import kendall_tau_b
 from judge.stats.resampling import resampled, spread, topic_draws
@@ -42,6 +43,8 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Finding:
+    """A figure that a simulation obtained, with the band that it must stay in."""
+
     id: str
     setting: str
     obtained: float
@@ -51,7 +54,7 @@ class Finding:
     high: float | None
 
     def within(self, errors: float = 0.0) -> bool:
-        """Whether it is in the band, or no more than so many standard errors out of it."""
+        """Whether the figure is in its band, or at most so many standard errors out of it."""
         slack = errors * self.error
         return (self.low is None or self.obtained >= self.low - slack) and (
             self.high is None or self.obtained <= self.high + slack
@@ -137,13 +140,13 @@ def intervals(
         )
     ]
     done = correct(graded, target=target, bounds=(GRADES[0], GRADES[-1]), fallback=fallback)
-    return np.array([(one.value, one.low, one.high) for one in done], dtype=np.float64).T
+    return np.array([(run.value, run.low, run.high) for run in done], dtype=np.float64).T
 
 
 def raw_intervals(grades: Floats, topics: Codes) -> Floats:
     """Value, low and high (3 x R) of plain means (R x N)."""
     done = [mean_interval(row.tolist(), [str(t) for t in topics]) for row in grades]
-    return np.array([(one.value, one.low, one.high) for one in done], dtype=np.float64).T
+    return np.array([(run.value, run.low, run.high) for run in done], dtype=np.float64).T
 
 
 def covers(of: Floats, truth: Floats) -> NDArray[np.bool_]:
@@ -151,7 +154,7 @@ def covers(of: Floats, truth: Floats) -> NDArray[np.bool_]:
 
 
 def ppi_formula(here: World, gold: NDArray[np.bool_]) -> Floats:
-    """What `ppi_py` prints (3 x R): the population is infinite and the quantile normal."""
+    """The result of `ppi_py` (3 x R), which assumes an infinite population and a normal quantile."""
     n, N = int(gold[0].sum()), gold.shape[1]
     y, f = here.human[gold].reshape(-1, n), here.judge[gold].reshape(-1, n)
     rest = here.judge[~gold].reshape(-1, N - n)
@@ -210,9 +213,9 @@ def a3(replicates: int, rng: np.random.Generator, sizes: Sequence[int] = SIZES) 
             hits[g].append(covers(of, here.human.mean(axis=1)).mean())
             narrower[g].append((of[2] - of[1]).mean() / (alone[2] - alone[1]).mean())
     return [
-        one
+        figure
         for g in sizes
-        for one in (
+        for figure in (
             finding("A3", f"corrected, {g} a run: coverage", hits[g], 0.92, 0.97),
             finding("A3", f"corrected, {g} a run: width over gold only's", narrower[g], high=1.0),
         )
@@ -250,10 +253,10 @@ def a5(replicates: int, rng: np.random.Generator, sizes: Sequence[int] = SIZES) 
 
 def tau(values: Floats, here: World) -> float:
     """Kendall's tau with the true order; means are rounded so that equal ones tie."""
-    found = kendall_tau_b(values.round(9), here.human.mean(axis=1).round(9))
-    if isinstance(found, Undefined):
-        raise ValueError(found.reason)
-    return found
+    value = kendall_tau_b(values.round(9), here.human.mean(axis=1).round(9))
+    if isinstance(value, Undefined):
+        raise ValueError(value.reason)
+    return value
 
 
 def a6(replicates: int, rng: np.random.Generator, sizes: Sequence[int] = (20, 40)) -> list[Finding]:
@@ -362,7 +365,7 @@ def judged(
     heterogeneity: float = 0.5,
     shared: float = 0.5,
 ) -> Judged:
-    """Judges of the given noise, which is another by topic and judge and of whose variance they share a part."""
+    """Judges with the given noise; its size differs by topic and judge, and the judges share a part of it."""
     sd, topics = np.asarray(noise, dtype=np.float64), np.repeat(np.arange(T), turns)
     N = len(topics)
     z = rng.normal(0, 0.4, T)[topics] + rng.normal(0, 0.8, N)
@@ -382,7 +385,7 @@ def wkappas(tables: NDArray[np.int64]) -> Floats:
 
 @cache
 def true_wkappa(heterogeneity: float = 0.5, T: int = 20_000) -> float:
-    """Weighted kappa of one judge over very many topics."""
+    """Weighted kappa of a judge over very many topics."""
     rng = np.random.default_rng(1)
     return float(wkappas(judged(rng, [NOISE], T=T, heterogeneity=heterogeneity).tables())[0])
 
@@ -397,12 +400,12 @@ def rejects(p: float | None) -> bool:
     return p is not None and p <= 0.05
 
 
-def excludes_zero(one: Comparison) -> bool:
-    return one.difference.low is not None and not holds(one.difference, 0.0)
+def excludes_zero(pair: Comparison) -> bool:
+    return pair.difference.low is not None and not holds(pair.difference, 0.0)
 
 
 def unpaired(tables: NDArray[np.int64], rng: np.random.Generator) -> bool:
-    """Whether a z test with the topic-bootstrap errors of two judges as if they had not judged the same items."""
+    """Whether a z test rejects that treats the two judges, with topic-bootstrap errors, as if on different items."""
     T = tables.shape[1]
     errors = []
     for of in tables:
@@ -464,10 +467,10 @@ def c1(
     for K, turns in settings:
         hits: dict[str, list[bool]] = {"unadjusted": [], "Holm": [], "max-T": []}
         for _ in range(replicates):
-            found = versus(judged(rng, [NOISE] * (K + 1), turns=turns).tables(), rng)
-            hits["unadjusted"].append(any(rejects(one.p) for one in found))
-            hits["Holm"].append(any(rejects(one.p_holm) for one in found))
-            hits["max-T"].append(any(rejects(one.p_max_t) for one in found))
+            compared = versus(judged(rng, [NOISE] * (K + 1), turns=turns).tables(), rng)
+            hits["unadjusted"].append(any(rejects(pair.p) for pair in compared))
+            hits["Holm"].append(any(rejects(pair.p_holm) for pair in compared))
+            hits["max-T"].append(any(rejects(pair.p_max_t) for pair in compared))
         findings += [
             finding("C1", f"{how}, {K} prompts n={25 * turns}: any false positive", hit, high=high)
             for (how, hit), high in zip(hits.items(), (None, 0.07, 0.07), strict=True)
@@ -510,18 +513,18 @@ def c2(
     return findings
 
 
-def holds(one: Estimate, truth: float) -> bool:
-    return one.low is not None and one.high is not None and one.low <= truth <= one.high
+def holds(estimate: Estimate, truth: float) -> bool:
+    return estimate.low is not None and estimate.high is not None and estimate.low <= truth <= estimate.high
 
 
 def kappa_coverage(replicates: int, rng: np.random.Generator, sizes: Sequence[int] = (50, 100, 200)) -> list[Finding]:
     """Items that are independent of each other, each its own topic; then topics of seven, which differ."""
     findings = []
     for n in sizes:
-        found = _intervals_of_wkappa(replicates, rng, n, 1, heterogeneity=0.0)
-        findings.append(finding("D", f"independent items, n={n}: coverage", found["topics"], 0.93, 0.97))
-    found = _intervals_of_wkappa(replicates, rng, 25, 7, heterogeneity=0.5)
-    return findings + [finding("D", f"{how} as units, T=25 n=175: coverage", hits) for how, hits in found.items()]
+        hits = _intervals_of_wkappa(replicates, rng, n, 1, heterogeneity=0.0)
+        findings.append(finding("D", f"independent items, n={n}: coverage", hits["topics"], 0.93, 0.97))
+    hits = _intervals_of_wkappa(replicates, rng, 25, 7, heterogeneity=0.5)
+    return findings + [finding("D", f"{how} as units, T=25 n=175: coverage", held) for how, held in hits.items()]
 
 
 def _intervals_of_wkappa(
@@ -531,9 +534,9 @@ def _intervals_of_wkappa(
     hits: dict[str, list[bool]] = {"topics": [], "items": []}
     for _ in range(replicates):
         tables = judged(rng, [NOISE], T=T, turns=turns, heterogeneity=heterogeneity).tables()[0]
-        found = resampled("wkappa", tables, GRADES, rng, replicates=1000)
-        hits["topics"].append(holds(found.estimate, truth))
-        hits["items"].append(holds(found.item, truth))
+        both = resampled("wkappa", tables, GRADES, rng, replicates=1000)
+        hits["topics"].append(holds(both.estimate, truth))
+        hits["items"].append(holds(both.item, truth))
     return hits
 
 
@@ -541,7 +544,7 @@ def _intervals_of_wkappa(
 
 
 def binary(rng: np.random.Generator, N: int = 2000) -> tuple[Floats, Floats]:
-    """Human and judge grades (N,): 40 % are 1, of which the judge sees 80 %, and so of the others."""
+    """Human and judge grades (N,): 40 % are 1, and the judge is right about 80 % of either grade."""
     y = rng.random(N) < 0.4
     return y * 1.0, np.where(rng.random(N) < 0.8, y, ~y) * 1.0
 
@@ -559,8 +562,8 @@ def one_mean(y: Floats, f: Floats, gold: NDArray[np.bool_], pi: Floats, *, by_la
     items = np.arange(len(y))
     strata = f.astype(np.int64) if by_label else None
     run = RunGrades(f, np.where(gold, y, np.nan), pi, items, items, strata)
-    (one,) = correct([run], target="pool", bounds=(0, 1 if y.max() == 1 else GRADES[-1]))
-    return np.array([one.value, one.low, one.high], dtype=np.float64)
+    (mean,) = correct([run], target="pool", bounds=(0, 1 if y.max() == 1 else GRADES[-1]))
+    return np.array([mean.value, mean.low, mean.high], dtype=np.float64)
 
 
 def by_label(f: Floats, gold: NDArray[np.bool_]) -> Floats:
@@ -570,7 +573,7 @@ def by_label(f: Floats, gold: NDArray[np.bool_]) -> Floats:
 
 
 def refuses(y: Floats, f: Floats, gold: NDArray[np.bool_]) -> bool:
-    """Whether gold drawn in a way that nobody wrote down is turned away."""
+    """Whether gold without inclusion probabilities is refused."""
     try:
         one_mean(y, f, gold, np.full(len(y), np.nan))
     except ValueError:
@@ -603,8 +606,8 @@ def f1(replicates: int, rng: np.random.Generator, n: int = 200) -> list[Finding]
 def f2(replicates: int, rng: np.random.Generator, n: int = 200) -> list[Finding]:
     """Four fifths of the gold are from where the judge said 0.
 
-    With a binary judge a tuned weight makes the correction a regression on all that the sample depends on, so that
-    what it loses without weights is little; with a weight of 1 it is everything.
+    With a binary judge a tuned weight makes the correction a regression on all that the sample depends on, so it loses
+    little without inclusion weights. With a weight of 1 it loses everything.
     """
     weighted, unweighted, difference, refused = [], [], [], []
     for _ in range(replicates):
@@ -625,7 +628,7 @@ def f2(replicates: int, rng: np.random.Generator, n: int = 200) -> list[Finding]
 
 
 def f3(replicates: int, rng: np.random.Generator, n: int = 200) -> list[Finding]:
-    """Gold at hand, four fifths of it good responses; no weights by the judge's grade can mend that."""
+    """Gold at hand, four fifths of it good responses; no weights by the judge's grade can correct that."""
     naive, stratified_after, refused = [], [], []
     for _ in range(replicates):
         y, f = binary(rng)
@@ -703,22 +706,22 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "F3": (f3, 1000),
     "L": (real, 300),
 }
-"""By id, with the number of replicates that the bands are meant for."""
+"""The simulations by id, with the number of replicates that the bands are meant for."""
 
 
 def simulate(id: str, replicates: int | None = None, seed: int = 0) -> list[Finding]:
-    """Run one; its random numbers do not depend on which others run."""
+    """Run a simulation; its random numbers do not depend on which others run."""
     run, by_default = SIMULATIONS[id]
     return run(replicates or by_default, np.random.default_rng([seed, zlib.crc32(id.encode())]))
 
 
-def shown(one: Finding) -> str:
-    if one.low is None and one.high is None:
+def shown(figure: Finding) -> str:
+    if figure.low is None and figure.high is None:
         band, ok = "-", "-"
     else:
-        ends = ["" if end is None else f"{end:.3g}" for end in (one.low, one.high)]
-        band, ok = f"[{ends[0]}, {ends[1]}]", "ok" if one.within() else "BROKEN"
-    return f"{one.id:3} {one.setting:66} {one.obtained:7.3f} ±{one.error:.3f}  {band:16} {ok}"
+        ends = ["" if end is None else f"{end:.3g}" for end in (figure.low, figure.high)]
+        band, ok = f"[{ends[0]}, {ends[1]}]", "ok" if figure.within() else "BROKEN"
+    return f"{figure.id:3} {figure.setting:66} {figure.obtained:7.3f} ±{figure.error:.3f}  {band:16} {ok}"
 
 
 def results(ids: Sequence[str], replicates: int | None, seed: int) -> Iterator[list[Finding]]:
@@ -743,9 +746,9 @@ def main() -> int:
         ids.remove("L")
     broken = 0
     for findings in results(ids, args.replicates, args.seed):
-        for one in findings:
-            print(shown(one), flush=True)
-            broken += not one.within()
+        for figure in findings:
+            print(shown(figure), flush=True)
+            broken += not figure.within()
     if broken:
         print(f"{broken} out of band")
     return 1 if broken else 0

@@ -1,13 +1,17 @@
-"""Calibrate: judges' labels against assessors' grades of the same items, and what may be claimed of it.
+"""Calibrate: judges' labels against assessors' grades of the same items, and what may be claimed about a judge.
 
+    intake      gold, labels and pools, from files to panels
+    inputs      gold by item, and the problems that forbid a comparison
     panel       gold and labels side by side, as arrays over the same items
     agreement   every statistic of one judge, with its intervals
     selection   judges compared pairwise, the choice among them and what it costs
     gate        the verdict, from an interval's lower end
-    diagnostics bias by length, turn depth and generator family; the calibration map; systems; the alternative annotator
-    calibration all of it
+    diagnostics bias by length, turn depth and generator family; the calibration map; the ranking of runs; the
+                alternative annotator
+    calibration all of the above for every panel
+    certificate what was calibrated, for a later run to compare itself with
 
-Pure: records and arrays in, records out. It never asks a judge; the command line composes it with the loop.
+Only intake and certificate read files. Nothing here asks a judge; the command line adds the loop.
 """
 
 from judge.calibrate.calibration import CalibrationOptions, calibrate

@@ -25,16 +25,16 @@ def agreement_row(
 ) -> AgreementRow:
     """One judge on the items of a split that both it and the reference graded; intervals are over topics.
 
-    Where inclusion probabilities differ, statistics are those of what the gold was drawn from: every item has the
-    weight 1 / p. Counts, the confusion matrix, the tests on it, those of EXPECTED and `test_retest` are of the items as
-    they are.
+    Where inclusion probabilities p differ, every item has the weight 1 / p, so that the statistics are estimates for
+    all responses that the gold was drawn from. Counts, the confusion matrix and the tests on it are unweighted, as are
+    the statistics of EXPECTED and `test_retest`.
 
     Args:
         panel: Gold and labels.
         column: The judge.
         split: Which items.
-        between: The `ceiling` of these items.
-        seed: Of the resampling.
+        between: The `ceiling` of these items; None without one.
+        seed: Seed of the resampling.
         replicates: How many resamples.
     """
     mask = panel.within(split)
@@ -83,14 +83,20 @@ def agreement_row(
 def ceiling(panel: Panel, mask: NDArray[np.bool_], seed: int, replicates: int) -> Estimate | None:
     """The primary statistic between assessors: each against the consensus of the others, all pairs in one table.
 
-    `n` counts the items, each of which may be in several pairs.
+    Args:
+        panel: Gold and labels.
+        mask: The items to look at (N,).
+        seed: Seed of the resampling.
+        replicates: How many resamples.
+
+    Returns:
+        The estimate, whose `n` counts items and not pairs; None where no two assessors graded the same item.
     """
     pairs = _each_against_others(panel)
     if not pairs:
         return None
     codes, others = (np.concatenate(side) for side in zip(*pairs, strict=True))
     both = np.tile(mask, len(pairs)) & (codes >= 0) & (others >= 0)
-    # Nobody graded what somebody else graded too.
     if not both.any():
         return None
     topic, weights = np.tile(panel.topic, len(pairs)), np.tile(panel.weights, len(pairs))
@@ -105,7 +111,7 @@ def _each_against_others(panel: Panel) -> list[tuple[GradeCodes, GradeCodes]]:
     """Each assessor's codes, and those of the consensus of the others."""
     assessors = list(panel.assessors.values())
     if len(assessors) == 2:
-        # One table says all: the other is its mirror.
+        # The second table would be the mirror of the first and add nothing.
         return [(assessors[0], assessors[1])]
     if len(assessors) < 2:
         return []
@@ -128,7 +134,7 @@ def _consensus(codes: GradeCodes, grades: tuple[int, ...]) -> GradeCodes:
 
 
 def _of_expected(panel: Panel, column: Column, both: NDArray[np.bool_]) -> dict[str, Estimate]:
-    """Those of EXPECTED, where there is an expected grade for every graded item; unweighted."""
+    """The statistics of EXPECTED, unweighted; undefined unless every graded item has an expected grade."""
     n, T = int(both.sum()), len(set(panel.topic[both].tolist()))
     known = int((both & ~np.isnan(column.expected)).sum())
     if known < n or not n:
@@ -163,6 +169,7 @@ def _of_expected(panel: Panel, column: Column, both: NDArray[np.bool_]) -> dict[
 
 
 def _test_retest(panel: Panel, column: Column, mask: NDArray[np.bool_], seed: int) -> Estimate | None:
+    """Ordinal alpha between the samples of the judge; None with a single sample."""
     if len(column.samples) < 2:
         return None
     labels = np.where(mask, column.samples, -1)

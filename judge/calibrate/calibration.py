@@ -1,4 +1,4 @@
-"""Everything that is found on a set of panels."""
+"""The whole calibration: agreement, choice, verdict and diagnostics of every panel."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,19 +33,31 @@ class CalibrationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a calibration is done."""
 
     requirements: tuple[Requirement, ...] = ()
+    """What a judge must meet; the default rule of `gate` if there are none."""
     seed: int = 2023
+    """Seed of resamples and exchanges."""
     replicates: int = 2000
+    """Resamples under each interval."""
     permutations: int = 10_000
+    """Exchanges for each comparison."""
     epsilon: float = 0.2
-    """What a human's labor costs in the alternative annotator test: .2 an expert, .15 a skilled one, .1 the crowd."""
+    """The handicap in the alternative annotator test for a person's cost: .2 expert, .15 skilled, .1 crowd."""
     families: Mapping[str, str] = {}
-    """Run id or judge to the family of models behind it."""
+    """The family of models behind each run id or judge."""
     openings: int | None = None
-    """For how many different questions the sealed test grades have been opened."""
+    """For how many different questions the sealed test grades have been opened; None if they are not sealed."""
 
 
 def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None) -> Calibration:
-    """Agreement, comparisons, choice, verdict and diagnostics of every panel, in the panels' order."""
+    """Calibrate every panel: agreement, comparisons, choice, verdict and diagnostics.
+
+    Args:
+        panels: One for each criterion.
+        options: How; the defaults of `CalibrationOptions` if None.
+
+    Returns:
+        The records of all panels, in the panels' order.
+    """
     options = options or CalibrationOptions()
     parts = [_calibrate(panel, options) for panel in panels]
     return Calibration(
@@ -74,7 +86,7 @@ def _calibrate(panel: Panel, options: CalibrationOptions) -> Calibration:
     decision = (
         _verdict(panel, chosen, rows[chosen.name, decided], choice, options)
         if chosen
-        else _none(panel, decided, options)
+        else _without_choice(panel, decided, options)
     )
     judged = [column for column in columns if column.origin is not None]
     return Calibration(
@@ -126,8 +138,8 @@ def _systems(
     return tuple(row for row in rows if row is not None)
 
 
-def _none(panel: Panel, split: Split, options: CalibrationOptions) -> TrustVerdict:
-    """Nothing to decide by: no judge has a grade, or the primary statistic is undefined for all."""
+def _without_choice(panel: Panel, split: Split, options: CalibrationOptions) -> TrustVerdict:
+    """The verdict without a chosen judge: no judge has grades that define the primary statistic."""
     tried, name = candidates(panel), primary_statistic(len(panel.grades))
     reason = "no judge has grades that the statistic is defined for"
     return TrustVerdict(
@@ -146,7 +158,7 @@ def _none(panel: Panel, split: Split, options: CalibrationOptions) -> TrustVerdi
 def _warnings(
     panel: Panel, split: Split, chosen: Column | None, choice: Choice | None, options: CalibrationOptions
 ) -> tuple[str, ...]:
-    """What a reader must know before any number; about the items that the verdict rests on."""
+    """What a reader must know before any number, about the items that the verdict rests on."""
     name, mask = panel.criterion, panel.within(split)
     judge = chosen or next(iter(candidates(panel)), None)
     if judge is not None:
@@ -169,9 +181,9 @@ def _warnings(
         )
     if split == "test" and options.openings is None:
         warnings.append(f"{name}: the test grades are not sealed, so nobody can tell how often they were looked at")
-    strange = [way for way in panel.made if way != "blind"]
-    if strange:
-        warnings.append(f"{name}: gold made by {', '.join(strange)}, which flatters or pleases some judges: no claim")
+    not_blind = [way for way in panel.made if way != "blind"]
+    if not_blind:
+        warnings.append(f"{name}: gold made by {', '.join(not_blind)}, which flatters or pleases some judges: no claim")
     rare = [
         str(grade)
         for grade, count in zip(panel.grades, np.bincount(panel.human[mask], minlength=len(panel.grades)), strict=True)
@@ -197,7 +209,7 @@ def _warnings(
 def _not_beaten(
     panel: Panel, choice: Choice | None, baselines: Sequence[Column], compared: Sequence[ComparisonRow]
 ) -> list[str]:
-    """The baselines that the chosen judge is not shown to be better than; who pays for it should know."""
+    """Warnings for the baselines that the chosen judge is not shown to beat; whoever pays for it should know."""
     if choice is None:
         return []
     apart = [pair for pair in compared if pair.p_max_t is not None and pair.p_max_t < SEPARABLE]

@@ -22,11 +22,11 @@ from judge.text.safe import printable
 SCHEMA = 1
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
 PARAMETERS = ("temperature", "max_tokens", "seed", "base_url")
-"""What of a judge's options may change a grade."""
+"""The options of a judge that may change a grade."""
 
 
 class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One criterion's judge and what calibration found of it."""
+    """The judge of one criterion, and the result of its calibration."""
 
     criterion: str
     judge: str
@@ -35,23 +35,24 @@ class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parser: int
     renderer: int
     parameters: dict[str, Any] | None
-    """None where the labels came without them; then no run can match."""
+    """The judge's options; None where the labels came without them, and then no run can match."""
     models_returned: tuple[str, ...]
-    """The model as the provider named it in its completions."""
+    """The models as the provider named them in its completions."""
     gold: str
     """SHA-256 over the gold files."""
     seal: str | None
-    """The commitment of the sealed test grades that the result rests on too."""
+    """The commitment of the sealed test grades, where the result rests on them too."""
     split: Split
     n: int
     topics: int
     tried: int
-    """Candidates that this one was chosen among."""
+    """How many candidates the judge was chosen among."""
     openings: int | None
+    """For how many different questions the sealed test grades were opened; None if they are not sealed."""
     resampling: dict[str, int]
-    """Seed, replicates and permutations."""
+    """Seed, replicates and permutations, by name."""
     binary: bool
-    """Grades were compared as positive or not, so that nothing is certified about grades."""
+    """Grades were compared as positive or not, so nothing is certified about single grades."""
     statistic: str
     estimate: Estimate
     requirements: tuple[str, ...]
@@ -76,7 +77,9 @@ class Match(msgspec.Struct, frozen=True):
     criterion: str
     item: str
     certified: str
+    """What the certificate has, as text."""
     found: str
+    """What the run has, as text."""
 
     @property
     def same(self) -> bool:
@@ -88,24 +91,26 @@ class CertificateStatement(msgspec.Struct, frozen=True):
     """What a run may say about its judge."""
 
     calibrated: bool
+    """Whether every criterion matches and is TRUSTED."""
     banner: str
+    """The line that stands over every output."""
     matches: tuple[Match, ...]
 
 
 def make_certificate(certified: Sequence[Certified], date: str) -> Certificate:
-    """A certificate of today's versions."""
+    """A certificate of these results, with the versions of the package, Python and the libraries in use."""
     libraries = {name: version(name) for name in _LIBRARIES}
     return Certificate(SCHEMA, date, __version__, platform.python_version(), libraries, tuple(certified))
 
 
 def certificate_bytes(certificate: Certificate, path: Path) -> bytes:
-    """The file's content; an equal certificate that is there already keeps its date, and so its bytes."""
+    """The content of `certificate.json`; an equal certificate already at `path` keeps its date, and so its bytes."""
     try:
-        there = read_certificate(path) if path.exists() else None
+        earlier = read_certificate(path) if path.exists() else None
     except InputError:
-        there = None
-    if there is not None and msgspec.structs.replace(there, date=certificate.date) == certificate:
-        certificate = there
+        earlier = None
+    if earlier is not None and msgspec.structs.replace(earlier, date=certificate.date) == certificate:
+        certificate = earlier
     return json_bytes(certificate)
 
 
@@ -113,15 +118,17 @@ def read_certificate(path: StrPath) -> Certificate:
     """The certificate in a file.
 
     Raises:
-        InputError: It cannot be read, is none, or is of another layout.
+        InputError: The file cannot be read, is not a certificate, or has another layout.
     """
     try:
-        found = msgspec.json.decode(read_stored(path), type=Certificate)
+        certificate = msgspec.json.decode(read_stored(path), type=Certificate)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not a certificate that judge wrote: {error}") from error
-    if found.schema != SCHEMA:
-        raise InputError(f"{path}: certificate of layout {found.schema}, this is judge {__version__} (layout {SCHEMA})")
-    return found
+    if certificate.schema != SCHEMA:
+        raise InputError(
+            f"{path}: certificate of layout {certificate.schema}, this is judge {__version__} (layout {SCHEMA})"
+        )
+    return certificate
 
 
 def match_run(
@@ -131,73 +138,80 @@ def match_run(
     parameters: Mapping[str, Any],
     models_returned: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Match, ...]:
-    """Every item of the certificate beside the run's, by criterion.
+    """Every item of the certificate beside that of the run, by criterion.
 
     Args:
         certificate: What was calibrated.
         criteria: The run's prompts.
         judge: `backend/model`.
-        parameters: The judge's options; those of PARAMETERS count.
-        models_returned: By criterion, the models that the provider named; None before anything was asked.
+        parameters: The judge's options; only those of PARAMETERS are compared.
+        models_returned: The models that the provider named, by criterion; None before the judge was asked.
     """
-    by_criterion = {one.criterion: one for one in certificate.certified}
+    by_criterion = {entry.criterion: entry for entry in certificate.certified}
     matches: list[Match] = []
     for criterion in criteria:
-        one = by_criterion.get(criterion.name)
-        if one is None:
+        entry = by_criterion.get(criterion.name)
+        if entry is None:
             matches.append(Match(criterion.name, "criterion", "not certified", criterion.name))
             continue
         pairs: list[tuple[str, object, object]] = [
-            ("judge", one.judge, judge),
-            ("prompt", one.prompt, criterion.prompt_id),
-            ("prompt digest", one.prompt_digest, criterion.digest),
-            ("parser", one.parser, PARSER_VERSION),
-            ("renderer", one.renderer, RENDERER_VERSION),
+            ("judge", entry.judge, judge),
+            ("prompt", entry.prompt, criterion.prompt_id),
+            ("prompt digest", entry.prompt_digest, criterion.digest),
+            ("parser", entry.parser, PARSER_VERSION),
+            ("renderer", entry.renderer, RENDERER_VERSION),
         ]
-        known = one.parameters if one.parameters is not None else dict.fromkeys(PARAMETERS, "unknown")
+        known = entry.parameters if entry.parameters is not None else dict.fromkeys(PARAMETERS, "unknown")
         pairs += [(name, known.get(name), parameters.get(name)) for name in PARAMETERS]
         if models_returned is not None:
-            pairs.append(("model returned", one.models_returned, tuple(models_returned.get(criterion.name, ()))))
-        matches += [Match(criterion.name, item, _shown(there), _shown(here)) for item, there, here in pairs]
+            pairs.append(("model returned", entry.models_returned, tuple(models_returned.get(criterion.name, ()))))
+        matches += [Match(criterion.name, item, _shown(certified), _shown(own)) for item, certified, own in pairs]
     return tuple(matches)
 
 
 def statement(
     certificate: Certificate, matches: Sequence[Match], criteria: Iterable[Criterion]
 ) -> CertificateStatement:
-    """Whether the run may call its grades calibrated, and the banner that stands over every output."""
+    """Whether the run may call its grades calibrated, and the banner that stands over every output.
+
+    Args:
+        certificate: What was calibrated.
+        matches: The comparison that `match_run` made.
+        criteria: The run's prompts.
+    """
     levels = {criterion.name: criterion.scale.levels for criterion in criteria}
     names = list(dict.fromkeys(match.criterion for match in matches))
-    by_criterion = {one.criterion: one for one in certificate.certified}
+    by_criterion = {entry.criterion: entry for entry in certificate.certified}
     parts = []
     calibrated = bool(names)
     for name in names:
         different = [match for match in matches if match.criterion == name and not match.same]
-        one = by_criterion.get(name)
-        if different or one is None:
+        entry = by_criterion.get(name)
+        if different or entry is None:
             calibrated = False
             listed = "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in different)
             parts.append(f"{name} does not match the certificate ({listed})")
             continue
-        collapsed = one.binary and len(levels.get(name, ())) > 2
-        calibrated = calibrated and one.verdict == "TRUSTED" and not collapsed
-        parts.append(f"{name} is as certified: {_result(one)}")
+        collapsed = entry.binary and len(levels.get(name, ())) > 2
+        calibrated = calibrated and entry.verdict == "TRUSTED" and not collapsed
+        parts.append(f"{name} is as certified: {_result(entry)}")
         if collapsed:
             parts.append(f"That is about positive or not, and not about the grades of {name}")
     word = "CALIBRATED" if calibrated else "UNCALIBRATED"
-    # A certificate is a stranger's file: nothing in it may break out of the banner.
+    # A certificate may come from anyone: no character of it may break out of the banner.
     banner = printable(f"{word} (certificate of {certificate.date}): {'. '.join(parts)}.")
     return CertificateStatement(calibrated, banner, tuple(matches))
 
 
-def _result(one: Certified) -> str:
-    """What calibration found, with all that it depends on."""
+def _result(entry: Certified) -> str:
+    """The verdict and estimate, with everything they depend on."""
     text = (
-        f"{one.verdict} by {' and '.join(one.requirements)}, {one.statistic} {_interval(one.estimate)} on {one.split}"
+        f"{entry.verdict} by {' and '.join(entry.requirements)}, "
+        f"{entry.statistic} {_interval(entry.estimate)} on {entry.split}"
     )
-    text += f", chosen among {one.tried}" if one.tried > 1 else ""
-    if one.openings is not None and one.openings > 1:
-        text += f", test grades opened for {one.openings} different questions"
+    text += f", chosen among {entry.tried}" if entry.tried > 1 else ""
+    if entry.openings is not None and entry.openings > 1:
+        text += f", test grades opened for {entry.openings} different questions"
     return text
 
 

@@ -1,4 +1,4 @@
-"""What moves judge minus assessor that should not, what a grade of the judge is worth, and how runs would be ranked."""
+"""What moves the judge away from the assessors, what a grade of the judge is worth, and how it ranks runs."""
 
 import re
 from collections.abc import Mapping
@@ -24,8 +24,9 @@ from judge.stats.tables import Undefined
 from judge.text.ids import natural_key
 
 MAP_WEIGHT = 5.0
-"""Items that the line through all items counts as, in each cell of the calibration map."""
+"""How many items the line through all items counts as, in each cell of the calibration map."""
 FEWEST_RUNS = 3
+"""Fewest runs whose ranking is compared."""
 _NUMBER = re.compile(r"\d+")
 
 
@@ -36,22 +37,22 @@ def slopes(panel: Panel, column: Column, split: Split) -> tuple[Slope, ...]:
     depth = np.array([_depth(item.turn_id) for item in panel.items])
     known = both & (words > 0)
     gap = _gap(panel, column)
-    found = []
+    rows = []
     if known.any():
         length = slope_interval(np.log2(words[known]), gap[known], panel.topic[known])
-        found.append(Slope(column.name, panel.criterion, split, "log2_words", length))
+        rows.append(Slope(column.name, panel.criterion, split, "log2_words", length))
     placed = both & (depth >= 0)
     if placed.any():
         place = slope_interval(depth[placed], gap[placed], panel.topic[placed])
-        found.append(Slope(column.name, panel.criterion, split, "turn_depth", place))
-    return tuple(found)
+        rows.append(Slope(column.name, panel.criterion, split, "turn_depth", place))
+    return tuple(rows)
 
 
 def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str, str]) -> tuple[FamilyContrast, ...]:
     """Judge minus assessor by the family of models behind a run; a judge's own family is where favor would show.
 
-    Runs are the units: means of judge minus assessor over each run's items, Welch's interval between the family's
-    runs and all others. Runs without a family are among the others.
+    Runs are the units. Each has the mean of judge minus assessor over its items; Welch's interval is between the
+    family's runs and all others. Runs without a family are among the others.
     """
     gap = _gap(panel, column)
     both = panel.within(split) & (column.codes >= 0)
@@ -59,12 +60,12 @@ def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str,
     for run_id, mask in _by_run(panel).items():
         if (mask & both).any():
             means[run_id] = float(gap[mask & both].mean())
-    found = []
+    rows = []
     for family in sorted({family_of[run_id] for run_id in means if run_id in family_of}):
         own = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) == family])
         others = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) != family])
         contrast = welch(own, others)
-        found.append(
+        rows.append(
             FamilyContrast(
                 judge=column.name,
                 criterion=panel.criterion,
@@ -76,13 +77,13 @@ def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str,
                 contrast=contrast,
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[CalibrationMapRow, ...]:
-    """What assessors give on average where the judge gives each grade, drawn to the line through all items.
+    """The mean grade of the assessors where the judge gives each grade, drawn to the line through all items.
 
-    For single responses only: the mean of a run needs gold of that run (`corrected`).
+    It applies to single responses; the mean of a run needs gold of that run (`judge.results.corrected`).
     """
     both = panel.within(split) & (column.codes >= 0)
     if not both.any():
@@ -125,7 +126,7 @@ def expected_line(panel: Panel, column: Column, split: Split) -> ExpectedLine | 
     if slope.value is None:
         return None
     predicted = [_predicted(x, y, topics == topic) for topic in np.unique(topics)]
-    known = [one for one in predicted if one is not None]
+    known = [errors for errors in predicted if errors is not None]
     return ExpectedLine(
         judge=column.judge,
         prompt=column.prompt,
@@ -142,7 +143,7 @@ def expected_line(panel: Panel, column: Column, split: Split) -> ExpectedLine | 
 def _predicted(
     x: NDArray[np.float64], y: NDArray[np.float64], left_out: NDArray[np.bool_]
 ) -> NDArray[np.float64] | None:
-    """Errors on the items left out of the line through the others; None if there is no such line."""
+    """Errors of the line through the other items on those left out; None if there is no such line."""
     rest, centered = ~left_out, x[~left_out] - (x[~left_out].mean() if (~left_out).any() else 0.0)
     if not centered.any():
         return None
@@ -151,7 +152,7 @@ def _predicted(
 
 
 def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: int) -> SystemAgreement | None:
-    """The runs in the judge's order against the assessors' order; None with fewer than three runs of known items."""
+    """The runs in the judge's order against the assessors' order; None with fewer than FEWEST_RUNS graded runs."""
     both = panel.within(split) & (column.codes >= 0)
     masks = {run_id: mask & both for run_id, mask in _by_run(panel).items() if (mask & both).any()}
     if len(masks) < FEWEST_RUNS:
@@ -170,12 +171,12 @@ def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: i
 
 
 def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> AlternativeRow | None:
-    """The alternative annotator test, where two assessors or more graded: by accuracy on two grades, else by RMSE."""
+    """The alternative annotator test: by accuracy on two grades, else by RMSE; None with fewer than two assessors."""
     if len(panel.assessors) < 2:
         return None
     mask = panel.within(split)
     score: Literal["accuracy", "rmse"] = "rmse" if len(panel.grades) > 2 else "accuracy"
-    found = alternative_annotator(
+    test = alternative_annotator(
         {name: np.where(mask, codes, -1) for name, codes in panel.assessors.items()},
         np.where(mask, column.codes, -1),
         epsilon=epsilon,
@@ -183,13 +184,13 @@ def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> A
         grades=panel.grades,
     )
     key = (column.judge, column.prompt, panel.criterion, split)
-    if isinstance(found, Undefined):
-        return AlternativeRow(*key, epsilon, None, None, {}, {}, {}, found.reason)
-    return AlternativeRow(*key, epsilon, found.omega, found.rho, found.p_values, found.rejected, found.n)
+    if isinstance(test, Undefined):
+        return AlternativeRow(*key, epsilon, None, None, {}, {}, {}, test.reason)
+    return AlternativeRow(*key, epsilon, test.omega, test.rho, test.p_values, test.rejected, test.n)
 
 
 def _gap(panel: Panel, column: Column) -> NDArray[np.float64]:
-    """Judge minus reference in grades (N,); meaningless where the judge gave none."""
+    """Judge minus reference in grades (N,); without meaning where the judge gave no grade."""
     g = np.array(panel.grades, dtype=np.float64)
     return np.asarray(g[column.codes] - g[panel.human], dtype=np.float64)
 

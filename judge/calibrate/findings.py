@@ -1,4 +1,4 @@
-"""What a calibration finds: the records between `calibrate`, `corrected` and the reports; frozen. Pure."""
+"""The findings of a calibration: frozen records that `calibrate` makes and the reports show. Pure."""
 
 from typing import Literal
 
@@ -9,7 +9,9 @@ from judge.stats.comparison import Comparison
 from judge.stats.marginals import MarginalTest
 
 Split = Literal["all", "dev", "test"]
+"""A part of the gold; `all` where it is not split."""
 Word = Literal["TRUSTED", "NOT TRUSTED", "INCONCLUSIVE"]
+"""The verdict in one word."""
 
 
 class AgreementRow(msgspec.Struct, frozen=True):
@@ -17,32 +19,37 @@ class AgreementRow(msgspec.Struct, frozen=True):
 
     judge: str
     prompt: str | None
-    """`criterion/variant`; None for a label file and for the constant predictor."""
+    """`criterion/variant`; None for a label file and for the constant."""
     criterion: str
     split: Split
     reference: str
     """Whose grades: an assessor, `consensus of at most 3`, or `assessors, one an item`."""
     baseline: bool
-    """A baseline, which nobody would deploy."""
+    """Whether the judge is a baseline, which nobody would deploy."""
     gold: int
-    """Gold grades there are."""
+    """Gold items of the split."""
     n: int
     """How many of them the judge graded too; the statistics are about these."""
     topics: int
+    """Topics of these n items."""
     coverage: float
+    """n / gold."""
     without_grade: dict[str, int]
-    """Why gold items have no grade by the judge: `unable`, a failure's reason, `not_judged`; with counts."""
+    """How many gold items have no grade by the judge, by reason: `unable`, that of a failure, `not_judged`."""
     statistics: dict[str, Estimate]
-    """By name: those of `STATISTICS`, then those of `EXPECTED`."""
+    """By name, in the order of `STATISTICS` and then of `EXPECTED`."""
     item: dict[str, Estimate]
     """The same with intervals that ignore topics."""
     design_effect: dict[str, float | None]
+    """Squared ratio of the standard errors over topics and over items."""
     worst_case: dict[str, float | None]
-    """Statistics with every grade that is not there taken as the one farthest from the assessor's."""
+    """Statistics with every missing grade taken as the one farthest from the assessor's."""
     confusion: tuple[tuple[int, ...], ...]
     """Assessors' grades in rows, the judge's in columns, both over `grades`."""
     grades: tuple[int, ...]
+    """The scale, ascending."""
     marginals: tuple[MarginalTest, ...]
+    """Whether judge and assessors use the grades equally often."""
     ceiling: Estimate | None
     """The primary statistic between the assessors themselves, where two or more graded the same items."""
     test_retest: Estimate | None
@@ -64,10 +71,11 @@ class ComparisonRow(Comparison, frozen=True, kw_only=True):
     criterion: str
     split: Split
     statistic: str
+    """Key of `STATISTICS`."""
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """Which candidate was chosen under a criterion, and what that choice costs in honesty."""
+    """Which candidate was chosen under a criterion, and how much the choice flatters its value."""
 
     criterion: str
     statistic: str
@@ -76,25 +84,25 @@ class Choice(msgspec.Struct, frozen=True):
     chosen: str
     chosen_on: Split
     value: Estimate
-    """On the grades that it was chosen on: optimistic if several were tried."""
+    """The chosen candidate's statistic on the grades that it was chosen on: optimistic if several were tried."""
     test: Estimate | None
-    """On the test grades; None without a test split."""
+    """Its statistic on the test grades; None without a test split."""
     nested: float | None
-    """With the choice repeated inside topic folds."""
+    """The value with the choice repeated inside topic folds."""
     out_of_bag: Estimate | None
     """The interval of choosing on resampled topics and scoring on the others; conservative."""
     optimism: float | None
     """`value` minus `test`, or minus `nested` where there is no test split."""
     not_separable: tuple[str, ...]
-    """Candidates that max-T cannot tell from the chosen one at 5 %."""
+    """Candidates that max-T cannot tell from the chosen candidate at 5 %."""
     openings: int | None
     """How often sealed test grades have been opened for different questions; None if they are not sealed."""
     out_of_bag_worst: Estimate | None = None
-    """The same with every grade that is not there at the one farthest from the assessor's; None if none is missing."""
+    """`out_of_bag` with every missing grade at the one farthest from the assessor's; None if no grade is missing."""
 
 
 class TrustVerdict(msgspec.Struct, frozen=True):
-    """May this judge be believed under this criterion?"""
+    """Whether a judge may be believed under a criterion."""
 
     criterion: str
     judge: str
@@ -103,25 +111,29 @@ class TrustVerdict(msgspec.Struct, frozen=True):
     split: Split
     word: Word
     requirements: tuple[str, ...]
+    """The rules, as they are written on the command line."""
     reasons: tuple[str, ...]
+    """The interval that each rule met, and what else decided."""
     estimate: Estimate
     """The primary statistic, with the interval that a rule on it goes by."""
     statistic: str
 
 
 class CalibrationMapRow(msgspec.Struct, frozen=True):
-    """What assessors give, on average, where the judge gives one grade."""
+    """The mean grade of the assessors where the judge gives a certain grade."""
 
     judge: str
     prompt: str | None
     criterion: str
     split: Split
     grade: int
+    """The judge's grade."""
     n: int
+    """Items with this grade."""
     mean: float | None
     """The assessors' mean grade; None where the judge never gave this grade."""
     shrunken: float
-    """The mean drawn to the line through all items, as if `weight` more items lay on it."""
+    """The assessors' mean drawn to the line through all items, as if `weight` more items lay on it."""
     weight: float
 
 
@@ -134,23 +146,25 @@ class ExpectedLine(msgspec.Struct, frozen=True):
     split: Split
     intercept: float
     slope: Estimate
-    """Of assessor on expected grade; 1 with intercept 0 needs no correction."""
+    """Slope of the assessor's grade on the expected grade; 1 with intercept 0 needs no correction."""
     error_grade: float
     """Mean distance of the judge's grade from the assessor's."""
     error_expected: float
-    """That of the expected grade."""
+    """Mean distance of the expected grade from the assessor's."""
     error_line: float | None
-    """That of the line, each topic predicted from the others."""
+    """Mean distance of the line, with each topic predicted from the others; None where a topic cannot be."""
 
 
 class Slope(msgspec.Struct, frozen=True):
-    """How judge minus assessor moves with something that should not matter."""
+    """How judge minus assessor moves with a property of the response that should not matter."""
 
     judge: str
     criterion: str
     split: Split
     what: Literal["log2_words", "turn_depth"]
+    """The property: length in words (log2), or the place of the turn."""
     slope: Estimate
+    """Grades for each unit of the property."""
 
 
 class FamilyContrast(msgspec.Struct, frozen=True):
@@ -161,11 +175,13 @@ class FamilyContrast(msgspec.Struct, frozen=True):
     split: Split
     family: str
     is_self: bool
+    """Whether it is the judge's own family."""
     runs: int
+    """Runs of the family."""
     mean: float
-    """Mean over the family's runs of judge minus assessor."""
+    """Mean of judge minus assessor over the family's runs, in grades."""
     contrast: Estimate
-    """That mean minus the one of the other runs."""
+    """That mean minus the mean of the other runs."""
 
 
 class SystemAgreement(msgspec.Struct, frozen=True):
@@ -177,27 +193,32 @@ class SystemAgreement(msgspec.Struct, frozen=True):
     split: Split
     runs: int
     statistics: dict[str, Estimate]
-    """By name, those of `SYSTEM`."""
+    """By name, in the order of `SYSTEM`."""
 
 
 class AlternativeRow(msgspec.Struct, frozen=True):
-    """The alternative annotator test of one judge; never to be quoted without all of its numbers."""
+    """The alternative annotator test of one judge; its numbers are to be quoted together or not at all."""
 
     judge: str
     prompt: str | None
     criterion: str
     split: Split
     epsilon: float
+    """How much worse than an assessor the judge may be."""
     omega: float | None
+    """Share of assessors that the judge may stand in for; None where the test is undefined."""
     rho: float | None
+    """Mean over assessors of how often the judge is at least as near to the others as the assessor."""
     p_values: dict[str, float]
+    """By assessor, as are `rejected` and `n`."""
     rejected: dict[str, bool]
     n: dict[str, int]
     reason: str | None = None
+    """Why the test is undefined."""
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """Everything `judge calibrate` found."""
+    """All findings of `judge calibrate`."""
 
     agreement: tuple[AgreementRow, ...]
     comparisons: tuple[ComparisonRow, ...]

@@ -1,4 +1,4 @@
-"""The verdict on a judge: from the end of an interval, never from a point estimate."""
+"""The verdict on a judge: by the end of an interval, never by a point estimate."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,10 @@ from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 
 DEFAULT_THRESHOLD = 0.4
-"""Where agreement beyond chance stops being called fair (J. R. Landis & G. G. Koch 1977, Biometrics 33(1), 159-174)."""
+"""The default bound: above it, agreement beyond chance is more than fair.
+
+J. R. Landis & G. G. Koch (1977), Biometrics 33(1), 159-174.
+"""
 _RULE = re.compile(r"\s*([a-z_0-9]+)\s*\.\s*(lo|hi)\s*(>=|<=)\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*")
 _POINT = re.compile(r"\s*([a-z_0-9]+)\s*(?:>=|<=|>|<|=)")
 
@@ -23,19 +26,20 @@ class Requirement(msgspec.Struct, frozen=True):
     """A bound that one end of an interval must keep."""
 
     statistic: str
+    """Key of `STATISTICS`."""
     end: Literal["lo", "hi"]
     bound: float
 
     def __str__(self) -> str:
-        """As it is written on the command line."""
+        """The rule as it is written on the command line."""
         return f"{self.statistic}.{self.end}{'>=' if self.end == 'lo' else '<='}{self.bound:.15g}"
 
 
 def parse_requirement(text: str) -> Requirement:
-    """`wkappa.lo>=0.4` or `bias.hi<=0.3`.
+    """Read a rule such as `wkappa.lo>=0.4` or `bias.hi<=0.3`.
 
     Raises:
-        UsageError: It is no such rule, names no statistic, or would gate on a point estimate.
+        UsageError: The text is not a rule, names no statistic, or bounds a point estimate.
     """
     match = _RULE.fullmatch(text)
     if not match:
@@ -50,7 +54,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def rules_of(requirements: Sequence[Requirement], primary: str) -> tuple[Requirement, ...]:
-    """The requirements, or where there are none the primary statistic's lower end at `DEFAULT_THRESHOLD`."""
+    """The requirements; if there are none, `DEFAULT_THRESHOLD` for the lower end of the primary statistic."""
     return tuple(requirements) or (Requirement(primary, "lo", DEFAULT_THRESHOLD),)
 
 
@@ -61,7 +65,7 @@ def verdict(
     choice: Choice | None,
     worst: Mapping[Requirement, Estimate],
 ) -> TrustVerdict:
-    """TRUSTED if every requirement is met, NOT TRUSTED if one is clearly failed, else INCONCLUSIVE.
+    """The verdict: TRUSTED if every requirement is met, NOT TRUSTED if one is clearly failed, else INCONCLUSIVE.
 
     A rule `x.lo>=b` is met where the interval lies above b, failed where it lies below, and open where b is
     inside. Where a judge was chosen among several on these very grades, the primary statistic goes by the interval
@@ -70,37 +74,38 @@ def verdict(
     Args:
         row: The judge's agreement.
         requirements: All of them must hold.
-        made: How the gold came about.
+        made: How the gold was made.
         choice: How the judge was chosen.
-        worst: The statistic of each requirement with missing grades taken as wrong as can be; empty if none is missing.
+        worst: The statistic of each requirement with missing grades at their worst; empty if no grade is missing.
     """
     reused = choice is not None and choice.chosen_on == row.split and len(choice.tried) > 1
     words: list[Word] = []
     reasons: list[str] = []
     deciding = row.statistics[row.primary]
     for rule in requirements:
-        estimate, of = row.statistics[rule.statistic], ""
+        estimate, after = row.statistics[rule.statistic], ""
         if rule.statistic == row.primary and reused:
             estimate = _after_choice(choice, row)
-            of, deciding = f" after choosing among {len(choice.tried) if choice else 0} on the same grades", estimate
+            after, deciding = f" after choosing among {len(choice.tried) if choice else 0} on the same grades", estimate
         word = _word(rule, estimate)
         if reused and rule.statistic != row.primary and word == "TRUSTED":
             # The choice looked at these very grades, and no interval of this statistic repeats it.
-            word, of = "INCONCLUSIVE", ", but the judge was chosen on the same grades"
+            word, after = "INCONCLUSIVE", ", but the judge was chosen on the same grades"
         words.append(word)
-        reasons.append(f"{rule}: {_found(estimate)}{of}")
+        reasons.append(f"{rule}: {_shown(estimate)}{after}")
         if reused and rule.statistic == row.primary and choice is not None and choice.out_of_bag_worst is not None:
             words.append(_not_worse(_word(rule, choice.out_of_bag_worst)))
-            reasons.append(f"{rule}: {_found(choice.out_of_bag_worst)}{of}, missing grades at the far end of the scale")
+            worst_choice = f"{_shown(choice.out_of_bag_worst)}{after}"
+            reasons.append(f"{rule}: {worst_choice}, missing grades at the far end of the scale")
         elif rule in worst:
             words.append(_not_worse(_word(rule, worst[rule])))
             reasons.append(
-                f"{rule}: {_found(worst[rule])} with the {row.gold - row.n} missing grades at the far end of the scale"
+                f"{rule}: {_shown(worst[rule])} with the {row.gold - row.n} missing grades at the far end of the scale"
             )
-    strange = [way for way in made if way != "blind"]
-    if strange:
+    not_blind = [way for way in made if way != "blind"]
+    if not_blind:
         words.append("INCONCLUSIVE")
-        reasons.append(f"gold made by {', '.join(strange)}: only grades given blind can make a judge trusted")
+        reasons.append(f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted")
     result: Word = "NOT TRUSTED" if "NOT TRUSTED" in words else "INCONCLUSIVE" if "INCONCLUSIVE" in words else "TRUSTED"
     return TrustVerdict(
         criterion=row.criterion,
@@ -116,14 +121,14 @@ def verdict(
 
 
 def worst_codes(panel: Panel, codes: GradeCodes, rule: Requirement) -> GradeCodes:
-    """The codes with each missing one as the requirement would like it least."""
+    """The codes, with every missing grade replaced by the one that is worst for the requirement."""
     if STATISTICS[rule.statistic].signed:
         return np.where(codes < 0, 0 if rule.end == "lo" else len(panel.grades) - 1, codes)
     return panel.farthest(codes)
 
 
 def _after_choice(choice: Choice | None, row: AgreementRow) -> Estimate:
-    """The interval that repeats the choice; undefined where topics are too few for one."""
+    """The estimate whose interval repeats the choice; without an interval where topics are too few."""
     if choice is not None and choice.out_of_bag is not None:
         return choice.out_of_bag
     value = row.statistics[row.primary]
@@ -139,11 +144,11 @@ def _word(rule: Requirement, estimate: Estimate) -> Word:
 
 
 def _not_worse(word: Word) -> Word:
-    """Grades that are missing can leave a verdict open; they are no evidence against a judge."""
+    """A verdict from missing grades at their worst: they can leave it open, but are no evidence against a judge."""
     return "INCONCLUSIVE" if word == "NOT TRUSTED" else word
 
 
-def _found(estimate: Estimate) -> str:
+def _shown(estimate: Estimate) -> str:
     if estimate.value is None:
         return f"undefined ({estimate.reason})"
     if estimate.low is None or estimate.high is None:

@@ -1,4 +1,4 @@
-"""From files to panels: gold, labels and pools of several origins brought to the same items."""
+"""From files to panels: gold, labels and pools of several origins, over the same items."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,8 @@ import msgspec
 
 from judge.ask.labels import Labels, parse_columns, read_labels
 from judge.calibrate.baselines import ASKED
-from judge.calibrate.panel import Panel, gold_items, make_panel
+from judge.calibrate.inputs import gold_items
+from judge.calibrate.panel import Panel, make_panel
 from judge.errors import InputError, UsageError
 from judge.files.stored import read_stored, sha256, unpack
 from judge.gold import GoldByResponse, match, parse_gold, sealed_beside
@@ -19,6 +20,7 @@ from judge.records import Criterion, Level, Problem, Scale
 from judge.text.ids import topic_of
 
 _MOST_GRADES = 101
+"""Grades of the longest scale that `parse_scale` takes: 0 to 100."""
 
 
 class Gold(msgspec.Struct, frozen=True):
@@ -26,23 +28,23 @@ class Gold(msgspec.Struct, frozen=True):
 
     rows: tuple[GoldRow, ...]
     digest: str
-    """SHA-256 over the files as stored, in whatever order."""
+    """SHA-256 over the files as stored; their order does not matter."""
     columns: bool
-    """Some rows are from a file of columns, which does not say how they were made."""
+    """Whether some rows are from a file of columns, which does not say how they were made."""
 
 
 class LabelSource(msgspec.Struct, frozen=True):
-    """What judges said, with the pool that their response ids are of."""
+    """Labels of judges, with the pool that their response ids refer to."""
 
     labels: tuple[Labels, ...]
     pool: Pool | None
 
 
 def parse_scale(text: str, polarity: Literal["higher", "lower"] = "higher") -> Scale:
-    """`0-3`: the integers from 0 to 3, the better half of them positive.
+    """Read a scale such as `0-3`: the integers from 0 to 3, the better half of them positive.
 
     Raises:
-        UsageError: It is no such range.
+        UsageError: The text is not a range of integers, or the range is too long.
     """
     low, dash, high = text.partition("-")
     if not (
@@ -61,11 +63,16 @@ def parse_scale(text: str, polarity: Literal["higher", "lower"] = "higher") -> S
 
 
 def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale | None) -> Gold:
-    """Gold rows of JSONL files, and of qrels and other four-column files, whose assessor is named after the file.
+    """Read gold rows of JSONL files, and of qrels and other four-column files, whose assessor is named after the file.
+
+    Args:
+        paths: The files.
+        criterion: The criterion of grades in columns; None if no file has columns.
+        scale: The scale of grades in columns; grades are not checked here if None.
 
     Raises:
-        InputError: A file is faulty; every fault of every file is listed.
-        UsageError: A file of columns is given, and no criterion that its grades are of.
+        InputError: A file has problems; every problem of every file is listed.
+        UsageError: A file of columns is given without a criterion, or a file holds sealed test grades.
     """
     rows: list[GoldRow] = []
     problems: list[Problem] = []
@@ -76,12 +83,12 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
         content = unpack(stored[-1], str(path))
         try:
             if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-                found = parse_gold(content, str(path))
-                if sealed_beside(path, found):
+                parsed = parse_gold(content, str(path))
+                if sealed_beside(path, parsed):
                     raise UsageError(
                         f"{path}: sealed test grades: they are opened with --test, which puts it on record"
                     )
-                rows += found
+                rows += parsed
                 continue
             if not content.strip():
                 problems.append(Problem("empty_file", "error", str(path), None, "", "expected one grade or more"))
@@ -100,15 +107,20 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
                 raise
             problems += error.problems
     if problems:
-        raise InputError(f"{', '.join(map(str, paths))}: not usable as gold: {len(problems)} faults", problems)
-    return Gold(tuple(rows), sha256(b"\n".join(sorted(sha256(one).encode() for one in stored))), columns)
+        raise InputError(f"{', '.join(map(str, paths))}: not usable as gold: {len(problems)} problems", problems)
+    return Gold(tuple(rows), sha256(b"\n".join(sorted(sha256(data).encode() for data in stored))), columns)
 
 
 def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) -> tuple[LabelSource, ...]:
-    """Labels of every file, with the pool beside a `judgments.jsonl`, or the one given for all.
+    """Read the labels of every file, each with its pool.
+
+    Args:
+        paths: The files.
+        pool: The pool of all files; if None, the one beside each `judgments.jsonl`.
+        scale: The scale of labels in columns; labels are not checked here if None.
 
     Raises:
-        InputError: A file is faulty; every fault of every file is listed.
+        InputError: A file has problems; every problem of every file is listed.
     """
     given = read_pool_folder(pool, "passages.jsonl") if pool is not None else None
     grades = {level.grade for level in scale.levels} if scale else None
@@ -128,7 +140,7 @@ def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) 
             own = read_pool_folder(beside, "passages.jsonl")
         sources.append(LabelSource(labels, own))
     if problems:
-        raise InputError(f"labels that cannot be used: {len(problems)} faulty lines", problems)
+        raise InputError(f"labels that cannot be used: {len(problems)} problems", problems)
     return tuple(sources)
 
 
@@ -140,18 +152,18 @@ def make_panels(
     name: str,
     only: Collection[str] | None = None,
 ) -> tuple[tuple[Panel, ...], int]:
-    """A panel of every criterion that has both gold and labels, and the number of gold rows found in no pool.
+    """A panel of every criterion that has both gold and labels, and the number of gold rows that match no response.
 
     Args:
         gold: The rows.
-        sources: What judges said; response ids of different pools are brought together through the gold's rows.
-        criteria: The prompts by `criterion/variant`, for the scales of labels that name one.
-        scales: The gold's scale by criterion; labels on another are compared as positive or not.
-        name: What to call the gold in messages.
+        sources: Labels of judges; the gold's rows connect response ids of different pools.
+        criteria: The prompts by `criterion/variant`, for the scales of labels that name a prompt.
+        scales: The gold's scale by criterion; labels on a different scale are compared as positive or not.
+        name: The name of the gold in messages.
         only: Criteria to keep; all of them if None.
 
     Raises:
-        InputError: Grades off their scale, or anything else that forbids a comparison.
+        InputError: Gold or labels have problems that forbid a comparison, such as grades off their scale.
     """
     pool = next((source.pool for source in sources if source.pool is not None), None)
     matched: GoldByResponse | None = None
@@ -159,22 +171,22 @@ def make_panels(
     if pool is not None:
         matched, unmatched = match(gold, pool, name)
     items = gold_items(gold, matched)
-    labels = [one for source in sources for one in _translated(source, pool, gold)]
+    labels = [judged for source in sources for judged in _translated(source, pool, gold)]
     panels = []
     for criterion in sorted(items):
         if only is not None and criterion not in only:
             continue
         scale = scales[criterion]
         pairs = [
-            (one, criteria[one.prompt].scale if one.prompt else scale)
-            for one in labels
-            if one.prompt is None or one.prompt.partition("/")[0] == criterion
+            (judged, criteria[judged.prompt].scale if judged.prompt else scale)
+            for judged in labels
+            if judged.prompt is None or judged.prompt.partition("/")[0] == criterion
         ]
         if not pairs:
             continue
-        binary = any(not same_grades(its, scale) for _, its in pairs)
-        # Where nothing but baselines was judged, they are what the question is about.
-        baselines = ASKED if any(said.judge not in ASKED for said, _ in pairs) else ()
+        binary = any(not same_grades(its_scale, scale) for _, its_scale in pairs)
+        # Where only baselines judged, they are the candidates.
+        baselines = ASKED if any(judged.judge not in ASKED for judged, _ in pairs) else ()
         panels.append(
             make_panel(criterion, scale, items[criterion], pairs, pool=pool, baselines=baselines, binary=binary)
         )
@@ -182,10 +194,10 @@ def make_panels(
 
 
 def _translated(source: LabelSource, pool: Pool | None, gold: Sequence[GoldRow]) -> tuple[Labels, ...]:
-    """A source's labels under the response ids of the first pool; those of responses without gold are dropped."""
+    """A source's labels under the response ids of the first pool; labels of responses without gold are dropped."""
     if pool is None or source.pool is None or source.pool.responses == pool.responses:
         return source.labels
-    # Row by row: which rows stand for others of the same response differs between pools.
+    # Every row is looked up, because pools group rows of one response differently.
     here, there = finder(pool), finder(source.pool)
     new: dict[tuple[str, str], dict[str, None]] = {}
     for row in gold:
@@ -196,9 +208,9 @@ def _translated(source: LabelSource, pool: Pool | None, gold: Sequence[GoldRow])
         msgspec.structs.replace(
             labels,
             labels=tuple(
-                msgspec.structs.replace(one, response_id=response_id)
-                for one in labels.labels
-                for response_id in new.get((one.turn_id, one.response_id), ())
+                msgspec.structs.replace(label, response_id=response_id)
+                for label in labels.labels
+                for response_id in new.get((label.turn_id, label.response_id), ())
             ),
         )
         for labels in source.labels
@@ -206,5 +218,5 @@ def _translated(source: LabelSource, pool: Pool | None, gold: Sequence[GoldRow])
 
 
 def same_grades(a: Scale, b: Scale) -> bool:
-    """Whether grades of two scales can be compared as they are: the same numbers with the same end good."""
-    return a.polarity == b.polarity and {one.grade for one in a.levels} == {one.grade for one in b.levels}
+    """Whether grades of two scales can be compared as they are: the same numbers, with the same end good."""
+    return a.polarity == b.polarity and {level.grade for level in a.levels} == {level.grade for level in b.levels}

@@ -16,7 +16,7 @@ from judge.stats.selection import nested_folds, out_of_bag
 from judge.stats.tables import Undefined
 
 FEWEST_FOLD_TOPICS = 5
-"""Fewest topics that choosing inside folds, or on resampled topics, says anything about."""
+"""Fewest topics on which the choice is repeated inside folds or on resamples."""
 
 
 def choose(panel: Panel, split: Split) -> Column | None:
@@ -67,17 +67,17 @@ def selection(
     replicates: int,
     openings: int | None,
 ) -> Choice:
-    """What was chosen, how good it looks where it was chosen, and how good it is elsewhere.
+    """The choice with its value where it was made, and its value elsewhere.
 
     Args:
         panel: Gold and labels.
         chosen: The judge that `choose` gave.
-        split: What it was chosen on.
+        split: The split it was chosen on.
         rows: The agreement of every judge by name and split.
-        compared: All pairs on that split.
-        seed: Of folds and resamples.
+        compared: The comparisons of all pairs on that split.
+        seed: Seed of folds and resamples.
         replicates: How many resamples.
-        openings: For how many different questions sealed test grades have been opened.
+        openings: For how many different questions sealed test grades have been opened; None if they are not sealed.
     """
     name, tried = primary_statistic(len(panel.grades)), candidates(panel)
     value = rows[chosen.name, split].statistics[name]
@@ -85,7 +85,7 @@ def selection(
     test = tested.statistics[name] if tested else None
     nested, bag, worst = _resampled_choice(panel, tried, split, seed, replicates)
     elsewhere = test.value if test else nested
-    # With one candidate nothing was chosen; dev and test then differ by chance alone.
+    # With a single candidate dev and test differ by chance alone, so there is no optimism.
     return Choice(
         criterion=panel.criterion,
         statistic=name,
@@ -95,7 +95,7 @@ def selection(
         value=value,
         test=test,
         nested=nested,
-        # The items of the chosen one, which need not be as many as those of another.
+        # Candidates may have graded different numbers of items; this counts those of the chosen one.
         out_of_bag=msgspec.structs.replace(bag, n=value.n) if bag else None,
         optimism=None if len(tried) < 2 or value.value is None or elsewhere is None else value.value - elsewhere,
         not_separable=_not_separable(chosen.name, tried, compared),
@@ -105,7 +105,7 @@ def selection(
 
 
 def _apparent(panel: Panel, column: Column, split: Split) -> float | None:
-    """What a candidate was chosen by."""
+    """The value that candidates are chosen by: the primary statistic with missing grades at their farthest."""
     tables = panel.tables(panel.farthest(column.codes), panel.within(split))
     value = point(primary_statistic(len(panel.grades)), tables.sum(axis=0), panel.grades)
     return None if isinstance(value, Undefined) else value
@@ -114,21 +114,24 @@ def _apparent(panel: Panel, column: Column, split: Split) -> float | None:
 def _resampled_choice(
     panel: Panel, tried: tuple[Column, ...], split: Split, seed: int, replicates: int
 ) -> tuple[float | None, Estimate | None, Estimate | None]:
-    """The choice repeated inside topic folds, and on resampled topics; None where there was nothing to choose.
+    """The choice repeated: inside topic folds, on resampled topics, and there with missing grades scored too.
 
-    Candidates are chosen as by `choose`, missing grades at their farthest, and scored on the items that they graded.
-    The third scores missing grades too; it is None where none is missing.
+    Candidates are chosen as by `choose`, with missing grades at their farthest. The first two score a candidate on the
+    items that it graded. All are None where there was nothing to choose, the third also where no grade is missing.
     """
     mask = panel.within(split)
     if len(tried) < 2 or len(set(panel.topic[mask].tolist())) < FEWEST_FOLD_TOPICS:
         return None, None, None
-    name, codes = primary_statistic(len(panel.grades)), [one.codes for one in tried if (one.codes[mask] >= 0).any()]
-    judged = np.array([panel.tables(one, mask) for one in codes])
-    worst = np.array([panel.tables(panel.farthest(one), mask) for one in codes])
+    name, codes = (
+        primary_statistic(len(panel.grades)),
+        [column.codes for column in tried if (column.codes[mask] >= 0).any()],
+    )
+    judged = np.array([panel.tables(of_judge, mask) for of_judge in codes])
+    worst = np.array([panel.tables(panel.farthest(of_judge), mask) for of_judge in codes])
     nested = nested_folds(judged, name, panel.grades, np.random.default_rng(seed), choose_by=worst)
     bags = [
         out_of_bag(scored, name, panel.grades, np.random.default_rng(seed), choose_by=worst, replicates=replicates)
-        for scored in ([judged, worst] if any((one[mask] < 0).any() for one in codes) else [judged])
+        for scored in ([judged, worst] if any((of_judge[mask] < 0).any() for of_judge in codes) else [judged])
     ]
     return None if isinstance(nested, Undefined) else nested, bags[0], bags[1] if len(bags) > 1 else None
 

@@ -17,7 +17,8 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Estimate, Problem
 from judge.results.leaderboard import answers
 from judge.results.rows import CorrectedRow, RankingChange, RowFlag
-from judge.stats.correction import FEWEST_OWN, Corrected, RunGrades, Target, correct
+from judge.stats.correction import FEWEST_OWN, Corrected, correct
+from judge.stats.gold_sample import RunGrades, Target
 from judge.stats.means import consensus, mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import Place, places

@@ -1,1 +1,1 @@
-"""Stats: numbers in, numbers out; no clock, no randomness but a generator that is passed in. Pure."""
+"""Stats: numbers in, numbers out; no clock, and all randomness from a generator that is passed in. Pure."""

@@ -7,17 +7,19 @@ from judge.stats.tables import Floats
 from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Posterior, Votes, normalized
 
 PRIOR = 1.0
-"""Mean of the normal priors of α and ln β, whose standard deviation is 1; where the fit starts, too."""
+"""Mean of the normal priors of α and ln β, whose standard deviation is 1; the fit starts there too."""
 LONGEST_STEP = 1.0
+"""Longest Newton step of α or ln β."""
 HALVINGS = 8
+"""Most halvings of a step before it is given up."""
 
 
 def glad(votes: Votes, *, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS) -> Posterior:
     """A worker of ability α labels an item of difficulty 1/β right with probability 1 / (1 + e^-αβ).
 
-    Wrong labels name any other grade alike. α < 0 is a worker who is wrong more often than not; β > 0. The grades are
-    alike before any label. The M step is one Newton step for the abilities and one for the
-    difficulties, halved for each worker and item that it would not help, so that the objective never falls.
+    A wrong label names every other grade with the same probability. A worker with α < 0 is wrong more often than not;
+    β > 0. All grades are equally likely before any label. The M step is a Newton step for the abilities and another for
+    the difficulties. A step is halved for each worker or item that it would not help, so the objective never falls.
 
     J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma & J. Movellan (2009), Whose vote should count more: optimal integration
     of labels from labelers of unknown expertise, NIPS 22, 2035-2043.
@@ -25,12 +27,12 @@ def glad(votes: Votes, *, tolerance: float = TOLERANCE, max_iterations: int = MA
     Args:
         votes: The labels.
         tolerance: Gain in log-likelihood plus log-prior per item under which the fit has converged.
-        max_iterations: Where to stop at the latest.
+        max_iterations: Most iterations.
     """
     W, N, k = votes.W, votes.N, votes.k
     worker, label = np.divmod(votes.cell, k)
     cell = votes.item.astype(np.int64) * k + label
-    # A label speaks for its grade by αβ + ln (k - 1), next to what it says of every other grade.
+    # The log-odds of a label's grade against each other grade are αβ + ln (k - 1).
     for_it, against = np.log(k - 1), -np.log(k)
     p, trace = votes.shares(), list[float]()
     ability, ease = np.full(W, PRIOR), np.full(N, PRIOR)
@@ -58,10 +60,10 @@ def glad(votes: Votes, *, tolerance: float = TOLERANCE, max_iterations: int = MA
 
 
 def _climb(start: Floats, place: NDArray[np.int32], other: Floats, right: Floats, *, log: bool) -> Floats:
-    """One Newton step up Σ right · x - ln (1 + e^x) - (t - PRIOR)² / 2, each t by itself.
+    """One Newton step up Σ right · x - ln (1 + e^x) - (t - PRIOR)² / 2 for each t separately.
 
-    x is other · t, or other · e^t if `log`; the sum is over the labels of t's `place`. The curvature is
-    the expected one, so that the step always points up.
+    x is other · t, or other · e^t if `log`; the sum is over the labels of t's `place`. The curvature is the expected
+    one, so the step always points up.
     """
 
     def x(t: Floats) -> Floats:
@@ -79,7 +81,7 @@ def _climb(start: Floats, place: NDArray[np.int32], other: Floats, right: Floats
     curvature = np.bincount(place, weights=chance * (1 - chance) * slope**2, minlength=len(start)) + 1
     step = np.clip(gradient / curvature, -LONGEST_STEP, LONGEST_STEP)
     before = value(start)
-    # Near the top a gain is lost in rounding; that is no reason to halve.
+    # Near the top rounding swallows a gain; that is no reason to halve.
     before -= 1e-12 * (1 + np.abs(before))
     for _ in range(HALVINGS):
         worse = value(start + step) < before

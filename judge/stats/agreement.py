@@ -1,6 +1,6 @@
-"""Agreement of two raters on a declared scale: the statistics there are, and all that is known of each.
+"""Agreement of two raters on a declared scale: the table of statistics, and a row of facts about each.
 
-Every formula takes a batch of tables C (`judge.stats.tables`): one, one for each topic, or resampled ones.
+Every formula takes a batch of tables C (`judge.stats.tables`): a single one, one for each topic, or resampled ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,29 +24,29 @@ from judge.stats.tables import (
 )
 
 Formula = Callable[[NDArray[Any], Sequence[int]], Floats]
-"""From B tables (B x k x k) and the scale's grades to B values; nan where a table does not define it."""
+"""From B tables (B x k x k) and the scale's grades to B values; nan where a table does not define the statistic."""
 
 
 class Statistic(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of STATISTICS: what any stage may ask about a statistic of agreement; called, it is its formula."""
+    """A row of STATISTICS: the facts about a statistic of agreement; calling it computes its formula."""
 
     formula: Formula
     about: str
-    """For readers of a report, without a period."""
+    """The explanation in reports, without a period."""
     citation: str | None = None
-    """None for a plain mean."""
+    """The source of the formula; None for a plain mean."""
     family: Literal["mean", "kappa", "alpha", "gwet", "tau"]
-    """A `mean` over pairs of 1 is not perfect agreement; `alpha` of counts is the krippendorff package's."""
+    """The kind of formula: a `mean` of 1 is not perfect agreement; `alpha` of counts is computed by krippendorff."""
     interval: Literal["t", "fisher", "bca"]
-    """Over topics: cluster-robust, on Fisher's z, or bias-corrected and accelerated with 1 for undefined resamples."""
+    """The interval over topics: cluster-robust, on Fisher's z, or bias-corrected with 1 for undefined resamples."""
     scale: ScaleType
-    """What the formula takes grades as."""
+    """How the formula takes grades: as names, an order or numbers."""
     best: Literal["greatest", "least", "zero"] = "greatest"
     """The best value; around a best value of zero the sign tells a direction."""
     label: str = ""
-    """How a column of a report is headed; as the statistic is called if empty."""
+    """The heading of the column in a report; the statistic's name if empty."""
     shown: Literal["files", "report", "summary"] = "files"
-    """In the tables of files, in calibration.md too, or on the terminal too."""
+    """Where it is shown: in TSV files only, also in calibration.md, or on the terminal as well."""
     bracketed: bool = False
     """Whether calibration.md shows the interval, not the value alone."""
     worst_case: bool = False
@@ -69,7 +69,7 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PairMean(msgspec.Struct, frozen=True):
-    """The mean over pairs of a score of judge less human, in scale values.
+    """The mean over pairs of a score of judge minus human, in scale values.
 
     Four pairs, whose differences are 0, 1, -2 and 0:
 
@@ -85,9 +85,10 @@ class PairMean(msgspec.Struct, frozen=True):
     """
 
     score: Callable[[Floats], NDArray[Any]]
+    """From judge minus human to the score, for arrays."""
 
     def scores(self, grades: Sequence[int]) -> Floats:
-        """What each cell of a table adds (k x k)."""
+        """The score of a pair in each cell of a table (k x k)."""
         g = np.array(sorted(grades), dtype=np.float64)
         return np.asarray(self.score(g - g[:, None]), dtype=np.float64)
 
@@ -98,7 +99,12 @@ class PairMean(msgspec.Struct, frozen=True):
 
 
 def point(name: str, C: NDArray[Any], grades: Sequence[int]) -> float | Undefined:
-    """One of STATISTICS of one table, or why there is none.
+    """A statistic of one table, or why it is undefined.
+
+    Args:
+        name: Key of STATISTICS.
+        C: Counts or weights (k x k), human grades in rows.
+        grades: The scale's k grades, ascending.
 
     Raises:
         KeyError: There is no such statistic.
@@ -116,7 +122,7 @@ def point(name: str, C: NDArray[Any], grades: Sequence[int]) -> float | Undefine
 
 
 def primary_statistic(k: int) -> str:
-    """What verdicts and comparisons go by on a scale of k grades."""
+    """The statistic that verdicts and comparisons go by on a scale of k grades."""
     scales = "more grades" if k > 2 else "two grades"
     return next(name for name, statistic in STATISTICS.items() if statistic.primary == scales)
 
@@ -167,7 +173,7 @@ def _alpha(level: ScaleType, C: NDArray[Any], grades: Sequence[int]) -> Floats:
 def _gwet(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     """AC1 and AC2: (p_a - p_e) / (1 - p_e), p_e = ΣW Σ π(1 - π) / (k(k - 1)) with π the mean of both marginals.
 
-    The formula gives 1 where only one grade was given; such a table says nothing about chance, so it is nan here.
+    The formula gives 1 where only one grade was given. Such a table says nothing about chance, so the value is nan.
 
     On two grades 118 of 125 pairs agree, and π is (118 + 2 / 2 + 5 / 2) / 125 = .972 and .028:
 
@@ -192,7 +198,7 @@ def _gwet(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
 
 
 def _tau_b(C: NDArray[Any], grades: Sequence[int]) -> Floats:
-    """Kendall's τ_b: concordant less discordant pairs of items over √(pairs untied by one · by the other).
+    """Kendall's τ_b: concordant minus discordant pairs of items, over √(pairs untied by human · untied by judge).
 
     Items (0, 0), (0, 1) and (1, 1): of 3 pairs of items one is concordant, one is tied by each side alone.
 
@@ -202,7 +208,7 @@ def _tau_b(C: NDArray[Any], grades: Sequence[int]) -> Floats:
     flat, human, judge = sums(C)
     k, n = human.shape[1], human.sum(axis=1)
     S = np.triu(np.ones((k, k)), 1)
-    # Σ_ab S_ia C_ab (Sᵀ - S)_bj: pairs beyond (i, j) on both sides, less those beyond on one and before on the other.
+    # Σ_ab S_ia C_ab (Sᵀ - S)_bj: pairs beyond (i, j) on both sides, minus those beyond on one and before on the other.
     beyond = flat @ np.kron(S, S - S.T).T
     by_human, by_judge = (np.sqrt(n**2 - (side**2).sum(axis=1)) for side in (human, judge))
     return ratio(2 * (flat * beyond).sum(axis=1), by_human * by_judge)
@@ -277,4 +283,4 @@ STATISTICS: dict[str, Statistic] = {
         family="mean", interval="t", scale="interval", best="zero", shown="summary", bracketed=True,
     ),
 }  # fmt: skip
-"""By name, in the order of columns. A new row is a new statistic everywhere: in tables, report and requirements."""
+"""By name, in the order of columns. A new row adds a statistic to tables, report and requirements at once."""

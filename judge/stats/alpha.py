@@ -18,9 +18,9 @@ def unit_counts(C: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def krippendorff_alpha(counts: NDArray[np.int64], grades: Sequence[int], level: ScaleType) -> float | Undefined:
-    """Alpha of any number of raters from how often each unit got each grade (units x k); 0 for missing.
+    """Alpha of any number of raters from how often each unit got each grade (units x k), or why it is undefined.
 
-    `ordinal` is Krippendorff's metric, which depends on how often each grade was given, and not Gwet's ordinal weights.
+    `ordinal` is Krippendorff's metric, which depends on how often each grade was given; it is not Gwet's.
     K. Krippendorff (2011), Computing Krippendorff's alpha-reliability.
     """
     pairable = counts[counts.sum(axis=1) >= 2]
@@ -48,5 +48,5 @@ def alpha_of_coincidences(level: ScaleType, coincidences: NDArray[Any], grades: 
         g = np.array(sorted(grades), dtype=np.float64)
         fixed = 1.0 - np.eye(k) if level == "nominal" else (g[:, None] - g) ** 2
         observed, expected = flat @ fixed.reshape(-1), ((given @ fixed) * given).sum(axis=1)
-    # Weights of a resample may add up to less than one grade; counts never do.
+    # Weights of a resample may add up to less than 1, where n - 1 would be negative; counts cannot.
     return 1.0 - ratio(np.maximum(given.sum(axis=1) - 1, 0) * observed, expected)

@@ -10,17 +10,20 @@ from numpy.typing import NDArray
 from judge.stats.tables import Undefined
 
 FALSE_DISCOVERY_RATE = 0.05
+"""Of the tests against all assessors together."""
 
 
 class AlternativeTest(msgspec.Struct, frozen=True):
-    """What the test found; ω says nothing without ε and ρ."""
+    """The result of the test; ω says nothing without ε and ρ."""
 
     epsilon: float
+    """ε, how much worse than an assessor the judge may be."""
     omega: float
     """Winning rate: the share of assessors that the judge may stand in for."""
     rho: float
     """Mean over assessors of how often the judge is at least as near to the others as the assessor."""
     p_values: dict[str, float]
+    """By assessor, as are `rejected` and `n`."""
     rejected: dict[str, bool]
     """Whether the judge wins against each assessor."""
     n: dict[str, int]
@@ -41,8 +44,8 @@ def alternative_annotator(
     Leave assessor h out. On item i, W_i = 1 if the judge scores no worse against the others than h does, W'_i = 1 if h
     scores no worse than the judge; a tie counts for both. The judge wins against h if the null hypothesis
     E(W' - W) >= ε is rejected by a one-sided t test, at a false discovery rate of 5 % over assessors after Benjamini
-    and Yekutieli. Where every W' - W is one and the same c < ε, t has no variance; then p = ((1-ε) / (1-c))^n, the most
-    that any distribution on {-1, 0, 1} with a mean of at least ε allows. Items count as independent, so p is too small
+    and Yekutieli. Where every W' - W is the same c < ε, t has no variance; then p = ((1-ε) / (1-c))^n, the most that
+    any distribution on {-1, 0, 1} with a mean of at least ε allows. Items count as independent, so p is too small
     where topics differ.
 
     N. Calderon, R. Reichart & R. Dror (2025), The alternative annotator test for LLM-as-a-judge, ACL, 16051-16081.
@@ -53,8 +56,11 @@ def alternative_annotator(
         epsilon: How much worse than an assessor the judge may be for what it saves: .2 for experts, .15 for trained,
             .1 for crowd workers.
         score: Nearness to the others: share of equal grades, or -√ of the mean squared difference.
-        fewest: Assessors compared on fewer items are not tested; their grades still count among the others'.
-        grades: What the codes stand for, ascending; the codes themselves by default.
+        fewest: Fewest items to test an assessor on; the grades of one with fewer still count among the others'.
+        grades: The grades that the codes stand for, ascending; the codes themselves if None.
+
+    Returns:
+        The test, or why it is undefined.
 
     Raises:
         ValueError: ε is not in [0, 1).
@@ -65,12 +71,12 @@ def alternative_annotator(
         return Undefined("fewer than 2 assessors")
     H = np.stack(list(humans.values()))
     values = np.arange(max(H.max(initial=0), judge.max(initial=0)) + 1) if grades is None else np.asarray(grades)
-    there, x, y = H >= 0, values[H].astype(np.float64), values[judge].astype(np.float64)
+    graded, x, y = H >= 0, values[H].astype(np.float64), values[judge].astype(np.float64)
     p_values, n, wins = {}, {}, []
     for place, name in enumerate(humans):
-        others = there.copy()
+        others = graded.copy()
         others[place] = False
-        shared = there[place] & (judge >= 0) & others.any(axis=0)
+        shared = graded[place] & (judge >= 0) & others.any(axis=0)
         if shared.sum() < fewest:
             continue
         judge_score = _nearness(y[shared], x[:, shared], others[:, shared], score)
@@ -87,19 +93,19 @@ def alternative_annotator(
 
 
 def _nearness(
-    one: NDArray[np.float64],
+    grades: NDArray[np.float64],
     all_grades: NDArray[np.float64],
     others: NDArray[np.bool_],
     score: Literal["accuracy", "rmse"],
 ) -> NDArray[np.float64]:
-    """A number (n,) that grows with the score; both sides are scored against as many others, so sums will do."""
-    near = all_grades == one if score == "accuracy" else -((all_grades - one) ** 2)
+    """Numbers (n,) that grow with the score; sums suffice, because both sides are scored against the same others."""
+    near = all_grades == grades if score == "accuracy" else -((all_grades - grades) ** 2)
     total: NDArray[np.float64] = np.where(others, near, 0.0).sum(axis=0)
     return total
 
 
 def _p(d: NDArray[np.float64], epsilon: float) -> float:
-    """P(mean as low as this) if E d = ε, for d in {-1, 0, 1}."""
+    """The probability of a mean this low if E d = ε, for d in {-1, 0, 1}."""
     from scipy.special import stdtr
 
     n, mean, sd = len(d), float(d.mean()), float(d.std(ddof=1)) if len(d) > 1 else 0.0

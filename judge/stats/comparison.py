@@ -25,13 +25,15 @@ class Comparison(msgspec.Struct, frozen=True):
     a: str
     b: str
     difference: Estimate
+    """a minus b."""
     p: float | None
-    """Of this pair alone."""
+    """The p-value of this pair alone."""
     p_max_t: float | None
     """Adjusted for all pairs by the largest standardized difference."""
     p_holm: float | None
+    """Adjusted for all pairs after Holm."""
     exact: bool
-    """All exchanges were enumerated, not sampled."""
+    """Whether all exchanges were enumerated, not sampled."""
 
 
 def compare(
@@ -46,18 +48,18 @@ def compare(
     """Test every pair of judges by exchanging their labels in whole topics.
 
     Under the null hypothesis the two judges' labels of a topic could be exchanged, so a sample of the null is
-    C_a* = Σ_t (1-s_t) C_a,t + s_t C_b,t with a fair coin s_t, and C_b* the other way around. The s are the same for
-    all pairs, which keeps the dependence between pairs that max-T adjusts by. p = (1 + #) / (B + 1) for B sampled s,
-    # / 2^T when all are enumerated. An exchange that leaves the statistic undefined counts as more extreme than any.
-    The interval of a difference is ± t_{T-1} standard errors from resampled topics. Holm's adjustment can reach α
-    among m pairs only if B + 1 >= m / α; max-T can always.
+    C_a* = Σ_t (1-s_t) C_a,t + s_t C_b,t with a fair coin s_t, and C_b* the other way around. All pairs have the same s,
+    which keeps the dependence between pairs that max-T needs. p = (1 + #) / (B + 1) for B sampled s, and # / 2^T when
+    all are enumerated. An exchange that leaves the statistic undefined counts as the most extreme. The interval of a
+    difference is ± t_{T-1} standard errors from resampled topics. Holm's adjustment can reach α among m pairs only if
+    B + 1 >= m / α; max-T always can.
 
     P. H. Westfall & S. S. Young (1993), Resampling-based multiple testing, Wiley; M. D. Smucker, J. Allan &
     B. Carterette (2007), A comparison of statistical significance tests for information retrieval evaluation, CIKM.
 
     Args:
-        pairs: By the names of a and b their tables C (T x k x k each), counts or weights, over the items that both
-            judged; the topics are the same ones in the same order for all pairs.
+        pairs: The tables C of a and b (T x k x k each), counts or weights, over the items that both judged, by the
+            names of a and b; all pairs have the same topics in the same order.
         name: Key of STATISTICS.
         grades: The scale's k grades, ascending.
         rng: The source of randomness.
@@ -90,8 +92,8 @@ def compare(
     return tuple(
         Comparison(a, b, difference, None, None, None, exact)
         if difference.value is None
-        else Comparison(a, b, difference, float(p), _share(int(more), len(S), exact), float(p_holm), exact)
-        for (a, b), difference, p, more, p_holm in zip(tables, differences, raw, beyond, adjusted, strict=True)
+        else Comparison(a, b, difference, float(p), _share(int(count), len(S), exact), float(p_holm), exact)
+        for (a, b), difference, p, count, p_holm in zip(tables, differences, raw, beyond, adjusted, strict=True)
     )
 
 
@@ -105,7 +107,7 @@ def indistinguishable(comparisons: Sequence[Comparison], best: str, alpha: float
 
 
 def sign_flip(differences: NDArray[np.float64], rng: np.random.Generator, *, permutations: int = 10_000) -> float:
-    """Two-sided p of a mean difference (T,) when every sign could as well be the other one; exact if 2^T <= B.
+    """Two-sided p of the mean of differences (T,) whose signs are arbitrary under the null; exact if 2^T <= B.
 
     R. A. Fisher (1935), The design of experiments, section 21.
 
@@ -121,7 +123,7 @@ def sign_flip(differences: NDArray[np.float64], rng: np.random.Generator, *, per
 
 
 def holm(p: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Adjusted p-values: the running maximum of (m-j+1) p_(j), at most 1.
+    """Holm's adjusted p-values (m,): the running maximum of (m-j+1) p_(j), at most 1.
 
     S. Holm (1979), A simple sequentially rejective multiple test procedure, Scand. J. Statistics 6(2), 65-70.
 
@@ -136,7 +138,7 @@ def holm(p: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _exchanges(T: int, permutations: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], bool]:
-    """S (B x T) of 0 and 1: all 2^T rows if they are no more than `permutations`, else that many at random."""
+    """S (B x T) of 0 and 1: all 2^T rows if `permutations` allows as many, else random ones."""
     if permutations >= 2**T:
         return (np.arange(2**T)[:, None] >> np.arange(T) & 1).astype(np.float64), True
     return rng.integers(0, 2, size=(permutations, T)).astype(np.float64), False
@@ -178,7 +180,7 @@ def _difference(
     draws: dict[int, NDArray[np.float64]],
     level: float,
 ) -> Estimate:
-    """The statistic of A minus that of B; `draws` keeps the resamples, which pairs with as many topics share."""
+    """The statistic of A minus that of B; `draws` keeps resamples by T, so pairs with equal T share them."""
     judged = A.any(axis=(1, 2)) | B.any(axis=(1, 2))
     A, B = A[judged], B[judged]
     (T, k, _), n = A.shape, round(A.sum())
@@ -205,7 +207,7 @@ def _difference(
 def _why(
     names: tuple[str, str], A: NDArray[np.float64], B: NDArray[np.float64], name: str, grades: Sequence[int]
 ) -> str:
-    """Which of the two is undefined, and why."""
+    """Which of the two judges has no value, and why."""
     for judge, X in zip(names, (A, B), strict=True):
         value = point(name, X.sum(axis=0), grades)
         if isinstance(value, Undefined):

@@ -1,6 +1,6 @@
-"""One grade an item from how often it got each grade: majority, mean, median, and what becomes of ties.
+"""A grade for each item from how often it got each grade: majority, mean, median, and rules for ties.
 
-Counts are N x k, one row an item and one column a grade of the scale; a grade is told by its place in the scale, -1
+Counts are N x k: a row for each item, a column for each grade of the scale. A code is a grade's place in the scale, -1
 where an item has no label. All sums are of integers, so no tie is broken by a rounding error.
 """
 
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from judge.stats.tables import Floats
 
 Counts = NDArray[np.int64]
+"""How often each item got each grade (N x k)."""
 Codes = NDArray[np.int8]
+"""Places in the scale, -1 where there is no grade."""
 
 ALIKE = 1e-9
 """Weighted votes and probabilities that differ by less than this share of the greatest are a tie."""
@@ -23,8 +25,9 @@ class Tie(NamedTuple):
     """A rule for items that the majority leaves open."""
 
     words: str
+    """The rule in words."""
     choose: "Callable[[Counts, NDArray[np.bool_], NDArray[np.int64]], Codes]"
-    """From counts (N x k), modes (N x k) and the scale's values (k,), N items with one label or more."""
+    """From counts (N x k), modes (N x k) and the scale's values (k,) to codes (N,); each item has a label."""
 
 
 def majority(
@@ -35,20 +38,20 @@ def majority(
     tie: str = "mean-half-up",
     votes: Floats | None = None,
 ) -> Codes:
-    """The grade that most labels name (N,); what the tie rule says where there is no such grade.
+    """The grade that most labels name (N,); the tie rule decides where there is no such grade.
 
     The default is the rule of CAsT-ReGIn, read as in `judge.stats.means.consensus`.
 
     Args:
         counts: How often each item got each grade.
         grades: The scale, ascending.
-        share: A key of SHARES, what makes a majority.
-        tie: A key of TIES.
-        votes: Weighted votes (N x k) that take the place of the counts where the majority is sought. Means and medians
-            of tied items are of the labels themselves.
+        share: Key of SHARES.
+        tie: Key of TIES.
+        votes: Weighted votes (N x k) that replace the counts when the majority is taken. Means and medians of tied
+            items are still those of the labels.
 
     Raises:
-        ValueError: No such rule.
+        ValueError: `share` or `tie` names no rule.
     """
     if share not in SHARES or tie not in TIES:
         raise ValueError(f"{share}, {tie}: expected one of {', '.join(SHARES)}, and one of {', '.join(TIES)}")
@@ -64,18 +67,18 @@ def majority(
 
 
 def modes(ballot: NDArray[Any]) -> NDArray[np.bool_]:
-    """The grades that got the most votes (N x k); all of them where none got any."""
+    """Which grades got the most votes (N x k); all grades where there are no votes."""
     most = ballot.max(axis=1, keepdims=True)
     return np.asarray(ballot >= (most if ballot.dtype.kind == "i" else most * (1 - ALIKE)))
 
 
 def mean_grade(counts: Counts, grades: Sequence[int]) -> Codes:
-    """The grade nearest to the mean of all labels (N,); halfway between two grades the higher."""
+    """The grade nearest to the mean of all labels (N,); halfway between two grades, the higher one."""
     return _of_labeled(_mean_half_up, counts, grades)
 
 
 def median_grade(counts: Counts, grades: Sequence[int]) -> Codes:
-    """The median of all labels (N,); where two different grades are in the middle, their mean as in `mean_grade`."""
+    """The median of all labels (N,); of two different grades in the middle, the grade nearest to their mean."""
     return _of_labeled(_median, counts, grades)
 
 
@@ -94,14 +97,14 @@ def entropy(counts: Counts) -> Floats:
     for column in counts.T:
         p = column / np.maximum(n, 1)
         total -= p * np.log2(p, out=np.zeros_like(p), where=p > 0)
-    # -0.0 where all agree.
+    # Adding 0.0 turns the -0.0 of items where all agree into 0.0.
     return np.where(n > 0, total + 0.0, np.nan)
 
 
 def without_one(counts: Counts, grades: Sequence[int], *, share: str = "plurality", tie: str = "mean-half-up") -> Codes:
     """The majority of an item's other labels when one label of each grade is left out (N x k).
 
-    -1 where no label would be left, or none of that grade is there to leave out.
+    The code is -1 where no label would be left, or where no label of that grade exists.
     """
     rest = np.full(counts.shape, -1, dtype=np.int8)
     for code in range(counts.shape[1]):
@@ -113,7 +116,7 @@ def without_one(counts: Counts, grades: Sequence[int], *, share: str = "pluralit
 
 
 class WorkerWeights(NamedTuple):
-    """How much each worker's vote weighs, and why."""
+    """The weight of each worker's vote, and the agreement that it comes from."""
 
     weight: Floats
     """(W,), 0 or more."""
@@ -134,19 +137,19 @@ def log_odds(
 
     Of n labels on items that others labeled too, c equal the majority of the others: a = (c + s) / (n + 2s) and
     weight = max(0, ln a / (1 - a) + ln (k - 1)). That is the optimal weight of a voter who is right with probability a
-    and else names any other grade alike; it is 0 for one who guesses (a = 1/k). Workers below that have no vote; the
-    model would read their labels as evidence against the grades they name.
+    and otherwise names every other grade with the same probability. A worker who guesses (a = 1/k) has weight 0, and so
+    has a worker below that, whose labels the model would read as evidence against the grades they name.
 
     S. Nitzan & J. Paroush (1982), Optimal decision rules in uncertain dichotomous choice situations, International
     Economic Review 23(2), 289-297.
 
     Args:
         worker: Each label's worker (L,), from 0 to `workers` - 1.
-        item: Each label's item (L,), row of `rest`.
-        code: Each label's grade (L,).
-        rest: What `without_one` gives (N x k).
-        workers: W.
-        smoothing: s, pseudo-labels on either side; 0 makes the weight of a worker who always agrees infinite.
+        item: Each label's item (L,), a row of `rest`.
+        code: The code of each label's grade (L,).
+        rest: The result of `without_one` (N x k).
+        workers: W, the number of workers.
+        smoothing: s, pseudo-labels that agree, and as many that do not.
 
     Raises:
         ValueError: `smoothing` is not positive.
@@ -169,9 +172,9 @@ def weighted_votes(
     weight: Floats,
     shape: tuple[int, int],
 ) -> Floats:
-    """The sum of the weights of those who gave each item each grade (N x k).
+    """The sum of the weights of the workers who gave each item each grade (N x k).
 
-    Weights are rounded to 2^-32, so that equal votes are equal sums in whatever order they come.
+    Weights are rounded to 2^-32, so that equal votes have equal sums in any order.
     """
     exact = np.round(weight * 2.0**32) * 2.0**-32
     flat = np.bincount(item.astype(np.int64) * shape[1] + code, weights=exact[worker], minlength=shape[0] * shape[1])
@@ -179,11 +182,17 @@ def weighted_votes(
 
 
 def nearest(total: Counts, n: Counts, values: NDArray[np.int64], *, even: bool = False) -> Codes:
-    """Place of the grade nearest to total / n (N,), compared as integers.
+    """The code of the grade nearest to total / n (N,), computed with integers.
 
-    Halfway between two neighboring grades it is the higher one, or with `even` the one that is even if only one is. On
-    the scale of all integers from a to b that is the mean rounded half up, (2 total + n) // (2n), or half to even; on
-    a scale with gaps the mean goes to its nearest grade at once, not to an integer first.
+    Halfway between two neighboring grades it is the higher one; with `even`, the even one if exactly one is even. On a
+    scale of all integers from a to b that is the mean rounded half up, (2 total + n) // (2n), or half to even. On a
+    scale with gaps the mean goes straight to its nearest grade and is not rounded to an integer first.
+
+    Args:
+        total: The sum of each item's labels (N,).
+        n: The number of each item's labels (N,).
+        values: The scale's grades, ascending (k,).
+        even: Whether halves go to the even grade.
     """
     code = np.zeros(len(n), dtype=np.int8)
     for low, high in zip(values[:-1].tolist(), values[1:].tolist(), strict=True):
@@ -223,10 +232,10 @@ def _nearest_mode(counts: Counts, mode: NDArray[np.bool_], values: NDArray[np.in
     least = np.full(len(n), np.iinfo(np.int64).max)
     for place, value in enumerate(values.tolist()):
         distance = np.abs(total - n * value)
-        # Of two modes as near the later one, which is the higher.
-        better = mode[:, place] & (distance <= least)
-        code[better] = place
-        least[better] = distance[better]
+        # Of two equally near modes the later one wins, which is the higher.
+        closer = mode[:, place] & (distance <= least)
+        code[closer] = place
+        least[closer] = distance[closer]
     return code
 
 
@@ -242,7 +251,7 @@ def _median(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> 
     n = counts.sum(axis=1)
     lower, upper = np.zeros(len(n), dtype=np.int64), np.zeros(len(n), dtype=np.int64)
     seen = np.zeros(len(n), dtype=np.int64)
-    # The middle labels are number (n + 1) // 2 and n // 2 + 1 in ascending order; the last grade needs no look.
+    # The middle labels are number (n + 1) // 2 and n // 2 + 1 in ascending order; the last grade cannot move them.
     for column in counts.T[:-1]:
         seen += column
         lower += seen < (n + 1) // 2
@@ -254,7 +263,7 @@ SHARES: dict[str, str] = {
     "plurality": "the grade that most labels name",
     "absolute": "the grade that more than half of the labels name",
 }
-"""What makes a majority, in words."""
+"""The rules for a majority, by name, in words."""
 
 TIES: dict[str, Tie] = {
     "mean-half-up": Tie("the grade nearest to the mean of all labels, halves up", _mean_half_up),
@@ -267,4 +276,4 @@ TIES: dict[str, Tie] = {
         "the median of all labels, or the grade nearest to the mean of two in the middle, halves up", _median
     ),
 }
-"""What an item without a majority gets."""
+"""The rules for an item without a majority, by name."""

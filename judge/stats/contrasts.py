@@ -16,8 +16,8 @@ def slope_interval(
     K.-Y. Liang & S. Zeger (1986), Longitudinal data analysis using generalized linear models, Biometrika 73(1), 13-22.
 
     Args:
-        x: What should not matter (N,).
-        y: What it may move (N,).
+        x: The property that should not matter (N,).
+        y: The values that it may move (N,).
         topics: Each item's topic (N,).
         level: Confidence level.
     """
@@ -39,7 +39,7 @@ def slope_interval(
 
 
 def welch(a: NDArray[np.float64], b: NDArray[np.float64], *, level: float = 0.95) -> Estimate:
-    """mean(a) - mean(b) with Welch's t interval; `n` counts the values of both.
+    """mean(a) - mean(b) of two samples (n_a,) and (n_b,) with Welch's t interval; `n` counts the values of both.
 
     B. L. Welch (1947), The generalization of Student's problem, Biometrika 34(1-2), 28-35.
     """

@@ -1,4 +1,4 @@
-"""Statistics of expected grades: of the numbers that a judge's label probabilities give, against assessors' grades."""
+"""Statistics of expected grades, which a judge's label probabilities give, against assessors' grades."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,16 +18,17 @@ class Expected(NamedTuple):
     better: Floats
     """(N,), the same, negated where lower grades are better."""
     grade: Floats
-    """(N,), of the reference."""
+    """(N,), the reference's grades."""
     positive: NDArray[np.bool_]
     """(N,), whether the reference's grade is positive."""
 
     def within(self, kept: NDArray[np.bool_]) -> "Expected":
-        """Some of the items."""
+        """The items of a mask (N,)."""
         return Expected(self.expected[kept], self.better[kept], self.grade[kept], self.positive[kept])
 
 
 ExpectedFormula = Callable[[Expected], float | Undefined]
+"""From the items to the statistic."""
 
 
 class ExpectedStatistic(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,8 +36,9 @@ class ExpectedStatistic(msgspec.Struct, frozen=True, kw_only=True):
 
     formula: ExpectedFormula
     about: str
-    """For readers, without a period."""
+    """The explanation in reports, without a period."""
     citation: str
+    """The source of the formula."""
     bounds: tuple[float, float]
     """Least and greatest possible value."""
 
@@ -74,7 +76,7 @@ def auc(scores: ArrayLike, positive: ArrayLike) -> float | Undefined:
 
 
 def _midranks(x: Floats) -> Floats:
-    """Ranks from 1, ties sharing the mean of theirs."""
+    """Ranks from 1 (N,); ties share the mean of their ranks."""
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse], dtype=np.float64)
 

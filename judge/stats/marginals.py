@@ -12,18 +12,21 @@ class MarginalTest(msgspec.Struct, frozen=True):
 
     name: Literal["bowker", "stuart_maxwell"]
     chi2: float | None
+    """χ², None where the test is undefined, as are `df` and `p`."""
     df: int | None
+    """Degrees of freedom."""
     p: float | None
     reason: str | None = None
+    """Why the test is undefined."""
 
 
 def bowker(C: NDArray[np.int64]) -> MarginalTest:
-    """Symmetry: χ² = Σ_{i<j} (C_ij - C_ji)² / (C_ij + C_ji), a degree of freedom for each pair of cells not both 0.
+    """Test symmetry: χ² = Σ_{i<j} (C_ij - C_ji)² / (C_ij + C_ji), one df for each pair of cells that are not both 0.
 
     With two grades it is McNemar's test.
     A. H. Bowker (1948), A test for symmetry in contingency tables, JASA 43(244), 572-574.
 
-    Of two grades one is given in the other's place 9 times, and 1 time the other way round:
+    Of two grades the second is given for the first 9 times, the first for the second once:
 
     >>> (9 - 1) ** 2 / (9 + 1), bowker(np.array([[30, 9], [1, 20]])).chi2
     (6.4, 6.4)
@@ -39,10 +42,10 @@ def bowker(C: NDArray[np.int64]) -> MarginalTest:
 
 
 def stuart_maxwell(C: NDArray[np.int64]) -> MarginalTest:
-    """Marginal homogeneity: χ² = dᵀ S⁺ d with d = r - c, S_ii = r_i + c_i - 2 C_ii and S_ij = -(C_ij + C_ji).
+    """Test marginal homogeneity: χ² = dᵀ S⁺ d with d = r - c, S_ii = r_i + c_i - 2 C_ii and S_ij = -(C_ij + C_ji).
 
-    S is the Laplacian of the graph of disagreements. Its rank gives the degrees of freedom: k - 1, and fewer where some
-    grades are never confused with the others.
+    S is the Laplacian of the graph of disagreements. Its rank gives the degrees of freedom: k - 1, or fewer where some
+    grades are never confused with others.
     A. Stuart (1955), A test for homogeneity of the marginal distributions in a two-way classification, Biometrika
     42(3-4), 412-416.
 

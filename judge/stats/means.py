@@ -1,4 +1,4 @@
-"""Means with topic-clustered intervals."""
+"""Means with topic-clustered intervals, the consensus of assessors, and the exact interval of a proportion."""
 
 import math
 from collections import Counter, defaultdict
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from judge.records import Estimate
 
 FEWEST_TOPICS = 3
-"""Fewest topics that a mean gets an interval for.
+"""Fewest topics for the interval of a mean.
 
-In simulations 95 % intervals hold the truth in 91 to 94 % of worlds of 3 to 25 topics. Those of 2 topics are as wide as
-the scale and say nothing.
+In simulations with 3 to 25 topics, 95 % intervals hold the truth in 91 to 94 % of worlds. Intervals of 2 topics are as
+wide as the scale and say nothing.
 """
 
 
@@ -35,8 +35,8 @@ def mean_interval(
     ('-1.424407', '-1.424407')
 
     Args:
-        values: x_i, one an item.
-        topics: The topic of each item.
+        values: x_i of each item (N,).
+        topics: The topic of each item (N,).
         level: Confidence level.
         bounds: Least and greatest possible value.
         what: What the values are, for the reason of an undefined interval.
@@ -67,14 +67,14 @@ def mean_interval(
 
 
 def t_quantile(level: float, df: float) -> float:
-    """Half the width of a two-sided t interval, in standard errors."""
+    """Half the width of a two-sided t interval, in standard errors; `df` may be infinite for a normal interval."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))
 
 
 def consensus(grades: Sequence[int]) -> int:
-    """The grade of several assessors: the mode, or where it is not unique the mean of all, halves rounded up.
+    """The grade of several assessors: the mode or, where it is not unique, the mean of all, halves rounded up.
 
     The rule of CAsT-ReGIn, whose organizers do not say how they rounded.
 
@@ -94,13 +94,13 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
     C. J. Clopper & E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the
     binomial, Biometrika 26(4), 404-413.
 
-    Ten of ten happens with a probability of p^10, which is 2.5 % at the lower end:
+    Ten of ten have the probability p^10, which is 2.5 % at the lower end:
 
     >>> f"{0.025 ** (1 / 10):.6f}", f"{clopper_pearson(10, 10)[0]:.6f}"
     ('0.691503', '0.691503')
 
     Raises:
-        ValueError: No such count.
+        ValueError: `successes` is not in 0 to n, or n is 0.
     """
     from scipy.special import betaincinv
 

@@ -8,10 +8,11 @@ from judge.stats.tables import Floats
 from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Law, Parameters, Posterior, Votes, em, log_sum
 
 BIASES = np.arange(-10, 11) / 5
-"""In steps of the scale, which are (highest - lowest grade) / (k - 1)."""
+"""Biases of the grid, in steps of the scale: (highest - lowest grade) / (k - 1)."""
 SPREADS = np.geomspace(0.125, 8, 17)
-"""In steps of the scale; the least has one label in 1,500 a step off, with the greatest all grades are as likely."""
+"""Spreads of the grid, in steps of the scale: from 1 label in 1,500 a step off to all grades nearly equally likely."""
 _ROWS = 4096
+"""Workers that the M step handles at a time."""
 
 
 def ordinal(
@@ -25,16 +26,16 @@ def ordinal(
     """A label is the true grade plus noise with the worker's own bias b and spread s, on the scale.
 
     P(l | j) ∝ exp(-|v_l - c_j| / s) over the grades v; the prior of the grades is estimated. An attentive worker has
-    c_j = v_j + b. Who is not has the middle of the scale plus b for every c_j: a grade preferred whatever the item, or
-    none where s is great. Without those, a few workers who always say the same can turn the scale over. The M step is
-    exact: the best point of attention x BIASES x SPREADS for each worker.
+    c_j = v_j + b. An inattentive worker has the middle of the scale plus b for every c_j: the worker prefers a grade
+    whatever the item is, or none where s is large. Without such workers in the model, a few who always say the same can
+    turn the scale over. The M step is exact: it takes the best point of attention x BIASES x SPREADS for each worker.
 
     Args:
         votes: The labels.
         grades: The values v of the scale, ascending.
         smoothing: Pseudo-labels per true grade of an attentive worker without bias and with a spread of one step.
         tolerance: Gain in log-likelihood per item under which the fit has converged.
-        max_iterations: Where to stop at the latest.
+        max_iterations: Most iterations.
     """
     log_law, points = _laws(np.asarray(grades, dtype=np.float64))
     pseudo = smoothing * np.exp(log_law[0])
@@ -54,7 +55,7 @@ def ordinal(
 def _laws(values: Floats) -> tuple[Floats, Parameters]:
     """The logarithm of P(label | true grade) at each point of the grid (points x true x label), and the points.
 
-    Of equally good points the first is taken: they are in order of attention, of no bias and of a spread of one step.
+    The first of equally good points is taken, so they are sorted: attention, small bias, spread near one step.
     """
     middle, step = (values[0] + values[-1]) / 2, (values[-1] - values[0]) / (len(values) - 1)
     spread, bias, attention = (axis.ravel() for axis in np.meshgrid(SPREADS, BIASES, [1.0, 0.0]))

@@ -16,21 +16,22 @@ from judge.stats.resampling import FEWEST_RESAMPLED, topic_draws, undefined_too_
 from judge.stats.tables import Floats, Undefined
 
 Scores = Sequence[float] | Floats
+"""The score of each item or run; higher scores rank first."""
 Batched = Callable[[Floats, Floats], Floats]
-"""Of B pairs of score vectors (B x R each); the first is the estimated ranking, the second the reference."""
+"""From B pairs of score vectors (B x R each), estimated and reference, to B values."""
 
 MOST_CELLS = 4_000_000
-"""Resamples are taken in lots whose B x R x R arrays have no more cells."""
+"""Most cells of a B x R x R array; resamples are taken in lots of this size."""
 
 
 class RankStatistic(msgspec.Struct, frozen=True):
-    """A row of SYSTEM."""
+    """A row of SYSTEM: a statistic of two rankings of the runs."""
 
     formula: Batched
     label: str
-    """How a column of a report is headed."""
+    """The heading of the column in a report."""
     fewest: int = 0
-    """Fewest runs that it says something about."""
+    """Fewest runs for which it means something."""
 
 
 def kendall_tau_b(x: Scores, y: Scores) -> float | Undefined:
@@ -47,7 +48,7 @@ def kendall_tau_b(x: Scores, y: Scores) -> float | Undefined:
 
 
 def tau_ap(estimated: Scores, reference: Scores) -> float | Undefined:
-    """2/(n-1) Σ_{i>1} C(i)/(i-1) - 1, with C(i) how many above the i-th of the estimated ranking belong above it.
+    """AP correlation: 2/(n-1) Σ_{i>1} C(i)/(i-1) - 1, where C(i) of the items above the i-th belong above it.
 
     E. Yilmaz, J. A. Aslam & S. Robertson (2008), A new rank correlation coefficient for information retrieval, SIGIR,
     587-594; with ties in `estimated` τ_AP,a of Urbano & Marrero.
@@ -63,7 +64,7 @@ def tau_ap(estimated: Scores, reference: Scores) -> float | Undefined:
 def tau_ap_b(x: Scores, y: Scores) -> float | Undefined:
     """Symmetric τ_AP,b of Urbano & Marrero: the mean of both directions, each over the items below the top group.
 
-    One way is a b c, judged by c a b; the other is c a b, where a has 0 of 1 rightly above it, b 1 of 2:
+    The first direction is a b c against c a b; in the second, c a b, a has 0 of 1 rightly above it, and b 1 of 2:
 
     >>> one_way, other_way = 2 / 2 * (1 / 1 + 0 / 2) - 1, 2 / 2 * (0 / 1 + 1 / 2) - 1
     >>> (one_way + other_way) / 2, tau_ap_b([3, 2, 1], [2, 1, 3])
@@ -73,7 +74,7 @@ def tau_ap_b(x: Scores, y: Scores) -> float | Undefined:
 
 
 def rbo(x: Scores, y: Scores, p: float = 0.9) -> float | Undefined:
-    """Rank-biased overlap, extrapolated: X_n/n p^n + (1-p)/p Σ_d X_d/d p^d, with X_d the overlap of the top d.
+    """Rank-biased overlap, extrapolated: X_n/n p^n + (1-p)/p Σ_d X_d/d p^d, where X_d is the overlap of the top d.
 
     W. Webber, A. Moffat & J. Zobel (2010), A similarity measure for indefinite rankings, ACM TOIS 28(4), 20.
 
@@ -88,7 +89,7 @@ def rbo(x: Scores, y: Scores, p: float = 0.9) -> float | Undefined:
 
 
 def top_k_overlap(x: Scores, y: Scores, k: int) -> float | Undefined:
-    """Share of the k best of one side that are among the k best of the other.
+    """The share of the k best of one side that are among the k best of the other.
 
     Of a b c and a c b the best two have one in common:
 
@@ -111,31 +112,31 @@ def system_agreement(
     replicates: int = 2000,
     level: float = 0.95,
 ) -> dict[str, Estimate]:
-    """How the judge ranks R runs against how assessors do, with percentile intervals over resampled topics.
+    """The judge's ranking of R runs against the assessors' ranking, with percentile intervals over resampled topics.
 
     These statistics are bounded and take few values, so neither a normal nor a t interval fits them; a percentile
     interval stays within bounds, and is too narrow where topics are few. Resamples in which a run has no item or a
-    side is constant are left out. `n` counts the runs that have an item on both sides; others are not ranked.
+    side is constant are left out. `n` counts the runs that have an item on both sides; other runs are not ranked.
 
     Args:
         human_sums: Sum of the assessors' grades by run and topic (R x T), over the items that both sides graded.
-        human_counts: How many grades that is (R x T).
-        judge_sums: The judge's (R x T).
-        judge_counts: The judge's (R x T).
+        human_counts: The number of these grades (R x T).
+        judge_sums: Sum of the judge's grades (R x T).
+        judge_counts: The number of these grades (R x T).
         rng: The source of randomness.
         higher_is_better: Polarity of the scale.
         replicates: Number of resamples.
         level: Confidence level.
 
     Returns:
-        Those of SYSTEM that as many runs allow.
+        An estimate of every statistic of SYSTEM that R runs allow, by name.
     """
     sign = 1.0 if higher_is_better else -1.0
-    there = (human_counts.sum(axis=1) > 0) & (judge_counts.sum(axis=1) > 0)
-    used = (human_counts[there].sum(axis=0) > 0) | (judge_counts[there].sum(axis=0) > 0)
-    sums = [sign * X[there][:, used].T for X in (judge_sums, human_sums)]
-    counts = [X[there][:, used].T for X in (judge_counts, human_counts)]
-    R, T = int(there.sum()), int(used.sum())
+    ranked = (human_counts.sum(axis=1) > 0) & (judge_counts.sum(axis=1) > 0)
+    used = (human_counts[ranked].sum(axis=0) > 0) | (judge_counts[ranked].sum(axis=0) > 0)
+    sums = [sign * X[ranked][:, used].T for X in (judge_sums, human_sums)]
+    counts = [X[ranked][:, used].T for X in (judge_counts, human_counts)]
+    R, T = int(ranked.sum()), int(used.sum())
     statistics = {name: row.formula for name, row in SYSTEM.items() if row.fewest <= R}
     if R < 2:
         return dict.fromkeys(statistics, Estimate(None, None, None, R, T, "fewer than 2 runs"))
@@ -203,7 +204,7 @@ def _tau_b(X: Floats, Y: Floats) -> Floats:
 
 
 def _tau_ap(estimated: Floats, reference: Floats) -> Floats:
-    """In a group of t with a above it, the m-th has (m-1)/2 of its own group rightly above it on average."""
+    """The batched `tau_ap`; in a tied group the m-th item has (m-1)/2 of the group rightly above it on average."""
     n = estimated.shape[1]
     order = _order(estimated)
     above, t = (order < 0).sum(axis=2), (order == 0).sum(axis=2)
@@ -222,7 +223,7 @@ def _tau_ap_b(X: Floats, Y: Floats) -> Floats:
 
 
 def _one_way(sx: Floats, sy: Floats) -> Floats:
-    """τ_AP,b walking down the ranking that `sx` is the order of."""
+    """τ_AP,b in one direction: down the ranking whose order is `sx`."""
     above = (sx < 0).sum(axis=2)
     right = ((sx < 0) & (sy < 0)).sum(axis=2)
     tau: Floats = 2 * (right / np.maximum(above, 1)).sum(axis=1) / (above > 0).sum(axis=1) - 1
@@ -258,4 +259,4 @@ SYSTEM: dict[str, RankStatistic] = {
     "top_3": RankStatistic(partial(_top_k, k=3), "top 3", fewest=4),
     "top_5": RankStatistic(partial(_top_k, k=5), "top 5", fewest=6),
 }
-"""How two rankings of the runs are compared, in the order of columns."""
+"""The statistics that compare two rankings of the runs, by name, in the order of columns."""

@@ -23,7 +23,7 @@ def value_counts(labels: NDArray[np.integer[Any]], k: int) -> NDArray[np.int64]:
 def coincidences(counts: NDArray[np.int64], topics: NDArray[np.integer[Any]], T: int) -> Floats:
     """Every topic's table of coincidences (T x k x k): Σ_u (v vᵀ - diag v) / (m_u - 1) over units with m_u ≥ 2 grades.
 
-    Alpha is a function of their sum, so resampling topics is resampling these.
+    Alpha is a function of the sum of these tables, so topics are resampled by resampling tables.
 
     Args:
         counts: How often each unit got each grade (N x k).
@@ -32,15 +32,15 @@ def coincidences(counts: NDArray[np.int64], topics: NDArray[np.integer[Any]], T:
     """
     m = counts.sum(axis=1)
     pairable = m >= 2
-    of, share = topics[pairable], 1.0 / (m[pairable] - 1)
-    # One column a grade: what follows runs down columns.
+    topic, share = topics[pairable], 1.0 / (m[pairable] - 1)
+    # A contiguous row for each grade, because the loop multiplies grade by grade.
     v = np.ascontiguousarray(counts[pairable].T, dtype=np.float64)
     k = len(v)
     pairs = np.empty((T, k, k))
     for i in range(k):
         for j in range(i, k):
             both = v[i] * (v[j] - (i == j)) * share
-            pairs[:, i, j] = pairs[:, j, i] = np.bincount(of, weights=both, minlength=T)
+            pairs[:, i, j] = pairs[:, j, i] = np.bincount(topic, weights=both, minlength=T)
     return pairs
 
 
@@ -57,10 +57,10 @@ def alpha_interval(
     `n` counts the units with two grades or more, `topics` the topics that have any.
 
     Args:
-        labels: Codes of R raters, or of R samples of one judge (R x N), -1 where there is none.
+        labels: Codes of R raters, or of R samples of one judge (R x N), -1 where there is no grade.
         topics: Each unit's topic (N,), from 0.
         grades: The scale's grades, ascending.
-        level: Of measurement.
+        level: Level of measurement.
         rng: The source of randomness.
         replicates: Number of resamples.
     """
@@ -77,15 +77,15 @@ def alpha_of_counts(
     rng: np.random.Generator,
     replicates: int = 1000,
 ) -> Estimate:
-    """`alpha_interval` from how often each unit got each grade: a unit may have thousands of raters.
+    """`alpha_interval` from how often each unit got each grade, for units with thousands of raters.
 
-    Nothing is as large as units times squared grades, as it is in the `krippendorff` package.
+    The `krippendorff` package needs memory for units times squared grades; this function does not.
 
     Args:
         counts: How often each unit got each grade (N x k).
         topics: Each unit's topic (N,), from 0.
         grades: The scale's grades, ascending.
-        level: Of measurement.
+        level: Level of measurement.
         rng: The source of randomness.
         replicates: Number of resamples.
     """
@@ -122,17 +122,17 @@ def _over_topics(
 
 def _without(pairs: Floats, grades: Sequence[int], level: ScaleType) -> Floats:
     """Alpha without each topic in turn (T,)."""
-    # Sums of those before and after, not differences: shares 1 / (m - 1) are not exact, and a rest would be a grade.
+    # Shares 1 / (m - 1) are not exact, so a difference could leave a rest that counts as a grade; sums cannot.
     before, after = (np.cumsum(part, axis=0) - part for part in (pairs, pairs[::-1]))
     return alpha_of_coincidences(level, before + after[::-1], grades)
 
 
 def gwet_ac(counts: NDArray[np.int64], grades: Sequence[int], weights: Weights) -> float | Undefined:
-    """AC1 (`none`) or AC2 of any number of raters from counts (N x k).
+    """Gwet's AC1 (weights `none`) or AC2 of any number of raters, from counts (N x k).
 
     K. L. Gwet (2014), Handbook of Inter-Rater Reliability, 4th ed., chapters 3 and 5.
 
-    Three raters give two units the grades 0 0 0 and 0 1 1. One of the second's three pairs agrees; π is 2/3 and 1/3:
+    Three raters give two units the grades 0 0 0 and 0 1 1. Of the second unit's three pairs 1 agrees; π is 2/3 and 1/3:
 
     >>> p_a, p_e = (1 + 1 / 3) / 2, (2 / 3 * 1 / 3 + 1 / 3 * 2 / 3) * 2 / (2 * 1)
     >>> f"{(p_a - p_e) / (1 - p_e):.6f}", f"{gwet_ac(np.array([[3, 0], [1, 2]]), (0, 1), 'none'):.6f}"

@@ -1,6 +1,6 @@
 """Intervals of agreement statistics over topics, and over items as if topics did not matter.
 
-Everything is drawn from tables of counts, so no cost but that of the tables grows with the items.
+Everything is drawn from tables of counts, so only the cost of making the tables grows with the items.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,28 +16,30 @@ from judge.stats.means import FEWEST_TOPICS, t_quantile
 from judge.stats.tables import Floats, Undefined, is_weighted
 
 FEWEST_RESAMPLED = 5
-"""Fewest topics to resample; more than under the interval of a mean, because few topics give few resamples."""
+"""Fewest topics to resample; a mean needs fewer, but few topics give few different resamples."""
 MOST_UNDEFINED = 0.05
-"""Largest share of resamples that may be undefined under an interval.
+"""Largest share of undefined resamples under an interval.
 
-Those that are defined are then no sample of what could have been: if only one topic has any disagreement, every one of
-them has that topic, and they hardly differ.
+Above it the defined ones are a biased sample: if only one topic has any disagreement, each of them has that topic, and
+they hardly differ.
 """
 UNEQUAL = "items have unequal weights"
-"""Why tables of weights have no interval over items: what a cell's items weigh each is not in them."""
+"""Why tables of weights have no interval over items: they do not hold the weight of each item."""
 
 
 class Resampled(msgspec.Struct, frozen=True):
     """A statistic with its interval over topics, beside the one that ignores them."""
 
     estimate: Estimate
+    """With the interval over topics."""
     item: Estimate
+    """With the interval over items."""
     design_effect: float | None
     """Squared ratio of the two standard errors; None where either interval is undefined."""
 
 
 def topic_draws(T: int, replicates: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """How often each of T topics is in each resample of T topics with replacement (B x T)."""
+    """How often each of T topics is in each of B resamples of T topics with replacement (B x T)."""
     return rng.multinomial(T, np.full(T, 1 / T), size=replicates)
 
 
@@ -59,14 +61,14 @@ def resampled(
     replicates: int = 2000,
     level: float = 0.95,
 ) -> Resampled:
-    """One of STATISTICS with its intervals over topics and over items.
+    """A statistic with its intervals over topics and over items.
 
-    The row says which: cluster-robust t intervals for means over pairs, bias-corrected and accelerated ones, or the
-    bootstrap's standard error on Fisher's z (`fisher_interval`). Whole topics are drawn with replacement. Tables of
-    weights have no interval over items.
+    The statistic's row says which kind: cluster-robust t intervals for means over pairs, bias-corrected and accelerated
+    ones, or the bootstrap's standard error on Fisher's z (`fisher_interval`). Whole topics are drawn with replacement.
+    Tables of weights have no interval over items.
 
     Args:
-        name: Of the statistic.
+        name: Key of STATISTICS.
         tables: C of every topic (T x k x k), counts or weights, in an order that does not depend on the input's.
         grades: The scale's grades, ascending.
         rng: The source of randomness.
@@ -77,8 +79,8 @@ def resampled(
     n, T = round(C.sum()), len(judged)
     value = point(name, C, grades)
     if isinstance(value, Undefined):
-        nothing = Estimate(None, None, None, n, T, value.reason)
-        return Resampled(nothing, nothing, None)
+        undefined = Estimate(None, None, None, n, T, value.reason)
+        return Resampled(undefined, undefined, None)
     statistic = STATISTICS[name]
     if isinstance(statistic.formula, PairMean):
         return _of_mean(value, statistic.formula.scores(grades), judged, level)
@@ -94,11 +96,11 @@ def resampled(
 
 
 def undefined_too_often(replicates: Floats, what: str, without: Floats | None = None) -> str | None:
-    """Why those replicates that are defined are no measure of the spread, if so.
+    """Why too many replicates are undefined to measure the spread; None if they are not.
 
     Args:
         replicates: A statistic of resamples (B,), nan where undefined.
-        what: What was resampled.
+        what: The units that were resampled, for the reason.
         without: The statistic without each unit in turn (T,), nan where undefined.
     """
     if without is not None and np.isnan(without).any():
@@ -108,7 +110,7 @@ def undefined_too_often(replicates: Floats, what: str, without: Floats | None = 
 
 
 def spread(replicates: Floats) -> float:
-    """The standard error that replicates (B,) show; those that are undefined are left out."""
+    """The standard error of a statistic from its replicates (B,); undefined ones are left out."""
     defined = replicates[~np.isnan(replicates)]
     return float(defined.std(ddof=1)) if len(defined) > 1 else 0.0
 
@@ -127,8 +129,8 @@ def fisher_interval(
     """tanh(atanh κ ± t SE / (1 - κ²)) of a coefficient κ with SE from its replicates.
 
     The standard error is carried to Fisher's z by its derivative, since κ of a replicate may be 1, where z is infinite.
-    There is no interval where too many replicates are undefined, nor for κ = ±1: that T topics agree bounds the share
-    of topics that do, but not κ, which also depends on the grades of those that would not.
+    There is no interval where too many replicates are undefined, nor for κ = ±1. If all T topics agree, that bounds the
+    share of topics that agree, but not κ, which also depends on the grades in topics that would not.
 
     Args:
         value: κ.
@@ -136,9 +138,9 @@ def fisher_interval(
         n: Number of items, for the record.
         T: Number of topics, for the record.
         units: How many units were drawn; t has one degree of freedom fewer.
-        what: What the units are, for the reason of an undefined interval.
+        what: The units in words, for the reason of a missing interval.
         level: Confidence level.
-        without: κ without each unit in turn (T,), nan where undefined; not looked at if None.
+        without: κ without each unit in turn (T,), nan where undefined; None skips this check.
     """
     se = spread(replicates)
     reason = no_interval(value, se, units, what, undefined_too_often(replicates, what, without))
@@ -158,9 +160,9 @@ def bca(
     Args:
         value: The statistic.
         replicates: The statistic of resamples (B,).
-        jackknife: The statistic without one unit, once for units that are alike (J,).
+        jackknife: The statistic without a unit, once for each kind of unit (J,).
         weights: How many units each entry of `jackknife` stands for (J,).
-        width: Half of the interval's, in standard errors of a normal distribution.
+        width: Half of the interval's width, in standard errors of a normal distribution.
     """
     from scipy.special import ndtr, ndtri
 
@@ -192,7 +194,7 @@ def jackknife_interval(
         statistic: From the items that are kept, as a mask (N,), to its value.
         topics: Each item's topic (N,).
         level: Confidence level.
-        bounds: Least and greatest possible value, to clip to.
+        bounds: Least and greatest possible value; the interval is clipped to them.
     """
     labels, place = np.unique(topics, return_inverse=True)
     n, T = len(place), len(labels)
@@ -215,7 +217,15 @@ def jackknife_interval(
 
 
 def no_interval(value: float, se: float, units: int, what: str, undefined: str | None = None) -> str | None:
-    """Why a coefficient gets no interval, if so; `undefined` is what `undefined_too_often` says."""
+    """Why a coefficient gets no interval, or None.
+
+    Args:
+        value: The coefficient.
+        se: Its standard error.
+        units: How many units were drawn.
+        what: The units in words.
+        undefined: The result of `undefined_too_often`.
+    """
     if units < FEWEST_RESAMPLED:
         return f"fewer than {FEWEST_RESAMPLED} {what}"
     if 1 - value**2 < 1e-12:
@@ -236,8 +246,8 @@ def _accelerated(
 ) -> Resampled:
     """Bias-corrected and accelerated intervals over topics and over items.
 
-    Percentiles are those of √(T/(T-1)) t_{T-1} and not of a normal: in simulations of 12 to 25 topics that raises the
-    coverage of 95 % intervals from 90 to 94 % to 93 to 96 %.
+    Percentiles are those of √(T/(T-1)) t_{T-1} and not of a normal distribution. In simulations of 12 to 25 topics that
+    raises the coverage of 95 % intervals from 90 to 94 % to 93 to 96 %.
     T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician 69(4), 371-386.
     """
     C = judged.sum(axis=0)
@@ -246,7 +256,7 @@ def _accelerated(
     def interval(
         replicates: Floats, left: NDArray[Any], weights: NDArray[Any], units: int, what: str
     ) -> tuple[Estimate, float]:
-        # AC's formula gives 1 where there is one grade throughout; without such resamples the interval would be biased.
+        # AC's formula gives 1 for a single grade throughout; an interval without such resamples would be biased.
         drawn, jackknife = (np.nan_to_num(values, nan=1.0) for values in (replicates, statistic(left, grades)))
         se = spread(drawn)
         reason = no_interval(value, se, units, what)

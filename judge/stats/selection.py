@@ -1,4 +1,4 @@
-"""What the best of several candidates is worth on topics that it was not chosen on."""
+"""The value of the best of several candidates on topics that it was not chosen on."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,18 +22,18 @@ def nested_folds(
     folds: int = 5,
     repeats: int = 20,
 ) -> float | Undefined:
-    """The statistic of what would be chosen on the other folds, on the left-out topics of all folds together.
+    """Choose on all folds but one, score on the left-out topics of all folds together.
 
-    The mean over repeated random divisions of the topics; the first of equally good candidates is chosen.
+    The value is the mean over repeated random divisions of the topics; the first of equally good candidates is chosen.
     S. Varma & R. Simon (2006), Bias in error estimation when using cross-validation for model selection, BMC
     Bioinformatics 7, 91.
 
     Args:
-        tables: C by candidate and topic (m x T x k x k), counts or weights: what a choice is scored on.
+        tables: C by candidate and topic (m x T x k x k), counts or weights; choices are scored on them.
         name: Key of STATISTICS.
         grades: The scale's k grades, ascending.
         rng: The source of randomness.
-        choose_by: The like of `tables` that candidates are chosen by; `tables` if None.
+        choose_by: Tables of the same shape by which candidates are chosen; `tables` if None.
         folds: Number of folds; no more than there are topics.
         repeats: Number of divisions.
     """
@@ -42,7 +42,7 @@ def nested_folds(
     if T < 2:
         return Undefined("fewer than 2 topics")
     folds = min(folds, T)
-    # Dealing shuffled topics out in turn keeps folds within one topic of each other in size.
+    # Shuffled topics are dealt out in turn, so the sizes of folds differ by a topic at most.
     fold = rng.permuted(np.tile(np.arange(T) % folds, (repeats, 1)), axis=1)
     left_out = (fold[:, None, :] == np.arange(folds)[:, None]).astype(np.float64)
     chosen, defined = _choose(_pool(by, 1 - left_out.reshape(-1, T)), name, grades)
@@ -65,17 +65,17 @@ def out_of_bag(
     """Choose on resampled topics, score on the topics that were not drawn: mean and percentile interval.
 
     About 37 % of the topics score each choice, so the interval is conservative: wider than its level asks for. There
-    is none where the scores do not vary, nor where the statistic of what is chosen is undefined on as many resamples as
-    `resampling.fisher_interval` does not take. `n` is that of the candidate with most items.
+    is no interval where the scores do not vary, nor where the chosen candidate's statistic is undefined on a larger
+    share of resamples than `resampling.MOST_UNDEFINED`. `n` is that of the candidate with the most items.
     I. Tsamardinos, E. Greasidou & G. Borboudakis (2018), Bootstrapping the out-of-sample predictions for efficient and
     accurate cross-validation, Machine Learning 107, 1895-1922.
 
     Args:
-        tables: C by candidate and topic (m x T x k x k), counts or weights: what a choice is scored on.
+        tables: C by candidate and topic (m x T x k x k), counts or weights; choices are scored on them.
         name: Key of STATISTICS.
         grades: The scale's k grades, ascending.
         rng: The source of randomness.
-        choose_by: The like of `tables` that candidates are chosen by; `tables` if None.
+        choose_by: Tables of the same shape by which candidates are chosen; `tables` if None.
         replicates: Number of resamples.
         level: Confidence level.
     """
@@ -84,7 +84,7 @@ def out_of_bag(
     if T < FEWEST_RESAMPLED:
         return Estimate(None, None, None, n, T, f"fewer than {FEWEST_RESAMPLED} topics")
     draws = topic_draws(T, replicates, rng).astype(np.float64)
-    # A resample that has every topic leaves none to score on, which says nothing about the statistic.
+    # A resample of all topics leaves none to score on; that does not make the statistic undefined.
     draws = draws[(draws == 0).any(axis=1)]
     chosen, defined = _choose(_pool(by, draws), name, grades)
     inside, outside = (
@@ -95,7 +95,7 @@ def out_of_bag(
     if 2 * len(values) < len(draws):
         return Estimate(None, None, None, n, T, f"{name} is undefined on most resamples of the topics")
     value, sd = float(values.mean()), float(values.std())
-    # A mean of 1 is not perfect agreement.
+    # A mean of 1 is not perfect agreement, so it does not forbid an interval.
     mean = STATISTICS[name].family == "mean"
     reason = no_interval(0.0 if mean else value, sd, T, "topics", undefined_too_often(inside, "topics"))
     if reason:
@@ -105,10 +105,10 @@ def out_of_bag(
 
 
 def _judged(tables: NDArray[Any], by: NDArray[Any] | None) -> tuple[Floats, Floats]:
-    """Both tables of the topics that have an item in either."""
+    """Both tables, without the topics that have no item in either."""
     by = tables if by is None else by
-    there = tables.any(axis=(0, 2, 3)) | by.any(axis=(0, 2, 3))
-    return np.asarray(tables[:, there], dtype=np.float64), np.asarray(by[:, there], dtype=np.float64)
+    used = tables.any(axis=(0, 2, 3)) | by.any(axis=(0, 2, 3))
+    return np.asarray(tables[:, used], dtype=np.float64), np.asarray(by[:, used], dtype=np.float64)
 
 
 def _pool(tables: Floats, W: Floats) -> Floats:
@@ -118,7 +118,7 @@ def _pool(tables: Floats, W: Floats) -> Floats:
 
 
 def _choose(pooled: Floats, name: str, grades: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The best candidate on each of B samples (m x B x k x k), and whether any is defined there."""
+    """The best candidate on each of B samples (m x B x k x k), and whether any candidate has a value there."""
     m, B, k, _ = pooled.shape
     statistic = STATISTICS[name]
     worth = statistic.worth(statistic(pooled.reshape(m * B, k, k), grades).reshape(m, B))

@@ -1,9 +1,9 @@
-"""Tables of two raters' grades on a declared scale: one, one for each topic, or a batch of resampled ones.
+"""Tables of two raters' grades on a declared scale: a single one, one for each topic, or a batch of resampled ones.
 
 C is the table of counts: human grades in rows, judge grades in columns, both over all grades of the scale in
-ascending order, so that a grade nobody gave has its row too and distances stay as declared. *Codes* are places in
-that order, -1 where there is no grade. Where items stand for unequal numbers of others, C holds sums of their weights
-instead, as floats; integers are counts.
+ascending order. A grade that nobody gave has its row too, so distances stay as declared. *Codes* are places in that
+order, -1 where there is no grade. Where items stand for unequal numbers of responses, C holds sums of weights instead.
+A table of integers holds counts, a table of floats holds weights.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 GRID = 2.0**-28
-"""Weights are multiples of this, so that sums and differences of tables are exact, as those of counts are."""
+"""Weights are multiples of this, so that sums and differences of tables are as exact as those of counts."""
 
 Weights = Literal["none", "linear", "quadratic"]
+"""How disagreement grows with distance; `none` takes all disagreements alike."""
 ScaleType = Literal["nominal", "ordinal", "interval"]
-"""What grades are taken as: names, an order, numbers."""
+"""How grades are taken: as names, an order or numbers."""
 Floats = NDArray[np.float64]
 
 
@@ -56,7 +57,7 @@ def topic_tables(
 ) -> NDArray[Any]:
     """C of every topic (T x k x k) from the codes of N items; items that lack either grade are left out.
 
-    Counts, as integers; with weights that differ, sums of weights whose mean over the counted items is 1, as floats.
+    C holds counts as integers; with weights that differ, sums of weights as floats, scaled to a mean of 1.
 
     Args:
         human: Codes (N,).
@@ -64,7 +65,7 @@ def topic_tables(
         topics: Each item's topic (N,), from 0 to T - 1.
         k: Number of grades.
         T: Number of topics.
-        weights: How many items each stands for (N,), up to a factor; alike if None.
+        weights: How many responses each item stands for (N,), up to a factor; all equal if None.
     """
     both = (human >= 0) & (judge >= 0)
     cell = (topics[both].astype(np.int64) * k + human[both]) * k + judge[both]
@@ -95,13 +96,13 @@ def agreement_weights(grades: Sequence[int], kind: Weights) -> Floats:
 def sums(C: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
     """B tables as rows (B x k²), and their row and column sums (B x k)."""
     k = C.shape[-1]
-    # Products with constant matrices: summing short axes is many times slower.
+    # Products with constant matrices, because summing short axes is many times slower.
     flat = np.asarray(C, dtype=np.float64).reshape(-1, k * k)
     return flat, flat @ np.repeat(np.eye(k), k, axis=0), flat @ np.tile(np.eye(k), (k, 1))
 
 
 def ratio(over: Floats, under: Floats) -> Floats:
-    """A quotient; nan where `under` is 0, which these sums of counts are exactly or not at all."""
+    """The quotient; nan where `under` is 0, without a tolerance because sums of counts are exact."""
     quotient = np.full(over.shape, np.nan)
     np.divide(over, under, out=quotient, where=under > 0)
     return quotient

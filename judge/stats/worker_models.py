@@ -1,8 +1,8 @@
 """Models of workers that label items whose true grades nobody knows, fitted by expectation-maximization (EM).
 
-Each model here is a law of a worker's labels given the true grade: W matrices θ (k x k), θ_jl the probability that the
-worker says l where j is true. They differ in what the matrices may look like. All work with logarithms, start from the
-shares of each item's labels and use no random numbers; the order of the labels cannot change a digit of the result.
+Each model is a law of a worker's labels given the true grade: W matrices θ (k x k), where θ_jl is the probability that
+the worker says l where j is true. The models differ in the matrices that they allow. All work with logarithms, start
+from the shares of each item's labels and use no random numbers. The order of the labels cannot change any digit.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,18 +16,21 @@ from numpy.typing import NDArray
 from judge.stats.tables import Floats
 
 Parameters = dict[str, Floats]
+"""The workers' parameters by name, each (W,), (W x k) or (W x k x k)."""
 
 TINY = float(np.finfo(np.float64).tiny)
+"""The least positive number of full precision, in place of 0 where a logarithm is taken."""
 TOLERANCE = 1e-7
 """Gain in log-likelihood per item under which a fit has converged."""
 MAX_ITERATIONS = 500
+"""Most iterations of a fit."""
 _BLOCK = 2**16
-"""Labels at a time, or as many as workers have different ones."""
+"""Labels that are handled at a time, unless W x k is larger."""
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What a model makes of the labels."""
+    """The fit of a model to the labels."""
 
     p: Floats
     """Probability of each grade for each item (N x k); the class prior where an item has no label."""
@@ -36,10 +39,11 @@ class Posterior:
     worker: Mapping[str, Floats]
     """Parameters of the workers, (W,), (W x k) or (W x k x k)."""
     log_likelihood: float
-    """Of the labels, under the parameters that gave `p`."""
+    """Log-likelihood of the labels under the parameters that gave `p`."""
     trace: tuple[float, ...]
-    """What EM climbs, after each iteration: the log-likelihood plus the log-density of the smoothing."""
+    """The objective after each iteration: the log-likelihood plus the log-density of the smoothing."""
     converged: bool
+    """Whether the last gain was below the tolerance."""
     item: Mapping[str, Floats] = field(default_factory=dict)
     """Parameters of the items (N,)."""
 
@@ -50,7 +54,7 @@ class Posterior:
 
 
 class Votes:
-    """L labels as EM reads them: sorted, with the sums over labels that its two steps need.
+    """L labels in the form that EM needs: sorted, with the sums over labels of its two steps.
 
     A worker may label an item several times; each label is evidence of its own.
     """
@@ -88,13 +92,13 @@ class Votes:
         block = max(_BLOCK, self.W * self.k)
         cuts = [*range(0, self.N, max(1, block * self.N // max(len(self), 1))), self.N]
         self.blocks = [(slice(low, high), slice(int(ends[low]), int(ends[high]))) for low, high in pairwise(cuts)]
-        """Items and their labels, few enough at a time that what is made of them stays in the processor's cache."""
+        """Slices of items and of their labels, small enough for the processor's cache."""
 
     def __len__(self) -> int:
         return len(self.item)
 
     def shares(self) -> Floats:
-        """The share of each grade among each item's labels (k x N), all alike where there are none."""
+        """The share of each grade among each item's labels (k x N); all equal for an item without labels."""
         share = np.empty((self.k, self.N))
         for items, labels in self.blocks:
             size = items.stop - items.start
@@ -104,7 +108,7 @@ class Votes:
         return np.divide(share, self.n, out=np.full_like(share, 1 / self.k), where=self.n > 0)
 
     def _places(self, items: slice, labels: slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Item within the block and cell of each label of a block, as numpy indexes best."""
+        """Item within the block and cell of each label of a block, in the type that numpy indexes fastest."""
         return self.item[labels].astype(np.intp) - items.start, self.cell[labels].astype(np.intp)
 
     def log_likelihood(self, log_theta: Floats) -> Floats:
@@ -138,11 +142,11 @@ class Law(NamedTuple):
     """ln P(label | true grade), W x true x label."""
     parameters: Parameters
     log_density: float
-    """Of the smoothing at these parameters, up to a constant."""
+    """Log-density of the smoothing at these parameters, up to a constant."""
 
 
 MStep = Callable[[Floats, Parameters], Law]
-"""From the expected counts (W x true x label) and the parameters that gave them (none at first)."""
+"""From expected counts (W x true x label) and the parameters behind them (empty at first) to the law that fits best."""
 
 
 def dawid_skene(
@@ -157,7 +161,7 @@ def dawid_skene(
         votes: The labels.
         smoothing: Pseudo-labels in each cell of a matrix; 0 is the paper's maximum likelihood.
         tolerance: Gain in log-likelihood per item under which the fit has converged.
-        max_iterations: Where to stop at the latest.
+        max_iterations: Most iterations.
     """
 
     def m_step(expected: Floats, _: Parameters) -> Law:
@@ -171,22 +175,22 @@ def dawid_skene(
 def one_coin(
     votes: Votes, *, smoothing: float = 0.5, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS
 ) -> Posterior:
-    """Every worker is right with a probability of their own, and else names any other grade alike.
+    """Every worker is right with a probability of their own, and otherwise names all other grades equally often.
 
-    For workers with few labels: one parameter each, where Dawid and Skene's model has k (k - 1).
+    It suits workers with few labels: each has a single parameter, where Dawid and Skene's model has k (k - 1).
 
     Args:
         votes: The labels.
         smoothing: Pseudo-labels that are right, and as many that are wrong.
         tolerance: Gain in log-likelihood per item under which the fit has converged.
-        max_iterations: Where to stop at the latest.
+        max_iterations: Most iterations.
     """
     k = votes.k
     diagonal = np.eye(k, dtype=np.bool_)
 
     def m_step(expected: Floats, _: Parameters) -> Law:
         right = np.einsum("wjj->w", expected) + smoothing
-        # Summed, not 1 - right: what is left of a subtraction could be negative.
+        # Summed, because rounding could make a subtraction negative.
         wrong = np.where(diagonal, 0.0, expected).sum(axis=(1, 2)) + smoothing
         share = _shares(np.stack([right, wrong], axis=1))
         log_right, log_wrong = _log(share).T
@@ -199,9 +203,9 @@ def one_coin(
 def mace(
     votes: Votes, *, smoothing: float = 0.5, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS
 ) -> Posterior:
-    """Every worker spams with a probability of their own: labels then come from habit, and else are the true grade.
+    """Every worker spams with a probability of their own: spam comes from habit, any other label is the true grade.
 
-    The grades are alike before any label, as in the paper, whose random restarts are left out.
+    All grades are equally likely before any label, as in the paper; its random restarts are left out.
 
     D. Hovy, T. Berg-Kirkpatrick, A. Vaswani & E. Hovy (2013), Learning whom to trust with MACE, NAACL, 1120-1130.
 
@@ -209,7 +213,7 @@ def mace(
         votes: The labels.
         smoothing: Pseudo-labels given by spamming, as many given in earnest, and as many spammed of each grade.
         tolerance: Gain in log-likelihood per item under which the fit has converged.
-        max_iterations: Where to stop at the latest.
+        max_iterations: Most iterations.
     """
     W, k = votes.W, votes.k
     start = {"spamming": np.full(W, 0.5), "habit": np.full((W, k), 1 / k)}
@@ -218,7 +222,7 @@ def mace(
         spamming, habit = (previous or start).values()
         spam = spamming[:, None] * habit
         hit = np.einsum("wll->wl", expected)
-        # The share of labels equal to the true grade that were spam all the same.
+        # Labels that are spam and equal the true grade by luck.
         lucky = hit * spam / np.maximum(spam + 1 - spamming[:, None], TINY)
         spammed = np.where(np.eye(k, dtype=np.bool_), 0.0, expected).sum(axis=1) + lucky
         earnest = np.maximum(hit - lucky, 0.0).sum(axis=1)
@@ -237,9 +241,9 @@ def em(votes: Votes, m_step: MStep, *, tolerance: float, max_iterations: int, pr
     Args:
         votes: The labels.
         m_step: The law that fits the expected counts best.
-        tolerance: Gain per item.
-        max_iterations: Where to stop at the latest, 1 or more.
-        prior: Of the grades (k,), kept; estimated if None.
+        tolerance: Gain per item under which the fit has converged.
+        max_iterations: Most iterations, 1 or more.
+        prior: Fixed probabilities of the grades (k,); estimated if None.
     """
     labeled = votes.n > 0
     whole = bool(labeled.all())
@@ -258,7 +262,7 @@ def em(votes: Votes, m_step: MStep, *, tolerance: float, max_iterations: int, pr
 
 
 def normalized(log_p: Floats) -> tuple[Floats, float]:
-    """Posteriors from log-joints (k x N), which they overwrite, and the log-likelihood of all labels."""
+    """Posteriors from log-joints (k x N), which are overwritten, and the log-likelihood of all labels."""
     evidence = log_sum(log_p, axis=0)
     log_p -= evidence
     np.exp(log_p, out=log_p)
@@ -266,18 +270,18 @@ def normalized(log_p: Floats) -> tuple[Floats, float]:
 
 
 def log_sum(x: Floats, axis: int) -> Floats:
-    """The logarithm of Σ exp x along an axis, which stays."""
+    """The logarithm of Σ exp x along an axis, which is kept with length 1."""
     top = x.max(axis=axis, keepdims=True)
     return np.asarray(top + np.log(np.exp(x - top).sum(axis=axis, keepdims=True)))
 
 
 def _shares(counts: Floats) -> Floats:
-    """Counts over their sum along the last axis, all alike where the sum is 0."""
+    """Counts over their sum along the last axis; all equal where the sum is 0."""
     total = counts.sum(axis=-1, keepdims=True)
     share: Floats = np.divide(counts, total, out=np.full_like(counts, 1 / counts.shape[-1]), where=total > 0)
     return share
 
 
 def _log(p: Floats) -> Floats:
-    """The logarithm; of 0 a number so low that no sum of others makes up for it, but finite."""
+    """The logarithm, finite also for 0, where it is too low for any other term to outweigh."""
     return np.asarray(np.log(np.maximum(p, TINY)))

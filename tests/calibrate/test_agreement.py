@@ -12,7 +12,8 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from judge.ask.labels import Label
 from judge.calibrate.agreement import agreement_row, ceiling
 from judge.calibrate.findings import AgreementRow, Split
-from judge.calibrate.panel import Panel, constant, gold_items, make_panel
+from judge.calibrate.inputs import gold_items
+from judge.calibrate.panel import Panel, constant, make_panel
 from judge.gold.rows import GoldRow
 from judge.records import Level, Scale
 from judge.stats.agreement import STATISTICS

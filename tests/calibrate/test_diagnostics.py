@@ -12,7 +12,8 @@ from judge.calibrate.diagnostics import (
     slopes,
     systems,
 )
-from judge.calibrate.panel import Panel, gold_items, make_panel
+from judge.calibrate.inputs import gold_items
+from judge.calibrate.panel import Panel, make_panel
 from judge.gold import match
 from judge.gold.rows import GoldRow
 from judge.records import Level, Scale

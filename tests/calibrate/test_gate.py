@@ -7,7 +7,8 @@ import pytest
 
 from judge.calibrate.findings import AgreementRow, Choice, Word
 from judge.calibrate.gate import Requirement, parse_requirement, rules_of, verdict, worst_codes
-from judge.calibrate.panel import gold_items, make_panel
+from judge.calibrate.inputs import gold_items
+from judge.calibrate.panel import make_panel
 from judge.errors import UsageError
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS

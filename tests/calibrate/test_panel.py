@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
+from judge.calibrate.inputs import gold_items
 from judge.calibrate.intake import (
     LabelSource,
     make_panels,
@@ -18,7 +19,7 @@ from judge.calibrate.intake import (
     read_gold_files,
     read_sources,
 )
-from judge.calibrate.panel import Panel, constant, gold_items, make_panel
+from judge.calibrate.panel import Panel, constant, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow
 from judge.pool.build import normalize

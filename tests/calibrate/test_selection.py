@@ -8,7 +8,8 @@ from judge.ask.labels import Labels
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration
 from judge.calibrate.gate import parse_requirement
-from judge.calibrate.panel import Panel, gold_items, make_panel
+from judge.calibrate.inputs import gold_items
+from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.selection import candidates, choose, comparisons
 from judge.records import Estimate
 from judge.stats.agreement import point

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats.correction import Corrected, RunGrades, correct, tuned_weight
+from judge.stats.correction import Corrected, correct, tuned_weight
+from judge.stats.gold_sample import RunGrades
 from judge.stats.means import clopper_pearson, t_quantile
 from judge.stats.separation import compact_letters, places, separated
 

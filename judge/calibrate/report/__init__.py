@@ -1,1 +1,1 @@
-"""What a calibration found, as files, a report, pictures and a summary; formats, computes nothing."""
+"""The findings of a calibration as files, a report, pictures and a summary; nothing is computed here."""

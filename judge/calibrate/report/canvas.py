@@ -1,7 +1,7 @@
-"""How every picture is drawn: colors, text beside the axes, bytes that depend on the records alone.
+"""How every picture is drawn: colors, text beside the axes, bytes that depend only on the records.
 
 Colors are those of Okabe and Ito, which color-blind readers can tell apart. Letters are drawn as paths, so that an SVG
-looks alike everywhere; a character that DejaVu Sans does not have is shown as its Python escape.
+looks the same everywhere; a character that DejaVu Sans lacks is shown as its Python escape.
 """
 
 import io
@@ -41,7 +41,7 @@ _STYLE = {
 
 
 def blank(rows: int) -> "tuple[Figure, Axes]":
-    """Axes for so many rows, the first one at the top; what stands beside them is added when drawn."""
+    """A figure and axes for so many rows, the first at the top; the figure grows when text is put beside them."""
     from matplotlib.figure import Figure
 
     height = _LINE * max(rows, 1)
@@ -55,7 +55,7 @@ def blank(rows: int) -> "tuple[Figure, Axes]":
 
 
 def left(axes: "Axes", place: int, text: str) -> None:
-    """Text that ends at the axes."""
+    """Write text that ends at the axes, in the row `place`."""
     axes.annotate(
         text,
         (0, place),
@@ -70,7 +70,7 @@ def left(axes: "Axes", place: int, text: str) -> None:
 
 
 def right(axes: "Axes", place: int, text: str, inches: float, *, color: str = INK) -> None:
-    """Text in a column that starts so many inches to the right of the axes."""
+    """Write text in the row `place`, in a column that starts so many inches to the right of the axes."""
     axes.annotate(
         text,
         (1, place),
@@ -86,13 +86,13 @@ def right(axes: "Axes", place: int, text: str, inches: float, *, color: str = IN
 
 
 def name_axis(axes: "Axes", label: str) -> None:
-    """What the x axis measures; nothing drawn touches its ends."""
+    """Label the x axis, and leave room at its ends."""
     axes.set_xlabel(label, parse_math=False)
     axes.margins(x=0.04)
 
 
 def title(axes: "Axes", text: str) -> None:
-    """What the picture is about, above the legend."""
+    """Write the title of the picture above the legend."""
     axes.annotate(
         text,
         (0, 1),
@@ -106,7 +106,7 @@ def title(axes: "Axes", text: str) -> None:
 
 
 def legend(figure: "Figure", axes: "Axes", keys: Sequence[tuple[str, str, str, str]]) -> None:
-    """Marker, color, filling and meaning, side by side above the axes."""
+    """Draw the legend above the axes; each key is marker, color, filling and meaning."""
     from matplotlib.lines import Line2D
 
     axes.legend(
@@ -133,7 +133,7 @@ def _lifted(figure: "Figure", axes: "Axes") -> Any:
 
 
 def drawn(text: str, columns: int) -> str:
-    """A name as the picture shows it."""
+    """A name as the picture shows it, at most so many columns wide."""
     glyphs = _glyphs()
     return shorten(
         "".join(c if ord(c) in glyphs else c.encode("unicode_escape").decode() for c in printable(text)), columns
@@ -149,7 +149,7 @@ def _glyphs() -> frozenset[int]:
 
 
 def styled() -> Any:
-    """Drawing with these settings, whatever a user's matplotlibrc says."""
+    """A context with the settings above, regardless of the user's matplotlibrc."""
     from matplotlib import style
 
     return style.context(["default", _STYLE])

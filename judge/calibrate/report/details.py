@@ -16,7 +16,7 @@ _MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stua
 
 
 def confusion(row: AgreementRow) -> Iterator[str]:
-    """The table of grades, with what is missing from it and whether its margins differ."""
+    """The table of the judge's and the assessors' grades, the missing grades, and whether the margins differ."""
     yield f"### Grades of {name_of(row.name)} against the assessors'"
     totals = [sum(counts) for counts in row.confusion]
     yield table(
@@ -45,7 +45,7 @@ def diagnostics(calibration: Calibration, criterion: str, row: AgreementRow | No
     name = row.name if row else None
     slopes = [slope for slope in of(calibration.slopes, criterion) if slope.judge == name]
     families = [family for family in of(calibration.families, criterion) if family.judge == name]
-    for split in dict.fromkeys([*(one.split for one in slopes), *(one.split for one in families)]):
+    for split in dict.fromkeys([*(slope.split for slope in slopes), *(family.split for family in families)]):
         yield f"### What moves the judge away from the assessors, on {grades_of(split)}"
     if slopes:
         yield table(
@@ -77,15 +77,15 @@ def diagnostics(calibration: Calibration, criterion: str, row: AgreementRow | No
 
 
 def worth(calibration: Calibration, criterion: str, row: AgreementRow | None) -> Iterator[str]:
-    """What assessors give where the chosen judge gives a grade."""
+    """The mean grade of the assessors where the chosen judge gives each grade."""
     mine = (row.judge, row.prompt) if row else None
-    cells = [one for one in of(calibration.calibration_map, criterion) if (one.judge, one.prompt) == mine]
+    cells = [cell for cell in of(calibration.calibration_map, criterion) if (cell.judge, cell.prompt) == mine]
     if not cells:
         return
     yield f"### What a grade of the judge is worth, on {grades_of(cells[0].split)}"
     yield table(
         ["judge's grade", "n", "assessors' mean", "shrunken"],
-        ([str(one.grade), str(one.n), number(one.mean, 2), number(one.shrunken, 2)] for one in cells),
+        ([str(cell.grade), str(cell.n), number(cell.mean, 2), number(cell.shrunken, 2)] for cell in cells),
     )
     text = (
         f"Shrunken: drawn to the line through all items, as if {number(cells[0].weight, 0)} more lay on it. For single "
@@ -160,5 +160,5 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
 
 
 def _judge(row: AlternativeRow | SystemAgreement) -> str:
-    """Judge and variant."""
+    """Judge and variant, as one name."""
     return name_of(row.judge if row.prompt is None else f"{row.judge} {row.prompt.partition('/')[2]}")

@@ -23,7 +23,7 @@ SCHEMA = 1
 
 
 def calibration_files(calibration: Calibration) -> dict[str, bytes]:
-    """File name to content; a table or picture that would hold nothing is left out."""
+    """The content of every file by its name; an empty table or picture is left out."""
     tables = {
         "agreement.tsv": agreement_tsv(calibration.agreement, calibration.verdicts),
         "confusion.tsv": confusion_tsv(calibration.agreement),
@@ -44,7 +44,7 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
         by_criterion.setdefault(row.criterion, []).append(place)
     for number, places in enumerate(by_criterion.values()):
         rows = best_first(calibration.agreement[place] for place in places)
-        # Criterion names are strangers' text too; files are named by place where there are several.
+        # A criterion's name may hold any character, so several files are named by number.
         suffix = "" if len(by_criterion) == 1 else f"-{number + 1}"
         for stem, (svg, png) in (("agreement", forest(rows, rows[0].primary)), ("confusion", confusion_maps(rows))):
             files[f"{stem}{suffix}.svg"] = svg

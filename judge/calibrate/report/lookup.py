@@ -28,18 +28,18 @@ def of(records: Iterable[_Record], criterion: str) -> list[_Record]:
 
 
 def criteria(calibration: Calibration) -> list[str]:
-    """Every criterion that anything is said about, in order of appearance."""
+    """Every criterion that has a record, in order of appearance."""
     records: tuple[_OfCriterion, ...] = (*calibration.agreement, *calibration.verdicts, *calibration.selections)
     return list(dict.fromkeys(record.criterion for record in records))
 
 
 def selection_of(calibration: Calibration, criterion: str) -> Choice | None:
-    """The criterion's selection, if candidates were chosen from."""
+    """The choice made under the criterion; None without one."""
     return next(iter(of(calibration.selections, criterion)), None)
 
 
 def verdict_of(calibration: Calibration, criterion: str) -> TrustVerdict | None:
-    """The criterion's one verdict: about the chosen judge where there is one, on test grades rather than others."""
+    """The verdict that the criterion's report shows: if possible, of the chosen judge and on test grades."""
     selection = selection_of(calibration, criterion)
     chosen = selection.chosen if selection else None
     return min(
@@ -50,20 +50,20 @@ def verdict_of(calibration: Calibration, criterion: str) -> TrustVerdict | None:
 
 
 def chosen_of(calibration: Calibration, criterion: str) -> str | None:
-    """Judge and variant that the criterion's report is about."""
+    """The name of the judge that the criterion's report is about."""
     selection, verdict = selection_of(calibration, criterion), verdict_of(calibration, criterion)
     return selection.chosen if selection else verdict.judge if verdict else None
 
 
 def split_of(calibration: Calibration, criterion: str) -> Split:
-    """The split that the criterion's report is about: the verdict's, else the most honest one there is."""
+    """The split that the criterion's report is about: the verdict's, or the first of test, all and dev."""
     verdict = verdict_of(calibration, criterion)
     splits = {row.split for row in of(calibration.agreement, criterion)}
     return verdict.split if verdict else min(splits or _SPLITS, key=_SPLITS.index)
 
 
 def best_first(rows: Iterable[AgreementRow]) -> list[AgreementRow]:
-    """By the lower bound of the primary statistic, then by its value; undefined ones last."""
+    """Rows by the lower end of the primary statistic, then by its value; undefined ones last."""
 
     def place(row: AgreementRow) -> tuple[float, float, NaturalKey]:
         primary = row.statistics.get(row.primary)
@@ -75,5 +75,5 @@ def best_first(rows: Iterable[AgreementRow]) -> list[AgreementRow]:
 
 
 def row_of(rows: Sequence[AgreementRow], name: str | None, split: Split) -> AgreementRow | None:
-    """The row of a judge on a split."""
+    """The row of a judge on a split; None without one."""
     return next((row for row in rows if row.name == name and row.split == split), None)

@@ -1,4 +1,4 @@
-"""The report of a calibration that a track could publish: warnings, then a chapter a criterion, then how to read it."""
+"""The report of a calibration, fit to publish: warnings, a chapter for each criterion, then how to read it."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ _WIDTH = 120
 
 
 def calibration_markdown(calibration: Calibration) -> str:
-    """The whole report; names show as themselves, whatever is in them."""
+    """The whole report; names are escaped, so that they show as they are."""
     parts = ["# Calibration\n"]
     if calibration.warnings:
         parts.append("\n" + "".join(f"- **Warning**: {prose(warning)}\n" for warning in calibration.warnings))
@@ -44,8 +44,8 @@ def _chapter(calibration: Calibration, criterion: str) -> Iterator[str]:
     chosen, split = chosen_of(calibration, criterion), split_of(calibration, criterion)
     row = row_of(rows, chosen, split)
     yield from _verdicts(calibration, criterion)
-    for each in _SPLITS:
-        yield from _agreement([row for row in rows if row.split == each], chosen)
+    for part in _SPLITS:
+        yield from _agreement([row for row in rows if row.split == part], chosen)
     yield from _beside([row for row in rows if row.split == split], row)
     if selection := selection_of(calibration, criterion):
         yield "### Selection"
@@ -124,7 +124,7 @@ def _statistic(row: AgreementRow, name: str, *, full: bool) -> str:
 
 
 def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
-    """In words, what the numbers are to be held against."""
+    """The ceiling, the judge's agreement with itself, and the baselines, in words."""
     ceiling = row.ceiling if row else None
     if row and ceiling and ceiling.value is not None:
         yield (
@@ -178,7 +178,7 @@ def _selection(selection: Choice) -> str:
 
 
 def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[str]:
-    """The chosen one against every other, as chosen minus other."""
+    """The chosen candidate against every other one, as chosen minus other."""
     for split in _SPLITS:
         pairs = [row for row in rows if row.split == split]
         if not pairs:

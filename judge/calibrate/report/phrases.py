@@ -1,4 +1,4 @@
-"""What the reports of a calibration call a statistic, a split and the basis of an estimate. Pure."""
+"""How reports of a calibration name a statistic, a split and the basis of an estimate. Pure."""
 
 from judge.calibrate.findings import Split
 from judge.records import Estimate
@@ -9,16 +9,16 @@ from judge.text.markup import prose
 IN_REPORT = tuple(name for name, statistic in STATISTICS.items() if statistic.shown != "files")
 """The statistics that calibration.md shows."""
 ON_TERMINAL = tuple(name for name, statistic in STATISTICS.items() if statistic.shown == "summary")
-"""Those that the terminal shows too."""
+"""The statistics that the terminal shows too."""
 
 
 def heading(statistic: str) -> str:
-    """A statistic as a column is headed."""
+    """The heading of a statistic's column."""
     return STATISTICS[statistic].label or statistic
 
 
 def label(statistic: str) -> str:
-    """The same in Markdown."""
+    """The heading of a statistic's column, escaped for Markdown."""
     return prose(heading(statistic))
 
 
@@ -28,5 +28,5 @@ def grades_of(split: Split) -> str:
 
 
 def basis(estimate: Estimate) -> str:
-    """What an estimate rests on."""
+    """The numbers of items and topics that an estimate rests on."""
     return f"n = {estimate.n} over {count(estimate.topics, 'topic')}"

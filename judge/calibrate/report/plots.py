@@ -1,4 +1,4 @@
-"""Pictures of a calibration as SVG and PNG: the same bytes from the same records, names shown as they are."""
+"""Pictures of a calibration as SVG and PNG: the same records give the same bytes, and names show as they are."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAPS = 12
-"""Confusion tables that one picture holds."""
+"""Most confusion tables in one picture."""
 _BAND = 4.5
-"""Points that an interval is thick where two lie upon each other."""
+"""Thickness, in points, of an interval that may lie upon another one."""
 _NAME = 44
 
 
@@ -56,7 +56,7 @@ def forest(rows: Sequence[AgreementRow], statistic: str) -> tuple[bytes, bytes]:
             if statistic == row.primary and row.ceiling and row.ceiling.value is not None:
                 axes.vlines(row.ceiling.value, place - 0.5, place + 0.5, color=GREEN, linewidth=1.4, zorder=1)
             left(axes, place, _labels(row, ordered))
-            right(axes, place, _found(estimate), 0)
+            right(axes, place, _shown(estimate), 0)
             right(axes, place, f"{row.n}/{row.topics}", 1.75)
         _zero(axes)
         right(axes, -1, f"{statistic} [95 %]", 0, color=GRAY)
@@ -90,17 +90,17 @@ def confusion_maps(rows: Sequence[AgreementRow]) -> tuple[bytes, bytes]:
             if x == 0:
                 axes.set_ylabel("assessors' grade")
             axes.set_xlabel("judge's grade")
-        more = f"; {len(rows) - MAPS} more in confusion.tsv" if len(rows) > MAPS else ""
+        rest = f"; {len(rows) - MAPS} more in confusion.tsv" if len(rows) > MAPS else ""
         figure.text(
             *(0, 1 + 0.62 / height),
-            f"{_about(shown)}\nnumbers: responses; shade: share of the assessors' grade (row){more}",
+            f"{_about(shown)}\nnumbers: responses; shade: share of the assessors' grade (row){rest}",
             parse_math=False,
         )
         return rendered(figure)
 
 
 def _map(axes: "Axes", row: AgreementRow, apart: Sequence[str]) -> None:
-    """One confusion table; a row without responses stays gray; `apart` tells it from others of the judge."""
+    """Draw one confusion table; a row without responses stays gray; `apart` tells it from others of the judge."""
     from matplotlib import colormaps
 
     k = len(row.grades)
@@ -134,8 +134,8 @@ def _cell(x: int, y: int, color: Any, *, diagonal: bool) -> Any:
 def raw_vs_corrected(rows: Sequence[CorrectedRow]) -> tuple[bytes, bytes]:
     """Each run's mean as the judge gives it and as gold corrects it, best rank first, as (SVG, PNG).
 
-    Runs without a rank go by the corrected mean, those without one come last by the raw mean. The pale bar is the
-    interval with every missing response at an end of the scale.
+    Runs without a rank are ordered by the corrected mean; runs without a corrected mean come last, by the raw mean. The
+    pale bar is the interval with every missing response at an end of the scale.
     """
     with styled():
         ordered = sorted(rows, key=_rank)
@@ -144,7 +144,7 @@ def raw_vs_corrected(rows: Sequence[CorrectedRow]) -> tuple[bytes, bytes]:
             _dumbbell(axes, place, row)
             criterion = f" · {row.criterion}" if len({row.criterion for row in rows}) > 1 else ""
             left(axes, place, drawn(f"{row.run_id}{criterion}", _NAME))
-            right(axes, place, _found(row.corrected, 2), 0)
+            right(axes, place, _shown(row.corrected, 2), 0)
             right(axes, place, " ".join(row.flags), 1.75, color=VERMILION)
         right(axes, -1, "corrected [95 %]", 0, color=GRAY)
         if any(row.flags for row in rows):
@@ -184,7 +184,7 @@ def _dumbbell(axes: "Axes", place: int, row: CorrectedRow) -> None:
 
 
 def _zero(axes: "Axes") -> None:
-    """A line at 0: of chance-corrected agreement none, of bias none."""
+    """Draw a line at 0, which is agreement by chance and no bias."""
     axes.axvline(0, color=GRAY, linewidth=0.8, zorder=0.5)
 
 
@@ -193,22 +193,22 @@ def _descending(estimate: Estimate | None, name: str) -> tuple[Any, ...]:
     return value is None, -(value or 0.0), natural_key(name)
 
 
-def _found(estimate: Estimate | None, places: int = 2) -> str:
-    """The value and interval, or why there is none."""
+def _shown(estimate: Estimate | None, places: int = 2) -> str:
+    """The value with its interval, or the reason why there is none."""
     if estimate is None or estimate.value is None:
         return drawn(estimate.reason if estimate and estimate.reason else "undefined", 24)
     return interval(estimate, places) if estimate.low is not None else f"{number(estimate.value, places)} (no interval)"
 
 
 def _labels(row: AgreementRow, rows: Sequence[AgreementRow]) -> str:
-    """The judge's name, with what else tells these rows apart."""
+    """The judge's name, with criterion and split where rows differ in them."""
     return drawn(" · ".join([row.name, *_apart(row, rows)]), _NAME)
 
 
 def _apart(row: AgreementRow, rows: Sequence[AgreementRow]) -> list[str]:
-    """Criterion and split, where the rows are of several."""
-    parts = [row.criterion] if len({one.criterion for one in rows}) > 1 else []
-    return [*parts, row.split] if len({one.split for one in rows}) > 1 else parts
+    """Criterion and split of a row, each only where the rows differ in it."""
+    parts = [row.criterion] if len({member.criterion for member in rows}) > 1 else []
+    return [*parts, row.split] if len({member.split for member in rows}) > 1 else parts
 
 
 def _about(rows: Sequence[AgreementRow]) -> str:

@@ -1,4 +1,4 @@
-"""The TSV files of a calibration: stable headers, six decimals, undefined numbers empty with the reason as a note."""
+"""The TSV files of a calibration: stable headers, six decimals, an empty cell and a note for an undefined number."""
 
 from collections.abc import Iterable, Mapping
 
@@ -24,7 +24,7 @@ STATISTICS = (*agreement.STATISTICS, *EXPECTED)
 """The statistics of agreement, in column order."""
 _WORST = tuple(name for name, statistic in agreement.STATISTICS.items() if statistic.worst_case)
 _GRADED = agreement.primary_statistic(3)
-"""Its interval over items has columns of its own, whatever the scale is."""
+"""The primary statistic of more than two grades; its interval over items has columns on every scale."""
 _MARGINALS = ("bowker", "stuart_maxwell")
 
 
@@ -81,7 +81,7 @@ DIAGNOSTIC_COLUMNS = (
 
 
 def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[TrustVerdict] = ()) -> str:
-    """One row a judge, criterion and split; `verdict` is empty where none was given about that row."""
+    """A row for each judge, criterion and split; `verdict` is empty where there is none about that row."""
     words = {(verdict.criterion, verdict.judge, verdict.prompt, verdict.split): verdict.word for verdict in verdicts}
     return tsv(
         AGREEMENT_COLUMNS,
@@ -118,7 +118,7 @@ def _notes(row: AgreementRow) -> str:
 
 
 def merged(named: Iterable[tuple[str, str | None]]) -> str:
-    """Reasons with the names that each is about: `kappa, wkappa: all grades equal; ac1: fewer than 5 topics`."""
+    """Every reason once, after its names: `kappa, wkappa: all grades equal; ac1: fewer than 5 topics`."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in named:
         if reason:
@@ -127,7 +127,7 @@ def merged(named: Iterable[tuple[str, str | None]]) -> str:
 
 
 def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
-    """One row a judge and pair of grades; `row_share` is of the assessors' grade, on the diagonal the recall."""
+    """A row for each judge and pair of grades; `row_share` is the share of the assessors' grade."""
     return tsv(
         CONFUSION_COLUMNS,
         (
@@ -141,7 +141,7 @@ def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
 
 
 def comparisons_tsv(rows: Iterable[ComparisonRow]) -> str:
-    """One row a pair of candidates; the difference is a's statistic minus b's."""
+    """A row for each pair of candidates; the difference is a's statistic minus b's."""
     return tsv(
         COMPARISON_COLUMNS,
         (
@@ -156,7 +156,7 @@ def comparisons_tsv(rows: Iterable[ComparisonRow]) -> str:
 
 
 def calibration_map_tsv(rows: Iterable[CalibrationMapRow]) -> str:
-    """One row a judge and grade of it: what assessors give there on average."""
+    """A row for each judge and grade: the assessors' mean grade where the judge gives it."""
     return tsv(
         MAP_COLUMNS,
         (
@@ -170,7 +170,7 @@ def calibration_map_tsv(rows: Iterable[CalibrationMapRow]) -> str:
 
 
 def system_tsv(rows: Iterable[SystemAgreement]) -> str:
-    """One row a judge: how its ranking of the runs agrees with the assessors'."""
+    """A row for each judge: how its ranking of the runs agrees with the assessors'."""
     return tsv(
         SYSTEM_COLUMNS,
         (
@@ -185,7 +185,7 @@ def system_tsv(rows: Iterable[SystemAgreement]) -> str:
 
 
 def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
-    """One row a judge and assessor, all with the judge's epsilon, omega and rho; no assessor if the test failed."""
+    """A row for each judge and assessor, all with the judge's epsilon, omega and rho; no assessor without a result."""
     return tsv(
         ALTERNATIVE_COLUMNS,
         (
@@ -200,7 +200,7 @@ def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
 
 
 def expected_tsv(rows: Iterable[ExpectedLine]) -> str:
-    """How assessors' grades follow the expected grade, a line a judge."""
+    """A row for each judge: how assessors' grades follow the expected grade."""
     return tsv(
         EXPECTED_COLUMNS,
         (
@@ -243,7 +243,7 @@ def _estimate(estimate: Estimate | None) -> list[float | None]:
 
 
 def _basis(estimate: Estimate) -> tuple[int, int, str | None]:
-    """What an estimate rests on, and what is wrong with it."""
+    """The numbers of items and topics of an estimate, and the reason of what it lacks."""
     return estimate.n, estimate.topics, estimate.reason
 
 

@@ -1,4 +1,4 @@
-"""The summary that a terminal shows: 80 columns, plain text, one verdict line a criterion at the end."""
+"""The summary that a terminal shows: 80 columns, plain text, a verdict line for each criterion at the end."""
 
 from collections.abc import Sequence
 
@@ -21,13 +21,13 @@ from judge.text.safe import printable
 
 COLUMNS = 80
 ROWS = 12
-"""Judges shown a criterion, except that baselines and the chosen one always are."""
+"""Judges shown for each criterion; baselines and the chosen judge are always among them."""
 _NAME = 10
-"""Columns that a judge's name has at least."""
+"""Fewest columns that a judge's name gets."""
 
 
 def summary(calibration: Calibration) -> str:
-    """Warnings, a table a criterion, then one verdict line each whose last word is the verdict's; lines end in LF."""
+    """Warnings, a table for each criterion, then verdict lines that end with the verdict's word; lines end in LF."""
     lines = [line for warning in calibration.warnings for line in fold(f"! {printable(warning)}", COLUMNS)]
     names = criteria(calibration)
     for name in names:
@@ -53,8 +53,8 @@ def _criterion(calibration: Calibration, criterion: str) -> list[str]:
     if selection and (selected := _selected(selection)):
         lines += fold(selected, COLUMNS)
     if verdict := verdict_of(calibration, criterion):
-        for what, texts in (("required", verdict.requirements), ("because", verdict.reasons)):
-            lines += fold(f"{what}: {printable('; '.join(texts))}", COLUMNS) if texts else []
+        for intro, texts in (("required", verdict.requirements), ("because", verdict.reasons)):
+            lines += fold(f"{intro}: {printable('; '.join(texts))}", COLUMNS) if texts else []
     return lines
 
 
@@ -64,18 +64,18 @@ def _heading(rows: Sequence[AgreementRow]) -> str:
 
 
 def _shown(rows: Sequence[AgreementRow], chosen: str | None) -> list[AgreementRow]:
-    """The best `ROWS` in order, the last of them giving way to baselines and the chosen one."""
+    """The best `ROWS` in order; baselines and the chosen judge take the place of the last ones."""
     always = {place for place, row in enumerate(rows) if row.baseline or row.name == chosen}
     others = [place for place in range(len(rows)) if place not in always]
     return [rows[place] for place in sorted({*always, *others[: max(0, ROWS - len(always))]})]
 
 
 def _table(rows: Sequence[AgreementRow], chosen: str | None) -> list[str]:
-    """Marks and names to the left, numbers to the right; the primary's interval in two columns of its own."""
+    """Lines with marks and names on the left and numbers on the right, the primary statistic with its interval."""
     primary = rows[0].primary
     before = [name for name in ON_TERMINAL if name != primary and not STATISTICS[name].signed]
     after = [name for name in ON_TERMINAL if name != primary and STATISTICS[name].signed]
-    # The header of the three parts of the primary starts where they start.
+    # Value and ends of the primary statistic are aligned each by itself, under one header.
     spreads = [_spread(row.statistics.get(row.primary)) for row in rows]
     wide = [max(map(len, parts)) for parts in zip(*spreads, strict=True)]
     cells = [
@@ -127,7 +127,7 @@ def short(value: float | None, *, signed: bool = False) -> str:
 
 
 def _selected(selection: Choice) -> str:
-    """How the choice was made, and what that costs; empty where there was none."""
+    """How the choice was made, and how much it flatters; empty without a choice."""
     parts = []
     if len(selection.tried) > 1:
         on = "all grades" if selection.chosen_on == "all" else selection.chosen_on
@@ -144,7 +144,7 @@ def _selected(selection: Choice) -> str:
 
 
 def _verdict_line(calibration: Calibration, criterion: str) -> list[str]:
-    """One line, or two where it is too long for one."""
+    """The verdict on one line, or on two where it is too long."""
     verdict = verdict_of(calibration, criterion)
     name = shorten(printable(criterion), 20)
     if verdict is None:

@@ -1,0 +1,195 @@
+"""The gold grades of one run as a sample of its responses: weights, influence values and variances."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.stats.means import FEWEST_TOPICS
+from judge.stats.tables import Floats
+
+Target = Literal["pool", "topics"]
+"""What the mean is about: these responses, or what the run would do on topics like these."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunGrades:
+    """The responses of one run that the judge graded."""
+
+    judged: Floats
+    """f (N,)."""
+    gold: Floats
+    """y (N,), nan where there is no gold."""
+    inclusion: Floats
+    """π (N,), the probability with which a response was chosen for gold; only read where there is gold."""
+    topics: NDArray[np.int64]
+    """Topic codes (N,), the same in all runs."""
+    turns: NDArray[np.int64]
+    """Turn codes (N,), the same in all runs; no run has a turn twice."""
+    strata: NDArray[np.int64] | None = None
+    """Codes (N,) of the groups that gold was drawn from separately; None if there is one group."""
+    family: str | None = None
+    """The family of models behind the run."""
+
+
+@dataclass(frozen=True, eq=False)
+class GoldSample:
+    """The gold of one run with its weights."""
+
+    run: RunGrades
+    chosen: NDArray[np.intp]
+    """Places of the gold grades among the responses (n,)."""
+    f: Floats
+    """The judge's grades of these responses (n,)."""
+    y: Floats
+    """Their gold grades (n,)."""
+    pi: Floats
+    """Their inclusion probabilities (n,)."""
+    w: Floats
+    """1/π (n,), normalized to the sum 1."""
+    T: int
+    """Topics of all responses."""
+
+    @property
+    def n(self) -> int:
+        """Gold grades."""
+        return len(self.y)
+
+    @property
+    def drawn(self) -> NDArray[np.bool_]:
+        """Which gold grades were drawn, that is not chosen for certain (n,)."""
+        return self.pi < 1
+
+    @property
+    def m(self) -> int:
+        """Gold grades that were drawn."""
+        return int(self.drawn.sum())
+
+    @property
+    def T_gold(self) -> int:
+        """Topics with gold."""
+        return len(np.unique(self.run.topics[self.chosen]))
+
+    @property
+    def census(self) -> bool:
+        """Whether every response has gold for certain."""
+        return 0 < self.n == len(self.run.judged) and bool((self.pi == 1).all())
+
+    def value(self, weight: float) -> float:
+        """θ at a weight λ of the judge."""
+        return float(weight * self.run.judged.mean() + self.w @ (self.y - weight * self.f))
+
+    def lacks_topics(self, target: Target) -> bool:
+        """Whether there are too few topics for an interval of the target."""
+        return target == "topics" and self.T < FEWEST_TOPICS
+
+    def sampled(self, target: Target) -> NDArray[np.bool_]:
+        """The gold grades that are a sample (n,): for `topics` all of them, because topics are drawn."""
+        return self.drawn if target == "pool" else np.ones(self.n, dtype=bool)
+
+
+def gold_sample(run: RunGrades) -> GoldSample:
+    """The gold of a run with its weights.
+
+    Raises:
+        ValueError: An inclusion probability is not in (0, 1].
+    """
+    chosen = np.flatnonzero(~np.isnan(run.gold))
+    pi = run.inclusion[chosen]
+    if not ((pi > 0) & (pi <= 1)).all():
+        raise ValueError("an inclusion probability is not above 0 and at most 1")
+    w = (1 / pi) / (1 / pi).sum()
+    return GoldSample(run, chosen, run.judged[chosen], run.gold[chosen], pi, w, len(np.unique(run.topics)))
+
+
+def unit_codes(run: RunGrades, target: Target) -> NDArray[np.int64]:
+    """The codes (N,) of the units that are sampled: turns for `pool`, topics for `topics`."""
+    return run.turns if target == "pool" else run.topics
+
+
+def influence(sample: GoldSample, weight: float, target: Target, units: int) -> tuple[Floats, int]:
+    """The part of each turn or topic in the error of θ, and the degrees of freedom of its variance V.
+
+    Args:
+        sample: The gold of a run.
+        weight: λ.
+        target: What the mean is about.
+        units: U, the number of codes of turns or topics.
+
+    Returns:
+        Influence values by code (U,), whose squares add up to V, and V's degrees of freedom.
+    """
+    run, m, w = sample.run, sample.m, sample.w
+    e = sample.y - weight * sample.f
+    u = w * (e - w @ e)
+    parts = np.zeros(len(run.judged))
+    if target == "pool":
+        strata, H = _strata(sample)
+        df = m - 1 - H
+        drawn = sample.drawn
+        parts[sample.chosen[drawn]] = math.sqrt(m / df) * _deviations(u[drawn], 1 - sample.pi[drawn], strata)
+    else:
+        G = sample.T_gold
+        df = G - 1
+        parts += weight * (run.judged - run.judged.mean()) / len(run.judged)
+        parts[sample.chosen] += u
+        parts *= math.sqrt(G / df)
+    by_unit = np.zeros(units)
+    np.add.at(by_unit, unit_codes(run, target), parts)
+    return by_unit, df
+
+
+def _deviations(u: Floats, q: Floats, strata: NDArray[np.intp]) -> Floats:
+    """√q (u - ū), with ū the mean of u by q in each stratum."""
+    means = np.bincount(strata, weights=q * u) / np.bincount(strata, weights=q)
+    result: Floats = np.sqrt(q) * (u - means[strata])
+    return result
+
+
+def _strata(sample: GoldSample) -> tuple[NDArray[np.intp], int]:
+    """Stratum codes (m,) of the drawn gold and the number of strata; a single stratum where some have one grade."""
+    single = np.zeros(sample.m, dtype=np.intp), 1
+    if sample.run.strata is None:
+        return single
+    drawn_from = sample.run.strata[sample.chosen[sample.drawn]]
+    _, codes, counts = np.unique(drawn_from, return_inverse=True, return_counts=True)
+    # Every stratum's center costs a degree of freedom; without any left there is no variance.
+    return (codes, len(counts)) if counts.min() > 1 and sample.m > len(counts) + 1 else single
+
+
+def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target, units: int) -> tuple[float, int]:
+    """The variance of one gold grade's part in θ over all runs, with its degrees of freedom.
+
+    A run's V is the sum of that variance times q w² (`topics`: w²) over its gold; the equation is solved for the
+    variance. There are Σ(m_r - 1) degrees, for `topics` at most the number of topics with gold less 1, and 0 if too
+    little gold was drawn.
+
+    Args:
+        samples: The gold of every run.
+        weight: λ.
+        target: What the means are about.
+        units: The number of codes of turns or topics.
+    """
+    total, degrees, seen = 0.0, 0, set[int]()
+    for sample in samples:
+        if sample.m < 2 or sample.lacks_topics(target):
+            continue
+        if target == "pool":
+            drawn = sample.drawn
+            w, q, e = sample.w[drawn], 1 - sample.pi[drawn], sample.y - weight * sample.f
+            u = w * (e[drawn] - sample.w @ e)
+            squares = _deviations(u, q, np.zeros(sample.m, dtype=np.intp))
+            total += sample.m * float(squares @ squares) / float(q @ w**2)
+        elif sample.T_gold > 1:
+            parts, _ = influence(sample, weight, target, units)
+            total += (sample.m - 1) * float(parts @ parts) / float(sample.w @ sample.w)
+            seen.update(sample.run.topics[sample.chosen].tolist())
+        else:
+            continue
+        degrees += sample.m - 1
+    if not degrees:
+        return 0.0, 0
+    return total / degrees, min(degrees, len(seen) - 1) if target == "topics" else degrees
