@@ -76,33 +76,33 @@ def joint_diagnostic(labels: CrowdLabels, judges: Sequence[Labels]) -> Diagnosti
     Raises:
         UsageError: A judge is among the workers already, or none has a grade of an item of the crowd.
     """
-    votes = [one for one in judges if one.prompt is None or one.prompt.partition("/")[0] == labels.criterion]
-    if both := sorted({one.judge for one in votes} & set(labels.workers), key=natural_key):
+    votes = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == labels.criterion]
+    if both := sorted({judge.judge for judge in votes} & set(labels.workers), key=natural_key):
         raise UsageError(
             f"{labels.criterion}: {', '.join(map(printable, both))} is among the crowd's workers, so the grades would "
             "be made from workers and judges together: a judge must not vote on labels that are to calibrate it"
         )
-    cast = [_cast(labels, one) for one in votes]
-    if not any(len(one.item) for one in cast):
+    cast = [_cast(labels, judge) for judge in votes]
+    if not any(len(given.item) for given in cast):
         raise UsageError(f"{labels.criterion}: no judge has a grade of an item of the crowd (are the ids the same?)")
     W = len(labels.workers)
     joint = CrowdLabels(
         criterion=labels.criterion,
         grades=labels.grades,
-        workers=(*labels.workers, *(one.judge for one in votes)),
+        workers=(*labels.workers, *(judge.judge for judge in votes)),
         items=labels.items,
         worker=np.concatenate(
-            [labels.worker, *(np.full(len(one.item), W + i, dtype=np.int32) for i, one in enumerate(cast))]
+            [labels.worker, *(np.full(len(given.item), W + i, dtype=np.int32) for i, given in enumerate(cast))]
         ),
-        item=np.concatenate([labels.item, *(one.item for one in cast)]),
-        code=np.concatenate([labels.code, *(one.code for one in cast)]),
+        item=np.concatenate([labels.item, *(given.item for given in cast)]),
+        code=np.concatenate([labels.code, *(given.code for given in cast)]),
     )
     fitted = AGGREGATORS["dawid-skene"](joint, AggregatorOptions())
     confusion = fitted.worker["confusion"]
     prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
     own = _crowd_without(labels)
     whole = majority(labels.counts, labels.grades)
-    agreement = _agreement(joint, np.concatenate([own, *(whole[one.item] for one in cast)]))
+    agreement = _agreement(joint, np.concatenate([own, *(whole[given.item] for given in cast)]))
     n = np.bincount(joint.worker, minlength=len(joint.workers))
     raters = tuple(
         Rater(
@@ -134,7 +134,7 @@ class _Cast(NamedTuple):
 def _cast(labels: CrowdLabels, judge: Labels) -> _Cast:
     where = {item: i for i, item in enumerate(labels.items)}
     code = {grade: i for i, grade in enumerate(labels.grades)}
-    first = [(Item(one.turn_id, one.response_id), one.grade) for one in judge.labels if one.sample == 0]
+    first = [(Item(label.turn_id, label.response_id), label.grade) for label in judge.labels if label.sample == 0]
     given = [(item, grade) for item, grade in first if grade is not None]
     pairs = [(where.get(item), code.get(grade)) for item, grade in given]
     kept = {item: grade for item, grade in pairs if item is not None and grade is not None}
@@ -158,14 +158,14 @@ class _Agreement(NamedTuple):
 
 
 def _agreement(joint: CrowdLabels, reference: NDArray[np.int8]) -> _Agreement:
-    there = reference >= 0
-    rater, said, meant = joint.worker[there], joint.code[there], reference[there]
+    known = reference >= 0
+    rater, said, expected = joint.worker[known], joint.code[known], reference[known]
     values = np.asarray(joint.grades, dtype=np.float64)
     R = len(joint.workers)
     return _Agreement(
         np.bincount(rater, minlength=R),
-        np.bincount(rater[said == meant], minlength=R),
-        np.bincount(rater, weights=values[said] - values[meant], minlength=R).astype(np.float64),
+        np.bincount(rater[said == expected], minlength=R),
+        np.bincount(rater, weights=values[said] - values[expected], minlength=R).astype(np.float64),
     )
 
 

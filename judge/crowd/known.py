@@ -82,43 +82,43 @@ def filter_workers(
         max_fails: Contradictions that a worker may have in a topic.
         max_deviation: Distance that is no contradiction, in scale values.
     """
-    workers = sorted({name for one in labels.values() for name in one.workers}, key=natural_key)
-    topics = sorted({name for one in labels.values() for name in one.topics}, key=natural_key)
-    pairs = {name: _pairs(one, topics, workers) for name, one in labels.items()}
+    workers = sorted({name for crowd in labels.values() for name in crowd.workers}, key=natural_key)
+    topics = sorted({name for crowd in labels.values() for name in crowd.topics}, key=natural_key)
+    pairs = {name: _pairs(crowd, topics, workers) for name, crowd in labels.items()}
     met: list[NDArray[np.int64]] = []
     fails: list[tuple[int, Removal]] = []
-    for criterion, one in labels.items():
+    for criterion, crowd in labels.items():
         of_item = {Item(*item[:2]): item.acceptable for item in known if item.criterion == criterion}
-        place = {item: i for i, item in enumerate(one.items)}
-        fit = np.ones((len(one.items), len(one.grades)), dtype=np.bool_)
-        checked = np.zeros(len(one.items), dtype=np.bool_)
+        place = {item: i for i, item in enumerate(crowd.items)}
+        fit = np.ones((len(crowd.items), len(crowd.grades)), dtype=np.bool_)
+        checked = np.zeros(len(crowd.items), dtype=np.bool_)
         for item, acceptable in of_item.items():
             if item in place:
                 checked[place[item]] = True
-                fit[place[item]] = [min(abs(g - a) for a in acceptable) <= max_deviation for g in one.grades]
-        met.append(pairs[criterion][checked[one.item]])
-        for row in np.flatnonzero(~fit[one.item, one.code]).tolist():
-            item = one.items[one.item[row]]
-            worker, label = one.workers[one.worker[row]], one.grades[one.code[row]]
+                fit[place[item]] = [min(abs(g - a) for a in acceptable) <= max_deviation for g in crowd.grades]
+        met.append(pairs[criterion][checked[crowd.item]])
+        for row in np.flatnonzero(~fit[crowd.item, crowd.code]).tolist():
+            item = crowd.items[crowd.item[row]]
+            worker, label = crowd.workers[crowd.worker[row]], crowd.grades[crowd.code[row]]
             removal = Removal(
                 topic_of(item.turn_id), worker, item.turn_id, item.item_id, criterion, label, of_item[item]
             )
             fails.append((int(pairs[criterion][row]), removal))
     failed, times = np.unique([pair for pair, _ in fails], return_counts=True)
     gone = failed[times > max_fails].astype(np.int64)
-    every = distinct(np.concatenate([distinct(one) for one in pairs.values()])) if pairs else gone
+    every = distinct(np.concatenate([distinct(numbers) for numbers in pairs.values()])) if pairs else gone
     checks = distinct(np.concatenate(met)) if met else gone
     gone_pairs = set(gone.tolist())
     removals = [removal for pair, removal in fails if pair in gone_pairs]
     known_items = {Item(*item[:2]) for item in known}
     kept, removed = {}, {}
-    for criterion, one in labels.items():
+    for criterion, crowd in labels.items():
         out = np.isin(pairs[criterion], gone)
-        rest, still = _without(one, known_items, ~out)
+        rest, still = _without(crowd, known_items, ~out)
         kept[criterion] = rest
-        lost = np.bincount(one.topic[one.item[out & still]], minlength=len(one.topics))
-        removed[criterion] = {topic: int(n) for topic, n in zip(one.topics, lost, strict=True) if n}
-    met_items = {item for one in labels.values() for item in one.items}
+        lost = np.bincount(crowd.topic[crowd.item[out & still]], minlength=len(crowd.topics))
+        removed[criterion] = {topic: int(n) for topic, n in zip(crowd.topics, lost, strict=True) if n}
+    met_items = {item for crowd in labels.values() for item in crowd.items}
     return kept, Audit(
         removals=tuple(sorted(removals, key=_removal_order)),
         tolerated=len(fails) - len(removals),
@@ -133,7 +133,7 @@ def filter_workers(
 def without_known(labels: Mapping[str, CrowdLabels], known: Sequence[KnownItem]) -> dict[str, CrowdLabels]:
     """The labels without known items, of all workers: what the filter is compared with."""
     items = {Item(*item[:2]) for item in known}
-    return {name: _without(one, items, np.ones(len(one.item), dtype=np.bool_))[0] for name, one in labels.items()}
+    return {name: _without(crowd, items, np.ones(len(crowd.item), dtype=np.bool_))[0] for name, crowd in labels.items()}
 
 
 def few_labels(kept: CrowdLabels, before: CrowdLabels, fewest: int) -> tuple[FewLabels, ...]:
@@ -144,7 +144,7 @@ def few_labels(kept: CrowdLabels, before: CrowdLabels, fewest: int) -> tuple[Few
         before: The same items' labels without it.
         fewest: Labels that an item should have.
     """
-    n, n_before = (one.counts.sum(axis=1) for one in (kept, before))
+    n, n_before = (crowd.counts.sum(axis=1) for crowd in (kept, before))
     return tuple(
         FewLabels(*kept.items[i], kept.criterion, int(n[i]), int(n_before[i]))
         for i in np.flatnonzero(n < fewest).tolist()

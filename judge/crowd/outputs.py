@@ -59,8 +59,8 @@ def crowd_files(
         UsageError: Names of criteria would be one and the same field of the JSON.
     """
     fields = json_fields(study.labels, unit)
-    grades = {name: dict(_grades(study.labels[name], one)) for name, one in study.aggregated.items()}
-    _check_turns(turns or (), {item.turn_id for one in grades.values() for item in one})
+    grades = {name: dict(_grades(study.labels[name], aggregated)) for name, aggregated in study.aggregated.items()}
+    _check_turns(turns or (), {item.turn_id for graded in grades.values() for item in graded})
     names = safe_names(grades)
     files = {"pool.txt": _pool(grades)}
     if texts is not None:
@@ -117,7 +117,7 @@ def _all_items(grades: Mapping[str, Mapping[Item, int]]) -> list[Item]:
     """The items with any grade, in natural order."""
     if len(grades) == 1:
         return list(next(iter(grades.values())))
-    items = {item for one in grades.values() for item in one}
+    items = {item for graded in grades.values() for item in graded}
     return sorted(items, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
 
 
@@ -145,12 +145,12 @@ def json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
     Raises:
         UsageError: Two would be one and the same, or the field of an id or a text.
     """
-    of: dict[str, list[str]] = {
-        f"{unit.capitalize()} {what}": [f"the {unit}'s {what.lower()}"] for what in ("ID", "Text")
+    named: dict[str, list[str]] = {
+        f"{unit.capitalize()} {field}": [f"the {unit}'s {field.lower()}"] for field in ("ID", "Text")
     }
     for name in criteria:
-        of.setdefault(name[:1].upper() + name[1:], []).append(f"criterion {shown(name)}")
-    if shared := [f"{' and '.join(names)} (field {shown(field)})" for field, names in of.items() if len(names) > 1]:
+        named.setdefault(name[:1].upper() + name[1:], []).append(f"criterion {shown(name)}")
+    if shared := [f"{' and '.join(names)} (field {shown(field)})" for field, names in named.items() if len(names) > 1]:
         raise UsageError(f"{unit}_judgments.json has one field for {'; '.join(shared)}: rename one or leave it out")
     return {name: name[:1].upper() + name[1:] for name in criteria}
 
@@ -164,8 +164,8 @@ def _incomplete(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, s
     lacking += [f"{ungraded} have no grade under one criterion or more"] if ungraded else []
     if not lacking:
         return ""
-    of = f"{unit}_judgments.json is incomplete: of {count(len(items), 'item')}, {' and '.join(lacking)}"
-    return f"{of}. Those fields are left out there."
+    sentence = f"{unit}_judgments.json is incomplete: of {count(len(items), 'item')}, {' and '.join(lacking)}"
+    return f"{sentence}. Those fields are left out there."
 
 
 def judgments_json(
@@ -178,7 +178,7 @@ def judgments_json(
         entry: dict[str, object] = {f"{word} ID": item.item_id}
         if item in texts:
             entry[f"{word} Text"] = texts[item]
-        entry |= {fields[name]: one[item] for name, one in grades.items() if item in one}
+        entry |= {fields[name]: graded[item] for name, graded in grades.items() if item in graded}
         turns.setdefault(item.turn_id, {f"{word}s": []})[f"{word}s"].append(entry)
     return json.dumps(turns, indent=4, ensure_ascii=False).encode()
 
@@ -212,9 +212,13 @@ def gold_rows(
             )
 
 
-def _distributions(labels: CrowdLabels, one: Aggregated) -> Iterator[dict[str, float]]:
+def _distributions(labels: CrowdLabels, aggregated: Aggregated) -> Iterator[dict[str, float]]:
     """The probability of each grade, for each item that has a grade: the model's, else the labels' own shares."""
     grades = [str(grade) for grade in labels.grades]
-    shares = one.counts / np.maximum(one.n, 1)[:, None] if one.posterior is None else one.posterior
-    for i in np.flatnonzero(one.code >= 0):
+    shares = (
+        aggregated.counts / np.maximum(aggregated.n, 1)[:, None]
+        if aggregated.posterior is None
+        else aggregated.posterior
+    )
+    for i in np.flatnonzero(aggregated.code >= 0):
         yield {grade: round(p, 6) for grade, p in zip(grades, shares[i].tolist(), strict=True)}

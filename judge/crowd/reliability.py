@@ -168,7 +168,7 @@ def pairwise(labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEW
     labels, share = _some_workers(labels, rng)
     W, k = len(labels.workers), len(labels.grades)
     pairs, cells = _pairs(labels)
-    found, place, common = np.unique(pairs, return_inverse=True, return_counts=True)
+    pair_numbers, place, common = np.unique(pairs, return_inverse=True, return_counts=True)
     enough = common >= fewest
     keep = enough[place]
     new, cells = (np.cumsum(enough) - 1)[place[keep]], cells[keep]
@@ -184,7 +184,7 @@ def pairwise(labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEW
             column += statistic_of(name, C, labels.grades)
     rows = [
         PairRow(labels.criterion, labels.workers[pair // W], labels.workers[pair % W], int(m), same or 0.0, *kappas)
-        for pair, m, same, *kappas in zip(found[enough].tolist(), common[enough], *columns, strict=True)
+        for pair, m, same, *kappas in zip(pair_numbers[enough].tolist(), common[enough], *columns, strict=True)
     ]
     return Pairs(tuple(rows), share)
 

@@ -58,8 +58,8 @@ class Layout:
     @property
     def known(self) -> tuple[str, ...] | None:
         """The criteria to read; None if they are whatever the tables have."""
-        beside = (name for name in self.beside if self.grades(name) is not None)
-        return self.wanted and tuple(dict.fromkeys((*self.wanted, *beside)))
+        extra = (name for name in self.beside if self.grades(name) is not None)
+        return self.wanted and tuple(dict.fromkeys((*self.wanted, *extra)))
 
     @property
     def only(self) -> str | None:
@@ -104,15 +104,15 @@ class Rows:
         return result
 
     def _check_ids(self, field: str) -> None:
-        faults: dict[int, tuple[str, str]] = {}
+        problems: dict[int, tuple[str, str]] = {}
         for code, name in enumerate(self.names[field]):
             if not name:
-                faults[code] = "empty_cell", f"{field} is empty"
+                problems[code] = "empty_cell", f"{field} is empty"
             elif len(name) > MAX_ID:
-                faults[code] = "wrong_id", f"{field} {shown(name)}: longer than {MAX_ID} characters"
+                problems[code] = "wrong_id", f"{field} {shown(name)}: longer than {MAX_ID} characters"
             elif not name.isprintable():
-                faults[code] = "wrong_id", f"{field} {shown(name)}: holds a character that is not printable"
-        self._report(self.codes[field], faults)
+                problems[code] = "wrong_id", f"{field} {shown(name)}: holds a character that is not printable"
+        self._report(self.codes[field], problems)
 
     def _check_criteria(self, layout: Layout) -> NDArray[np.bool_]:
         """Which criteria are wanted; those of them that have no scale are faults."""
@@ -144,14 +144,14 @@ class Rows:
             rows = self.codes["criterion"] == place
             codes[rows] = of_label[self.codes["label"][rows]]
             scale = f"{criterion}: expected one of {', '.join(map(str, grades))}"
-            faults = {
+            problems = {
                 code: ("empty_cell", "label is empty")
                 if not name
                 else ("wrong_label", f"label {shown(name)} of {scale}")
                 for code, name in enumerate(names)
                 if of_label[code] < 0
             }
-            self._report(self.codes["label"], faults, rows)
+            self._report(self.codes["label"], problems, rows)
         return codes
 
     def _check_seconds(self) -> NDArray[np.float32] | None:
@@ -172,7 +172,9 @@ class Rows:
         places = [{name: code for code, name in enumerate(self.names[field])} for field in ("turn_id", "item_id")]
         turn, item = places
         n = len(self.names["item_id"])
-        keys = [turn[one.turn_id] * n + item[one.item_id] for one in items if one[0] in turn and one[1] in item]
+        keys = [
+            turn[again.turn_id] * n + item[again.item_id] for again in items if again[0] in turn and again[1] in item
+        ]
         return np.isin(self._item(rows), keys)
 
     def _once(
@@ -200,11 +202,11 @@ class Rows:
             if not self._listing(row, "duplicate_row" if same else "different_labels", "warning" if same else "error"):
                 continue
             worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "item_id"))
-            said = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
+            repetition = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
             if same:
-                self._note(row, "duplicate_row", f"{said} as at {self._where(earlier)}; counted once", "warning")
+                self._note(row, "duplicate_row", f"{repetition} as at {self._where(earlier)}; counted once", "warning")
             else:
-                message = f"{said}, but {grades[codes[earlier]]} at {self._where(earlier)}"
+                message = f"{repetition}, but {grades[codes[earlier]]} at {self._where(earlier)}"
                 self._note(row, "different_labels", message)
         return np.delete(rows, order[again])
 
@@ -239,15 +241,15 @@ class Rows:
     def _report(
         self,
         codes: NDArray[np.int32],
-        faults: Mapping[int, tuple[str, str]],
+        problems: Mapping[int, tuple[str, str]],
         among: NDArray[np.bool_] | None = None,
     ) -> None:
         """A problem for each row whose value is faulty."""
-        if not faults:
+        if not problems:
             return
-        faulty = np.isin(codes, list(faults))
-        for row in np.flatnonzero(faulty if among is None else faulty & among).tolist():
-            self._add(row, *faults[int(codes[row])])
+        wrong = np.isin(codes, list(problems))
+        for row in np.flatnonzero(wrong if among is None else wrong & among).tolist():
+            self._add(row, *problems[int(codes[row])])
 
     def _add(self, row: int, code: str, message: str) -> None:
         if self._listing(row, code, "error"):

@@ -128,8 +128,8 @@ def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelShee
         for name, value in row.items():
             if isinstance(value, dict | list):
                 message = f"{shown(value)}: expected a text or a number"
-                fault = Problem("wrong_type", "error", file, None, f"line {number}: $.{name[:60]}", message)
-                faults.setdefault(name, {})[number] = fault
+                problem = Problem("wrong_type", "error", file, None, f"line {number}: $.{name[:60]}", message)
+                faults.setdefault(name, {})[number] = problem
             cells = columns.setdefault(name, [])
             # Rows that lack the field have empty cells.
             cells += [""] * (len(numbers) - len(cells))

@@ -77,28 +77,28 @@ def study(
     if known:
         kept, audit = filter_workers(labels, known, max_fails=settings.max_fails, max_deviation=settings.max_deviation)
     if wanted is not None:
-        before, kept = ({name: one for name, one in of.items() if name in wanted} for of in (before, kept))
+        before, kept = ({name: crowd for name, crowd in crowds.items() if name in wanted} for crowds in (before, kept))
         audit = audit and replace(audit, labels_removed={name: audit.labels_removed[name] for name in kept})
-    aggregated = {name: aggregate(one, settings.options) for name, one in kept.items()}
+    aggregated = {name: aggregate(crowd, settings.options) for name, crowd in kept.items()}
     changed = {}
     if audit is not None:
-        unfiltered = {name: aggregate(one, settings.options) for name, one in before.items()}
+        unfiltered = {name: aggregate(crowd, settings.options) for name, crowd in before.items()}
         changed = {name: changed_grades(aggregated[name], unfiltered[name]) for name in kept}
     rng = np.random.default_rng(SEED)
     rows: list[ReliabilityRow] = []
-    for name, one in kept.items():
-        rows.append(reliability(one, rng))
+    for name, crowd in kept.items():
+        rows.append(reliability(crowd, rng))
         if audit is not None:
             rows.append(reliability(before[name], rng, of="all"))
-        rows += topic_reliability(one, rng)
+        rows += topic_reliability(crowd, rng)
     return Study(
         settings=settings,
         labels=kept,
         aggregated=aggregated,
         audit=audit,
         changed=changed,
-        few={name: few_labels(one, before[name], settings.min_labels) for name, one in kept.items()},
+        few={name: few_labels(crowd, before[name], settings.min_labels) for name, crowd in kept.items()},
         workers=worker_table(before, removed=audit.removed if audit else (), too_fast=settings.too_fast),
         reliability=tuple(rows),
-        pairs={name: pairwise(one, rng) for name, one in kept.items()},
+        pairs={name: pairwise(crowd, rng) for name, crowd in kept.items()},
     )

@@ -47,8 +47,8 @@ def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
 
 def _rules(study: Study) -> str:
     rules: dict[str, list[str]] = {}
-    for name, one in study.aggregated.items():
-        rules.setdefault(one.rule, []).append(name)
+    for name, aggregated in study.aggregated.items():
+        rules.setdefault(aggregated.rule, []).append(name)
     if len(rules) == 1:
         return prose(f"{study.settings.aggregator}: {next(iter(rules))}.")
     return "\n".join(f"- {', '.join(map(name_of, names))}: {prose(rule)}." for rule, names in rules.items())
@@ -58,9 +58,9 @@ def _grades(study: Study) -> str:
     """Counts, how the grades are spread, and what the flags mean."""
     scale = sorted({grade for labels in study.labels.values() for grade in labels.grades})
     spread = []
-    for name, one in study.aggregated.items():
+    for name, aggregated in study.aggregated.items():
         grades = study.labels[name].grades
-        times = Counter(grades[code] for code in one.code.tolist() if code >= 0)
+        times = Counter(grades[code] for code in aggregated.code.tolist() if code >= 0)
         spread.append([name_of(name), *(str(times[grade]) if grade in grades else "" for grade in scale)])
     words = (
         f"tied: several grades got the most labels. unvoted: the grade is one that nobody gave. few: items with fewer "
@@ -73,11 +73,11 @@ def _grades(study: Study) -> str:
 
 def _counts(study: Study) -> Iterator[list[str]]:
     """A row for each criterion, under `_HEADER`."""
-    for name, one in study.aggregated.items():
+    for name, aggregated in study.aggregated.items():
         labels = study.labels[name]
         numbers = (
-            *(len(labels.items), len(labels.item), len(np.unique(labels.worker)), int(one.tied.sum())),
-            *(int(one.unvoted.sum()), len(study.few[name]), int((one.n == 0).sum())),
+            *(len(labels.items), len(labels.item), len(np.unique(labels.worker)), int(aggregated.tied.sum())),
+            *(int(aggregated.unvoted.sum()), len(study.few[name]), int((aggregated.n == 0).sum())),
         )
         yield [name, *map(str, numbers), interval(_alpha(study, name), 2)]
 
@@ -113,7 +113,7 @@ def _alphas(study: Study, criterion: str) -> list[str]:
         if row.criterion == criterion and row.topic is not None and row.alpha.value is not None
     ]
     ends = [min(of_topic), max(of_topic)] if of_topic else []
-    topics = [f"{number(one, 2)} ({topic})" for one, topic in ends] or ["-", "-"]
+    topics = [f"{number(topic_alpha, 2)} ({topic})" for topic_alpha, topic in ends] or ["-", "-"]
     return [name_of(criterion), value, *before, str(alpha.topics if alpha else 0), *topics]
 
 
@@ -178,10 +178,10 @@ def _times(flags: Mapping[str, int], criteria: int) -> list[str]:
 def terminal(study: Study) -> str:
     """The rule, a line for each criterion, and what the filter did, in 80 columns; lines end in LF."""
     lines: list[str] = []
-    rules = {one.rule for one in study.aggregated.values()}
-    for name, one in study.aggregated.items():
-        what = "rule" if len(rules) == 1 else f"rule of {escape(name)}"
-        lines += fold(f"{what}: {study.settings.aggregator}: {one.rule}", COLUMNS)
+    rules = {aggregated.rule for aggregated in study.aggregated.values()}
+    for name, aggregated in study.aggregated.items():
+        heading = "rule" if len(rules) == 1 else f"rule of {escape(name)}"
+        lines += fold(f"{heading}: {study.settings.aggregator}: {aggregated.rule}", COLUMNS)
         if len(rules) == 1:
             break
     # The workers are in the Markdown; 80 columns have no room for them.

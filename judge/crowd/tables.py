@@ -74,7 +74,9 @@ def read_tables(
     labels = Rows(_joined(frames), sheets, problems).labels(layout) if frames else {}
     listed = _listed(problems, sheets)
     if n := problems.total("error"):
-        raise InputError(f"not usable as labels: {n:,} faults", [one for one in listed if one.severity == "error"])
+        raise InputError(
+            f"not usable as labels: {n:,} faults", [problem for problem in listed if problem.severity == "error"]
+        )
     _check_found(labels, layout, sheets, listed)
     if warnings is not None:
         warnings += listed
@@ -86,7 +88,7 @@ def _listed(problems: LabelProblems, sheets: Sequence[LabelSheet]) -> list[Probl
     order = {sheet.file: place for place, sheet in enumerate(sheets)}
     return sorted(
         [*problems, *(rest := problems.rest())],
-        key=lambda one: (order.get(one.file, -1), one in rest, natural_key(one.path)),
+        key=lambda problem: (order.get(problem.file, -1), problem in rest, natural_key(problem.path)),
     )
 
 
@@ -97,9 +99,9 @@ def _check_found(
     if lacking or not labels:
         files = ", ".join(sheet.file for sheet in sheets)
         columns = ", ".join(map(shown, dict.fromkeys(name for sheet in sheets for name in sheet.frame.columns[:20])))
-        found = f"labels of {', '.join(map(shown, labels)) or 'no criterion'}, columns {columns}"
-        what = ", ".join(map(shown, lacking)) or "any criterion"
-        raise InputError(f"{files}: no label of {what}; found {found}", warnings)
+        contents = f"labels of {', '.join(map(shown, labels)) or 'no criterion'}, columns {columns}"
+        names = ", ".join(map(shown, lacking)) or "any criterion"
+        raise InputError(f"{files}: no label of {names}; found {contents}", warnings)
 
 
 def _check_options(layout: Layout) -> None:
@@ -122,7 +124,7 @@ def _check_options(layout: Layout) -> None:
 
 def _long(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> Iterable["pl.DataFrame"]:
     if layout.wide is not None or is_mturk(sheet.frame.columns):
-        problems += (fault for faults in sheet.faults.values() for fault in faults.values())
+        problems += (problem for sheet_problems in sheet.faults.values() for problem in sheet_problems.values())
     if layout.wide is not None:
         return survey_rows(sheet, layout.wide, layout.columns, layout.only, problems)
     if is_mturk(sheet.frame.columns):
@@ -136,33 +138,34 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> li
     """The rows of a long table, once for each column of labels; nothing, and problems, if columns are missing."""
     import polars as pl
 
-    found = _columns(sheet.frame.columns, layout)
-    lacking = [f"no column {shown(name)}" for name in found.values() if name not in sheet.frame.columns]
-    lacking += _lacking(found, layout)
+    columns = _columns(sheet.frame.columns, layout)
+    lacking = [f"no column {shown(name)}" for name in columns.values() if name not in sheet.frame.columns]
+    lacking += _lacking(columns, layout)
     if lacking:
         header = ", ".join(map(shown, sheet.frame.columns[:20]))
         where = "" if sheet.unit == "row" else "line 1"
         problems += (
-            Problem("missing_column", "error", sheet.file, None, where, f"{one}; found {header}") for one in lacking
+            Problem("missing_column", "error", sheet.file, None, where, f"{message}; found {header}")
+            for message in lacking
         )
         return []
-    problems += (fault for name in found.values() for fault in sheet.faults.get(name, {}).values())
-    fields = {field: pl.col(name) for field, name in found.items() if field in FIELDS and field != "label"}
+    problems += (problem for name in columns.values() for problem in sheet.faults.get(name, {}).values())
+    fields = {field: pl.col(name) for field, name in columns.items() if field in FIELDS and field != "label"}
     fields.setdefault("criterion", pl.lit(layout.only))
     fields.setdefault("seconds", pl.lit(None, dtype=pl.String))
     labels = {
         None if field == "label" else field.removeprefix(_LABEL_OF): name
-        for field, name in found.items()
+        for field, name in columns.items()
         if field not in FIELDS or field == "label"
     }
     numbers = pl.Series("number", sheet.numbers)
     frames = []
     for criterion, name in labels.items():
         frame = sheet.frame.select(numbers, **fields, label=pl.col(name))
-        used = {found[field] for field in fields if field in found} | {name}
-        faulty = [number for column in used for number in sheet.faults.get(column, ())]
-        if faulty:
-            frame = frame.clear() if 0 in faulty else frame.filter(~pl.col("number").is_in(faulty))
+        used = {columns[field] for field in fields if field in columns} | {name}
+        wrong = [number for column in used for number in sheet.faults.get(column, ())]
+        if wrong:
+            frame = frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
         if criterion is not None:
             frame = frame.with_columns(criterion=pl.lit(criterion), column=pl.lit(name))
         frames.append(_with_turns(frame, sheet, layout, problems))
@@ -185,19 +188,21 @@ def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
     if any(field.startswith(_LABEL_OF) for field in given):
         known = {field: name for field, name in known.items() if field not in ("label", "criterion")}
     elif "label" not in known | given:
-        found = {_LABEL_OF + criterion: criterion for criterion in layout.known or () if criterion in names}
-        known = {field: name for field, name in known.items() if field != "criterion" or not found} | found
+        label_columns = {_LABEL_OF + criterion: criterion for criterion in layout.known or () if criterion in names}
+        known = {
+            field: name for field, name in known.items() if field != "criterion" or not label_columns
+        } | label_columns
     return known | given
 
 
-def _lacking(found: Mapping[str, str], layout: Layout) -> list[str]:
+def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
     """What no column tells, in words."""
-    lacking = [] if "worker" in found else ["no column of workers"]
-    item = "item_id" in found and ("turn_id" in found or layout.turns is not None)
-    lacking += [] if item or "task" in found else ["no columns of turns and of responses or questions, nor of tasks"]
-    columns = any(field.startswith(_LABEL_OF) for field in found)
-    lacking += [] if columns or "label" in found else ["no column of labels"]
-    if not columns and "criterion" not in found and layout.only is None:
+    lacking = [] if "worker" in columns else ["no column of workers"]
+    item = "item_id" in columns and ("turn_id" in columns or layout.turns is not None)
+    lacking += [] if item or "task" in columns else ["no columns of turns and of responses or questions, nor of tasks"]
+    labels = any(field.startswith(_LABEL_OF) for field in columns)
+    lacking += [] if labels or "label" in columns else ["no column of labels"]
+    if not labels and "criterion" not in columns and layout.only is None:
         lacking.append("no column of criteria, and no one criterion is given")
     return lacking
 
@@ -256,8 +261,8 @@ def _split(
     joined = frame.with_columns(cells.alias(column)).join(table, on=column, how="left", maintain_order="left")
     unknown = joined["turn_id"].is_null()
     for number, cell in joined.filter(unknown).select("number", column).iter_rows():
-        fault = (code, f"{column} {shown(cell)} {message}") if cell else ("empty_cell", f"{column} is empty")
-        problems.append(Problem(fault[0], "error", sheet.file, None, f"{sheet.unit} {number}", fault[1]))
+        problem = (code, f"{column} {shown(cell)} {message}") if cell else ("empty_cell", f"{column} is empty")
+        problems.append(Problem(problem[0], "error", sheet.file, None, f"{sheet.unit} {number}", problem[1]))
     return joined.filter(~unknown).drop(column).rename({"item of it": "item_id"})
 
 

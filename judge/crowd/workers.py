@@ -71,7 +71,7 @@ def worker_table(
     for _, worker in removed:
         times[worker] = times.get(worker, 0) + 1
     alike = _alike(labels)
-    rows = [row for one in labels.values() for row in _worker_rows(one, times, alike, too_fast)]
+    rows = [row for crowd in labels.values() for row in _worker_rows(crowd, times, alike, too_fast)]
     silent = times.keys() - {row.worker for row in rows}
     rows += [_without_labels(worker, criterion, times[worker]) for worker in silent for criterion in labels]
     order = {criterion: place for place, criterion in enumerate(labels)}
@@ -201,16 +201,16 @@ def _alike(labels: Mapping[str, CrowdLabels]) -> dict[str, tuple[float, int]]:
     """For each worker, of the items labeled under several criteria: the share with one place in all scales, and n."""
     if len(labels) < 2:
         return {}
-    workers = list(dict.fromkeys(name for one in labels.values() for name in one.workers))
-    items = list(dict.fromkeys(item for one in labels.values() for item in one.items))
+    workers = list(dict.fromkeys(name for crowd in labels.values() for name in crowd.workers))
+    items = list(dict.fromkeys(item for crowd in labels.values() for item in crowd.items))
     worker = {name: i for i, name in enumerate(workers)}
     item = {name: i for i, name in enumerate(items)}
     keys, codes = [], []
-    for one in labels.values():
-        of_worker = np.array([worker[name] for name in one.workers], dtype=np.int64)
-        of_item = np.array([item[name] for name in one.items], dtype=np.int64)
-        keys.append(of_worker[one.worker] * len(items) + of_item[one.item])
-        codes.append(one.code)
+    for crowd in labels.values():
+        of_worker = np.array([worker[name] for name in crowd.workers], dtype=np.int64)
+        of_item = np.array([item[name] for name in crowd.items], dtype=np.int64)
+        keys.append(of_worker[crowd.worker] * len(items) + of_item[crowd.item])
+        codes.append(crowd.code)
     order = np.argsort(key := np.concatenate(keys), kind="stable")
     key, code = key[order], np.concatenate(codes)[order]
     if not len(key):
