@@ -1,4 +1,4 @@
-"""The tables that show how a crowd's grades came about, as TSV: stable headers, undefined numbers empty."""
+"""The tables that show how a crowd's grades came about, as TSV with fixed headers; undefined numbers are empty."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,7 +25,7 @@ _WORKER_COLUMNS = (
 
 
 def audit_files(study: Study) -> dict[str, bytes]:
-    """File name to content; `removed.tsv` only where there was a filter."""
+    """File name to content; `removed.tsv` only if known items were given."""
     files = {
         "items.tsv": _items(study),
         "workers.tsv": _workers(study),

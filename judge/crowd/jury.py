@@ -1,4 +1,4 @@
-"""Several LLM judges as one: the consensus of a jury's members, and what to know before believing it. Pure."""
+"""Several LLM judges as one: the consensus of a jury's members, and warnings about it. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +21,11 @@ from judge.text.safe import printable
 _FEWEST_WEIGHED = 3
 _SEED = 4
 _DECIMALS = 6
-"""Of probabilities, as in completions."""
+"""Decimals of probabilities, as in completions."""
 
 
 class Member(msgspec.Struct, frozen=True, order=True):
-    """One voice of a jury: a model under a prompt, asked for the n-th time."""
+    """One member of a jury: a model under a prompt, asked for the n-th time."""
 
     judge: str
     """`backend/model`."""
@@ -33,23 +33,24 @@ class Member(msgspec.Struct, frozen=True, order=True):
     """`criterion/variant`."""
     prompt_digest: str
     sample: int
+    """Counted from 0."""
 
 
 class Verdicts(msgspec.Struct, frozen=True):
-    """What a jury says under one criterion."""
+    """The jury's results under one criterion."""
 
     results: tuple[Judgment | Failure, ...]
     """In the order in which the members' results name the responses."""
     rule: str
-    """From members to a grade, in words."""
+    """How the members' grades become one grade, in words."""
     ties: int
-    """Responses with several grades that most members gave."""
+    """Responses for which several grades share the most votes."""
     alpha: Estimate
     """Krippendorff's ordinal alpha between the members."""
 
 
 def jury_name(aggregator: str) -> str:
-    """How records name the judge."""
+    """The jury's name in the field `judge` of records."""
     return f"{JURY}{aggregator}"
 
 
@@ -57,7 +58,7 @@ def jury_criterion(prompts: Sequence[Criterion], members: Sequence[Member]) -> C
     """The criterion as the jury judges it: the first prompt, under a digest over all members with their prompts.
 
     Raises:
-        UsageError: The prompts are of several scales, whose grades are not one another's.
+        UsageError: The prompts have different scales.
     """
     first = prompts[0]
     for prompt in prompts[1:]:
@@ -79,16 +80,16 @@ def _scale(criterion: Criterion) -> tuple[object, ...]:
 def consensus(
     criterion: Criterion, members: Sequence[Member], results: Iterable[Judgment | Failure], aggregator: str
 ) -> Verdicts:
-    """One judgment or failure a response.
+    """Aggregate the members' results to one judgment or failure for each response.
 
-    At least half of the members must have given a grade or said that they are unable. If more were unable than gave a
-    grade, the jury is unable; otherwise it needs the grades of at least half of the members. Where that fails, the
-    failure's reason is the members' most frequent one.
+    If at least half of the members gave a verdict and more were unable than gave a grade, the jury is unable.
+    Otherwise it needs the grades of at least half of the members. Without them the result is a failure, with the
+    members' most frequent reason.
 
     Args:
         criterion: From `jury_criterion`.
-        members: M of them.
-        results: One of each member for each response, under this criterion.
+        members: The M members.
+        results: One result of each member for each response, under this criterion.
         aggregator: One of JURIES.
     """
     place = {(member.judge, member.prompt_digest, member.sample): i for i, member in enumerate(members)}
@@ -205,12 +206,12 @@ def _word(result: Judgment | Failure) -> str:
 
 
 def _reason(failed: Sequence[Failure]) -> FailureReason:
-    """The most frequent reason, of several the one of the first member."""
+    """The most frequent reason; of equally frequent ones, that of the first member."""
     return Counter(failure.reason for failure in failed).most_common(1)[0][0]
 
 
 def _probabilities(criterion: Criterion, grades: Sequence[int], aggregated: Aggregated, place: int) -> dict[str, float]:
-    """By label, the model's posterior, else the members' shares."""
+    """Label to probability: the model's posterior, else the share of the members."""
     posterior = aggregated.posterior
     shares = aggregated.counts[place] / aggregated.n[place] if posterior is None else posterior[place]
     labels = {level.grade: level.label for level in criterion.scale.levels}
@@ -218,7 +219,7 @@ def _probabilities(criterion: Criterion, grades: Sequence[int], aggregated: Aggr
 
 
 def member_names(members: Sequence[Member]) -> list[str]:
-    """Names to tell the members apart by: the judge, the prompt where there are several, `#n` where asked often."""
+    """Distinct names of the members: the judge, the prompt if there are several, `#n` if there are several samples."""
     prompts = len({member.prompt_digest for member in members}) > 1
     samples = any(member.sample for member in members)
     return [
@@ -236,14 +237,14 @@ def cautions(
     runs: Iterable[str],
     temperature: float,
 ) -> tuple[str, ...]:
-    """What to know before believing a jury.
+    """Warnings about a jury.
 
     Args:
         aggregator: One of JURIES.
         members: By criterion.
-        families: Run or judge to the family of models behind it.
+        families: Run or judge to its family of models.
         runs: Ids of the runs that are judged.
-        temperature: At which the members are asked.
+        temperature: The sampling temperature of the members.
     """
     warnings = []
     for criterion, jury in members.items():

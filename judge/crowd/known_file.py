@@ -33,17 +33,17 @@ class KnownItem(NamedTuple):
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file of known items, before anybody knows which criteria and scales the tables have."""
+    """A file of known items, read before the criteria and scales of the tables are known."""
 
     file: str
     rows: tuple[tuple[int, Mapping[str, Any]], ...]
     """Line number and values."""
     problems: tuple[Problem, ...]
-    """What cannot be read at all."""
+    """Lines that cannot be read."""
 
     @property
     def items(self) -> frozenset[Item]:
-        """The items, as far as rows name any."""
+        """The items that the rows name."""
         ids = (_ids(values) for _, values in self.rows)
         return frozenset(Item(*map(str.strip, pair)) for pair in ids if all(isinstance(part, str) for part in pair))
 
@@ -60,11 +60,11 @@ class KnownFile:
 
         Args:
             scales: Grades of every criterion of the tables.
-            warnings: Takes the rows of other criteria, which can do nothing.
-            only: The criterion of rows that name none; the one criterion of the tables, if there is but one.
+            warnings: Gets a warning for each row of another criterion, which has no effect.
+            only: The criterion of rows that name none; by default that of the tables, if they have only one.
 
         Raises:
-            InputError: Rows are faulty; every fault is listed.
+            InputError: Rows have problems; every problem is listed.
         """
         problems = LabelProblems()
         problems += self.problems
@@ -90,7 +90,7 @@ class KnownFile:
             problems.append(Problem("empty_file", "error", self.file, None, "", "expected one known item or more"))
         if problems:
             n = problems.total("error")
-            raise InputError(f"{self.file}: not usable as known items: {n:,} faults", [*problems, *problems.rest()])
+            raise InputError(f"{self.file}: not usable as known items: {n:,} problems", [*problems, *problems.rest()])
         if not items:
             raise InputError(f"{self.file}: no known item is about {', '.join(scales)}")
         return tuple(
@@ -101,7 +101,7 @@ class KnownFile:
 def read_known(path: Path) -> KnownFile:
     """Known items from a table (`turn_id, response_id, criterion, acceptable`: `0,1`) or JSON Lines (`[0, 1]`).
 
-    The criterion may be left out where there is but one.
+    The criterion may be left out if the tables have only one.
 
     Args:
         path: The file.
@@ -131,7 +131,7 @@ def _json_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tupl
 
 
 def _ids(values: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The ids of turn and item, whatever they are."""
+    """The values given as ids of turn and item, of any type."""
     return values.get("turn_id"), next((values[name] for name in _ITEM_NAMES if values.get(name)), None)
 
 
@@ -154,7 +154,7 @@ def _known(
 
 
 def _acceptable(value: object) -> tuple[int, ...]:
-    """The grades that a cell or a list names; none if it cannot be read."""
+    """The grades that a cell or a list names; empty if it cannot be read."""
     if isinstance(value, str):
         value = [int(number) for number in _NUMBER.findall(value)] if _ACCEPTABLE.fullmatch(value.strip()) else []
     candidates = value if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""Who judges a run as a jury: models, prompts and samples, asked one by one, and their answers brought together."""
+"""The members of a jury: models, prompts and samples, asked one by one, and their results aggregated."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ class Jury(msgspec.Struct, frozen=True):
     members: dict[str, tuple[Member, ...]]
     """By criterion."""
     criteria: tuple[Criterion, ...]
-    """As the jury judges them."""
+    """The criteria as the jury judges them, from `jury_criterion`."""
     samples: int
     warnings: tuple[str, ...]
 
@@ -36,7 +36,7 @@ class Jury(msgspec.Struct, frozen=True):
         return jury_name(self.aggregator)
 
     def tasks(self, wanted: Iterable[Task]) -> tuple[Task, ...]:
-        """What one model is asked, given what the jury is."""
+        """The tasks of one model, for the tasks of the jury."""
         return tuple(
             Task(task.response, prompt, sample)
             for task in wanted
@@ -45,14 +45,14 @@ class Jury(msgspec.Struct, frozen=True):
         )
 
     def configuration(self) -> dict[str, Any]:
-        """The members as JSON values: a jury of other members is another configuration."""
+        """The members as JSON values; a jury of other members has another configuration."""
         return {
             "aggregator": self.aggregator,
             "members": {name: list(map(msgspec.to_builtins, members)) for name, members in self.members.items()},
         }
 
     def decide(self, collected: Sequence[Judgment | Failure]) -> tuple[Results, JuryNotes]:
-        """The jury's results by criterion, and what is to be said of them, from the answers of all its members."""
+        """Aggregate the results of all members to the jury's results, with notes for the outputs."""
         by_criterion: dict[str, Results] = {criterion.name: [] for criterion in self.criteria}
         for result in collected:
             by_criterion[result.criterion].append(result)
@@ -75,10 +75,10 @@ def make_jury(
     runs: Iterable[str],
     temperature: float,
 ) -> Jury:
-    """A jury of models, as `open_models` orders them, and prompts, whose order makes no other jury.
+    """Make a jury of models, ordered as `open_models` gives them, and prompts, whose order does not matter.
 
     Raises:
-        UsageError: No such aggregator, a jury of one, prompts on several scales, or members that are one.
+        UsageError: There is no such aggregator, the jury has one member, prompts differ in scale, or members are equal.
     """
     if aggregator not in JURIES:
         raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(JURIES)} (--jury)")
@@ -117,7 +117,7 @@ def make_jury(
 
 
 def _check_distinct(prompts: Sequence[Criterion]) -> None:
-    """Prompts that records could not tell apart are refused."""
+    """Refuse prompts that records could not distinguish."""
     for place, prompt in enumerate(prompts):
         for later in prompts[place + 1 :]:
             if prompt.digest == later.digest or prompt.prompt_id == later.prompt_id:

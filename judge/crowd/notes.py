@@ -1,4 +1,4 @@
-"""What the outputs of a jury say about it. Pure."""
+"""Notes about a jury for its outputs. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,18 +12,18 @@ from judge.text.cells import decimals
 
 
 class JuryNotes(msgspec.Struct, frozen=True):
-    """What is to be said of a jury beside its judgments."""
+    """Notes about a jury beside its judgments."""
 
     verdicts: Mapping[str, Verdicts]
     """By criterion."""
     members: Mapping[str, tuple[Member, ...]]
     warnings: tuple[str, ...]
     said: tuple[Judgment | Failure, ...]
-    """By the members."""
+    """The results of all members."""
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """The members' judgments that are missing."""
+        """The failures of the members."""
         return tuple(result for result in self.said if isinstance(result, Failure))
 
     @property
@@ -41,7 +41,7 @@ class JuryNotes(msgspec.Struct, frozen=True):
         )
 
     def about(self, criterion: str) -> dict[str, Any]:
-        """The same as JSON values, for manifest and sidecar."""
+        """Members, rule, agreement and warnings as JSON values, for manifest and sidecar."""
         verdicts = self.verdicts[criterion]
         return {
             "members": member_names(self.members[criterion]),

@@ -1,4 +1,4 @@
-"""The files of a crowd's grades: names and bytes, the same for the same labels and options."""
+"""The output files of a crowd's grades; the same labels and options give the same bytes."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,9 +32,9 @@ MANIFEST = "crowd.json"
 RECORD = "crowd.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 ASSESSOR = "crowd"
-"""Who made the grades, in gold."""
+"""The name of the crowd as an assessor in gold."""
 FILTER_MIN = 2
-"""Grade that a turn of the filtered qrels has at least once, as in CAsT-ReGIn."""
+"""Default grade that a turn must have at least once to be in the filtered qrels, as in CAsT-ReGIn."""
 
 
 def crowd_files(
@@ -56,7 +56,7 @@ def crowd_files(
 
     Raises:
         InputError: Turns of the subset have no grade.
-        UsageError: Names of criteria would be one and the same field of the JSON.
+        UsageError: Names of criteria would give the same field of the JSON.
     """
     fields = json_fields(study.labels, unit)
     grades = {name: dict(_grades(study.labels[name], aggregated)) for name, aggregated in study.aggregated.items()}
@@ -83,11 +83,11 @@ def crowd_files(
 
 
 def write_crowd(out: Path, files: Mapping[str, bytes], inputs: Sequence[Path], options: Mapping[str, Any]) -> None:
-    """Write the files and then the manifest, without which the folder is not whole.
+    """Write the files, and the manifest last; a folder without it is incomplete.
 
     Raises:
-        UsageError: A file would be written over one that it is made of.
-        InputError: A folder or a file cannot be where it has to, or a file to be removed was changed.
+        UsageError: An output would replace an input.
+        InputError: A folder or file is in the way, or a file to be removed was changed.
     """
     manifest = {
         "schema": SCHEMA,
@@ -143,7 +143,7 @@ def json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
     """The field of each criterion in the JSON: its name with a capital, as in CAsT-ReGIn.
 
     Raises:
-        UsageError: Two would be one and the same, or the field of an id or a text.
+        UsageError: Two criteria would have the same field, or one that of an id or a text.
     """
     named: dict[str, list[str]] = {
         f"{unit.capitalize()} {field}": [f"the {unit}'s {field.lower()}"] for field in ("ID", "Text")
@@ -156,7 +156,7 @@ def json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
 
 
 def _incomplete(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str], unit: Unit) -> str:
-    """What the JSON lacks against CAsT-ReGIn's, in words; nothing if it is whole."""
+    """What the JSON lacks in comparison with CAsT-ReGIn's, in words; empty if it is complete."""
     items = _all_items(grades)
     untold = sum(item not in texts for item in items)
     ungraded = sum(any(item not in of_item for of_item in grades.values()) for item in items)
@@ -190,7 +190,7 @@ def gold_rows(
 ) -> Iterator[GoldRow]:
     """The grades as gold with their soft labels.
 
-    Of one text under two ids of a turn, the second grade is that of a second assessor.
+    If a turn has one text under two ids, the second grade is given to a second assessor.
     """
     seen: dict[tuple[str, str, str], int] = {}
     for criterion, of_item in grades.items():

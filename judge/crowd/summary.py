@@ -1,4 +1,4 @@
-"""What a crowd's grades rest on, in words and tables: Markdown for the folder, 80 columns for the terminal."""
+"""The summary of a crowd's grades: Markdown for the folder, 80 columns for the terminal."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ are left out.
 
 
 def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
-    """`summary.md`.
+    """The text of `summary.md`.
 
     Args:
         study: The grades.
         unit: What was labeled.
-        incomplete: What the JSON lacks against CAsT-ReGIn's, in words.
+        incomplete: What the JSON lacks in comparison with CAsT-ReGIn's, in words.
     """
     parts = [f"# Grades of {unit}s by a crowd", "## Rule", _rules(study), "## Grades", _grades(study)]
     parts += ["## Reliability", *_reliability(study)]
@@ -96,7 +96,7 @@ def _reliability(study: Study) -> Iterator[str]:
     for name, pairs in study.pairs.items():
         kappas = [row.kappa for row in pairs.rows if row.kappa is not None]
         median = number(float(np.median(kappas)), 2) if kappas else "-"
-        # Of a sample without such pairs nothing follows for the others.
+        # A sample without such pairs says nothing about the other workers.
         n = str(len(pairs.rows)) if pairs.rows or pairs.sampled == 1 else "not computed: none among those sampled"
         rows.append([name_of(name), n, median, f"{pairs.sampled:.1%}"])
     yield table(["criterion", "pairs", "median κ", "workers sampled"], rows)
@@ -198,7 +198,7 @@ def terminal(study: Study) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns, the first to the left and as wide as the others leave it, the others to the right."""
+    """Aligned columns: the first to the left in the width that remains, the others to the right."""
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
     names = [escape(row[0]) for row in rows]
     first = min(max(map(columns_of, names)), max(_NAME, COLUMNS - sum(widths) - 2 * len(widths)))

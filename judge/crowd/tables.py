@@ -1,6 +1,6 @@
-"""Tables of workers' labels, long or wide, read into arrays; every defect is reported with its row.
+"""Reads tables of workers' labels, long or wide, into arrays; every problem is reported with its row.
 
-Millions of rows: ids and labels are looked at once each, rows only where something is wrong.
+Tables may have millions of rows. So each distinct id and label is checked once, and rows only where one is wrong.
 """
 
 import re
@@ -38,25 +38,25 @@ def read_tables(
     repeatable: Collection[Item] = (),
     warnings: list[Problem] | None = None,
 ) -> dict[str, CrowdLabels]:
-    """The labels of all files together, by criterion, in natural order; labels stay in the order of the files' rows.
+    """Read the labels of all files together, by criterion; labels stay in the order of the files' rows.
 
-    Of each code and file the first faults are listed and the others counted (`faults.MOST_LISTED`).
+    The first `MOST_LISTED` problems of each code and file are listed, and the others counted.
 
     Args:
         paths: CSV, TSV, JSON Lines or Parquet files, gzipped or not.
-        columns: Field to column, where the header does not tell; see `Layout`.
-        scales: Grades by criterion; a criterion that is not there is a fault. Or the grades of every criterion.
+        columns: Field to column, where the header does not name the field; see `Layout`.
+        scales: Grades by criterion; another criterion is a problem. Or the grades of every criterion.
         wide: What the columns of a survey ask about; MTurk's exports are known by their header.
-        criteria: The criteria wanted; one alone is that of tables that name none. All, if empty.
-        task: How the cells of a column `task` are read.
+        criteria: The wanted criteria; all, if empty. A single one applies to tables that name none.
+        task: The pattern of the cells of a column `task`.
         turns: Item id to turn id, for tables without turns.
-        beside: Criteria to read beside those wanted, where tables have them and they have a scale.
+        beside: More criteria to read, if tables have them and they have a scale.
         repeatable: Items that a worker may label more than once under a criterion.
-        warnings: Takes what is odd but does not keep the labels from being used.
+        warnings: Gets the problems that do not make labels unusable.
 
     Raises:
-        InputError: Anything is wrong with any row, or a criterion that was asked for has no label.
-        UsageError: The options make no sense.
+        InputError: Rows have problems, or a wanted criterion has no label.
+        UsageError: The options contradict each other or are invalid.
     """
     layout = Layout(columns, scales, criteria, wide, task, turns, beside, repeatable)
     _check_options(layout)
@@ -75,7 +75,7 @@ def read_tables(
     listed = _listed(problems, sheets)
     if n := problems.total("error"):
         raise InputError(
-            f"not usable as labels: {n:,} faults", [problem for problem in listed if problem.severity == "error"]
+            f"not usable as labels: {n:,} problems", [problem for problem in listed if problem.severity == "error"]
         )
     _check_found(labels, layout, sheets, listed)
     if warnings is not None:
@@ -84,7 +84,7 @@ def read_tables(
 
 
 def _listed(problems: LabelProblems, sheets: Sequence[LabelSheet]) -> list[Problem]:
-    """The problems in the order of files and rows, and below those of a file how many more there are."""
+    """The problems in the order of files and rows; after those of a file, how many more it has."""
     order = {sheet.file: place for place, sheet in enumerate(sheets)}
     return sorted(
         [*problems, *(rest := problems.rest())],
@@ -124,7 +124,7 @@ def _check_options(layout: Layout) -> None:
 
 def _long(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> Iterable["pl.DataFrame"]:
     if layout.wide is not None or is_mturk(sheet.frame.columns):
-        problems += (problem for sheet_problems in sheet.faults.values() for problem in sheet_problems.values())
+        problems += (problem for by_row in sheet.problems.values() for problem in by_row.values())
     if layout.wide is not None:
         return survey_rows(sheet, layout.wide, layout.columns, layout.only, problems)
     if is_mturk(sheet.frame.columns):
@@ -135,7 +135,7 @@ def _long(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> Iterabl
 
 
 def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> list["pl.DataFrame"]:
-    """The rows of a long table, once for each column of labels; nothing, and problems, if columns are missing."""
+    """A frame of rows for each column of labels; none, and a problem, if columns are missing."""
     import polars as pl
 
     columns = _columns(sheet.frame.columns, layout)
@@ -149,7 +149,7 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> li
             for message in lacking
         )
         return []
-    problems += (problem for name in columns.values() for problem in sheet.faults.get(name, {}).values())
+    problems += (problem for name in columns.values() for problem in sheet.problems.get(name, {}).values())
     fields = {field: pl.col(name) for field, name in columns.items() if field in FIELDS and field != "label"}
     fields.setdefault("criterion", pl.lit(layout.only))
     fields.setdefault("seconds", pl.lit(None, dtype=pl.String))
@@ -163,7 +163,7 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> li
     for criterion, name in labels.items():
         frame = sheet.frame.select(numbers, **fields, label=pl.col(name))
         used = {columns[field] for field in fields if field in columns} | {name}
-        wrong = [number for column in used for number in sheet.faults.get(column, ())]
+        wrong = [number for column in used for number in sheet.problems.get(column, ())]
         if wrong:
             frame = frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
         if criterion is not None:
@@ -173,7 +173,7 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> li
 
 
 def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
-    """Field to column: as given, else as the header tells."""
+    """Field to column: as given, else by the names in the header."""
     known = {
         field: next(name for name in aliases if name in names)
         for field, aliases in FIELDS.items()
@@ -196,7 +196,7 @@ def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
 
 
 def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
-    """What no column tells, in words."""
+    """The missing columns, in words."""
     lacking = [] if "worker" in columns else ["no column of workers"]
     item = "item_id" in columns and ("turn_id" in columns or layout.turns is not None)
     lacking += [] if item or "task" in columns else ["no columns of turns and of responses or questions, nor of tasks"]
@@ -208,7 +208,7 @@ def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
 
 
 def _with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "pl.DataFrame":
-    """The frame with turns and items apart; rows whose task or item tells no turn go to the problems."""
+    """The frame with turn and item in separate columns; a task or item without a turn is a problem."""
     if "task" in frame.columns:
         pattern = _task_pattern(layout.task)
         item = next(name for name in ("response_id", "question_id", "item_id") if name in pattern.groupindex)
@@ -267,7 +267,7 @@ def _split(
 
 
 def _marked(frame: "pl.DataFrame", place: int) -> "pl.DataFrame":
-    """The frame in one order of columns, with the place of its file."""
+    """The frame with its columns in a fixed order and the index of its file."""
     import polars as pl
 
     if "column" not in frame.columns:
@@ -276,7 +276,7 @@ def _marked(frame: "pl.DataFrame", place: int) -> "pl.DataFrame":
 
 
 def _joined(frames: Sequence["pl.DataFrame"]) -> "pl.DataFrame":
-    """All frames as one, in the order of the files' rows; what is of integers here and of texts there is of texts."""
+    """All frames as one, in the order of the files' rows; mixed columns hold texts."""
     import polars as pl
 
     mixed = [name for name in (*IDS, "label", "seconds") if len({frame.schema[name] for frame in frames}) > 1]
@@ -295,4 +295,4 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "label": ("label",),
     "seconds": ("seconds",),
 }
-"""Field of a long table to the columns that are taken for it, the first there is."""
+"""Field of a long table to the column names that it may have; the first one in the header is used."""

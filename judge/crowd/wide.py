@@ -193,7 +193,7 @@ def _sound_of_qualtrics(sheet: LabelSheet, problems: LabelProblems) -> LabelShee
     """
     below = sheet.frame.height > 1 and any(str(cell).startswith(_IMPORT_ID) for cell in sheet.frame.row(1))
     if below:
-        sheet = LabelSheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.faults)
+        sheet = LabelSheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.problems)
     elif "ResponseId" not in sheet.frame.columns:
         return sheet
     for column, values in (
@@ -221,7 +221,7 @@ def _without(sheet: LabelSheet, column: str, values: Collection[str], problems: 
     message = f"{rows} left out, {column} {values_found}; this is the first"
     problems.append(Problem("row_left_out", "warning", sheet.file, None, f"{sheet.unit} {numbers[0]}", message))
     kept = ~out
-    return LabelSheet(sheet.file, sheet.frame.filter(kept), sheet.numbers[kept.to_numpy()], sheet.unit, sheet.faults)
+    return LabelSheet(sheet.file, sheet.frame.filter(kept), sheet.numbers[kept.to_numpy()], sheet.unit, sheet.problems)
 
 
 def _text(column: str) -> "pl.Expr":

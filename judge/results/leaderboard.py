@@ -46,8 +46,8 @@ def leaderboard(
     """A row for each run and criterion: criteria as given, best mean first, ties in natural order of run id.
 
     A pooled response counts for every run that gave it. At any pool depth, the response that a run ranked first stands
-    for the run in a turn; if it was excluded, the turn is unanswered. A run whose responses were all excluded has a row.
-    A run that asked not to be judged (`eval_response: false`) or was not selected has none.
+    for the run in a turn; if it was excluded, the turn is unanswered. A run whose responses were all excluded has a
+    row. A run that asked not to be judged (`eval_response: false`) or was not selected has none.
 
     Args:
         pool: The responses, the excluded ones, and the turns that each run had to answer.
