@@ -1,4 +1,4 @@
-"""How far a crowd agrees: alpha of a criterion and of its topics, and κ of every two workers."""
+"""A crowd's agreement: alpha of each criterion and topic, and κ of every two workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class Pairs:
 
     rows: tuple[PairRow, ...]
     sampled: float
-    """Share of the workers that the rows are of; 1 where nothing was sampled."""
+    """Share of the workers that were sampled; 1 for all."""
 
 
 def reliability(
@@ -234,5 +234,5 @@ def _pairs(labels: CrowdLabels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def statistic_of(name: str, C: NDArray[np.int64], grades: Sequence[int]) -> list[float | None]:
-    """One of STATISTICS of each table (B x k x k); None where it is undefined."""
+    """The named statistic of each table (B x k x k); None where it is undefined."""
     return [None if np.isnan(value) else float(value) for value in STATISTICS[name](C, grades)]

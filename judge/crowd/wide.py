@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SURVEY_WORKERS = ("worker", "worker_id", "PROLIFIC_PID", "Participant id", "participant_id", "WorkerId", "ResponseId")
-"""Columns that may name a participant, the first there is counts; Qualtrics' `ResponseId` is of the record."""
+"""Columns that may name a participant; the first one present is used. Qualtrics' `ResponseId` names the record."""
 _INPUT = re.compile(r"Input\.(turn_id|response_id|question_id|item_id)(?:_([0-9]{1,6}))?")
 _ANSWER = re.compile(r"Answer\.(.+?)(?:_([0-9]{1,6}))?")
 _IMPORT_ID = '{"ImportId"'
@@ -51,7 +51,7 @@ def read_questions(path: Path) -> dict[str, Question]:
     """The questions of a survey's columns, from a table `column, turn_id, response_id, criterion`.
 
     Raises:
-        InputError: The file is no such table or names a column twice; every fault is listed.
+        InputError: The file is no such table or names a column twice; every problem is listed.
     """
     problems: list[Problem] = []
     needed = ("column", "turn_id", "response_id", "criterion")
@@ -68,7 +68,7 @@ def read_questions(path: Path) -> dict[str, Question]:
         else:
             questions[column] = Question(*fields)
     if problems:
-        raise InputError(f"{path}: not usable as a map of columns: {len(problems)} faults", problems)
+        raise InputError(f"{path}: not usable as a map of columns: {len(problems)} problems", problems)
     return questions
 
 
@@ -240,6 +240,6 @@ def _long(sheet: LabelSheet, column: str, *, seconds: str | None, shares: "pl.Ex
     else:
         time = _text(seconds)
         even = (time.cast(pl.Float64, strict=False) / shares).cast(pl.String)
-        # What is no number stays as it is, to be named as a fault.
+        # A cell that is no number stays text, so that the check of rows reports it.
         share = pl.coalesce(even, pl.when(time != "").then(time))
     return sheet.frame.select(pl.Series("number", sheet.numbers), seconds=share, column=pl.lit(column))

@@ -15,15 +15,15 @@ from judge.text.ids import natural_key
 TOO_FAST = 2.0
 """Seconds under which a label counts as too fast unless said otherwise."""
 FEWEST_LABELS = 10
-"""Fewest labels that a worker is called anything by."""
+"""Fewest labels of a worker for a flag."""
 FEWEST_COMPARED = 20
-"""Fewest items shared with others by which a worker is said not to agree with them."""
+"""Fewest items shared with others for the flag `no agreement`."""
 CONSTANT = 0.95
 """Share of one and the same label, or of items labeled alike under all criteria, from which a worker is flagged."""
 
 
 class WorkerRow(msgspec.Struct, frozen=True):
-    """One worker under one criterion; what is undefined is None."""
+    """One worker under one criterion; undefined numbers are None."""
 
     worker: str
     criterion: str
@@ -33,7 +33,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
     compared: int
     """Items that others labeled too."""
     same: float | None
-    """Share of them with the label that the others' consensus is."""
+    """Share of these items on which the label equals the others' consensus."""
     deviation: float | None
     """Mean distance from it, in scale values."""
     kappa: float | None
@@ -143,7 +143,7 @@ def _worker_rows(
 
 
 def _flags(row: WorkerRow, items_alike: int) -> tuple[str, ...]:
-    """What is odd about a worker, from as many labels as FEWEST_LABELS."""
+    """The flags of a worker."""
     enough = row.labels >= FEWEST_LABELS
     signs = {
         "constant": enough and row.commonest_share is not None and row.commonest_share >= CONSTANT,

@@ -1,4 +1,4 @@
-"""What is inconsistent in CAsT-ReGIn: the defects that its release is known for, and damage that it should not have."""
+"""Checks CAsT-ReGIn: the known problems of its release are warnings, and damage is an error."""
 
 import re
 from collections import Counter, defaultdict
@@ -28,7 +28,7 @@ _POOL_COLUMNS = 6
 
 
 def check(part: Part, mi_turns: Collection[str] | None = None) -> tuple[Problem, ...]:
-    """Every defect of a part: one warning a known kind with its count and examples, an error for each damage."""
+    """Every problem of a part: a warning for each known kind, with count and examples, and an error for each damage."""
     checks = (_missing, _label_orders, _texts, _shared_ids, _pool, _bank, _near_equal, _filter_claim)
     problems = [problem for each in checks for problem in each(part)]
     return (*part.problems, *problems, *_qrels(part, mi_turns))

@@ -1,7 +1,7 @@
 """CAsT-ReGIn as published: its judgments read, and its qrels, pools and banks made again from them, byte for byte.
 
-The resource has two parts of one build, responses and clarifying questions. What is known to be odd about it is the
-business of `regin_checks`; runs over its bank ids and their evaluation are that of `regin_runs`.
+The resource has two parts of one build, responses and clarifying questions. `checks` lists its
+known problems, and `matching` maps runs to its bank ids and evaluates them.
 """
 
 import json
@@ -163,12 +163,12 @@ def read_regin(folder: Path, name: Name = "response") -> dict[str, list[tuple[st
     """Criterion to (turn_id, item_id, grade) of one part of the resource, in the order of its judgments.
 
     Raises:
-        InputError: The part is missing, or its judgments or its bank are damaged; every fault is listed.
+        InputError: The part is missing, or its judgments or its bank are damaged; every problem is listed.
     """
     for part in read_resource(folder):
         if part.kind.name == name:
             if part.problems:
-                raise InputError(f"{part.folder}: damaged: {len(part.problems)} faults", part.problems)
+                raise InputError(f"{part.folder}: damaged: {len(part.problems)} problems", part.problems)
             return {criterion: part.graded(criterion) for criterion in part.kind.all_turns}
     raise InputError(f"{folder}: no {KINDS[name].folder} here")
 
@@ -287,7 +287,7 @@ def _rows(kind: ResourceKind, value: Any, file: str, problems: list[Problem]) ->
 
 
 def _row(kind: ResourceKind, turn_id: str, item: Any) -> tuple[list[tuple[str, str, str]], Judged | None]:
-    """Faults of one record, and the record where it has none; its labels are taken by name, never by place."""
+    """The problems of one record, and the record if it has none; labels are read by name, never by position."""
     if not isinstance(item, dict):
         return [("wrong_type", "", f"expected an object, found {shown(item)}")], None
     problems: list[tuple[str, str, str]] = []
