@@ -1,4 +1,4 @@
-"""From workers' labels to one grade an item, under a rule that is told in words."""
+"""Ways from workers' labels to one grade for each item, each with its rule in words."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,43 +18,43 @@ from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Posterior, Vote
 
 @dataclass(frozen=True)
 class AggregatorOptions:
-    """What the rules leave open; an aggregator reads what concerns it."""
+    """The options of aggregators; each aggregator reads those that concern it."""
 
     majority: str = "plurality"
     """A key of SHARES."""
     tie: str = "mean-half-up"
     """A key of TIES."""
     smoothing: float = 0.5
-    """Pseudo-labels of a worker: in weights and in all models but glad, whose abilities have a prior."""
+    """Pseudo-labels of each worker, in weights and in every model but glad, whose abilities have a prior."""
     tolerance: float = TOLERANCE
-    """Gain in log-likelihood per item under which a model has converged."""
+    """A model has converged when the log-likelihood per item gains less than this."""
     max_iterations: int = MAX_ITERATIONS
 
 
 @dataclass(frozen=True, eq=False)
 class Aggregated:
-    """The grades of N items, how they came about, and what the labels alone say."""
+    """The grades of N items, the rule that gave them, and statistics of the labels."""
 
     code: NDArray[np.int8]
-    """(N,), place of the grade in the scale; -1 where the item has no label."""
+    """(N,), index of the grade in the scale; -1 where the item has no label."""
     counts: NDArray[np.int64]
     """How often each item got each grade (N x k)."""
     n: NDArray[np.int64]
     """(N,), labels per item."""
     tied: NDArray[np.bool_]
-    """(N,), whether several grades got the most labels, whatever the rule made of it."""
+    """(N,), whether several grades share the most labels, whatever grade the rule gives."""
     mean: Floats
     """(N,), of the labels; nan where there is none."""
     entropy: Floats
     """(N,), of the labels in bits; nan where there is none."""
     unvoted: NDArray[np.bool_]
-    """(N,), whether nobody gave the grade."""
+    """(N,), whether no label names the grade."""
     rule: str
     """The rule in words, to go with every output."""
     worker: Mapping[str, Floats] = field(default_factory=dict)
     """Parameters of the workers by name, the first axis as in `CrowdLabels.workers`."""
     fit: Posterior | None = None
-    """What a model gave."""
+    """The fitted model, if a model gave the grades."""
 
     @property
     def posterior(self) -> Floats | None:
@@ -64,7 +64,7 @@ class Aggregated:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregator:
-    """A row of AGGREGATORS: what any stage may ask about a way to one grade an item; called, it aggregates."""
+    """A row of AGGREGATORS: a way to one grade for each item, and the properties that other stages ask for."""
 
     aggregate: Callable[[CrowdLabels, AggregatorOptions], Aggregated]
     votes: bool = False
@@ -72,9 +72,9 @@ class Aggregator:
     smoothed: bool = False
     """It gives each worker pseudo-labels (`smoothing`)."""
     weighs: bool = False
-    """It tells better workers from worse ones by the labels alone, for which it needs three of them."""
+    """It estimates from the labels which workers are better; this needs three workers."""
     jury: bool = False
-    """It may make one judge of a few; other models have more parameters than so few labels can tell."""
+    """It can aggregate a jury; the other models have more parameters than a few judges' labels can determine."""
 
     def __call__(self, labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
         """The grades of all items."""
@@ -201,7 +201,7 @@ AGGREGATORS: dict[str, Aggregator] = {
     "glad": Aggregator(aggregate=_glad, weighs=True),
     "ordinal": Aggregator(aggregate=_ordinal, smoothed=True, weighs=True),
 }
-"""Ways to one grade an item. A new row is a new choice of `judge crowd`, and of `judge run --jury` if it says so."""
+"""Name to aggregator. A new row is a new choice of `judge crowd`, and of `judge run --jury` if `jury` is true."""
 
 VOTING = tuple(name for name, row in AGGREGATORS.items() if row.votes)
 SMOOTHED = tuple(name for name, row in AGGREGATORS.items() if row.smoothed)

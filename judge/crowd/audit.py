@@ -1,4 +1,4 @@
-"""The tables that show how a crowd's grades came about, as TSV: stable headers, undefined numbers empty."""
+"""The tables that show how a crowd's grades came about, as TSV with fixed headers; undefined numbers are empty."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,7 +25,7 @@ _WORKER_COLUMNS = (
 
 
 def audit_files(study: Study) -> dict[str, bytes]:
-    """File name to content; `removed.tsv` only where there was a filter."""
+    """File name to content; `removed.tsv` only if known items were given."""
     files = {
         "items.tsv": _items(study),
         "workers.tsv": _workers(study),
@@ -42,20 +42,33 @@ def audit_files(study: Study) -> dict[str, bytes]:
 def _items(study: Study) -> str:
     """A row for each item and criterion; no grade where no label is left."""
     scale = sorted({grade for labels in study.labels.values() for grade in labels.grades})
-    modeled = any(one.posterior is not None for one in study.aggregated.values())
+    modeled = any(aggregated.posterior is not None for aggregated in study.aggregated.values())
     columns = [*_ITEM_COLUMNS, *(f"count_{grade}" for grade in scale)]
     columns += [f"p_{grade}" for grade in scale] if modeled else []
     criteria = study.aggregated.items()
-    return tsv(columns, (row for name, one in criteria for row in _item_rows(study.labels[name], one, scale)))
+    return tsv(
+        columns, (row for name, aggregated in criteria for row in _item_rows(study.labels[name], aggregated, scale))
+    )
 
 
-def _item_rows(labels: CrowdLabels, one: Aggregated, scale: Sequence[int]) -> Iterator[list[object]]:
+def _item_rows(labels: CrowdLabels, aggregated: Aggregated, scale: Sequence[int]) -> Iterator[list[object]]:
     place = [labels.grades.index(grade) if grade in labels.grades else None for grade in scale]
-    posterior = one.posterior
-    for i, (item, code, n) in enumerate(zip(labels.items, one.code.tolist(), one.n.tolist(), strict=True)):
-        counts = one.counts[i].tolist()
+    posterior = aggregated.posterior
+    for i, (item, code, n) in enumerate(
+        zip(labels.items, aggregated.code.tolist(), aggregated.n.tolist(), strict=True)
+    ):
+        counts = aggregated.counts[i].tolist()
         row: list[object] = [item.turn_id, item.item_id, labels.criterion, labels.grades[code] if n else None, n]
-        row += [bool(one.tied[i]), float(one.mean[i]), float(one.entropy[i]), bool(one.unvoted[i])] if n else [None] * 4
+        row += (
+            [
+                bool(aggregated.tied[i]),
+                float(aggregated.mean[i]),
+                float(aggregated.entropy[i]),
+                bool(aggregated.unvoted[i]),
+            ]
+            if n
+            else [None] * 4
+        )
         row += [None if p is None else counts[p] for p in place]
         if posterior is not None:
             row += [None if p is None or not n else float(posterior[i, p]) for p in place]
@@ -65,11 +78,11 @@ def _item_rows(labels: CrowdLabels, one: Aggregated, scale: Sequence[int]) -> It
 def _workers(study: Study) -> str:
     """A row for each worker and criterion, with the aggregator's own parameters last."""
     parameters = {
-        name: {key: values for key, values in one.worker.items() if values.ndim == 1}
-        for name, one in study.aggregated.items()
+        name: {key: values for key, values in aggregated.worker.items() if values.ndim == 1}
+        for name, aggregated in study.aggregated.items()
     }
-    keys = sorted({key for one in parameters.values() for key in one})
-    places = {name: {worker: i for i, worker in enumerate(one.workers)} for name, one in study.labels.items()}
+    keys = sorted({key for named in parameters.values() for key in named})
+    places = {name: {worker: i for i, worker in enumerate(labels.workers)} for name, labels in study.labels.items()}
 
     def own(worker: str, criterion: str) -> Iterator[float | None]:
         for key in keys:

@@ -1,4 +1,4 @@
-"""Crowd workers and LLM judges under one model, as a diagnostic that decides nothing. Pure."""
+"""Crowd workers and LLM judges under one model, as a diagnostic that changes no grade. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -38,23 +38,23 @@ class Rater(msgspec.Struct, frozen=True):
     prompt: str | None
     """`criterion/variant` of a judge."""
     labels: int
-    """Grades of items of the crowd; of a judge, the first sample's."""
+    """How many grades it gave to the crowd's items; for a judge, in the first sample."""
     left_out: int
-    """Grades that are of other items or off the crowd's scale."""
+    """How many grades are for other items or off the crowd's scale."""
     accuracy: float | None
     """Probability of naming the true grade, over the joint model's grades; None without labels."""
     confusion: tuple[tuple[float, ...], ...] | None
     """P(said | true), rows true, both ascending."""
     compared: int
-    """Items where the crowd without this rater has a grade."""
+    """Items that have a grade by the crowd without this rater."""
     same: float | None
-    """Share of them that agree with the crowd's majority, a worker's own label left out of it."""
+    """Share of these items whose label equals the crowd's majority; a worker's own label does not count there."""
     deviation: float | None
     """Mean of label - majority over them, in scale values."""
 
 
 class Diagnostic(NamedTuple):
-    """What one model says of workers and judges together; it has no grades, so that none can be taken from it."""
+    """Workers and judges under one model. It holds no grades, so nobody can use them by mistake."""
 
     criterion: str
     grades: tuple[int, ...]
@@ -66,43 +66,43 @@ class Diagnostic(NamedTuple):
 def joint_diagnostic(labels: CrowdLabels, judges: Sequence[Labels]) -> Diagnostic:
     """Accuracy of workers and judges under one Dawid-Skene model, and how they agree with the crowd alone.
 
-    A judge who votes on the labels that it is then compared with agrees with itself, so nothing but this is made of
-    the joint model. Labels of judges that are of another criterion are passed over.
+    A judge with a vote on the grades that it is compared with would agree with itself. So the joint model makes no
+    grades. Judges' labels of another criterion are skipped.
 
     Args:
-        labels: The crowd's; their ids must be those of the judges.
-        judges: What judges said, as `read_labels` gives it.
+        labels: The crowd's labels, with the same item ids as the judges'.
+        judges: The judges' labels, as `read_labels` gives them.
 
     Raises:
-        UsageError: A judge is among the workers already, or none has a grade of an item of the crowd.
+        UsageError: A judge is among the workers already, or no judge has a grade for an item of the crowd.
     """
-    votes = [one for one in judges if one.prompt is None or one.prompt.partition("/")[0] == labels.criterion]
-    if both := sorted({one.judge for one in votes} & set(labels.workers), key=natural_key):
+    votes = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == labels.criterion]
+    if both := sorted({judge.judge for judge in votes} & set(labels.workers), key=natural_key):
         raise UsageError(
             f"{labels.criterion}: {', '.join(map(printable, both))} is among the crowd's workers, so the grades would "
             "be made from workers and judges together: a judge must not vote on labels that are to calibrate it"
         )
-    cast = [_cast(labels, one) for one in votes]
-    if not any(len(one.item) for one in cast):
+    cast = [_cast(labels, judge) for judge in votes]
+    if not any(len(given.item) for given in cast):
         raise UsageError(f"{labels.criterion}: no judge has a grade of an item of the crowd (are the ids the same?)")
     W = len(labels.workers)
     joint = CrowdLabels(
         criterion=labels.criterion,
         grades=labels.grades,
-        workers=(*labels.workers, *(one.judge for one in votes)),
+        workers=(*labels.workers, *(judge.judge for judge in votes)),
         items=labels.items,
         worker=np.concatenate(
-            [labels.worker, *(np.full(len(one.item), W + i, dtype=np.int32) for i, one in enumerate(cast))]
+            [labels.worker, *(np.full(len(given.item), W + i, dtype=np.int32) for i, given in enumerate(cast))]
         ),
-        item=np.concatenate([labels.item, *(one.item for one in cast)]),
-        code=np.concatenate([labels.code, *(one.code for one in cast)]),
+        item=np.concatenate([labels.item, *(given.item for given in cast)]),
+        code=np.concatenate([labels.code, *(given.code for given in cast)]),
     )
     fitted = AGGREGATORS["dawid-skene"](joint, AggregatorOptions())
     confusion = fitted.worker["confusion"]
     prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
     own = _crowd_without(labels)
     whole = majority(labels.counts, labels.grades)
-    agreement = _agreement(joint, np.concatenate([own, *(whole[one.item] for one in cast)]))
+    agreement = _agreement(joint, np.concatenate([own, *(whole[given.item] for given in cast)]))
     n = np.bincount(joint.worker, minlength=len(joint.workers))
     raters = tuple(
         Rater(
@@ -134,7 +134,7 @@ class _Cast(NamedTuple):
 def _cast(labels: CrowdLabels, judge: Labels) -> _Cast:
     where = {item: i for i, item in enumerate(labels.items)}
     code = {grade: i for i, grade in enumerate(labels.grades)}
-    first = [(Item(one.turn_id, one.response_id), one.grade) for one in judge.labels if one.sample == 0]
+    first = [(Item(label.turn_id, label.response_id), label.grade) for label in judge.labels if label.sample == 0]
     given = [(item, grade) for item, grade in first if grade is not None]
     pairs = [(where.get(item), code.get(grade)) for item, grade in given]
     kept = {item: grade for item, grade in pairs if item is not None and grade is not None}
@@ -144,7 +144,7 @@ def _cast(labels: CrowdLabels, judge: Labels) -> _Cast:
 
 
 def _crowd_without(labels: CrowdLabels) -> NDArray[np.int8]:
-    """(L,), the majority of the others' labels of the item that each label is of; -1 where there are none."""
+    """(L,), for each label the majority of the other workers' labels of its item; -1 without any."""
     rest = without_one(labels.counts, labels.grades)
     return rest[labels.item, labels.code]
 
@@ -158,19 +158,19 @@ class _Agreement(NamedTuple):
 
 
 def _agreement(joint: CrowdLabels, reference: NDArray[np.int8]) -> _Agreement:
-    there = reference >= 0
-    rater, said, meant = joint.worker[there], joint.code[there], reference[there]
+    known = reference >= 0
+    rater, said, expected = joint.worker[known], joint.code[known], reference[known]
     values = np.asarray(joint.grades, dtype=np.float64)
     R = len(joint.workers)
     return _Agreement(
         np.bincount(rater, minlength=R),
-        np.bincount(rater[said == meant], minlength=R),
-        np.bincount(rater, weights=values[said] - values[meant], minlength=R).astype(np.float64),
+        np.bincount(rater[said == expected], minlength=R),
+        np.bincount(rater, weights=values[said] - values[expected], minlength=R).astype(np.float64),
     )
 
 
 def diagnostic_tsv(diagnostics: Iterable[Diagnostic]) -> str:
-    """All raters under one header; of a confusion matrix the rows are between `;`; undefined numbers are empty."""
+    """All raters under one header; `;` separates the rows of a confusion matrix; undefined numbers are empty."""
     lines = (
         (
             *(rater.criterion, rater.kind, rater.name, rater.prompt, rater.labels, rater.left_out, rater.accuracy),

@@ -1,4 +1,4 @@
-"""Several LLM judges as one: the consensus of a jury's members, and what to know before believing it. Pure."""
+"""Several LLM judges as one: the consensus of a jury's members, and warnings about it. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +21,11 @@ from judge.text.safe import printable
 _FEWEST_WEIGHED = 3
 _SEED = 4
 _DECIMALS = 6
-"""Of probabilities, as in completions."""
+"""Decimals of probabilities, as in completions."""
 
 
 class Member(msgspec.Struct, frozen=True, order=True):
-    """One voice of a jury: a model under a prompt, asked for the n-th time."""
+    """One member of a jury: a model under a prompt, asked for the n-th time."""
 
     judge: str
     """`backend/model`."""
@@ -33,23 +33,24 @@ class Member(msgspec.Struct, frozen=True, order=True):
     """`criterion/variant`."""
     prompt_digest: str
     sample: int
+    """Counted from 0."""
 
 
 class Verdicts(msgspec.Struct, frozen=True):
-    """What a jury says under one criterion."""
+    """The jury's results under one criterion."""
 
     results: tuple[Judgment | Failure, ...]
     """In the order in which the members' results name the responses."""
     rule: str
-    """From members to a grade, in words."""
+    """How the members' grades become one grade, in words."""
     ties: int
-    """Responses with several grades that most members gave."""
+    """Responses for which several grades share the most votes."""
     alpha: Estimate
     """Krippendorff's ordinal alpha between the members."""
 
 
 def jury_name(aggregator: str) -> str:
-    """How records name the judge."""
+    """The jury's name in the field `judge` of records."""
     return f"{JURY}{aggregator}"
 
 
@@ -57,17 +58,17 @@ def jury_criterion(prompts: Sequence[Criterion], members: Sequence[Member]) -> C
     """The criterion as the jury judges it: the first prompt, under a digest over all members with their prompts.
 
     Raises:
-        UsageError: The prompts are of several scales, whose grades are not one another's.
+        UsageError: The prompts have different scales.
     """
     first = prompts[0]
-    for other in prompts[1:]:
-        if _scale(other) != _scale(first):
+    for prompt in prompts[1:]:
+        if _scale(prompt) != _scale(first):
             raise UsageError(
-                f"{first.prompt_id} and {other.prompt_id}: members of one jury must grade on one scale, with the same "
+                f"{first.prompt_id} and {prompt.prompt_id}: members of one jury must grade on one scale, with the same "
                 "grades, the same end good and the same grades positive"
             )
     unable = next((prompt.scale.unable for prompt in prompts if prompt.scale.unable is not None), None)
-    digest = sha256(msgspec.json.encode([[one.judge, one.prompt_digest, one.sample] for one in members]))
+    digest = sha256(msgspec.json.encode([[member.judge, member.prompt_digest, member.sample] for member in members]))
     return msgspec.structs.replace(first, scale=msgspec.structs.replace(first.scale, unable=unable), digest=digest)
 
 
@@ -79,24 +80,24 @@ def _scale(criterion: Criterion) -> tuple[object, ...]:
 def consensus(
     criterion: Criterion, members: Sequence[Member], results: Iterable[Judgment | Failure], aggregator: str
 ) -> Verdicts:
-    """One judgment or failure a response.
+    """Aggregate the members' results to one judgment or failure for each response.
 
-    At least half of the members must have given a grade or said that they are unable. If more were unable than gave a
-    grade, the jury is unable; otherwise it needs the grades of at least half of the members. Where that fails, the
-    failure's reason is the members' most frequent one.
+    If at least half of the members gave a verdict and more were unable than gave a grade, the jury is unable.
+    Otherwise it needs the grades of at least half of the members. Without them the result is a failure, with the
+    members' most frequent reason.
 
     Args:
         criterion: From `jury_criterion`.
-        members: M of them.
-        results: One of each member for each response, under this criterion.
+        members: The M members.
+        results: One result of each member for each response, under this criterion.
         aggregator: One of JURIES.
     """
-    place = {(one.judge, one.prompt_digest, one.sample): i for i, one in enumerate(members)}
-    said: dict[Item, dict[int, Judgment | Failure]] = {}
-    for one in results:
-        member = place[one.judge, one.criterion_digest, one.sample]
-        said.setdefault(Item(one.turn_id, one.response_id), {})[member] = one
-    rows = {item: tuple(by_member[i] for i in range(len(members))) for item, by_member in said.items()}
+    place = {(member.judge, member.prompt_digest, member.sample): i for i, member in enumerate(members)}
+    by_item: dict[Item, dict[int, Judgment | Failure]] = {}
+    for result in results:
+        number = place[result.judge, result.criterion_digest, result.sample]
+        by_item.setdefault(Item(result.turn_id, result.response_id), {})[number] = result
+    rows = {item: tuple(by_member[i] for i in range(len(members))) for item, by_member in by_item.items()}
     labels, codes = _labels(criterion, members, rows)
     aggregated = AGGREGATORS[aggregator](labels, AggregatorOptions()) if len(labels.code) else None
     where = {item: i for i, item in enumerate(labels.items)}
@@ -121,9 +122,9 @@ def _labels(
     code = {grade: i for i, grade in enumerate(grades)}
     codes = np.full((len(members), len(items)), -1, dtype=np.int8)
     for i, item in enumerate(items):
-        for member, one in enumerate(rows[item]):
-            if isinstance(one, Judgment) and not one.unable:
-                codes[member, i] = code[one.grade]
+        for member, result in enumerate(rows[item]):
+            if isinstance(result, Judgment) and not result.unable:
+                codes[member, i] = code[result.grade]
     worker, place = np.nonzero(codes >= 0)
     labels = CrowdLabels(
         criterion=criterion.name,
@@ -146,12 +147,12 @@ def _verdict(
     aggregated: Aggregated | None,
     place: int,
 ) -> Judgment | Failure:
-    given = [one for one in row if isinstance(one, Judgment)]
-    failed = [one for one in row if isinstance(one, Failure)]
-    unable = sum(one.unable for one in given)
+    given = [result for result in row if isinstance(result, Judgment)]
+    failed = [result for result in row if isinstance(result, Failure)]
+    unable = sum(result.unable for result in given)
     graded = len(given) - unable
-    line = "; ".join(f"{name}: {_word(one)}" for name, one in zip(names, row, strict=True))
-    asked = [[one.judge, one.criterion_digest, one.sample, one.request_digest] for one in row]
+    line = "; ".join(f"{name}: {_word(result)}" for name, result in zip(names, row, strict=True))
+    asked = [[result.judge, result.criterion_digest, result.sample, result.request_digest] for result in row]
     digest = sha256(msgspec.json.encode(asked))
     level = criterion.scale.unable
     first = row[0]
@@ -192,25 +193,25 @@ def _verdict(
         model=None,
         criterion_digest=criterion.digest,
         request_digest=digest,
-        form=Counter(one.form for one in given).most_common(1)[0][0],
-        repaired=any(one.repaired for one in given),
+        form=Counter(result.form for result in given).most_common(1)[0][0],
+        repaired=any(result.repaired for result in given),
         sample=0,
     )
 
 
-def _word(one: Judgment | Failure) -> str:
-    if isinstance(one, Failure):
-        return one.reason
-    return "unable" if one.unable else str(one.grade)
+def _word(result: Judgment | Failure) -> str:
+    if isinstance(result, Failure):
+        return result.reason
+    return "unable" if result.unable else str(result.grade)
 
 
 def _reason(failed: Sequence[Failure]) -> FailureReason:
-    """The most frequent reason, of several the one of the first member."""
-    return Counter(one.reason for one in failed).most_common(1)[0][0]
+    """The most frequent reason; of equally frequent ones, that of the first member."""
+    return Counter(failure.reason for failure in failed).most_common(1)[0][0]
 
 
 def _probabilities(criterion: Criterion, grades: Sequence[int], aggregated: Aggregated, place: int) -> dict[str, float]:
-    """By label, the model's posterior, else the members' shares."""
+    """Label to probability: the model's posterior, else the share of the members."""
     posterior = aggregated.posterior
     shares = aggregated.counts[place] / aggregated.n[place] if posterior is None else posterior[place]
     labels = {level.grade: level.label for level in criterion.scale.levels}
@@ -218,12 +219,14 @@ def _probabilities(criterion: Criterion, grades: Sequence[int], aggregated: Aggr
 
 
 def member_names(members: Sequence[Member]) -> list[str]:
-    """Names to tell the members apart by: the judge, the prompt where there are several, `#n` where asked often."""
-    prompts = len({one.prompt_digest for one in members}) > 1
-    samples = any(one.sample for one in members)
+    """Distinct names of the members: the judge, the prompt if there are several, `#n` if there are several samples."""
+    prompts = len({member.prompt_digest for member in members}) > 1
+    samples = any(member.sample for member in members)
     return [
-        printable(f"{one.judge}{f' {one.prompt}' if prompts else ''}{f' #{one.sample + 1}' if samples else ''}")
-        for one in members
+        printable(
+            f"{member.judge}{f' {member.prompt}' if prompts else ''}{f' #{member.sample + 1}' if samples else ''}"
+        )
+        for member in members
     ]
 
 
@@ -234,35 +237,37 @@ def cautions(
     runs: Iterable[str],
     temperature: float,
 ) -> tuple[str, ...]:
-    """What to know before believing a jury.
+    """Warnings about a jury.
 
     Args:
         aggregator: One of JURIES.
         members: By criterion.
-        families: Run or judge to the family of models behind it.
+        families: Run or judge to its family of models.
         runs: Ids of the runs that are judged.
-        temperature: At which the members are asked.
+        temperature: The sampling temperature of the members.
     """
-    found = []
+    warnings = []
     for criterion, jury in members.items():
         if len(jury) % 2 == 0:
-            found.append(f"{criterion}: an even number of members ({len(jury)}) can be split in halves")
+            warnings.append(f"{criterion}: an even number of members ({len(jury)}) can be split in halves")
         if AGGREGATORS[aggregator].weighs and len(jury) < _FEWEST_WEIGHED:
-            found.append(f"{criterion}: of {len(jury)} members nothing tells which one to believe more ({aggregator})")
-        for judge, times in Counter(one.judge for one in jury).items():
+            warnings.append(
+                f"{criterion}: of {len(jury)} members nothing tells which one to believe more ({aggregator})"
+            )
+        for judge, times in Counter(member.judge for member in jury).items():
             if times > 1:
-                found.append(
+                warnings.append(
                     f"{criterion}: {times} of {len(jury)} members are {judge} under other prompts or asked again: they "
                     "err together, and do not count as independent voices"
                 )
-    judges = list(dict.fromkeys(one.judge for jury in members.values() for one in jury))
-    if temperature == 0 and any(one.sample for jury in members.values() for one in jury):
-        found.append("at temperature 0 the samples of one model and prompt are hardly more than copies")
+    judges = list(dict.fromkeys(member.judge for jury in members.values() for member in jury))
+    if temperature == 0 and any(member.sample for jury in members.values() for member in jury):
+        warnings.append("at temperature 0 the samples of one model and prompt are hardly more than copies")
     for family in sorted({families[judge] for judge in judges if judge in families}):
         kin = [judge for judge in judges if families.get(judge) == family]
         if len(kin) > 1:
-            found.append(f"{' and '.join(kin)} are of one family, {family}: they are not independent")
+            warnings.append(f"{' and '.join(kin)} are of one family, {family}: they are not independent")
         own = sorted((run for run in runs if families.get(run) == family), key=natural_key)
         if own:
-            found.append(f"self-judging: {', '.join(own)} and {' and '.join(kin)} are of one family, {family}")
-    return tuple(map(printable, found))
+            warnings.append(f"self-judging: {', '.join(own)} and {' and '.join(kin)} are of one family, {family}")
+    return tuple(map(printable, warnings))

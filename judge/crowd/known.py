@@ -1,7 +1,7 @@
-"""Workers who contradict an item whose acceptable labels are known are left out of that whole topic.
+"""Leaves workers who contradict a known item out of the whole topic; the acceptable labels of known items are given.
 
-The rule of CAsT-ReGIn, with room for tolerance. Known items themselves leave the labels: they never reach qrels,
-gold or agreement.
+This is the rule of CAsT-ReGIn, with optional tolerance. Known items are then removed from the labels, so they never
+reach qrels, gold or agreement.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from judge.text.ids import natural_key, topic_of
 
 
 class Removal(NamedTuple):
-    """A label by which a worker was removed from a topic."""
+    """A label that contradicts a known item and removed its worker from a topic."""
 
     topic: str
     worker: str
@@ -33,22 +33,22 @@ class Removal(NamedTuple):
 
 @dataclass(frozen=True)
 class Audit:
-    """What the filter did."""
+    """What the filter of workers removed and kept."""
 
     removals: tuple[Removal, ...]
-    """Every contradiction of every worker removed, by topic, worker and item."""
+    """Every contradiction of every removed worker, sorted by topic, worker and item."""
     tolerated: int
     """Contradictions of workers who were kept."""
     checked: int
-    """Pairs of worker and topic that met a known item, on which the filter could act."""
+    """Pairs of worker and topic with a label of a known item; the filter could act on these."""
     unchecked: int
-    """Pairs of worker and topic that met none."""
+    """Pairs of worker and topic without a label of a known item."""
     known: int
-    """Known items taken out."""
+    """Known items that were removed from the labels."""
     unlabeled: tuple[Item, ...]
     """Known items that nobody labeled."""
     labels_removed: Mapping[str, Mapping[str, int]]
-    """By criterion and topic, labels of other items that went with their workers."""
+    """Criterion and topic to the number of labels of other items that were removed with their workers."""
 
     @property
     def removed(self) -> tuple[tuple[str, str], ...]:
@@ -70,55 +70,58 @@ class FewLabels(NamedTuple):
 def filter_workers(
     labels: Mapping[str, CrowdLabels], known: Sequence[KnownItem], *, max_fails: int = 0, max_deviation: int = 0
 ) -> tuple[dict[str, CrowdLabels], Audit]:
-    """The labels without known items and without the workers who contradict them, topic by topic, in all criteria.
+    """Remove the known items, and from each topic the workers who contradict its known items, in all criteria.
 
-    A label contradicts if it is more than `max_deviation` grades of the scale away from every acceptable one; a worker
-    who does so more than `max_fails` times in a topic, over all criteria, loses all labels there. Items that lose all
-    their labels stay, so that they can be named.
+    A label contradicts a known item if it differs from every acceptable label by more than `max_deviation`. A worker
+    with more than `max_fails` contradictions in a topic, over all criteria, loses all labels there. Items that lose all
+    their labels stay, so that reports can name them.
 
     Args:
         labels: By criterion.
         known: Known items.
         max_fails: Contradictions that a worker may have in a topic.
-        max_deviation: Distance that is no contradiction, in scale values.
+        max_deviation: Largest difference that is no contradiction, in scale values.
+
+    Returns:
+        Criterion to the kept labels, and what was removed.
     """
-    workers = sorted({name for one in labels.values() for name in one.workers}, key=natural_key)
-    topics = sorted({name for one in labels.values() for name in one.topics}, key=natural_key)
-    pairs = {name: _pairs(one, topics, workers) for name, one in labels.items()}
+    workers = sorted({name for crowd in labels.values() for name in crowd.workers}, key=natural_key)
+    topics = sorted({name for crowd in labels.values() for name in crowd.topics}, key=natural_key)
+    pairs = {name: _pairs(crowd, topics, workers) for name, crowd in labels.items()}
     met: list[NDArray[np.int64]] = []
     fails: list[tuple[int, Removal]] = []
-    for criterion, one in labels.items():
+    for criterion, crowd in labels.items():
         of_item = {Item(*item[:2]): item.acceptable for item in known if item.criterion == criterion}
-        place = {item: i for i, item in enumerate(one.items)}
-        fit = np.ones((len(one.items), len(one.grades)), dtype=np.bool_)
-        checked = np.zeros(len(one.items), dtype=np.bool_)
+        place = {item: i for i, item in enumerate(crowd.items)}
+        fit = np.ones((len(crowd.items), len(crowd.grades)), dtype=np.bool_)
+        checked = np.zeros(len(crowd.items), dtype=np.bool_)
         for item, acceptable in of_item.items():
             if item in place:
                 checked[place[item]] = True
-                fit[place[item]] = [min(abs(g - a) for a in acceptable) <= max_deviation for g in one.grades]
-        met.append(pairs[criterion][checked[one.item]])
-        for row in np.flatnonzero(~fit[one.item, one.code]).tolist():
-            item = one.items[one.item[row]]
-            worker, label = one.workers[one.worker[row]], one.grades[one.code[row]]
+                fit[place[item]] = [min(abs(g - a) for a in acceptable) <= max_deviation for g in crowd.grades]
+        met.append(pairs[criterion][checked[crowd.item]])
+        for row in np.flatnonzero(~fit[crowd.item, crowd.code]).tolist():
+            item = crowd.items[crowd.item[row]]
+            worker, label = crowd.workers[crowd.worker[row]], crowd.grades[crowd.code[row]]
             removal = Removal(
                 topic_of(item.turn_id), worker, item.turn_id, item.item_id, criterion, label, of_item[item]
             )
             fails.append((int(pairs[criterion][row]), removal))
     failed, times = np.unique([pair for pair, _ in fails], return_counts=True)
     gone = failed[times > max_fails].astype(np.int64)
-    every = distinct(np.concatenate([distinct(one) for one in pairs.values()])) if pairs else gone
+    every = distinct(np.concatenate([distinct(numbers) for numbers in pairs.values()])) if pairs else gone
     checks = distinct(np.concatenate(met)) if met else gone
     gone_pairs = set(gone.tolist())
     removals = [removal for pair, removal in fails if pair in gone_pairs]
     known_items = {Item(*item[:2]) for item in known}
     kept, removed = {}, {}
-    for criterion, one in labels.items():
+    for criterion, crowd in labels.items():
         out = np.isin(pairs[criterion], gone)
-        rest, still = _without(one, known_items, ~out)
+        rest, still = _without(crowd, known_items, ~out)
         kept[criterion] = rest
-        lost = np.bincount(one.topic[one.item[out & still]], minlength=len(one.topics))
-        removed[criterion] = {topic: int(n) for topic, n in zip(one.topics, lost, strict=True) if n}
-    met_items = {item for one in labels.values() for item in one.items}
+        lost = np.bincount(crowd.topic[crowd.item[out & still]], minlength=len(crowd.topics))
+        removed[criterion] = {topic: int(n) for topic, n in zip(crowd.topics, lost, strict=True) if n}
+    met_items = {item for crowd in labels.values() for item in crowd.items}
     return kept, Audit(
         removals=tuple(sorted(removals, key=_removal_order)),
         tolerated=len(fails) - len(removals),
@@ -131,9 +134,9 @@ def filter_workers(
 
 
 def without_known(labels: Mapping[str, CrowdLabels], known: Sequence[KnownItem]) -> dict[str, CrowdLabels]:
-    """The labels without known items, of all workers: what the filter is compared with."""
+    """The labels of all workers without known items; the filtered labels are compared with these."""
     items = {Item(*item[:2]) for item in known}
-    return {name: _without(one, items, np.ones(len(one.item), dtype=np.bool_))[0] for name, one in labels.items()}
+    return {name: _without(crowd, items, np.ones(len(crowd.item), dtype=np.bool_))[0] for name, crowd in labels.items()}
 
 
 def few_labels(kept: CrowdLabels, before: CrowdLabels, fewest: int) -> tuple[FewLabels, ...]:
@@ -141,10 +144,10 @@ def few_labels(kept: CrowdLabels, before: CrowdLabels, fewest: int) -> tuple[Few
 
     Args:
         kept: Labels after the filter.
-        before: The same items' labels without it.
+        before: Labels of the same items without the filter.
         fewest: Labels that an item should have.
     """
-    n, n_before = (one.counts.sum(axis=1) for one in (kept, before))
+    n, n_before = (crowd.counts.sum(axis=1) for crowd in (kept, before))
     return tuple(
         FewLabels(*kept.items[i], kept.criterion, int(n[i]), int(n_before[i]))
         for i in np.flatnonzero(n < fewest).tolist()
@@ -157,7 +160,7 @@ def changed_grades(kept: Aggregated, before: Aggregated) -> int:
 
 
 def _pairs(labels: CrowdLabels, topics: Sequence[str], workers: Sequence[str]) -> NDArray[np.int64]:
-    """A number for each label's topic and worker (L,), the same under every criterion."""
+    """(L,), for each label a number of its topic and worker, the same under every criterion."""
     topic, worker = ({name: i for i, name in enumerate(names)} for names in (topics, workers))
     of_topic = np.array([topic[name] for name in labels.topics], dtype=np.int64)
     of_worker = np.array([worker[name] for name in labels.workers], dtype=np.int64)
@@ -165,7 +168,7 @@ def _pairs(labels: CrowdLabels, topics: Sequence[str], workers: Sequence[str]) -
 
 
 def _without(labels: CrowdLabels, known: set[Item], keep: NDArray[np.bool_]) -> tuple[CrowdLabels, NDArray[np.bool_]]:
-    """The labels to keep of the items that are not known, and which labels (L,) are of such items."""
+    """The kept labels of items that are not known, and a mask (L,) of the labels of such items."""
     stays = np.array([item not in known for item in labels.items], dtype=np.bool_)
     still = stays[labels.item]
     rest = labels.kept(keep & still)

@@ -33,25 +33,25 @@ class KnownItem(NamedTuple):
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file of known items, before anybody knows which criteria and scales the tables have."""
+    """A file of known items, read before the criteria and scales of the tables are known."""
 
     file: str
     rows: tuple[tuple[int, Mapping[str, Any]], ...]
     """Line number and values."""
     problems: tuple[Problem, ...]
-    """What cannot be read at all."""
+    """Lines that cannot be read."""
 
     @property
     def items(self) -> frozenset[Item]:
-        """The items, as far as rows name any."""
+        """The items that the rows name."""
         ids = (_ids(values) for _, values in self.rows)
-        return frozenset(Item(*map(str.strip, pair)) for pair in ids if all(isinstance(one, str) for one in pair))
+        return frozenset(Item(*map(str.strip, pair)) for pair in ids if all(isinstance(part, str) for part in pair))
 
     @property
     def criteria(self) -> tuple[str, ...]:
         """The criteria that rows name, each once."""
         named = (values.get("criterion") for _, values in self.rows)
-        return tuple(dict.fromkeys(one for one in named if isinstance(one, str) and one))
+        return tuple(dict.fromkeys(name for name in named if isinstance(name, str) and name))
 
     def known(
         self, scales: Mapping[str, Sequence[int]], warnings: list[Problem] | None = None, *, only: str | None = None
@@ -60,11 +60,11 @@ class KnownFile:
 
         Args:
             scales: Grades of every criterion of the tables.
-            warnings: Takes the rows of other criteria, which can do nothing.
-            only: The criterion of rows that name none; the one criterion of the tables, if there is but one.
+            warnings: Gets a warning for each row of another criterion, which has no effect.
+            only: The criterion of rows that name none; by default that of the tables, if they have only one.
 
         Raises:
-            InputError: Rows are faulty; every fault is listed.
+            InputError: Rows have problems; every problem is listed.
         """
         problems = LabelProblems()
         problems += self.problems
@@ -79,29 +79,29 @@ class KnownFile:
                 if warnings is not None:
                     warnings.append(idle)
                 continue
-            known, fault = _known(values, criterion, scales)
+            known, problem = _known(values, criterion, scales)
             if known is not None and (key := known[:3]) in items:
-                fault = f"item {shown(known.item_id)} is on an earlier line too"
+                problem = f"item {shown(known.item_id)} is on an earlier line too"
             elif known is not None:
                 items[key] = known
-            if fault:
-                problems.append(Problem("wrong_known_item", "error", self.file, None, where, fault))
+            if problem:
+                problems.append(Problem("wrong_known_item", "error", self.file, None, where, problem))
         if not self.rows and not problems:
             problems.append(Problem("empty_file", "error", self.file, None, "", "expected one known item or more"))
         if problems:
             n = problems.total("error")
-            raise InputError(f"{self.file}: not usable as known items: {n:,} faults", [*problems, *problems.rest()])
+            raise InputError(f"{self.file}: not usable as known items: {n:,} problems", [*problems, *problems.rest()])
         if not items:
             raise InputError(f"{self.file}: no known item is about {', '.join(scales)}")
         return tuple(
-            sorted(items.values(), key=lambda one: (natural_key(one.turn_id), natural_key(one.item_id), one[2:]))
+            sorted(items.values(), key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id), item[2:]))
         )
 
 
 def read_known(path: Path) -> KnownFile:
     """Known items from a table (`turn_id, response_id, criterion, acceptable`: `0,1`) or JSON Lines (`[0, 1]`).
 
-    The criterion may be left out where there is but one.
+    The criterion may be left out if the tables have only one.
 
     Args:
         path: The file.
@@ -131,7 +131,7 @@ def _json_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tupl
 
 
 def _ids(values: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The ids of turn and item, whatever they are."""
+    """The values given as ids of turn and item, of any type."""
     return values.get("turn_id"), next((values[name] for name in _ITEM_NAMES if values.get(name)), None)
 
 
@@ -149,14 +149,14 @@ def _known(
     if not acceptable or not set(acceptable) <= set(scales[criterion]):
         scale = ", ".join(map(str, scales[criterion]))
         return None, f"acceptable {shown(values.get('acceptable'))}: expected one or more of {scale}"
-    turn_id, item_id = (str(one).strip() for one in ids)
+    turn_id, item_id = (str(part).strip() for part in ids)
     return KnownItem(turn_id, item_id, criterion, acceptable), ""
 
 
 def _acceptable(value: object) -> tuple[int, ...]:
-    """The grades that a cell or a list names; none if it cannot be read."""
+    """The grades that a cell or a list names; empty if it cannot be read."""
     if isinstance(value, str):
-        value = [int(found) for found in _NUMBER.findall(value)] if _ACCEPTABLE.fullmatch(value.strip()) else []
-    found = value if isinstance(value, list) else [value]
-    grades = [grade for grade in found if type(grade) is int]
-    return tuple(sorted(set(grades))) if len(grades) == len(found) else ()
+        value = [int(number) for number in _NUMBER.findall(value)] if _ACCEPTABLE.fullmatch(value.strip()) else []
+    candidates = value if isinstance(value, list) else [value]
+    grades = [grade for grade in candidates if type(grade) is int]
+    return tuple(sorted(set(grades))) if len(grades) == len(candidates) else ()

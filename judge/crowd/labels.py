@@ -1,4 +1,4 @@
-"""Workers' labels of one criterion, as arrays: millions of them fit."""
+"""Workers' labels of one criterion, as arrays, so that millions fit in memory."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +11,7 @@ from judge.text.ids import natural_key, topic_of
 
 
 class Item(NamedTuple):
-    """What was labeled: a response or a clarifying question of a turn."""
+    """A labeled item: a response or a clarifying question of a turn."""
 
     turn_id: str
     item_id: str
@@ -21,22 +21,22 @@ class Item(NamedTuple):
 class CrowdLabels:
     """L labels that W workers gave N items under one criterion; one worker labels an item once.
 
-    But known items, which leave before anything else is done, may be shown to a worker again and again.
+    Only known items may have several labels by one worker; they are removed before grades are made.
     """
 
     criterion: str
     grades: tuple[int, ...]
-    """The scale, ascending; what codes point into."""
+    """The scale, ascending; codes are indices into it."""
     workers: tuple[str, ...]
     """In natural order."""
     items: tuple[Item, ...]
     """In natural order of turn and item."""
     worker: NDArray[np.int32]
-    """(L,), place in `workers`."""
+    """(L,), index into `workers`."""
     item: NDArray[np.int32]
-    """(L,), place in `items`."""
+    """(L,), index into `items`."""
     code: NDArray[np.int8]
-    """(L,), place of the label in `grades`."""
+    """(L,), index of the label in `grades`."""
     seconds: NDArray[np.float32] | None = None
     """(L,), time taken; nan where unknown."""
 
@@ -47,7 +47,7 @@ class CrowdLabels:
 
     @cached_property
     def topic(self) -> NDArray[np.int32]:
-        """(N,), each item's place in `topics`."""
+        """(N,), each item's index into `topics`."""
         place = {topic: i for i, topic in enumerate(self.topics)}
         return np.array([place[topic_of(item.turn_id)] for item in self.items], dtype=np.int32)
 
@@ -59,6 +59,6 @@ class CrowdLabels:
         return flat.reshape(len(self.items), k)
 
     def kept(self, mask: NDArray[np.bool_]) -> "CrowdLabels":
-        """The labels under the mask (L,); workers and items stay, so that places do."""
+        """The labels selected by the mask (L,); workers and items stay, so that indices stay valid."""
         seconds = None if self.seconds is None else self.seconds[mask]
         return replace(self, worker=self.worker[mask], item=self.item[mask], code=self.code[mask], seconds=seconds)

@@ -1,4 +1,4 @@
-"""Who judges a run as a jury: models, prompts and samples, asked one by one, and their answers brought together."""
+"""The members of a jury: models, prompts and samples, asked one by one, and their results aggregated."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ class Jury(msgspec.Struct, frozen=True):
     members: dict[str, tuple[Member, ...]]
     """By criterion."""
     criteria: tuple[Criterion, ...]
-    """As the jury judges them."""
+    """The criteria as the jury judges them, from `jury_criterion`."""
     samples: int
     warnings: tuple[str, ...]
 
@@ -36,7 +36,7 @@ class Jury(msgspec.Struct, frozen=True):
         return jury_name(self.aggregator)
 
     def tasks(self, wanted: Iterable[Task]) -> tuple[Task, ...]:
-        """What one model is asked, given what the jury is."""
+        """The tasks of one model, for the tasks of the jury."""
         return tuple(
             Task(task.response, prompt, sample)
             for task in wanted
@@ -45,23 +45,25 @@ class Jury(msgspec.Struct, frozen=True):
         )
 
     def configuration(self) -> dict[str, Any]:
-        """The members as JSON values: a jury of other members is another configuration."""
+        """The members as JSON values; a jury of other members has another configuration."""
         return {
             "aggregator": self.aggregator,
             "members": {name: list(map(msgspec.to_builtins, members)) for name, members in self.members.items()},
         }
 
-    def decide(self, answers: Sequence[Judgment | Failure]) -> tuple[Results, JuryNotes]:
-        """The jury's results by criterion, and what is to be said of them, from the answers of all its members."""
+    def decide(self, collected: Sequence[Judgment | Failure]) -> tuple[Results, JuryNotes]:
+        """Aggregate the results of all members to the jury's results, with notes for the outputs."""
         by_criterion: dict[str, Results] = {criterion.name: [] for criterion in self.criteria}
-        for one in answers:
-            by_criterion[one.criterion].append(one)
+        for result in collected:
+            by_criterion[result.criterion].append(result)
         verdicts = {
-            one.name: consensus(one, self.members[one.name], by_criterion[one.name], self.aggregator)
-            for one in self.criteria
+            criterion.name: consensus(
+                criterion, self.members[criterion.name], by_criterion[criterion.name], self.aggregator
+            )
+            for criterion in self.criteria
         }
-        results = [one for verdict in verdicts.values() for one in verdict.results]
-        return results, JuryNotes(verdicts, self.members, self.warnings, tuple(answers))
+        results = [result for verdict in verdicts.values() for result in verdict.results]
+        return results, JuryNotes(verdicts, self.members, self.warnings, tuple(collected))
 
 
 def make_jury(
@@ -73,10 +75,10 @@ def make_jury(
     runs: Iterable[str],
     temperature: float,
 ) -> Jury:
-    """A jury of models, as `open_models` orders them, and prompts, whose order makes no other jury.
+    """Make a jury of models, ordered as `open_models` gives them, and prompts, whose order does not matter.
 
     Raises:
-        UsageError: No such aggregator, a jury of one, prompts on several scales, or members that are one.
+        UsageError: There is no such aggregator, the jury has one member, prompts differ in scale, or members are equal.
     """
     if aggregator not in JURIES:
         raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(JURIES)} (--jury)")
@@ -88,16 +90,16 @@ def make_jury(
     ordered = {
         name: tuple(sorted(prompts[name], key=lambda prompt: natural_key(prompt.prompt_id))) for name in sorted(prompts)
     }
-    for several in ordered.values():
-        _check_distinct(several)
+    for variants in ordered.values():
+        _check_distinct(variants)
     members = {
         name: tuple(
             Member(judge, prompt.prompt_id, prompt.digest, sample)
             for judge in judges
-            for prompt in several
+            for prompt in variants
             for sample in range(samples)
         )
-        for name, several in ordered.items()
+        for name, variants in ordered.items()
     }
     for name, jury in members.items():
         if len(jury) == 1:
@@ -108,18 +110,18 @@ def make_jury(
         aggregator=aggregator,
         prompts=ordered,
         members=members,
-        criteria=tuple(jury_criterion(several, members[name]) for name, several in ordered.items()),
+        criteria=tuple(jury_criterion(variants, members[name]) for name, variants in ordered.items()),
         samples=samples,
         warnings=cautions(aggregator, members, families, runs, temperature),
     )
 
 
 def _check_distinct(prompts: Sequence[Criterion]) -> None:
-    """Prompts that records could not tell apart are refused."""
-    for at, one in enumerate(prompts):
-        for other in prompts[at + 1 :]:
-            if one.digest == other.digest or one.prompt_id == other.prompt_id:
+    """Refuse prompts that records could not distinguish."""
+    for place, prompt in enumerate(prompts):
+        for later in prompts[place + 1 :]:
+            if prompt.digest == later.digest or prompt.prompt_id == later.prompt_id:
                 raise UsageError(
-                    f"{one.file} and {other.file} are the same prompt or are both called {one.prompt_id}: give each "
-                    "once, or rename one of the files"
+                    f"{prompt.file} and {later.file} are the same prompt or are both called {prompt.prompt_id}: "
+                    "give each once, or rename one of the files"
                 )

@@ -1,4 +1,4 @@
-"""What the outputs of a jury say about it. Pure."""
+"""Notes about a jury for its outputs. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,19 +12,19 @@ from judge.text.cells import decimals
 
 
 class JuryNotes(msgspec.Struct, frozen=True):
-    """What is to be said of a jury beside its judgments."""
+    """Notes about a jury beside its judgments."""
 
     verdicts: Mapping[str, Verdicts]
     """By criterion."""
     members: Mapping[str, tuple[Member, ...]]
     warnings: tuple[str, ...]
     said: tuple[Judgment | Failure, ...]
-    """By the members."""
+    """The results of all members."""
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """The members' judgments that are missing."""
-        return tuple(one for one in self.said if isinstance(one, Failure))
+        """The failures of the members."""
+        return tuple(result for result in self.said if isinstance(result, Failure))
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -35,13 +35,13 @@ class JuryNotes(msgspec.Struct, frozen=True):
     def agreement(self) -> tuple[str, ...]:
         """How many members there are, how far they agree and how their grades become one, a line a criterion."""
         return tuple(
-            f"{name}, a jury of {_size(self.members[name])}: {_alpha(one.alpha)} between members; "
-            f"{one.ties} ties; grade: {one.rule}"
-            for name, one in self.verdicts.items()
+            f"{name}, a jury of {_size(self.members[name])}: {_alpha(verdicts.alpha)} between members; "
+            f"{verdicts.ties} ties; grade: {verdicts.rule}"
+            for name, verdicts in self.verdicts.items()
         )
 
     def about(self, criterion: str) -> dict[str, Any]:
-        """The same as JSON values, for manifest and sidecar."""
+        """Members, rule, agreement and warnings as JSON values, for manifest and sidecar."""
         verdicts = self.verdicts[criterion]
         return {
             "members": member_names(self.members[criterion]),
@@ -53,12 +53,12 @@ class JuryNotes(msgspec.Struct, frozen=True):
 
 
 def _size(members: Sequence[Member]) -> str:
-    prompts = list(dict.fromkeys(one.prompt for one in members))
+    prompts = list(dict.fromkeys(member.prompt for member in members))
     return f"{len(members)} under {' and '.join(prompts)}" if len(prompts) > 1 else str(len(members))
 
 
 def _alpha(alpha: Estimate) -> str:
-    value, low, high = (decimals(one, 3) for one in (alpha.value, alpha.low, alpha.high))
+    value, low, high = (decimals(number, 3) for number in (alpha.value, alpha.low, alpha.high))
     if not value:
         return f"ordinal alpha is undefined ({alpha.reason})"
     return f"ordinal alpha {value} {f'[{low}, {high}]' if low else f'({alpha.reason})'}"

@@ -1,4 +1,4 @@
-"""The files of a crowd's grades: names and bytes, the same for the same labels and options."""
+"""The output files of a crowd's grades; the same labels and options give the same bytes."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,9 +32,9 @@ MANIFEST = "crowd.json"
 RECORD = "crowd.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 ASSESSOR = "crowd"
-"""Who made the grades, in gold."""
+"""The name of the crowd as an assessor in gold."""
 FILTER_MIN = 2
-"""Grade that a turn of the filtered qrels has at least once, as in CAsT-ReGIn."""
+"""Default grade that a turn must have at least once to be in the filtered qrels, as in CAsT-ReGIn."""
 
 
 def crowd_files(
@@ -56,11 +56,11 @@ def crowd_files(
 
     Raises:
         InputError: Turns of the subset have no grade.
-        UsageError: Names of criteria would be one and the same field of the JSON.
+        UsageError: Names of criteria would give the same field of the JSON.
     """
     fields = json_fields(study.labels, unit)
-    grades = {name: dict(_grades(study.labels[name], one)) for name, one in study.aggregated.items()}
-    _check_turns(turns or (), {item.turn_id for one in grades.values() for item in one})
+    grades = {name: dict(_grades(study.labels[name], aggregated)) for name, aggregated in study.aggregated.items()}
+    _check_turns(turns or (), {item.turn_id for graded in grades.values() for item in graded})
     names = safe_names(grades)
     files = {"pool.txt": _pool(grades)}
     if texts is not None:
@@ -83,11 +83,11 @@ def crowd_files(
 
 
 def write_crowd(out: Path, files: Mapping[str, bytes], inputs: Sequence[Path], options: Mapping[str, Any]) -> None:
-    """Write the files and then the manifest, without which the folder is not whole.
+    """Write the files, and the manifest last; a folder without it is incomplete.
 
     Raises:
-        UsageError: A file would be written over one that it is made of.
-        InputError: A folder or a file cannot be where it has to, or a file to be removed was changed.
+        UsageError: An output would replace an input.
+        InputError: A folder or file is in the way, or a file to be removed was changed.
     """
     manifest = {
         "schema": SCHEMA,
@@ -117,7 +117,7 @@ def _all_items(grades: Mapping[str, Mapping[Item, int]]) -> list[Item]:
     """The items with any grade, in natural order."""
     if len(grades) == 1:
         return list(next(iter(grades.values())))
-    items = {item for one in grades.values() for item in one}
+    items = {item for graded in grades.values() for item in graded}
     return sorted(items, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
 
 
@@ -143,20 +143,20 @@ def json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
     """The field of each criterion in the JSON: its name with a capital, as in CAsT-ReGIn.
 
     Raises:
-        UsageError: Two would be one and the same, or the field of an id or a text.
+        UsageError: Two criteria would have the same field, or one that of an id or a text.
     """
-    of: dict[str, list[str]] = {
-        f"{unit.capitalize()} {what}": [f"the {unit}'s {what.lower()}"] for what in ("ID", "Text")
+    named: dict[str, list[str]] = {
+        f"{unit.capitalize()} {field}": [f"the {unit}'s {field.lower()}"] for field in ("ID", "Text")
     }
     for name in criteria:
-        of.setdefault(name[:1].upper() + name[1:], []).append(f"criterion {shown(name)}")
-    if shared := [f"{' and '.join(names)} (field {shown(field)})" for field, names in of.items() if len(names) > 1]:
+        named.setdefault(name[:1].upper() + name[1:], []).append(f"criterion {shown(name)}")
+    if shared := [f"{' and '.join(names)} (field {shown(field)})" for field, names in named.items() if len(names) > 1]:
         raise UsageError(f"{unit}_judgments.json has one field for {'; '.join(shared)}: rename one or leave it out")
     return {name: name[:1].upper() + name[1:] for name in criteria}
 
 
 def _incomplete(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str], unit: Unit) -> str:
-    """What the JSON lacks against CAsT-ReGIn's, in words; nothing if it is whole."""
+    """What the JSON lacks in comparison with CAsT-ReGIn's, in words; empty if it is complete."""
     items = _all_items(grades)
     untold = sum(item not in texts for item in items)
     ungraded = sum(any(item not in of_item for of_item in grades.values()) for item in items)
@@ -164,8 +164,8 @@ def _incomplete(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, s
     lacking += [f"{ungraded} have no grade under one criterion or more"] if ungraded else []
     if not lacking:
         return ""
-    of = f"{unit}_judgments.json is incomplete: of {count(len(items), 'item')}, {' and '.join(lacking)}"
-    return f"{of}. Those fields are left out there."
+    sentence = f"{unit}_judgments.json is incomplete: of {count(len(items), 'item')}, {' and '.join(lacking)}"
+    return f"{sentence}. Those fields are left out there."
 
 
 def judgments_json(
@@ -178,7 +178,7 @@ def judgments_json(
         entry: dict[str, object] = {f"{word} ID": item.item_id}
         if item in texts:
             entry[f"{word} Text"] = texts[item]
-        entry |= {fields[name]: one[item] for name, one in grades.items() if item in one}
+        entry |= {fields[name]: graded[item] for name, graded in grades.items() if item in graded}
         turns.setdefault(item.turn_id, {f"{word}s": []})[f"{word}s"].append(entry)
     return json.dumps(turns, indent=4, ensure_ascii=False).encode()
 
@@ -190,7 +190,7 @@ def gold_rows(
 ) -> Iterator[GoldRow]:
     """The grades as gold with their soft labels.
 
-    Of one text under two ids of a turn, the second grade is that of a second assessor.
+    If a turn has one text under two ids, the second grade is given to a second assessor.
     """
     seen: dict[tuple[str, str, str], int] = {}
     for criterion, of_item in grades.items():
@@ -212,9 +212,13 @@ def gold_rows(
             )
 
 
-def _distributions(labels: CrowdLabels, one: Aggregated) -> Iterator[dict[str, float]]:
+def _distributions(labels: CrowdLabels, aggregated: Aggregated) -> Iterator[dict[str, float]]:
     """The probability of each grade, for each item that has a grade: the model's, else the labels' own shares."""
     grades = [str(grade) for grade in labels.grades]
-    shares = one.counts / np.maximum(one.n, 1)[:, None] if one.posterior is None else one.posterior
-    for i in np.flatnonzero(one.code >= 0):
+    shares = (
+        aggregated.counts / np.maximum(aggregated.n, 1)[:, None]
+        if aggregated.posterior is None
+        else aggregated.posterior
+    )
+    for i in np.flatnonzero(aggregated.code >= 0):
         yield {grade: round(p, 6) for grade, p in zip(grades, shares[i].tolist(), strict=True)}

@@ -1,4 +1,4 @@
-"""What is wrong with files, listed as far as anybody reads it: a column of a million wrong labels is one fault."""
+"""Lists of problems, limited for each code and file: nobody reads a list of a million wrong labels."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class LabelProblems(list[Problem]):
         return self
 
     def listing(self, code: str, severity: Severity, file: str) -> bool:
-        """Count a problem and say whether it is to be listed: its message may be dearer than all else."""
+        """Count a problem and say whether to list it; its message is worth making only then."""
         self._times[code, severity, file] += 1
         return self._times[code, severity, file] <= MOST_LISTED
 
@@ -42,7 +42,7 @@ class LabelProblems(list[Problem]):
         return sum(n for (_, of, _), n in self._times.items() if of == severity)
 
     def rest(self) -> list[Problem]:
-        """A problem for each code and file of which some are not listed."""
+        """A problem for each code and file that has unlisted problems, with their number."""
         return [
             Problem(code, severity, file, None, "", f"{n - MOST_LISTED:,} more of these, not listed")
             for (code, severity, file), n in self._times.items()

@@ -1,4 +1,4 @@
-"""How far a crowd agrees: alpha of a criterion and of its topics, and κ of every two workers."""
+"""A crowd's agreement: alpha of each criterion and topic, and κ of every two workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class Pairs:
 
     rows: tuple[PairRow, ...]
     sampled: float
-    """Share of the workers that the rows are of; 1 where nothing was sampled."""
+    """Share of the workers that were sampled; 1 for all."""
 
 
 def reliability(
@@ -168,7 +168,7 @@ def pairwise(labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEW
     labels, share = _some_workers(labels, rng)
     W, k = len(labels.workers), len(labels.grades)
     pairs, cells = _pairs(labels)
-    found, place, common = np.unique(pairs, return_inverse=True, return_counts=True)
+    pair_numbers, place, common = np.unique(pairs, return_inverse=True, return_counts=True)
     enough = common >= fewest
     keep = enough[place]
     new, cells = (np.cumsum(enough) - 1)[place[keep]], cells[keep]
@@ -184,7 +184,7 @@ def pairwise(labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEW
             column += statistic_of(name, C, labels.grades)
     rows = [
         PairRow(labels.criterion, labels.workers[pair // W], labels.workers[pair % W], int(m), same or 0.0, *kappas)
-        for pair, m, same, *kappas in zip(found[enough].tolist(), common[enough], *columns, strict=True)
+        for pair, m, same, *kappas in zip(pair_numbers[enough].tolist(), common[enough], *columns, strict=True)
     ]
     return Pairs(tuple(rows), share)
 
@@ -234,5 +234,5 @@ def _pairs(labels: CrowdLabels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def statistic_of(name: str, C: NDArray[np.int64], grades: Sequence[int]) -> list[float | None]:
-    """One of STATISTICS of each table (B x k x k); None where it is undefined."""
+    """The named statistic of each table (B x k x k); None where it is undefined."""
     return [None if np.isnan(value) else float(value) for value in STATISTICS[name](C, grades)]

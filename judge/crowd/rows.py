@@ -1,4 +1,4 @@
-"""Rows of labels, checked and made arrays: ids and labels are looked at once each, rows only where one is wrong."""
+"""Checks rows of labels and makes arrays of them; each distinct value is checked once, for speed."""
 
 import re
 import sys
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 Scales = Mapping[str, Sequence[int]] | Sequence[int]
-"""Grades by criterion, or those of every criterion that a table has."""
+"""Criterion to grades, or the grades of every criterion of the tables."""
 
 TASK = r"(?P<turn_id>.+)/(?P<response_id>[^/]+)"
-"""How Crowd-Kit's tasks are read unless another pattern is given: `turn_id/response_id`."""
+"""The default pattern of Crowd-Kit's tasks: `turn_id/response_id`."""
 IDS = ("worker", "turn_id", "item_id", "criterion")
 _DIGITS = re.compile(r"\d+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
@@ -32,38 +32,38 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True)
 class Layout:
-    """How tables are to be read."""
+    """How to read the tables."""
 
     columns: Mapping[str, str]
     """Field to column: a key of FIELDS, or `label:` and a criterion where each criterion has a column."""
     scales: Scales
     criteria: Sequence[str] = ()
-    """The criteria wanted; one alone is that of tables that name none. All, if empty."""
+    """The wanted criteria; all, if empty. A single one applies to tables that name none."""
     wide: Wide | None = None
     task: str = TASK
     """A regular expression with groups turn_id and response_id."""
     turns: Mapping[str, str] | None = None
     """Item id to turn id, for tables without turns."""
     beside: Collection[str] = ()
-    """Criteria read beside those wanted, if tables have them and they have a scale."""
+    """More criteria to read, if tables have them and they have a scale."""
     repeatable: Collection[Item] = ()
     """Items that a worker may label more than once."""
 
     @property
     def wanted(self) -> tuple[str, ...] | None:
-        """The criteria that must be there; None if they are whatever the tables have."""
+        """The criteria that the tables must have; None if any will do."""
         named = tuple(self.scales) if isinstance(self.scales, Mapping) else None
         return tuple(self.criteria) or named
 
     @property
     def known(self) -> tuple[str, ...] | None:
-        """The criteria to read; None if they are whatever the tables have."""
-        beside = (name for name in self.beside if self.grades(name) is not None)
-        return self.wanted and tuple(dict.fromkeys((*self.wanted, *beside)))
+        """The criteria to read; None for all criteria of the tables."""
+        extra = (name for name in self.beside if self.grades(name) is not None)
+        return self.wanted and tuple(dict.fromkeys((*self.wanted, *extra)))
 
     @property
     def only(self) -> str | None:
-        """The one criterion, if there is but one."""
+        """The wanted criterion, if there is exactly one."""
         return self.wanted[0] if self.wanted and len(self.wanted) == 1 else None
 
     def grades(self, criterion: str) -> tuple[int, ...] | None:
@@ -73,7 +73,7 @@ class Layout:
 
 
 class Rows:
-    """All rows of all files; what is wrong with them goes to `problems`."""
+    """All rows of all files; their problems are added to `problems`."""
 
     def __init__(self, frame: "pl.DataFrame", sheets: Sequence[LabelSheet], problems: LabelProblems) -> None:
         self.sheets = sheets
@@ -88,7 +88,7 @@ class Rows:
         self.sound = np.ones(frame.height, dtype=np.bool_)
 
     def labels(self, layout: Layout) -> dict[str, CrowdLabels]:
-        """The labels by criterion; only those of sound rows."""
+        """The labels of rows without an error, by criterion."""
         for field in IDS:
             self._check_ids(field)
         wanted = self._check_criteria(layout)
@@ -104,18 +104,18 @@ class Rows:
         return result
 
     def _check_ids(self, field: str) -> None:
-        faults: dict[int, tuple[str, str]] = {}
+        problems: dict[int, tuple[str, str]] = {}
         for code, name in enumerate(self.names[field]):
             if not name:
-                faults[code] = "empty_cell", f"{field} is empty"
+                problems[code] = "empty_cell", f"{field} is empty"
             elif len(name) > MAX_ID:
-                faults[code] = "wrong_id", f"{field} {shown(name)}: longer than {MAX_ID} characters"
+                problems[code] = "wrong_id", f"{field} {shown(name)}: longer than {MAX_ID} characters"
             elif not name.isprintable():
-                faults[code] = "wrong_id", f"{field} {shown(name)}: holds a character that is not printable"
-        self._report(self.codes[field], faults)
+                problems[code] = "wrong_id", f"{field} {shown(name)}: holds a character that is not printable"
+        self._report(self.codes[field], problems)
 
     def _check_criteria(self, layout: Layout) -> NDArray[np.bool_]:
-        """Which criteria are wanted; those of them that have no scale are faults."""
+        """A mask of the wanted criteria; a wanted criterion without a scale is a problem."""
         names = self.names["criterion"]
         read = layout.known if layout.criteria else None
         wanted = np.array([read is None or name in read for name in names], dtype=np.bool_)
@@ -131,7 +131,7 @@ class Rows:
         return wanted
 
     def _check_labels(self, layout: Layout, wanted: NDArray[np.bool_]) -> NDArray[np.int8]:
-        """The place of each label in its scale."""
+        """The index of each label in its scale."""
         names = self.names["label"]
         values = [int(name) if _INTEGER.fullmatch(name) else None for name in names]
         codes = np.full(len(self.sound), -1, dtype=np.int8)
@@ -144,14 +144,14 @@ class Rows:
             rows = self.codes["criterion"] == place
             codes[rows] = of_label[self.codes["label"][rows]]
             scale = f"{criterion}: expected one of {', '.join(map(str, grades))}"
-            faults = {
+            problems = {
                 code: ("empty_cell", "label is empty")
                 if not name
                 else ("wrong_label", f"label {shown(name)} of {scale}")
                 for code, name in enumerate(names)
                 if of_label[code] < 0
             }
-            self._report(self.codes["label"], faults, rows)
+            self._report(self.codes["label"], problems, rows)
         return codes
 
     def _check_seconds(self) -> NDArray[np.float32] | None:
@@ -172,7 +172,9 @@ class Rows:
         places = [{name: code for code, name in enumerate(self.names[field])} for field in ("turn_id", "item_id")]
         turn, item = places
         n = len(self.names["item_id"])
-        keys = [turn[one.turn_id] * n + item[one.item_id] for one in items if one[0] in turn and one[1] in item]
+        keys = [
+            turn[again.turn_id] * n + item[again.item_id] for again in items if again[0] in turn and again[1] in item
+        ]
         return np.isin(self._item(rows), keys)
 
     def _once(
@@ -183,7 +185,7 @@ class Rows:
         grades: Sequence[int],
         exempt: NDArray[np.bool_],
     ) -> NDArray[np.intp]:
-        """The rows without those in which a worker labels an item again, but for exempt ones."""
+        """The rows without those in which a worker labels an item again; exempt rows stay."""
         key = self._item(rows) * len(self.names["worker"]) + self.codes["worker"][rows]
         order = np.argsort(key, kind="stable")
         again = np.zeros(len(rows), dtype=np.bool_)
@@ -200,11 +202,11 @@ class Rows:
             if not self._listing(row, "duplicate_row" if same else "different_labels", "warning" if same else "error"):
                 continue
             worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "item_id"))
-            said = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
+            repetition = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
             if same:
-                self._note(row, "duplicate_row", f"{said} as at {self._where(earlier)}; counted once", "warning")
+                self._note(row, "duplicate_row", f"{repetition} as at {self._where(earlier)}; counted once", "warning")
             else:
-                message = f"{said}, but {grades[codes[earlier]]} at {self._where(earlier)}"
+                message = f"{repetition}, but {grades[codes[earlier]]} at {self._where(earlier)}"
                 self._note(row, "different_labels", message)
         return np.delete(rows, order[again])
 
@@ -220,7 +222,7 @@ class Rows:
         codes: NDArray[np.int8],
         seconds: NDArray[np.float32] | None,
     ) -> CrowdLabels:
-        """The arrays of one criterion, with the workers and items it has."""
+        """The labels of one criterion as arrays, with its workers and items."""
         workers, worker = np.unique(self.codes["worker"][rows], return_inverse=True)
         items, item = np.unique(self._item(rows), return_inverse=True)
         n = len(self.names["item_id"])
@@ -239,22 +241,22 @@ class Rows:
     def _report(
         self,
         codes: NDArray[np.int32],
-        faults: Mapping[int, tuple[str, str]],
+        problems: Mapping[int, tuple[str, str]],
         among: NDArray[np.bool_] | None = None,
     ) -> None:
-        """A problem for each row whose value is faulty."""
-        if not faults:
+        """Add a problem for each row with such a value."""
+        if not problems:
             return
-        faulty = np.isin(codes, list(faults))
-        for row in np.flatnonzero(faulty if among is None else faulty & among).tolist():
-            self._add(row, *faults[int(codes[row])])
+        wrong = np.isin(codes, list(problems))
+        for row in np.flatnonzero(wrong if among is None else wrong & among).tolist():
+            self._add(row, *problems[int(codes[row])])
 
     def _add(self, row: int, code: str, message: str) -> None:
         if self._listing(row, code, "error"):
             self._note(row, code, message)
 
     def _listing(self, row: int, code: str, severity: Severity) -> bool:
-        """Count a problem of a row, and whether there is room for it in the list."""
+        """Count a problem of a row, and say whether to list it."""
         self.sound[row] &= severity != "error"
         return self.problems.listing(code, severity, self.sheets[self.file[row]].file)
 
@@ -275,7 +277,7 @@ class Rows:
 
 
 def factorize(series: "pl.Series") -> tuple[list[str], NDArray[np.int32]]:
-    """The distinct texts of a column, without outer white space and in natural order, and each row's place there."""
+    """The distinct texts of a column, stripped and in natural order, and each row's index among them."""
     import polars as pl
 
     if (
@@ -296,21 +298,21 @@ def factorize(series: "pl.Series") -> tuple[list[str], NDArray[np.int32]]:
 
 
 def natural_text(text: str) -> str:
-    """A text that sorts as `natural_key` does and costs a tenth of it; of texts without NUL.
+    """A text that sorts as `natural_key` does, at a tenth of the cost; the given text must not hold a NUL.
 
-    Digits get their number in front; what is lower than any number of them ends the text, before the text itself.
+    Each number is preceded by its count of digits. An end mark below any such count follows, and then the text.
     """
     return f"{_DIGITS.sub(_counted, text)}\0\0{text}"
 
 
 def _counted(digits: re.Match[str]) -> str:
     plain = digits[0].lstrip("0")
-    # Ids of more digits than there are characters are refused; they are only not to end in a traceback.
+    # Longer ids are refused elsewhere; the limit only avoids a traceback before that.
     return f"\0{chr(min(len(plain) + 1, sys.maxunicode))}{plain}"
 
 
 def _integer_places(values: NDArray[np.int64], distinct: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each value is among the sorted distinct ones."""
+    """The index of each value among the sorted distinct ones."""
     if not len(distinct) or (span := int(distinct[-1]) - int(distinct[0]) + 1) > 4 * len(values) + 1000:
         return np.asarray(np.searchsorted(distinct, values), dtype=np.int64)
     table = np.zeros(span, dtype=np.int64)
@@ -319,7 +321,7 @@ def _integer_places(values: NDArray[np.int64], distinct: NDArray[np.int64]) -> N
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distinct values, ascending; `numpy.unique` hashes, which takes a minute where they are products of places."""
+    """The distinct values, ascending; `numpy.unique` hashes, which takes a minute on products of indices."""
     ordered = np.sort(values)
     first = np.append(np.ones(len(ordered[:1]), dtype=np.bool_), ordered[1:] != ordered[:-1])
     return np.asarray(ordered[first])

@@ -1,6 +1,6 @@
 """One file of labels as a table: CSV, TSV, JSON Lines or Parquet, gzipped or not, with the number of each row.
 
-Nothing is judged here but whether the file is a table at all; what its cells mean is read in `tables`.
+This module only checks that the file is a table; `tables` reads the meaning of its cells.
 """
 
 import io
@@ -36,12 +36,12 @@ class LabelSheet:
     """The number of each row, as a message names it."""
     unit: str
     """`line` of a text file, `row` of a Parquet file."""
-    faults: dict[str, dict[int, Problem]] = field(default_factory=dict)
-    """By column and row, or 0 for all rows: what is wrong if that column is needed."""
+    problems: dict[str, dict[int, Problem]] = field(default_factory=dict)
+    """Column and row number (0 for all rows) to the problem that counts if the column is needed."""
 
 
 def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
-    """The table in a file; None, and a problem, if there is none.
+    """Read the table in a file; None, and a problem, if the file is not a table.
 
     Cells may stand in quotation marks in CSV and TSV. Files without any are read whole, others record by record.
     """
@@ -61,7 +61,7 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
 
 
 def _plain(path: Path, text: str) -> LabelSheet | None:
-    """A text table in which every line is a row; None if it is not so plain or anything is wrong with it."""
+    """A text table in which every line is a row; None if a cell is quoted or the table has problems."""
     import polars as pl
 
     text = text.removesuffix("\n")
@@ -76,7 +76,7 @@ def _plain(path: Path, text: str) -> LabelSheet | None:
     head = text.partition("\n")[0].rstrip("\r")
     delimiter = "\t" if _is_tsv(path) else max(_DELIMITERS, key=head.count)
     names = [name.strip() for name in head.split(delimiter)]
-    # Rows that are too short would be filled up without a word.
+    # Polars would silently fill rows that are too short.
     if "" in names or len(set(names)) < len(names) or text.count(delimiter) != lines * (len(names) - 1):
         return None
     try:
@@ -90,7 +90,7 @@ def _plain(path: Path, text: str) -> LabelSheet | None:
     frame.columns = names
     numbers = np.arange(2, frame.height + 2)
     if any(frame[name].null_count() for name in names):
-        # Spreadsheets leave rows without any text behind.
+        # Spreadsheets export rows without any text.
         filled = frame.select(pl.any_horizontal(pl.all().str.strip_chars() != "").fill_null(False)).to_series()
         frame, numbers = frame.filter(filled), numbers[filled.to_numpy()]
     return LabelSheet(str(path), frame, numbers, "line") if frame.height else None
@@ -101,7 +101,7 @@ def _is_tsv(path: Path) -> bool:
 
 
 def _quoted(path: Path, problems: list[Problem]) -> LabelSheet | None:
-    """A text table read record by record, with every fault of its lines."""
+    """A text table read record by record; every problem of its lines is reported."""
     import polars as pl
 
     before = len(problems)
@@ -120,7 +120,7 @@ def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelShee
     before = len(problems)
     columns: dict[str, list[str]] = {}
     numbers: list[int] = []
-    faults: dict[str, dict[int, Problem]] = {}
+    cell_problems: dict[str, dict[int, Problem]] = {}
     for number, row in decode_lines(content, dict[str, Any], file, "not_json"):
         if isinstance(row, Problem):
             problems.append(row)
@@ -128,8 +128,8 @@ def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelShee
         for name, value in row.items():
             if isinstance(value, dict | list):
                 message = f"{shown(value)}: expected a text or a number"
-                fault = Problem("wrong_type", "error", file, None, f"line {number}: $.{name[:60]}", message)
-                faults.setdefault(name, {})[number] = fault
+                problem = Problem("wrong_type", "error", file, None, f"line {number}: $.{name[:60]}", message)
+                cell_problems.setdefault(name, {})[number] = problem
             cells = columns.setdefault(name, [])
             # Rows that lack the field have empty cells.
             cells += [""] * (len(numbers) - len(cells))
@@ -140,7 +140,7 @@ def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelShee
     for cells in columns.values():
         cells += [""] * (len(numbers) - len(cells))
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    return LabelSheet(file, frame, np.array(numbers), "line", faults)
+    return LabelSheet(file, frame, np.array(numbers), "line", cell_problems)
 
 
 def _text(value: object) -> str:
@@ -152,7 +152,7 @@ def _text(value: object) -> str:
 
 
 def _parquet(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
-    """A Parquet file: integers as they are, floats that are integers as such, all else as text; NaN is no value."""
+    """A Parquet file: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
     import polars as pl
     from polars import selectors
 
@@ -171,14 +171,14 @@ def _parquet(file: str, content: bytes, problems: list[Problem]) -> LabelSheet |
         problems.append(Problem("empty_file", "error", file, None, "", "the table has no row"))
         return None
     message = "holds lists, objects or bytes: expected texts or numbers"
-    faults = {
+    cell_problems = {
         name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", message)} for name in nested
     }
-    return LabelSheet(file, frame, np.arange(1, frame.height + 1), "row", faults)
+    return LabelSheet(file, frame, np.arange(1, frame.height + 1), "row", cell_problems)
 
 
 def _plain_numbers(column: "pl.Series") -> "pl.Series":
-    """Floats as integers where all are, which is what a column of integers with gaps is in pandas; else as texts."""
+    """Floats as integers if all are whole, since pandas stores integers with gaps as floats; else as texts."""
     import polars as pl
 
     column = column.fill_nan(None)

@@ -1,4 +1,4 @@
-"""From labels to a crowd's grades with all that is to be said about them. Pure."""
+"""Makes a crowd's grades from labels, with statistics of workers, items and agreement. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,12 +20,12 @@ from judge.crowd.reliability import Pairs, ReliabilityRow, pairwise, reliability
 from judge.crowd.workers import TOO_FAST, WorkerRow, worker_table
 
 SEED = 4
-"""Of resamples and of samples of items: the same labels give the same bytes."""
+"""The seed of resamples and samples: the same labels give the same bytes."""
 
 
 @dataclass(frozen=True)
 class StudySettings:
-    """What the user chooses."""
+    """The user's options."""
 
     aggregator: str = "majority"
     """A key of AGGREGATORS."""
@@ -38,19 +38,19 @@ class StudySettings:
 
 @dataclass(frozen=True)
 class Study:
-    """A crowd's grades, by criterion."""
+    """A crowd's grades and the statistics about them; mappings are by criterion."""
 
     settings: StudySettings
     labels: Mapping[str, CrowdLabels]
-    """What the grades are made of."""
+    """The labels that the grades are made from."""
     aggregated: Mapping[str, Aggregated]
     audit: Audit | None
     """None without known items."""
     changed: Mapping[str, int]
-    """Grades that are other ones, or none, because of the filter."""
+    """How many grades the filter changed or removed."""
     few: Mapping[str, tuple[FewLabels, ...]]
     workers: tuple[WorkerRow, ...]
-    """Of all workers, those removed too."""
+    """Rows of all workers, removed ones included."""
     reliability: tuple[ReliabilityRow, ...]
     """A row for each criterion, one for the labels before the filter if there was one, then the topics."""
     pairs: Mapping[str, Pairs]
@@ -63,13 +63,13 @@ def study(
     *,
     wanted: Collection[str] | None = None,
 ) -> Study:
-    """Filter the workers, aggregate, and look at what came out.
+    """Filter the workers, aggregate their labels, and compute the statistics.
 
     Args:
-        labels: By criterion, known items among them.
+        labels: Criterion to labels, known items included.
         known: Known items; none for no filter.
-        settings: What the user chooses.
-        wanted: The criteria that the study is of, all if None. Others are there for the known items alone.
+        settings: The user's options.
+        wanted: The criteria to grade, all if None. Labels of other criteria only serve the known items.
     """
     aggregate = AGGREGATORS[settings.aggregator]
     before = without_known(labels, known)
@@ -77,28 +77,28 @@ def study(
     if known:
         kept, audit = filter_workers(labels, known, max_fails=settings.max_fails, max_deviation=settings.max_deviation)
     if wanted is not None:
-        before, kept = ({name: one for name, one in of.items() if name in wanted} for of in (before, kept))
+        before, kept = ({name: crowd for name, crowd in crowds.items() if name in wanted} for crowds in (before, kept))
         audit = audit and replace(audit, labels_removed={name: audit.labels_removed[name] for name in kept})
-    aggregated = {name: aggregate(one, settings.options) for name, one in kept.items()}
+    aggregated = {name: aggregate(crowd, settings.options) for name, crowd in kept.items()}
     changed = {}
     if audit is not None:
-        unfiltered = {name: aggregate(one, settings.options) for name, one in before.items()}
+        unfiltered = {name: aggregate(crowd, settings.options) for name, crowd in before.items()}
         changed = {name: changed_grades(aggregated[name], unfiltered[name]) for name in kept}
     rng = np.random.default_rng(SEED)
     rows: list[ReliabilityRow] = []
-    for name, one in kept.items():
-        rows.append(reliability(one, rng))
+    for name, crowd in kept.items():
+        rows.append(reliability(crowd, rng))
         if audit is not None:
             rows.append(reliability(before[name], rng, of="all"))
-        rows += topic_reliability(one, rng)
+        rows += topic_reliability(crowd, rng)
     return Study(
         settings=settings,
         labels=kept,
         aggregated=aggregated,
         audit=audit,
         changed=changed,
-        few={name: few_labels(one, before[name], settings.min_labels) for name, one in kept.items()},
+        few={name: few_labels(crowd, before[name], settings.min_labels) for name, crowd in kept.items()},
         workers=worker_table(before, removed=audit.removed if audit else (), too_fast=settings.too_fast),
         reliability=tuple(rows),
-        pairs={name: pairwise(one, rng) for name, one in kept.items()},
+        pairs={name: pairwise(crowd, rng) for name, crowd in kept.items()},
     )

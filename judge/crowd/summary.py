@@ -1,4 +1,4 @@
-"""What a crowd's grades rest on, in words and tables: Markdown for the folder, 80 columns for the terminal."""
+"""The summary of a crowd's grades: Markdown for the folder, 80 columns for the terminal."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ are left out.
 
 
 def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
-    """`summary.md`.
+    """The text of `summary.md`.
 
     Args:
         study: The grades.
         unit: What was labeled.
-        incomplete: What the JSON lacks against CAsT-ReGIn's, in words.
+        incomplete: What the JSON lacks in comparison with CAsT-ReGIn's, in words.
     """
     parts = [f"# Grades of {unit}s by a crowd", "## Rule", _rules(study), "## Grades", _grades(study)]
     parts += ["## Reliability", *_reliability(study)]
@@ -47,8 +47,8 @@ def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
 
 def _rules(study: Study) -> str:
     rules: dict[str, list[str]] = {}
-    for name, one in study.aggregated.items():
-        rules.setdefault(one.rule, []).append(name)
+    for name, aggregated in study.aggregated.items():
+        rules.setdefault(aggregated.rule, []).append(name)
     if len(rules) == 1:
         return prose(f"{study.settings.aggregator}: {next(iter(rules))}.")
     return "\n".join(f"- {', '.join(map(name_of, names))}: {prose(rule)}." for rule, names in rules.items())
@@ -58,9 +58,9 @@ def _grades(study: Study) -> str:
     """Counts, how the grades are spread, and what the flags mean."""
     scale = sorted({grade for labels in study.labels.values() for grade in labels.grades})
     spread = []
-    for name, one in study.aggregated.items():
+    for name, aggregated in study.aggregated.items():
         grades = study.labels[name].grades
-        times = Counter(grades[code] for code in one.code.tolist() if code >= 0)
+        times = Counter(grades[code] for code in aggregated.code.tolist() if code >= 0)
         spread.append([name_of(name), *(str(times[grade]) if grade in grades else "" for grade in scale)])
     words = (
         f"tied: several grades got the most labels. unvoted: the grade is one that nobody gave. few: items with fewer "
@@ -73,11 +73,11 @@ def _grades(study: Study) -> str:
 
 def _counts(study: Study) -> Iterator[list[str]]:
     """A row for each criterion, under `_HEADER`."""
-    for name, one in study.aggregated.items():
+    for name, aggregated in study.aggregated.items():
         labels = study.labels[name]
         numbers = (
-            *(len(labels.items), len(labels.item), len(np.unique(labels.worker)), int(one.tied.sum())),
-            *(int(one.unvoted.sum()), len(study.few[name]), int((one.n == 0).sum())),
+            *(len(labels.items), len(labels.item), len(np.unique(labels.worker)), int(aggregated.tied.sum())),
+            *(int(aggregated.unvoted.sum()), len(study.few[name]), int((aggregated.n == 0).sum())),
         )
         yield [name, *map(str, numbers), interval(_alpha(study, name), 2)]
 
@@ -96,7 +96,7 @@ def _reliability(study: Study) -> Iterator[str]:
     for name, pairs in study.pairs.items():
         kappas = [row.kappa for row in pairs.rows if row.kappa is not None]
         median = number(float(np.median(kappas)), 2) if kappas else "-"
-        # Of a sample without such pairs nothing follows for the others.
+        # A sample without such pairs says nothing about the other workers.
         n = str(len(pairs.rows)) if pairs.rows or pairs.sampled == 1 else "not computed: none among those sampled"
         rows.append([name_of(name), n, median, f"{pairs.sampled:.1%}"])
     yield table(["criterion", "pairs", "median κ", "workers sampled"], rows)
@@ -113,7 +113,7 @@ def _alphas(study: Study, criterion: str) -> list[str]:
         if row.criterion == criterion and row.topic is not None and row.alpha.value is not None
     ]
     ends = [min(of_topic), max(of_topic)] if of_topic else []
-    topics = [f"{number(one, 2)} ({topic})" for one, topic in ends] or ["-", "-"]
+    topics = [f"{number(topic_alpha, 2)} ({topic})" for topic_alpha, topic in ends] or ["-", "-"]
     return [name_of(criterion), value, *before, str(alpha.topics if alpha else 0), *topics]
 
 
@@ -178,10 +178,10 @@ def _times(flags: Mapping[str, int], criteria: int) -> list[str]:
 def terminal(study: Study) -> str:
     """The rule, a line for each criterion, and what the filter did, in 80 columns; lines end in LF."""
     lines: list[str] = []
-    rules = {one.rule for one in study.aggregated.values()}
-    for name, one in study.aggregated.items():
-        what = "rule" if len(rules) == 1 else f"rule of {escape(name)}"
-        lines += fold(f"{what}: {study.settings.aggregator}: {one.rule}", COLUMNS)
+    rules = {aggregated.rule for aggregated in study.aggregated.values()}
+    for name, aggregated in study.aggregated.items():
+        heading = "rule" if len(rules) == 1 else f"rule of {escape(name)}"
+        lines += fold(f"{heading}: {study.settings.aggregator}: {aggregated.rule}", COLUMNS)
         if len(rules) == 1:
             break
     # The workers are in the Markdown; 80 columns have no room for them.
@@ -198,7 +198,7 @@ def terminal(study: Study) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns, the first to the left and as wide as the others leave it, the others to the right."""
+    """Aligned columns: the first to the left in the width that remains, the others to the right."""
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
     names = [escape(row[0]) for row in rows]
     first = min(max(map(columns_of, names)), max(_NAME, COLUMNS - sum(widths) - 2 * len(widths)))

@@ -1,6 +1,6 @@
-"""Tables of workers' labels, long or wide, read into arrays; every defect is reported with its row.
+"""Reads tables of workers' labels, long or wide, into arrays; every problem is reported with its row.
 
-Millions of rows: ids and labels are looked at once each, rows only where something is wrong.
+Tables may have millions of rows. So each distinct id and label is checked once, and rows only where one is wrong.
 """
 
 import re
@@ -38,25 +38,25 @@ def read_tables(
     repeatable: Collection[Item] = (),
     warnings: list[Problem] | None = None,
 ) -> dict[str, CrowdLabels]:
-    """The labels of all files together, by criterion, in natural order; labels stay in the order of the files' rows.
+    """Read the labels of all files together, by criterion; labels stay in the order of the files' rows.
 
-    Of each code and file the first faults are listed and the others counted (`faults.MOST_LISTED`).
+    The first `MOST_LISTED` problems of each code and file are listed, and the others counted.
 
     Args:
         paths: CSV, TSV, JSON Lines or Parquet files, gzipped or not.
-        columns: Field to column, where the header does not tell; see `Layout`.
-        scales: Grades by criterion; a criterion that is not there is a fault. Or the grades of every criterion.
+        columns: Field to column, where the header does not name the field; see `Layout`.
+        scales: Grades by criterion; another criterion is a problem. Or the grades of every criterion.
         wide: What the columns of a survey ask about; MTurk's exports are known by their header.
-        criteria: The criteria wanted; one alone is that of tables that name none. All, if empty.
-        task: How the cells of a column `task` are read.
+        criteria: The wanted criteria; all, if empty. A single one applies to tables that name none.
+        task: The pattern of the cells of a column `task`.
         turns: Item id to turn id, for tables without turns.
-        beside: Criteria to read beside those wanted, where tables have them and they have a scale.
+        beside: More criteria to read, if tables have them and they have a scale.
         repeatable: Items that a worker may label more than once under a criterion.
-        warnings: Takes what is odd but does not keep the labels from being used.
+        warnings: Gets the problems that do not make labels unusable.
 
     Raises:
-        InputError: Anything is wrong with any row, or a criterion that was asked for has no label.
-        UsageError: The options make no sense.
+        InputError: Rows have problems, or a wanted criterion has no label.
+        UsageError: The options contradict each other or are invalid.
     """
     layout = Layout(columns, scales, criteria, wide, task, turns, beside, repeatable)
     _check_options(layout)
@@ -74,7 +74,9 @@ def read_tables(
     labels = Rows(_joined(frames), sheets, problems).labels(layout) if frames else {}
     listed = _listed(problems, sheets)
     if n := problems.total("error"):
-        raise InputError(f"not usable as labels: {n:,} faults", [one for one in listed if one.severity == "error"])
+        raise InputError(
+            f"not usable as labels: {n:,} problems", [problem for problem in listed if problem.severity == "error"]
+        )
     _check_found(labels, layout, sheets, listed)
     if warnings is not None:
         warnings += listed
@@ -82,11 +84,11 @@ def read_tables(
 
 
 def _listed(problems: LabelProblems, sheets: Sequence[LabelSheet]) -> list[Problem]:
-    """The problems in the order of files and rows, and below those of a file how many more there are."""
+    """The problems in the order of files and rows; after those of a file, how many more it has."""
     order = {sheet.file: place for place, sheet in enumerate(sheets)}
     return sorted(
         [*problems, *(rest := problems.rest())],
-        key=lambda one: (order.get(one.file, -1), one in rest, natural_key(one.path)),
+        key=lambda problem: (order.get(problem.file, -1), problem in rest, natural_key(problem.path)),
     )
 
 
@@ -97,9 +99,9 @@ def _check_found(
     if lacking or not labels:
         files = ", ".join(sheet.file for sheet in sheets)
         columns = ", ".join(map(shown, dict.fromkeys(name for sheet in sheets for name in sheet.frame.columns[:20])))
-        found = f"labels of {', '.join(map(shown, labels)) or 'no criterion'}, columns {columns}"
-        what = ", ".join(map(shown, lacking)) or "any criterion"
-        raise InputError(f"{files}: no label of {what}; found {found}", warnings)
+        contents = f"labels of {', '.join(map(shown, labels)) or 'no criterion'}, columns {columns}"
+        names = ", ".join(map(shown, lacking)) or "any criterion"
+        raise InputError(f"{files}: no label of {names}; found {contents}", warnings)
 
 
 def _check_options(layout: Layout) -> None:
@@ -122,7 +124,7 @@ def _check_options(layout: Layout) -> None:
 
 def _long(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> Iterable["pl.DataFrame"]:
     if layout.wide is not None or is_mturk(sheet.frame.columns):
-        problems += (fault for faults in sheet.faults.values() for fault in faults.values())
+        problems += (problem for by_row in sheet.problems.values() for problem in by_row.values())
     if layout.wide is not None:
         return survey_rows(sheet, layout.wide, layout.columns, layout.only, problems)
     if is_mturk(sheet.frame.columns):
@@ -133,36 +135,37 @@ def _long(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> Iterabl
 
 
 def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> list["pl.DataFrame"]:
-    """The rows of a long table, once for each column of labels; nothing, and problems, if columns are missing."""
+    """A frame of rows for each column of labels; none, and a problem, if columns are missing."""
     import polars as pl
 
-    found = _columns(sheet.frame.columns, layout)
-    lacking = [f"no column {shown(name)}" for name in found.values() if name not in sheet.frame.columns]
-    lacking += _lacking(found, layout)
+    columns = _columns(sheet.frame.columns, layout)
+    lacking = [f"no column {shown(name)}" for name in columns.values() if name not in sheet.frame.columns]
+    lacking += _lacking(columns, layout)
     if lacking:
         header = ", ".join(map(shown, sheet.frame.columns[:20]))
         where = "" if sheet.unit == "row" else "line 1"
         problems += (
-            Problem("missing_column", "error", sheet.file, None, where, f"{one}; found {header}") for one in lacking
+            Problem("missing_column", "error", sheet.file, None, where, f"{message}; found {header}")
+            for message in lacking
         )
         return []
-    problems += (fault for name in found.values() for fault in sheet.faults.get(name, {}).values())
-    fields = {field: pl.col(name) for field, name in found.items() if field in FIELDS and field != "label"}
+    problems += (problem for name in columns.values() for problem in sheet.problems.get(name, {}).values())
+    fields = {field: pl.col(name) for field, name in columns.items() if field in FIELDS and field != "label"}
     fields.setdefault("criterion", pl.lit(layout.only))
     fields.setdefault("seconds", pl.lit(None, dtype=pl.String))
     labels = {
         None if field == "label" else field.removeprefix(_LABEL_OF): name
-        for field, name in found.items()
+        for field, name in columns.items()
         if field not in FIELDS or field == "label"
     }
     numbers = pl.Series("number", sheet.numbers)
     frames = []
     for criterion, name in labels.items():
         frame = sheet.frame.select(numbers, **fields, label=pl.col(name))
-        used = {found[field] for field in fields if field in found} | {name}
-        faulty = [number for column in used for number in sheet.faults.get(column, ())]
-        if faulty:
-            frame = frame.clear() if 0 in faulty else frame.filter(~pl.col("number").is_in(faulty))
+        used = {columns[field] for field in fields if field in columns} | {name}
+        wrong = [number for column in used for number in sheet.problems.get(column, ())]
+        if wrong:
+            frame = frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
         if criterion is not None:
             frame = frame.with_columns(criterion=pl.lit(criterion), column=pl.lit(name))
         frames.append(_with_turns(frame, sheet, layout, problems))
@@ -170,7 +173,7 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> li
 
 
 def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
-    """Field to column: as given, else as the header tells."""
+    """Field to column: as given, else by the names in the header."""
     known = {
         field: next(name for name in aliases if name in names)
         for field, aliases in FIELDS.items()
@@ -185,25 +188,27 @@ def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
     if any(field.startswith(_LABEL_OF) for field in given):
         known = {field: name for field, name in known.items() if field not in ("label", "criterion")}
     elif "label" not in known | given:
-        found = {_LABEL_OF + criterion: criterion for criterion in layout.known or () if criterion in names}
-        known = {field: name for field, name in known.items() if field != "criterion" or not found} | found
+        label_columns = {_LABEL_OF + criterion: criterion for criterion in layout.known or () if criterion in names}
+        known = {
+            field: name for field, name in known.items() if field != "criterion" or not label_columns
+        } | label_columns
     return known | given
 
 
-def _lacking(found: Mapping[str, str], layout: Layout) -> list[str]:
-    """What no column tells, in words."""
-    lacking = [] if "worker" in found else ["no column of workers"]
-    item = "item_id" in found and ("turn_id" in found or layout.turns is not None)
-    lacking += [] if item or "task" in found else ["no columns of turns and of responses or questions, nor of tasks"]
-    columns = any(field.startswith(_LABEL_OF) for field in found)
-    lacking += [] if columns or "label" in found else ["no column of labels"]
-    if not columns and "criterion" not in found and layout.only is None:
+def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
+    """The missing columns, in words."""
+    lacking = [] if "worker" in columns else ["no column of workers"]
+    item = "item_id" in columns and ("turn_id" in columns or layout.turns is not None)
+    lacking += [] if item or "task" in columns else ["no columns of turns and of responses or questions, nor of tasks"]
+    labels = any(field.startswith(_LABEL_OF) for field in columns)
+    lacking += [] if labels or "label" in columns else ["no column of labels"]
+    if not labels and "criterion" not in columns and layout.only is None:
         lacking.append("no column of criteria, and no one criterion is given")
     return lacking
 
 
 def _with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "pl.DataFrame":
-    """The frame with turns and items apart; rows whose task or item tells no turn go to the problems."""
+    """The frame with turn and item in separate columns; a task or item without a turn is a problem."""
     if "task" in frame.columns:
         pattern = _task_pattern(layout.task)
         item = next(name for name in ("response_id", "question_id", "item_id") if name in pattern.groupindex)
@@ -256,13 +261,13 @@ def _split(
     joined = frame.with_columns(cells.alias(column)).join(table, on=column, how="left", maintain_order="left")
     unknown = joined["turn_id"].is_null()
     for number, cell in joined.filter(unknown).select("number", column).iter_rows():
-        fault = (code, f"{column} {shown(cell)} {message}") if cell else ("empty_cell", f"{column} is empty")
-        problems.append(Problem(fault[0], "error", sheet.file, None, f"{sheet.unit} {number}", fault[1]))
+        problem = (code, f"{column} {shown(cell)} {message}") if cell else ("empty_cell", f"{column} is empty")
+        problems.append(Problem(problem[0], "error", sheet.file, None, f"{sheet.unit} {number}", problem[1]))
     return joined.filter(~unknown).drop(column).rename({"item of it": "item_id"})
 
 
 def _marked(frame: "pl.DataFrame", place: int) -> "pl.DataFrame":
-    """The frame in one order of columns, with the place of its file."""
+    """The frame with its columns in a fixed order and the index of its file."""
     import polars as pl
 
     if "column" not in frame.columns:
@@ -271,7 +276,7 @@ def _marked(frame: "pl.DataFrame", place: int) -> "pl.DataFrame":
 
 
 def _joined(frames: Sequence["pl.DataFrame"]) -> "pl.DataFrame":
-    """All frames as one, in the order of the files' rows; what is of integers here and of texts there is of texts."""
+    """All frames as one, in the order of the files' rows; mixed columns hold texts."""
     import polars as pl
 
     mixed = [name for name in (*IDS, "label", "seconds") if len({frame.schema[name] for frame in frames}) > 1]
@@ -290,4 +295,4 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "label": ("label",),
     "seconds": ("seconds",),
 }
-"""Field of a long table to the columns that are taken for it, the first there is."""
+"""Field of a long table to the column names that it may have; the first one in the header is used."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SURVEY_WORKERS = ("worker", "worker_id", "PROLIFIC_PID", "Participant id", "participant_id", "WorkerId", "ResponseId")
-"""Columns that may name a participant, the first there is counts; Qualtrics' `ResponseId` is of the record."""
+"""Columns that may name a participant; the first one present is used. Qualtrics' `ResponseId` names the record."""
 _INPUT = re.compile(r"Input\.(turn_id|response_id|question_id|item_id)(?:_([0-9]{1,6}))?")
 _ANSWER = re.compile(r"Answer\.(.+?)(?:_([0-9]{1,6}))?")
 _IMPORT_ID = '{"ImportId"'
@@ -51,7 +51,7 @@ def read_questions(path: Path) -> dict[str, Question]:
     """The questions of a survey's columns, from a table `column, turn_id, response_id, criterion`.
 
     Raises:
-        InputError: The file is no such table or names a column twice; every fault is listed.
+        InputError: The file is no such table or names a column twice; every problem is listed.
     """
     problems: list[Problem] = []
     needed = ("column", "turn_id", "response_id", "criterion")
@@ -68,7 +68,7 @@ def read_questions(path: Path) -> dict[str, Question]:
         else:
             questions[column] = Question(*fields)
     if problems:
-        raise InputError(f"{path}: not usable as a map of columns: {len(problems)} faults", problems)
+        raise InputError(f"{path}: not usable as a map of columns: {len(problems)} problems", problems)
     return questions
 
 
@@ -144,13 +144,13 @@ def survey_rows(
     worker = columns.get("worker") or next((name for name in SURVEY_WORKERS if name in sheet.frame.columns), None)
     needed = [name for name in (worker, columns.get("seconds"), *questions) if name]
     lacking = [name for name in needed if name not in sheet.frame.columns]
-    faults = [f"no column {', '.join(map(shown, lacking))}"] if lacking else []
-    faults += [] if worker else [f"no column that names the participant: expected one of {', '.join(SURVEY_WORKERS)}"]
-    faults += [] if questions else ["no column fits --wide"]
+    messages = [f"no column {', '.join(map(shown, lacking))}"] if lacking else []
+    messages += [] if worker else [f"no column that names the participant: expected one of {', '.join(SURVEY_WORKERS)}"]
+    messages += [] if questions else ["no column fits --wide"]
     if criterion is None and any(question.criterion is None for question in questions.values()):
-        faults.append("the columns do not say the criterion, and no one criterion is given")
-    problems += (Problem("missing_column", "error", sheet.file, None, "line 1", fault) for fault in faults)
-    if faults or worker is None:
+        messages.append("the columns do not say the criterion, and no one criterion is given")
+    problems += (Problem("missing_column", "error", sheet.file, None, "line 1", message) for message in messages)
+    if messages or worker is None:
         return
     sheet = _sound_of_qualtrics(sheet, problems)
     labeled = pl.sum_horizontal((_text(name) != "").cast(pl.Int32) for name in questions)
@@ -178,10 +178,10 @@ def _questions(names: Sequence[str], wide: Wide) -> dict[str, Question]:
     item = next((name for name in _ITEM_GROUPS if name in pattern.groupindex), None)
     if item is None or "turn_id" not in pattern.groupindex:
         raise UsageError(f"--wide {shown(wide)}: expected groups (?P<turn_id>…), (?P<response_id>…), (?P<criterion>…)")
-    found = ((name, pattern.fullmatch(name)) for name in names)
+    matches = ((name, pattern.fullmatch(name)) for name in names)
     return {
         name: Question(match["turn_id"] or "", match[item] or "", match.groupdict().get("criterion"))
-        for name, match in found
+        for name, match in matches
         if match
     }
 
@@ -193,7 +193,7 @@ def _sound_of_qualtrics(sheet: LabelSheet, problems: LabelProblems) -> LabelShee
     """
     below = sheet.frame.height > 1 and any(str(cell).startswith(_IMPORT_ID) for cell in sheet.frame.row(1))
     if below:
-        sheet = LabelSheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.faults)
+        sheet = LabelSheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.problems)
     elif "ResponseId" not in sheet.frame.columns:
         return sheet
     for column, values in (
@@ -215,13 +215,13 @@ def _without(sheet: LabelSheet, column: str, values: Collection[str], problems: 
     out = sheet.frame.select(_text(column).str.to_lowercase().is_in(list(values))).to_series()
     if not out.any():
         return sheet
-    found = ", ".join(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
+    values_found = ", ".join(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
     numbers = sheet.numbers[out.to_numpy()]
     rows = "1 row" if len(numbers) == 1 else f"{len(numbers):,} rows"
-    message = f"{rows} left out, {column} {found}; this is the first"
+    message = f"{rows} left out, {column} {values_found}; this is the first"
     problems.append(Problem("row_left_out", "warning", sheet.file, None, f"{sheet.unit} {numbers[0]}", message))
     kept = ~out
-    return LabelSheet(sheet.file, sheet.frame.filter(kept), sheet.numbers[kept.to_numpy()], sheet.unit, sheet.faults)
+    return LabelSheet(sheet.file, sheet.frame.filter(kept), sheet.numbers[kept.to_numpy()], sheet.unit, sheet.problems)
 
 
 def _text(column: str) -> "pl.Expr":
@@ -240,6 +240,6 @@ def _long(sheet: LabelSheet, column: str, *, seconds: str | None, shares: "pl.Ex
     else:
         time = _text(seconds)
         even = (time.cast(pl.Float64, strict=False) / shares).cast(pl.String)
-        # What is no number stays as it is, to be named as a fault.
+        # A cell that is no number stays text, so that the check of rows reports it.
         share = pl.coalesce(even, pl.when(time != "").then(time))
     return sheet.frame.select(pl.Series("number", sheet.numbers), seconds=share, column=pl.lit(column))

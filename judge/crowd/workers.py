@@ -15,15 +15,15 @@ from judge.text.ids import natural_key
 TOO_FAST = 2.0
 """Seconds under which a label counts as too fast unless said otherwise."""
 FEWEST_LABELS = 10
-"""Fewest labels that a worker is called anything by."""
+"""Fewest labels of a worker for a flag."""
 FEWEST_COMPARED = 20
-"""Fewest items shared with others by which a worker is said not to agree with them."""
+"""Fewest items shared with others for the flag `no agreement`."""
 CONSTANT = 0.95
 """Share of one and the same label, or of items labeled alike under all criteria, from which a worker is flagged."""
 
 
 class WorkerRow(msgspec.Struct, frozen=True):
-    """One worker under one criterion; what is undefined is None."""
+    """One worker under one criterion; undefined numbers are None."""
 
     worker: str
     criterion: str
@@ -33,7 +33,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
     compared: int
     """Items that others labeled too."""
     same: float | None
-    """Share of them with the label that the others' consensus is."""
+    """Share of these items on which the label equals the others' consensus."""
     deviation: float | None
     """Mean distance from it, in scale values."""
     kappa: float | None
@@ -71,7 +71,7 @@ def worker_table(
     for _, worker in removed:
         times[worker] = times.get(worker, 0) + 1
     alike = _alike(labels)
-    rows = [row for one in labels.values() for row in _worker_rows(one, times, alike, too_fast)]
+    rows = [row for crowd in labels.values() for row in _worker_rows(crowd, times, alike, too_fast)]
     silent = times.keys() - {row.worker for row in rows}
     rows += [_without_labels(worker, criterion, times[worker]) for worker in silent for criterion in labels]
     order = {criterion: place for place, criterion in enumerate(labels)}
@@ -143,7 +143,7 @@ def _worker_rows(
 
 
 def _flags(row: WorkerRow, items_alike: int) -> tuple[str, ...]:
-    """What is odd about a worker, from as many labels as FEWEST_LABELS."""
+    """The flags of a worker."""
     enough = row.labels >= FEWEST_LABELS
     signs = {
         "constant": enough and row.commonest_share is not None and row.commonest_share >= CONSTANT,
@@ -201,16 +201,16 @@ def _alike(labels: Mapping[str, CrowdLabels]) -> dict[str, tuple[float, int]]:
     """For each worker, of the items labeled under several criteria: the share with one place in all scales, and n."""
     if len(labels) < 2:
         return {}
-    workers = list(dict.fromkeys(name for one in labels.values() for name in one.workers))
-    items = list(dict.fromkeys(item for one in labels.values() for item in one.items))
+    workers = list(dict.fromkeys(name for crowd in labels.values() for name in crowd.workers))
+    items = list(dict.fromkeys(item for crowd in labels.values() for item in crowd.items))
     worker = {name: i for i, name in enumerate(workers)}
     item = {name: i for i, name in enumerate(items)}
     keys, codes = [], []
-    for one in labels.values():
-        of_worker = np.array([worker[name] for name in one.workers], dtype=np.int64)
-        of_item = np.array([item[name] for name in one.items], dtype=np.int64)
-        keys.append(of_worker[one.worker] * len(items) + of_item[one.item])
-        codes.append(one.code)
+    for crowd in labels.values():
+        of_worker = np.array([worker[name] for name in crowd.workers], dtype=np.int64)
+        of_item = np.array([item[name] for name in crowd.items], dtype=np.int64)
+        keys.append(of_worker[crowd.worker] * len(items) + of_item[crowd.item])
+        codes.append(crowd.code)
     order = np.argsort(key := np.concatenate(keys), kind="stable")
     key, code = key[order], np.concatenate(codes)[order]
     if not len(key):

@@ -1,10 +1,10 @@
-"""Gold: grades by people, read, matched to a pool, checked, imported, split, sealed and planned.
+"""Gold: grades by people. They are planned, imported, checked, split, sealed, and matched to a pool.
 
-rows     gold files, read strictly, and matched to a pool
-check    everything that is wrong with gold
-sources  grades as others publish them; draft: made gold rows
-split    a part to choose a judge on and a part to keep; seal: the kept part, and each look at it
-plan     what to label next (sampling, uncertainty)
+rows     reads gold files strictly and matches their rows to a pool
+check    lists every problem of gold files
+sources  reads grades as others publish them; draft turns them into gold rows
+split    separates the dev part from the test part; seal guards the test part and records each look at it
+plan     draws the responses to label next, with the help of sampling and uncertainty
 """
 
 from judge.gold.check import CheckedGold, check_gold, plain_scale

@@ -1,4 +1,4 @@
-"""Everything that is wrong with gold files, all at once: what cannot be used, and what weakens a claim made with it."""
+"""All problems of gold files at once: errors make rows unusable, warnings weaken a claim made with the gold."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,25 +15,26 @@ from judge.text.safe import shown
 
 
 class CheckedGold(msgspec.Struct, frozen=True):
-    """What a check found."""
+    """The rows and the problems of checked gold files."""
 
     rows: tuple[GoldRow, ...]
-    """The rows that are sound each by itself, of all files."""
+    """The rows of all files that are valid on their own."""
     problems: tuple[Problem, ...]
+    """Sorted by file, place and code."""
     unmatched: int | None
-    """Rows that belong to no response of the pool; None without a pool."""
+    """How many rows belong to no response of the pool; None without a pool."""
 
 
-class _Placed(msgspec.Struct, frozen=True):
-    """A row and where it stands."""
+class _Line(msgspec.Struct, frozen=True):
+    """A gold row with its file and line number."""
 
     file: str
-    line: int
+    number: int
     row: GoldRow
 
     def problem(self, severity: Severity, code: str, path: str, message: str) -> Problem:
         """A problem at this row."""
-        return Problem(code, severity, self.file, self.row.turn_id, f"line {self.line}: {path}", message)
+        return Problem(code, severity, self.file, self.row.turn_id, f"line {self.number}: {path}", message)
 
 
 def check_gold(
@@ -47,29 +48,32 @@ def check_gold(
 
     Args:
         contents: Names and (unpacked) bytes of the files.
-        scales: The scale of each criterion that has a known one.
+        scales: Criterion to scale, where the scale is known.
         pool: The responses that the rows should be about.
-        other: The scale of every other criterion; without it, a row under one is an error.
+        other: The scale of every other criterion; without it, a row under such a criterion is an error.
+
+    Returns:
+        The valid rows, and all problems.
     """
-    placed: list[_Placed] = []
+    lines: list[_Line] = []
     problems: list[Problem] = []
     for name, content in contents:
-        rows, faults = scan_gold(content, name)
-        problems += faults
-        placed += (_Placed(name, number, row) for number, row in rows)
+        rows, row_problems = scan_gold(content, name)
+        problems += row_problems
+        lines += (_Line(name, number, row) for number, row in rows)
     for check in CHECKS:
-        problems += check(placed)
-    problems += _off_scale(placed, scales, other)
+        problems += check(lines)
+    problems += _off_scale(lines, scales, other)
     unmatched = None
     if pool is not None:
-        found = list(_not_in_pool(placed, pool))
-        unmatched = sum(problem.code == "not_in_pool" for problem in found)
-        problems += found
-    return CheckedGold(tuple(one.row for one in placed), tuple(sorted(problems, key=_order)), unmatched)
+        absent = list(_not_in_pool(lines, pool))
+        unmatched = sum(problem.code == "not_in_pool" for problem in absent)
+        problems += absent
+    return CheckedGold(tuple(line.row for line in lines), tuple(sorted(problems, key=_order)), unmatched)
 
 
 def plain_scale(low: int, high: int, *, higher_is_better: bool) -> Scale:
-    """A scale of the integers from `low` to `high`, for gold that no prompt describes."""
+    """A scale of the integers from `low` to `high`, for a criterion without a prompt."""
     levels = tuple(Level(grade, str(grade), "") for grade in range(low, high + 1))
     return Scale(levels, "higher" if higher_is_better else "lower", (high if higher_is_better else low,), None)
 
@@ -78,126 +82,128 @@ def _order(problem: Problem) -> tuple[object, ...]:
     return natural_key(problem.file), natural_key(problem.path), problem.code
 
 
-def _off_scale(placed: Iterable[_Placed], scales: Mapping[str, Scale], other: Scale | None) -> Iterator[Problem]:
+def _off_scale(lines: Iterable[_Line], scales: Mapping[str, Scale], other: Scale | None) -> Iterator[Problem]:
     unknown: set[str] = set()
-    for one in placed:
-        name, grade = one.row.criterion, one.row.grade
+    for line in lines:
+        name, grade = line.row.criterion, line.row.grade
         if scale := scales.get(name, other):
             grades = [level.grade for level in scale.levels]
             if grade not in grades:
                 message = f"{shown(name)} grade {shown(grade)}: expected one of {', '.join(map(str, grades))}"
-                yield one.problem("error", "off_scale", "$.grade", message)
+                yield line.problem("error", "off_scale", "$.grade", message)
         elif name not in unknown:
             unknown.add(name)
             message = f"no prompt declares {shown(name)}: neither its scale nor which end is good is known"
-            yield one.problem("error", "missing_polarity", "$.criterion", message)
+            yield line.problem("error", "missing_polarity", "$.criterion", message)
 
 
-def _repeated(placed: Iterable[_Placed]) -> Iterator[Problem]:
-    """Rows that another file has too; those of one file are found when it is read."""
-    first: dict[tuple[str | None, ...], _Placed] = {}
-    for one in placed:
-        other = first.setdefault(row_key(one.row), one)
-        if other is not one:
+def _repeated(lines: Iterable[_Line]) -> Iterator[Problem]:
+    """Rows that two files share; repeated rows within one file are reported when the file is read."""
+    first: dict[tuple[str | None, ...], _Line] = {}
+    for line in lines:
+        earlier = first.setdefault(row_key(line.row), line)
+        if earlier is not line:
             message = (
-                f"the same response, criterion and assessor are already in {other.file}, line {other.line}, "
-                f"with {'the same' if other.row.grade == one.row.grade else 'another'} grade"
+                f"the same response, criterion and assessor are already in {earlier.file}, line {earlier.number}, "
+                f"with {'the same' if earlier.row.grade == line.row.grade else 'another'} grade"
             )
-            yield one.problem("error", "duplicate_row", "$", message)
+            yield line.problem("error", "duplicate_row", "$", message)
 
 
-def _run_case(placed: Iterable[_Placed]) -> Iterator[Problem]:
-    first: dict[str, _Placed] = {}
-    told: set[str] = set()
-    for one in placed:
-        run_id = one.row.run_id
-        if run_id is None or run_id in told:
+def _run_case(lines: Iterable[_Line]) -> Iterator[Problem]:
+    first: dict[str, _Line] = {}
+    reported: set[str] = set()
+    for line in lines:
+        run_id = line.row.run_id
+        if run_id is None or run_id in reported:
             continue
-        other = first.setdefault(run_id.casefold(), one)
-        if other.row.run_id != run_id:
-            told.add(run_id)
+        earlier = first.setdefault(run_id.casefold(), line)
+        if earlier.row.run_id != run_id:
+            reported.add(run_id)
             message = (
-                f"{shown(run_id)} is {shown(other.row.run_id)} in {other.file}, line {other.line}, but for its case"
+                f"{shown(run_id)} is {shown(earlier.row.run_id)} in {earlier.file}, line {earlier.number}, "
+                "but for its case"
             )
-            yield one.problem("error", "run_id_case", "$.run_id", message)
+            yield line.problem("error", "run_id_case", "$.run_id", message)
 
 
-def _no_topic(placed: Iterable[_Placed]) -> Iterator[Problem]:
-    for one in placed:
-        if not one.row.turn_id.rpartition("_")[0].strip():
+def _no_topic(lines: Iterable[_Line]) -> Iterator[Problem]:
+    for line in lines:
+        if not line.row.turn_id.rpartition("_")[0].strip():
             message = (
-                f"{shown(one.row.turn_id)} names no topic: expected `<topic>_<turn>`, since intervals are over topics"
+                f"{shown(line.row.turn_id)} names no topic: expected `<topic>_<turn>`, since intervals are over topics"
             )
-            yield one.problem("warning", "no_topic", "$.turn_id", message)
+            yield line.problem("warning", "no_topic", "$.turn_id", message)
 
 
-def _inclusion(placed: Iterable[_Placed]) -> Iterator[Problem]:
-    groups: dict[tuple[str, str], list[_Placed]] = defaultdict(list)
-    for one in placed:
-        groups[one.file, one.row.criterion].append(one)
+def _inclusion(lines: Iterable[_Line]) -> Iterator[Problem]:
+    groups: dict[tuple[str, str], list[_Line]] = defaultdict(list)
+    for line in lines:
+        groups[line.file, line.row.criterion].append(line)
     for (_, criterion), group in groups.items():
-        without = [one for one in group if one.row.inclusion_probability is None]
+        without = [line for line in group if line.row.inclusion_probability is None]
         if not without:
             continue
         mixed = len(without) < len(group)
         message = (
-            f"{len(without)} of {len(group)} rows under {shown(criterion)} do not say with which probability the "
-            f"response was drawn: {'rows with and without one cannot be weighted together' if mixed else _UNKNOWN}"
+            f"{len(without)} of {len(group)} rows under {shown(criterion)} do not give the probability with which the "
+            f"response was drawn: {'rows with and without it cannot be weighted together' if mixed else _UNKNOWN}"
         )
         code = "mixed_inclusion" if mixed else "unknown_inclusion"
         yield without[0].problem("warning", code, "$.inclusion_probability", message)
 
 
-_UNKNOWN = "means are those of the graded responses, and of all only if they were drawn at random or are all"
+_UNKNOWN = "means describe all responses only if those graded are all of them or were drawn at random"
 
 
-def _split_topic(placed: Iterable[_Placed]) -> Iterator[Problem]:
-    """A topic with rows in two parts, and gold of which only a part is split."""
-    first: dict[str, _Placed] = {}
-    told: set[str] = set()
-    placed = list(placed)
-    for one in placed:
-        if one.row.split is None or one.row.topic_id in told:
+def _split_topic(lines: Iterable[_Line]) -> Iterator[Problem]:
+    """A topic with rows in both parts, and gold in which only some rows name a part."""
+    first: dict[str, _Line] = {}
+    reported: set[str] = set()
+    lines = list(lines)
+    for line in lines:
+        if line.row.split is None or line.row.topic_id in reported:
             continue
-        other = first.setdefault(one.row.topic_id, one)
-        if other.row.split != one.row.split:
-            told.add(one.row.topic_id)
+        earlier = first.setdefault(line.row.topic_id, line)
+        if earlier.row.split != line.row.split:
+            reported.add(line.row.topic_id)
             message = (
-                f"topic {shown(one.row.topic_id)} is in {other.row.split} on line {other.line} of {other.file} and in "
-                f"{one.row.split} here: a judge chosen on it has seen the test"
+                f"topic {shown(line.row.topic_id)} is in {earlier.row.split} on line {earlier.number} of "
+                f"{earlier.file} and in {line.row.split} here: a judge chosen on it has seen the test"
             )
-            yield one.problem("error", "split_topic", "$.split", message)
-    without = [one for one in placed if one.row.split is None]
+            yield line.problem("error", "split_topic", "$.split", message)
+    without = [line for line in lines if line.row.split is None]
     if first and without:
-        message = f"{len(without)} of {len(placed)} rows belong to neither dev nor test, the others do"
+        message = f"{len(without)} of {len(lines)} rows belong to neither dev nor test; the others do"
         yield without[0].problem("warning", "partial_split", "$.split", message)
 
 
-def _item_in_both(placed: Iterable[_Placed]) -> Iterator[Problem]:
-    first: dict[SealedItem, _Placed] = {}
-    told: set[SealedItem] = set()
-    for one in placed:
-        item = item_of(one.row)
-        if one.row.split is None or item in told:
+def _item_in_both(lines: Iterable[_Line]) -> Iterator[Problem]:
+    first: dict[SealedItem, _Line] = {}
+    reported: set[SealedItem] = set()
+    for line in lines:
+        item = item_of(line.row)
+        if line.row.split is None or item in reported:
             continue
-        other = first.setdefault(item, one)
-        if other.row.split != one.row.split:
-            told.add(item)
-            message = f"this response is in {other.row.split} on line {other.line} of {other.file}"
-            yield one.problem("error", "item_in_both", "$.split", message)
+        earlier = first.setdefault(item, line)
+        if earlier.row.split != line.row.split:
+            reported.add(item)
+            message = f"this response is in {earlier.row.split} on line {earlier.number} of {earlier.file}"
+            yield line.problem("error", "item_in_both", "$.split", message)
 
 
-def _not_blind(placed: Iterable[_Placed]) -> Iterator[Problem]:
-    counts = Counter((one.file, one.row.made) for one in placed)
-    told: set[tuple[str, str]] = set()
-    for one in placed:
-        kind = one.file, one.row.made
-        if one.row.made != "blind" and kind not in told:
-            told.add(kind)
+def _not_blind(lines: Iterable[_Line]) -> Iterator[Problem]:
+    counts = Counter((line.file, line.row.made) for line in lines)
+    reported: set[tuple[str, str]] = set()
+    for line in lines:
+        kind = line.file, line.row.made
+        if line.row.made != "blind" and kind not in reported:
+            reported.add(kind)
             message = (
-                f"{counts[kind]} rows are {one.row.made}: not usable for a claim about a judge ({_MADE[one.row.made]})"
+                f"{counts[kind]} rows are {line.row.made}: "
+                f"not usable for a claim about a judge ({_MADE[line.row.made]})"
             )
-            yield one.problem("warning", "not_blind", "$.made", message)
+            yield line.problem("warning", "not_blind", "$.made", message)
 
 
 _MADE = {
@@ -207,30 +213,30 @@ _MADE = {
 }
 
 
-def _not_in_pool(placed: Sequence[_Placed], pool: Pool) -> Iterator[Problem]:
-    """Rows about no response of the pool, and different grades of what is one response there."""
+def _not_in_pool(lines: Sequence[_Line], pool: Pool) -> Iterator[Problem]:
+    """Rows about no response of the pool, and different grades of one pooled response."""
     run_ids = {entry.run_id for response in pool.responses for entry in response.runs}
     by_case = {run_id.casefold(): run_id for run_id in run_ids}
     find = finder(pool)
-    told: set[str] = set()
-    for one in placed:
-        run_id = one.row.run_id
-        if run_id is not None and run_id not in run_ids | told and (other := by_case.get(run_id.casefold())):
-            told.add(run_id)
-            message = f"{shown(run_id)} is {shown(other)} in the pool"
-            yield one.problem("error", "run_id_case", "$.run_id", message)
-        if find(one.row) is None:
+    reported: set[str] = set()
+    for line in lines:
+        run_id = line.row.run_id
+        if run_id is not None and run_id not in run_ids | reported and (pooled := by_case.get(run_id.casefold())):
+            reported.add(run_id)
+            message = f"{shown(run_id)} is {shown(pooled)} in the pool"
+            yield line.problem("error", "run_id_case", "$.run_id", message)
+        if find(line.row) is None:
             message = (
-                f"{shown(one.row.text_sha256 or one.row.response_id)} is no response, or not one only, of the pool"
+                f"{shown(line.row.text_sha256 or line.row.response_id)} names no response of the pool, or more than one"
             )
-            yield one.problem("warning", "not_in_pool", "$", message)
+            yield line.problem("warning", "not_in_pool", "$", message)
     try:
-        match([one.row for one in placed], pool)
+        match([line.row for line in lines], pool)
     except InputError as error:
         yield from error.problems
 
 
-CHECKS: tuple[Callable[[Sequence[_Placed]], Iterator[Problem]], ...] = (
+CHECKS: tuple[Callable[[Sequence[_Line]], Iterator[Problem]], ...] = (
     _repeated,
     _run_case,
     _no_topic,
@@ -239,4 +245,4 @@ CHECKS: tuple[Callable[[Sequence[_Placed]], Iterator[Problem]], ...] = (
     _item_in_both,
     _not_blind,
 )
-"""What needs nothing but the rows."""
+"""The checks that need the rows alone."""

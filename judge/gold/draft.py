@@ -1,4 +1,4 @@
-"""From what a file of grades says to gold rows: options and texts added, every fault found."""
+"""Makes gold rows from the grades of a file: adds options and texts, and reports every problem."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.gold.plan import PlanRow
-from judge.gold.rows import GoldRow, field_faults, row_key, text_digest
+from judge.gold.rows import GoldRow, field_problems, row_key, text_digest
 from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
@@ -22,8 +22,9 @@ class Draft(msgspec.Struct):
 
     file: str
     place: str
+    """The line or the JSON path, as a message names it."""
     values: dict[str, Any]
-    """Fields of a gold row; those that are None are open."""
+    """Fields of a gold row; None where the file gives no value."""
 
     def problem(self, code: str, where: str, message: str) -> Problem:
         """An error at this place."""
@@ -32,75 +33,92 @@ class Draft(msgspec.Struct):
         return Problem(code, "error", self.file, turn_id if isinstance(turn_id, str) else None, path, message)
 
 
-class Found(msgspec.Struct):
-    """What a source holds."""
+class SourceContent(msgspec.Struct):
+    """The grades and texts of a source, before they are gold rows."""
 
     defaults: dict[str, Any] = {}
-    """Fields that neither the file nor the options give."""
+    """Values of fields that neither the file nor the options give."""
     drafts: list[Draft] = []
     candidates: list[Candidate] = []
     """The graded responses, if the source has their texts."""
     problems: list[Problem] = []
     notes: list[str] = []
+    """What the user should know."""
 
 
 class ImportOptions(msgspec.Struct, frozen=True):
-    """What the user adds to a source."""
+    """What the user's options add to a source."""
 
     constants: Mapping[str, Any] = {}
-    """Field to value, where the file says nothing."""
+    """Field to value, for fields that the file leaves open."""
     columns: Mapping[str, str] = {}
     """Field to column of a table."""
     bank: Mapping[str, str] | None = None
     """Response id to text."""
     pool: Pool | None = None
+    """The pool whose responses were graded."""
     plan: Mapping[tuple[str, str], PlanRow] | None = None
-    """The plan that the responses were drawn by, by turn and response id."""
+    """(turn_id, response_id) to the row of the plan that the responses were drawn by."""
     generic_as_zero: bool = False
-    """BEGIN's generic responses as not attributable; otherwise they are left out."""
+    """Take BEGIN's generic responses as grade 0, not attributable; otherwise they are left out."""
 
 
-def complete(found: Found, options: ImportOptions) -> tuple[GoldRow, ...]:
-    """The gold rows; faults go to the problems, what the user should know to the notes.
+def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, ...]:
+    """Make the gold rows; problems and notes are added to the content.
 
-    Where one text stands in a turn under two ids (as in CAsT-ReGIn), its second grade is that of a second assessor
-    (`crowd#2`): two judgments of one response, neither lost.
+    A turn may hold one text under two ids, as in CAsT-ReGIn. Its second grade is then given to a second assessor
+    (`crowd#2`), so that neither of the two grades is lost.
+
+    Args:
+        content: The grades of the source.
+        options: What the user's options add.
+
+    Returns:
+        The rows without a problem, in the order of the source.
     """
     rows: dict[tuple[str | None, ...], tuple[Draft, GoldRow]] = {}
-    by_id = {(one.turn_id, one.response_id): one for one in options.pool.responses} if options.pool else None
-    again = 0
-    for draft in found.drafts:
+    pooled = (
+        {(response.turn_id, response.response_id): response for response in options.pool.responses}
+        if options.pool
+        else None
+    )
+    repeated = 0
+    for draft in content.drafts:
         values = draft.values
-        for field, value in (*options.constants.items(), *found.defaults.items()):
+        for field, value in (*options.constants.items(), *content.defaults.items()):
             if values.get(field) is None:
                 values[field] = value
         if isinstance(turn_id := values.get("turn_id"), str) and values.get("topic_id") is None:
             values["topic_id"] = topic_of(turn_id)
-        faults = _add_text(values, options, by_id) + _add_plan(values, options.plan)
+        problems = _add_text(values, options, pooled) + _add_plan(values, options.plan)
         values = {field: value for field, value in values.items() if value is not None}
-        # A missing turn is fault enough: the topic is taken from it.
-        faults += [fault for fault in field_faults(values) if fault[1] != "$.topic_id" or "turn_id" in values]
-        if faults:
-            found.problems += (draft.problem(code, where, message) for code, where, message in faults)
+        # The topic is taken from the turn, so a missing turn is reported alone.
+        problems += [problem for problem in field_problems(values) if problem[1] != "$.topic_id" or "turn_id" in values]
+        if problems:
+            content.problems += (draft.problem(code, where, message) for code, where, message in problems)
             continue
         row = GoldRow(**values)
         number = 1
-        while (other := rows.get(row_key(row))) and other[1].response_id != row.response_id:
+        while (earlier := rows.get(row_key(row))) and earlier[1].response_id != row.response_id:
             number += 1
             row = msgspec.structs.replace(row, assessor=f"{values['assessor']}#{number}")
-        if other:
-            message = f"the same response, criterion and assessor are already at {other[0].place} of {other[0].file}"
-            found.problems.append(draft.problem("duplicate_row", "$", message))
+        if earlier:
+            message = (
+                f"the same response, criterion and assessor are already at {earlier[0].place} of {earlier[0].file}"
+            )
+            content.problems.append(draft.problem("duplicate_row", "$", message))
             continue
-        again += number > 1
+        repeated += number > 1
         rows[row_key(row)] = draft, row
-    if again:
-        found.notes.append(f"{again} grades are of texts that have one in the same turn already: assessor ends in #2")
+    if repeated:
+        content.notes.append(
+            f"{repeated} grades are of texts that already have a grade in the same turn: their assessor ends in #2"
+        )
     return tuple(row for _, row in rows.values())
 
 
 def read_bank(path: Path) -> dict[str, str]:
-    """The texts of a response bank, a JSON object from id to text.
+    """Read the texts of a response bank, a JSON object from id to text.
 
     Raises:
         InputError: The file cannot be read or is no bank.
@@ -122,7 +140,11 @@ def read_bank(path: Path) -> dict[str, str]:
 def _add_text(
     values: dict[str, Any], options: ImportOptions, by_id: Mapping[tuple[str, str], PooledResponse] | None
 ) -> list[tuple[str, str, str]]:
-    """Name the response by its text, in place: the text given, or the bank's or the pool's under its id."""
+    """Set `text_sha256` in place: of the given text, else of the text that the bank or the pool has under the id.
+
+    Returns:
+        (code, JSON path, message) of each problem.
+    """
     text, response_id = values.pop("text", None), values.get("response_id")
     if values.get("text_sha256") is None and text is not None:
         values["text_sha256"] = text_digest(text)
@@ -137,20 +159,30 @@ def _add_text(
         if response is None:
             return [("not_in_pool", "$.response_id", f"the pool has no {shown(response_id)} in this turn")]
         values["text_sha256"] = text_digest(response.text)
-        # The run tells the same text with other passages apart.
+        # One text may rest on different passages in different runs, so the row names a run.
         if values.get("run_id") is None and response.runs:
             values["run_id"] = min((entry.run_id for entry in response.runs), key=natural_key)
     return []
 
 
 def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow] | None) -> list[tuple[str, str, str]]:
-    """Take over with which probability a response was drawn, in place."""
+    """Set the inclusion probability and the stratum in place, as the plan gives them.
+
+    Returns:
+        (code, JSON path, message) of each problem.
+    """
     if plan is None:
         return []
     planned = plan.get((str(values.get("turn_id")), str(values.get("response_id"))))
     if planned is None:
         named = shown(values.get("response_id"))
-        return [("not_in_plan", "$.response_id", f"the plan has no {named} in this turn: how it was drawn is unknown")]
+        return [
+            (
+                "not_in_plan",
+                "$.response_id",
+                f"the plan has no {named} in this turn, so its inclusion probability is unknown",
+            )
+        ]
     values["inclusion_probability"] = planned.inclusion_probability
     values["stratum"] = planned.stratum
     if values.get("text_sha256") is None:

@@ -1,8 +1,8 @@
-"""What to label next: turns drawn at random with known probabilities, and with each turn the responses of all runs.
+"""What to label next: turns drawn at random with known probabilities, each with the responses of all runs.
 
-Turns are put in random order within their topics, and the topics in random order, so that systematic sampling gives
-every topic about its share. For any order the probabilities are exact, hence also for one that was taken because no
-start leaves a run short.
+Topics are put in random order, and so are the turns within each topic. Systematic sampling then gives every topic
+about its share. The probabilities are exact for any order of the turns, so an order may be chosen in which every start
+of the sample gives every run its responses.
 """
 
 import math
@@ -25,10 +25,10 @@ from judge.records import Problem
 from judge.text.ids import natural_key
 
 ORDERS = 50
-"""Random orders tried before a number of turns is found too small for the responses that every run must have."""
+"""Random orders to try. If none gives every run its responses, the number of turns is too small."""
 
 LEAST = 1e-9
-"""Least inclusion probability, as in gold: the weights 1/π of smaller ones leave the range of numbers."""
+"""Least inclusion probability, as in gold; the weight 1/π of a smaller one would be too large to compute with."""
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -42,39 +42,44 @@ class PlanRow(msgspec.Struct, frozen=True):
     response_id: str
     text_sha256: str
     runs: tuple[str, ...]
+    """The runs that gave the response."""
     criteria: tuple[str, ...]
+    """The criteria to label it for."""
     inclusion_probability: float
+    """The probability with which its turn was drawn."""
     stratum: Literal["certain", "drawn"]
-    """Whether the turn was taken in any case, or drawn."""
+    """`certain` if the turn was taken in any case, `drawn` if it was drawn at random."""
 
 
 class LabelingPlan(msgspec.Struct, frozen=True):
-    """What to label, and what was left to choose from."""
+    """The responses to label, and the sizes of what they were drawn from."""
 
     rows: tuple[PlanRow, ...]
+    """The drawn responses, turns in natural order."""
     turns: int
+    """Turns that were drawn."""
     frame_turns: int
     """Turns that could be drawn."""
     frame: int
     """Responses that could be drawn."""
     graded: int
-    """Responses left out, because they have grades under all the criteria."""
+    """Responses left out because they have grades under all criteria."""
     uncertainty: Literal["entropy", "variance", "none"]
-    """What made some turns likelier than others."""
+    """The measure that made some turns likelier to be drawn than others."""
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """What can be drawn: T turns in natural order, and R runs."""
+    """The sampling frame: T turns in natural order, and R runs."""
 
     turns: tuple[str, ...]
     responses: dict[str, tuple[PooledResponse, ...]]
     """The responses of each turn that are still to be labeled."""
     labels: _Floats
-    """How many they are, (T,)."""
-    answers: _Ints
-    """Those of each run, (T, R)."""
+    """How many responses each turn has, (T,)."""
+    counts: _Ints
+    """How many responses each turn has of each run, (T, R)."""
     wanted: _Ints
-    """How many each run must have, (R,)."""
+    """How many responses must be drawn of each run, (R,)."""
 
 
 def make_plan(
@@ -89,38 +94,41 @@ def make_plan(
 ) -> LabelingPlan:
     """Draw about `n` responses of the pool, whole turns of all runs.
 
-    Half of a turn's size is the same for all turns, half is its share of the uncertainty of the judgments. Responses
-    graded already under every criterion are left out: together with the plan they were taken for certain, so give
-    their rows an inclusion probability of 1 when both are used as one sample.
+    Turns are drawn with probability proportional to size. Half of a turn's size is the same for all turns, half is its
+    share of the uncertainty of the judgments. Responses that have grades under every criterion are left out. To use
+    their grades and the plan's as one sample, give their rows an inclusion probability of 1.
 
     Args:
         pool: The responses.
-        n: Responses to draw; as turns are drawn whole, about so many.
-        seed: Of all that is random.
-        criteria: What the responses are to be labeled for.
-        judgments: Judgments of these responses by any judges, for the uncertainty.
-        gold: Grades that there are already; they count as labels of the runs.
-        per_run: Responses that every run must have, or all it has if those are fewer.
+        n: About how many responses to draw; turns are drawn whole.
+        seed: The seed of everything random.
+        criteria: The criteria to label the responses for.
+        judgments: Judgments of these responses by any judges; the uncertainty is measured from them.
+        gold: Existing grades; they count as labels of the runs.
+        per_run: How many labeled responses every run must have; all of them, if the run has fewer.
+
+    Returns:
+        The plan, the same for the same arguments.
 
     Raises:
         InputError: Nothing is left to draw.
-        UsageError: `n` is too small; the message says which would do.
+        UsageError: `n` is too small; the message names a number that suffices.
     """
     graded = _graded(gold, pool)
     frame = _frame(pool, graded, criteria, per_run)
     if not frame.turns:
-        raise InputError("nothing is left to label: the pool is empty, or all of it has grades")
+        raise InputError("nothing is left to label: the pool is empty, or all its responses have grades")
     uncertainty, kind = turn_uncertainty(judgments, frame.turns, criteria)
     sizes = 0.5 / len(frame.turns) + 0.5 * uncertainty
     rng = np.random.default_rng(seed)
     draws = _turns_for(sizes, frame.labels, n)
     order = _fair_order(frame, inclusion(sizes, draws), rng)
     if order is None:
-        # Less what rounding may add to a whole number.
+        # Rounding may leave a whole number slightly too large, and `ceil` would then add one.
         would_do = math.ceil(_expected(sizes, frame.labels, _enough(frame, sizes, draws, seed)) - 1e-9)
         raise UsageError(
             f"--n {n} is about {draws} of {len(sizes)} turns, too few for {per_run} responses of every run: "
-            f"--n {would_do} would do, or a smaller --per-run"
+            f"--n {would_do} suffices, or a smaller --per-run"
         )
     probabilities = inclusion(sizes, draws)
     chosen = systematic(probabilities[order], rng.random())
@@ -134,10 +142,14 @@ def make_plan(
 
 
 def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
-    """The rows of a plan file.
+    """Read the rows of a plan file.
+
+    Args:
+        content: The bytes of the file.
+        name: The file's name, for messages.
 
     Raises:
-        InputError: Lines that are no rows of a plan; every one is listed.
+        InputError: Lines are not rows of a plan; every one is listed.
     """
     rows: list[PlanRow] = []
     problems: list[Problem] = []
@@ -150,19 +162,19 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
         else:
             rows.append(row)
     if problems:
-        raise InputError(f"{name}: not usable as a plan: {len(problems)} faults", problems)
+        raise InputError(f"{name}: not usable as a plan: {len(problems)} problems", problems)
     return tuple(rows)
 
 
 def plan_jsonl(plan: LabelingPlan) -> bytes:
-    """A plan file: one response a line."""
+    """The bytes of a plan file: one response a line."""
     return jsonl_bytes(plan.rows)
 
 
 def _graded(gold: Iterable[GoldRow], pool: Pool) -> set[tuple[str, str]]:
-    """(response_id, criterion) of all that has a grade."""
+    """(response_id, criterion) of every grade for a response of the pool."""
     find = finder(pool)
-    return {(found.response_id, row.criterion) for row in gold if (found := find(row))}
+    return {(response.response_id, row.criterion) for row in gold if (response := find(row))}
 
 
 def _missing(response: PooledResponse, graded: set[tuple[str, str]], criteria: Sequence[str]) -> tuple[str, ...]:
@@ -180,15 +192,15 @@ def _frame(pool: Pool, graded: set[tuple[str, str]], criteria: Sequence[str], pe
     turns = tuple(sorted(responses, key=natural_key))
     run_ids = sorted({run_id for response in pool.responses for run_id in _runs(response)}, key=natural_key)
     counts = [Counter(run_id for response in responses[turn] for run_id in _runs(response)) for turn in turns]
-    answers = np.array([[count[run_id] for run_id in run_ids] for count in counts], dtype=np.int64)
-    answers = answers.reshape(len(turns), len(run_ids))
+    run_counts = np.array([[count[run_id] for run_id in run_ids] for count in counts], dtype=np.int64)
+    run_counts = run_counts.reshape(len(turns), len(run_ids))
     still = np.array([max(0, per_run - labeled[run_id]) for run_id in run_ids], dtype=np.int64)
     return _Frame(
         turns=turns,
         responses={turn: tuple(responses[turn]) for turn in turns},
         labels=np.array([len(responses[turn]) for turn in turns], dtype=np.float64),
-        answers=answers,
-        wanted=np.minimum(still, answers.sum(axis=0)),
+        counts=run_counts,
+        wanted=np.minimum(still, run_counts.sum(axis=0)),
     )
 
 
@@ -209,12 +221,12 @@ def _turns_for(sizes: _Floats, labels: _Floats, n: int) -> int:
 
 
 def _expected(sizes: _Floats, labels: _Floats, draws: int) -> float:
-    """Responses that `draws` turns have on average."""
+    """How many responses a sample of `draws` turns has on average."""
     return float(inclusion(sizes, draws) @ labels)
 
 
 def _enough(frame: _Frame, sizes: _Floats, too_few: int, seed: int) -> int:
-    """A number of turns that gives every run its responses, and about the smallest; all turns always do."""
+    """About the smallest number of turns that gives every run its responses; all turns always do."""
     enough = len(sizes)
     while enough - too_few > 1:
         middle = (enough + too_few) // 2
@@ -227,12 +239,12 @@ def _enough(frame: _Frame, sizes: _Floats, too_few: int, seed: int) -> int:
 
 def _fair_order(frame: _Frame, probabilities: _Floats, rng: np.random.Generator) -> _Ints | None:
     """A random order of the turns in which every start gives every run its responses; None if none was found."""
-    # The fewest over all starts are never more than the mean over them.
-    if (probabilities @ frame.answers < frame.wanted - 1e-9).any():
+    # The minimum over all starts never exceeds the mean, so too small a mean rules out every order.
+    if (probabilities @ frame.counts < frame.wanted - 1e-9).any():
         return None
     for _ in range(ORDERS):
         order = _random_order(frame.turns, frame.responses, rng)
-        if (fewest(probabilities[order], frame.answers[order]) >= frame.wanted).all():
+        if (fewest(probabilities[order], frame.counts[order]) >= frame.wanted).all():
             return order
     return None
 

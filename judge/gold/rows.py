@@ -1,7 +1,7 @@
 """Gold grades: one JSON object a line, read strictly, and matched to the responses of a pool.
 
-A gold row outlives the pool it was made in, because it names a response by turn, text and run. Response ids differ
-between pools; texts do not, but the same text may rest on other passages in another run.
+A gold row stays valid when the pool is made again, because it names a response by turn, text and run. Response ids
+differ between pools and texts do not. The run is needed because one text may rest on different passages in two runs.
 """
 
 import json
@@ -25,7 +25,7 @@ from judge.text.safe import digest, shown
 
 
 class GoldRow(Record, frozen=True):
-    """One expert grade for one response."""
+    """One grade by one assessor for one response; docs/gold.md explains the fields."""
 
     turn_id: str
     topic_id: str
@@ -34,14 +34,18 @@ class GoldRow(Record, frozen=True):
     assessor: str
     response_id: str | None = None
     text_sha256: str | None = None
-    """SHA-256 of the response text after NFC and outer trimming; the link where ids differ between pools."""
+    """SHA-256 of the response text in NFC without outer white space; it names the response in any pool."""
     run_id: str | None = None
+    """A run that gave the response."""
     made: Literal["blind", "postedit", "construction", "synthetic"] = "blind"
+    """How the grade came about."""
     inclusion_probability: float | None = None
+    """The probability with which the response was drawn for grading."""
     stratum: str | None = None
+    """The part of the sample that the response was drawn in."""
     split: Literal["dev", "test"] | None = None
     distribution: dict[str, float] | None = None
-    """Soft label: the probability of each grade, where the grade is a crowd's consensus."""
+    """Soft label: grade to probability, where the grade is a crowd's consensus."""
 
 
 GoldByResponse = dict[tuple[str, str], list[GoldRow]]
@@ -49,48 +53,53 @@ GoldByResponse = dict[tuple[str, str], list[GoldRow]]
 
 
 def read_gold(path: StrPath) -> tuple[GoldRow, ...]:
-    """The rows of a gold file (JSONL, gzipped or not), in file order.
+    """Read the rows of a gold file (JSONL, gzipped or not), in file order.
 
     Raises:
-        InputError: The file cannot be read, or rows are faulty; every fault is listed.
+        InputError: The file cannot be read or has problems; every problem is listed.
     """
     return parse_gold(unpack(read_stored(path), str(path)), str(path))
 
 
 def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
-    """The rows in the bytes of a gold file; blank lines are passed over.
+    """Read the rows in the bytes of a gold file; blank lines are skipped.
+
+    Args:
+        content: The bytes, not gzipped.
+        name: The file's name, for messages.
 
     Raises:
-        InputError: There is no row, or rows are faulty; every fault is listed.
+        InputError: There is no row, or rows have problems; every problem is listed.
     """
     numbered, problems = scan_gold(content, name)
     if problems:
-        raise InputError(f"{name}: not usable as gold: {len(problems)} faults", problems)
+        raise InputError(f"{name}: not usable as gold: {len(problems)} problems", problems)
     return tuple(row for _, row in numbered)
 
 
 def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], list[Problem]]:
-    """The sound rows of a gold file with their line numbers, and the faults of the others."""
+    """The valid rows of a gold file with their line numbers, and the problems of the others."""
     rows: list[tuple[int, GoldRow]] = []
     problems: list[Problem] = []
     first: dict[tuple[str | None, ...], int] = {}
-    # Not splitlines: JSON strings may hold other line separators as they are.
+    # Not splitlines: JSON strings may hold other line separators unescaped.
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
             continue
-        found, values = _row(line)
-        if not found:
+        row_problems, values = _row(line)
+        if not row_problems:
             row = GoldRow(**values)
             key = row_key(row)
             if first.setdefault(key, number) == number:
                 rows.append((number, row))
                 continue
             message = f"the same response, criterion and assessor are already on line {first[key]}"
-            found = [("duplicate_row", "$", message)]
-        faulty = {where for _, where, _ in found}
-        turn_id = None if "$.turn_id" in faulty else values.get("turn_id")
+            row_problems = [("duplicate_row", "$", message)]
+        wrong_fields = {where for _, where, _ in row_problems}
+        turn_id = None if "$.turn_id" in wrong_fields else values.get("turn_id")
         problems += [
-            Problem(code, "error", name, turn_id, f"line {number}: {where}", message) for code, where, message in found
+            Problem(code, "error", name, turn_id, f"line {number}: {where}", message)
+            for code, where, message in row_problems
         ]
     if not rows and not problems:
         problems.append(Problem("empty_file", "error", name, None, "", "expected one gold row or more"))
@@ -98,33 +107,33 @@ def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], lis
 
 
 def row_key(row: GoldRow) -> tuple[str | None, ...]:
-    """What no two rows share: the response, its run, the criterion and the assessor."""
+    """The key that no two rows share: turn, response, run, criterion and assessor."""
     return row.turn_id, row.text_sha256 or row.response_id, row.run_id, row.criterion, row.assessor
 
 
 def row_order(row: GoldRow) -> tuple[object, ...]:
-    """Sort key of rows: turn, response, run, criterion, assessor."""
+    """The sort key of a row: turn, response, run, criterion, assessor."""
     response = natural_key(row.response_id or ""), row.text_sha256 or ""
     return natural_key(row.turn_id), *response, natural_key(row.run_id or ""), row.criterion, natural_key(row.assessor)
 
 
 def gold_jsonl(rows: Iterable[GoldRow]) -> bytes:
-    """A gold file of the rows in their own order; fields that say nothing are left out."""
+    """The bytes of a gold file with the rows in the given order; fields that are None are left out."""
     kept = ({field: value for field, value in msgspec.structs.asdict(row).items() if value is not None} for row in rows)
     return jsonl_bytes(kept)
 
 
 def text_digest(text: str) -> str:
-    """The digest that names a text in gold: SHA-256 of its normal form."""
+    """The digest that names a text in gold: SHA-256 of the text in NFC without outer white space."""
     return digest(normalize(text))
 
 
 def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tuple[Problem, ...]:
-    """A problem for each row whose grade is none of the scale's levels.
+    """List a problem for each row whose grade is not on the scale.
 
     Args:
         rows: Rows of the criterion that the scale belongs to.
-        scale: The levels allowed; "unable to judge" is no grade.
+        scale: The allowed levels; "unable to judge" is not among them.
         name: The gold file's name, for messages.
     """
     grades = [level.grade for level in scale.levels]
@@ -144,36 +153,43 @@ def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tu
 
 
 def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[GoldByResponse, tuple[GoldRow, ...]]:
-    """The rows by pooled response and criterion, and the rows that belong to no response of the pool.
+    """Match gold rows to the responses of a pool.
 
-    A row with a text digest matches by turn, text and, if it names one, run; without a digest, by turn and response
-    id. Where the same text stands with other passages and no run tells them apart, a response id decides that names
-    one of them; without one the row matches none. Nor does a row whose text the pool holds only cut at the token
-    limit: the grade was of the whole text.
+    A row with a text digest matches by turn, text and, if it names one, run. A row without a digest matches by turn and
+    response id. If several responses of a turn have the text, the response id decides; a row without it matches none.
+    A row does not match a text that was cut at the token limit, because the grade is of the whole text.
 
-    Where an assessor has several rows of one response under a criterion, such as one for each run that gave it, the
-    first stands for all.
+    An assessor may have several rows for one response and criterion, such as one for each run. The first is kept.
+
+    Args:
+        rows: The gold rows.
+        pool: The responses.
+        name: The gold file's name, for messages.
+
+    Returns:
+        The rows by pooled response and criterion, and the rows that match no response.
 
     Raises:
-        InputError: Such rows have different grades; every one is listed, with the file's `name`.
+        InputError: An assessor's rows for one response have different grades; every such row is listed.
     """
     find = finder(pool)
     matched: GoldByResponse = {}
     unmatched: list[GoldRow] = []
     problems: list[Problem] = []
     for row in rows:
-        found = find(row)
-        if found is None:
+        response = find(row)
+        if response is None:
             unmatched.append(row)
             continue
-        same = matched.setdefault((found.response_id, row.criterion), [])
-        first = next((one for one in same if one.assessor == row.assessor), None)
+        same = matched.setdefault((response.response_id, row.criterion), [])
+        first = next((earlier for earlier in same if earlier.assessor == row.assessor), None)
         if first is None:
             same.append(row)
         elif row.grade != first.grade:
             message = (
                 f"{row.criterion} grade {row.grade} by {row.assessor} for {_response_name(row)}, but {first.grade} "
-                f"for {_response_name(first)}: expected one grade, both are response {found.response_id} of the pool"
+                f"for {_response_name(first)}: expected one grade, both are response "
+                f"{response.response_id} of the pool"
             )
             problems.append(Problem("different_grades", "error", name, row.turn_id, "$.grade", message))
     if problems:
@@ -182,7 +198,7 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Gold
 
 
 def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:
-    """What finds the one response of the pool that a row is about."""
+    """A function that finds the one response of the pool that a row is about, or None."""
     by_id = {response.response_id: response for response in pool.responses}
     by_text: dict[tuple[str, str], list[PooledResponse]] = defaultdict(list)
     for response in pool.responses:
@@ -196,7 +212,7 @@ def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:
         if row.run_id is not None:
             same = [response for response in same if any(entry.run_id == row.run_id for entry in response.runs)]
         if len(same) > 1:
-            # The same text with other passages: an id that names one of them was most likely given in this pool.
+            # The responses differ in their passages. An id that names one of them most likely comes from this pool.
             same = [response for response in same if response.response_id == row.response_id]
         return same[0] if len(same) == 1 else None
 
@@ -213,13 +229,13 @@ class _RepeatedField(ValueError):
     """A JSON object has a field twice."""
 
 
-# Stripped only to be measured: the row keeps the value as it stands in the file.
+# Stripped only for the length check: the row keeps the value as the file gives it.
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
 
 
 _Share = Annotated[float, Field(ge=0, le=1)]
 _ROUNDING = 1e-4
-"""Probabilities are rounded where they are written."""
+"""How far a sum of probabilities may be from 1: files hold them rounded."""
 
 
 class _Fields(BaseModel, extra="forbid", strict=True):
@@ -248,7 +264,7 @@ class _Fields(BaseModel, extra="forbid", strict=True):
 
 
 def _row(line: bytes) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
-    """(code, JSON path, message) of all that is wrong with one line, and the fields it has."""
+    """(code, JSON path, message) of each problem of a line, and the fields of the line."""
     try:
         values = json.loads(line.decode("utf-8"), object_pairs_hook=_object)
     except UnicodeDecodeError as error:
@@ -259,38 +275,38 @@ def _row(line: bytes) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
         return [("not_json", "$", f"not JSON: {str(error)[:200]}")], {}
     if type(values) is not dict:
         return [("wrong_type", "$", f"expected an object, found {shown(values)}")], {}
-    return field_faults(values), values
+    return field_problems(values), values
 
 
-def field_faults(values: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """(code, JSON path, message) of all that keeps the fields from being a gold row."""
-    found = []
+def field_problems(values: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """(code, JSON path, message) of each problem that keeps the fields from being a gold row."""
+    problems = []
     try:
         _Fields.model_validate(values)
     except ValidationError as invalid:
-        for fault in invalid.errors():
-            if not fault["loc"]:
-                # The name of a field has a lone surrogate, so that pydantic cannot say where the fault is.
-                found.append(("unknown_field", "$", f"{shown(fault['input'])} is no field of a gold row"))
+        for error in invalid.errors():
+            if not error["loc"]:
+                # The field's name has a lone surrogate, so pydantic cannot give its place.
+                problems.append(("unknown_field", "$", f"{shown(error['input'])} is no field of a gold row"))
                 continue
-            name = str(fault["loc"][0])
-            expected = fault["msg"].replace("Input should be", "expected").replace("String should", "expected to")
-            match fault["type"]:
+            name = str(error["loc"][0])
+            expected = error["msg"].replace("Input should be", "expected").replace("String should", "expected to")
+            match error["type"]:
                 case "missing":
-                    found.append(("missing_field", f"$.{name}", "missing"))
+                    problems.append(("missing_field", f"$.{name}", "missing"))
                 case "extra_forbidden":
-                    found.append(("unknown_field", "$", f"{shown(name)} is no field of a gold row"))
+                    problems.append(("unknown_field", "$", f"{shown(name)} is no field of a gold row"))
                 case _:
-                    found.append(("wrong_value", f"$.{name}", f"{shown(fault['input'])}: {expected}"))
+                    problems.append(("wrong_value", f"$.{name}", f"{shown(error['input'])}: {expected}"))
     if values.get("response_id") is None and values.get("text_sha256") is None:
-        found.append(("missing_field", "$", "names no response: expected `text_sha256` or `response_id`"))
-    if not found and values["topic_id"] != (topic_id := topic_of(values["turn_id"])):
-        found.append(("wrong_topic", "$.topic_id", f"{shown(values['topic_id'])}: expected {shown(topic_id)}"))
-    return found
+        problems.append(("missing_field", "$", "names no response: expected `text_sha256` or `response_id`"))
+    if not problems and values["topic_id"] != (topic_id := topic_of(values["turn_id"])):
+        problems.append(("wrong_topic", "$.topic_id", f"{shown(values['topic_id'])}: expected {shown(topic_id)}"))
+    return problems
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose fields are all different."""
+    """A JSON object, refused if a field is repeated."""
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]

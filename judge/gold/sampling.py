@@ -1,7 +1,7 @@
 """Systematic sampling with probability proportional to size (Madow 1949; Hartley & Rao 1962); pure.
 
-Each unit has an interval on a line as long as its inclusion probability, one after the other; points one apart with a
-uniform start pick the units they fall on. In whatever order the units lie, the probabilities are exact.
+Each unit is an interval on a line, as long as its inclusion probability; the intervals follow one another. Points at a
+distance of 1, with a uniform start, pick the units they fall on. The probabilities are exact in any order of the units.
 """
 
 import numpy as np
@@ -12,18 +12,23 @@ _Ints = NDArray[np.int64]
 
 
 def inclusion(sizes: _Floats, draws: int) -> _Floats:
-    """Inclusion probabilities proportional to sizes that add up to `draws`; what would pass 1 is taken for certain.
+    """Inclusion probabilities proportional to the sizes, adding up to `draws`; none is above 1.
+
+    A unit whose share would reach 1 is taken for certain, and the others share the remaining draws.
 
     Args:
         sizes: Positive sizes (T,).
         draws: Turns to draw, at most T.
+
+    Returns:
+        Probabilities (T,).
     """
     certain = np.zeros(len(sizes), dtype=bool)
     while True:
         left = draws - int(certain.sum())
         rest = sizes[~certain].sum()
         probabilities = np.where(certain, 1.0, left * sizes / rest if left and rest else 0.0)
-        # Of the smallest excess too: a size that is exactly its share belongs to those taken for certain.
+        # The tolerance counts a share of exactly 1 as certain in spite of rounding.
         over = (probabilities >= 1 - 1e-12) & ~certain
         if not over.any():
             return probabilities
@@ -31,44 +36,47 @@ def inclusion(sizes: _Floats, draws: int) -> _Floats:
 
 
 def systematic(probabilities: _Floats, start: float) -> NDArray[np.bool_]:
-    """Which of the units, in their order, the points `start`, `start` + 1, … fall on.
+    """Which units the points `start`, `start` + 1, … fall on.
 
     Args:
         probabilities: Inclusion probabilities (T,) that add up to a whole number.
-        start: From 0 up to, not including, 1.
+        start: At least 0 and below 1.
+
+    Returns:
+        Mask (T,), true for the units picked.
     """
-    # A start of 32 bits can be taken from an end without being rounded away.
+    # With a start of 32 bits, the difference below loses nothing to rounding.
     start = np.floor(start * 2**32) / 2**32
-    # Points below each end: a unit is hit if one more lies below its end than below its beginning.
+    # A unit is picked if more points lie below its end than below its beginning.
     below = np.ceil(_ends(probabilities) - start)
     return np.diff(below, prepend=0.0) > 0
 
 
-def fewest(probabilities: _Floats, answers: _Ints) -> _Ints:
-    """The fewest that a sample has of each kind, over all starts.
+def fewest(probabilities: _Floats, counts: _Ints) -> _Ints:
+    """The smallest count of each kind that a sample may have, over all starts.
 
-    As the start moves on, the sample changes only where it passes the fraction of an interval's end: a point then goes
-    from that unit to the next.
+    As the start grows, the sample changes only where the start passes the fractional part of an interval's end: a point
+    then moves from that unit to the next.
 
     Args:
         probabilities: Inclusion probabilities (T,) in the order of the units.
-        answers: How many of each kind the units have, (T, R).
+        counts: How many of each kind each unit has, (T, R).
 
     Returns:
         Counts (R,).
     """
-    # Rounded, so that ends a whole number apart are passed at one time.
+    # Rounded, so that ends a whole number apart are passed at the same start.
     fractions = np.round(_ends(probabilities)[:-1] % 1.0, 12) % 1.0
     order = np.argsort(fractions, kind="stable")
-    # A start of 0 has passed the ends at whole numbers.
+    # A start of 0 has already passed the ends at whole numbers.
     order = order[fractions[order] > 0]
-    passed = np.cumsum((answers[1:] - answers[:-1])[order], axis=0)
+    passed = np.cumsum((counts[1:] - counts[:-1])[order], axis=0)
     last = np.append(fractions[order][1:] != fractions[order][:-1], True)[: len(order)]
-    first = answers[systematic(probabilities, 0.0)].sum(axis=0, keepdims=True)
-    counts: _Ints = np.concatenate([first, first + passed[last]]).min(axis=0)
-    return counts
+    first = counts[systematic(probabilities, 0.0)].sum(axis=0, keepdims=True)
+    smallest: _Ints = np.concatenate([first, first + passed[last]]).min(axis=0)
+    return smallest
 
 
 def _ends(probabilities: _Floats) -> _Floats:
-    """Where the units' intervals end; whole numbers are whole in spite of rounding."""
+    """The ends of the units' intervals (T,), rounded so that whole numbers are exact."""
     return np.cumsum(probabilities).round(12)

@@ -1,8 +1,8 @@
-"""Test grades under seal: what may be published about them, and a ledger of how often they were looked at.
+"""Test grades under seal: what may be published about them, and a ledger of every look at them.
 
-The seal commits to the test file without giving it away: SHA-256 over a secret salt and the file's bytes. Each new
-question put to the test grades is a line of a hash chain beside the seal, so that they cannot be asked until one answer
-pleases without its showing. A cut-off end of the ledger is all that the chain cannot show; publish its length.
+The seal commits to the test file without revealing it: SHA-256 over a secret salt and the file's bytes. The ledger
+beside the seal is a hash chain with a line for each new question put to the test grades. So nobody can secretly ask
+until a result pleases. The chain cannot show that its last lines were removed; publish the number of its lines.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _SALT = re.compile(rb"([0-9a-f]{64})\n?")
 
 
 class SealedItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One graded response, without its grades."""
+    """One graded response, named without its grades."""
 
     turn_id: str
     response: str
@@ -36,7 +36,7 @@ class SealedItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one part of a split holds."""
+    """What one part of a split contains, without grades."""
 
     rows: int
     topics: tuple[str, ...]
@@ -51,7 +51,7 @@ class Seal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Salted digest of all rows in canonical order."""
     seed: int
     share: float
-    """The share of the items asked for as test."""
+    """The share of the items that was requested for the test part."""
     dev: Side
     test: Side
     commitment: str
@@ -64,6 +64,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
     time: str
     question: str
+    """Digest of what was asked: judgments and options."""
     previous: str
     """SHA-256 of the line before, without its line break; the seal's commitment for the first."""
 
@@ -74,36 +75,36 @@ class Opening(msgspec.Struct, frozen=True):
     number: int
     """How many different questions have been put to the test grades, this one included."""
     repeated: bool
-    """Whether this very question is on record already."""
+    """Whether this question was already on record."""
 
 
 def salted(salt: bytes, content: bytes) -> str:
     """The digest of content that cannot be guessed without the salt.
 
     Args:
-        salt: 64 hexadecimal digits; of fixed length, so that salt and content cannot be told apart in two ways.
-        content: What is committed to.
+        salt: 64 hexadecimal digits; the fixed length keeps salt and content apart.
+        content: The bytes to commit to.
     """
     return hashlib.sha256(salt + b"\n" + content).hexdigest()
 
 
 def read_salt(path: Path) -> bytes:
-    """The salt in a file.
+    """Read the salt in a file.
 
     Raises:
         InputError: The file is missing or holds no salt.
     """
-    found = _SALT.fullmatch(read_stored(path))
-    if not found:
+    matched = _SALT.fullmatch(read_stored(path))
+    if not matched:
         raise InputError(f"{path}: damaged: expected the 64 hexadecimal digits that `judge gold split` wrote")
-    return found[1]
+    return matched[1]
 
 
 def read_seal(path: Path) -> Seal:
-    """The seal in a file.
+    """Read the seal in a file.
 
     Raises:
-        InputError: The file cannot be read or is no seal.
+        InputError: The file cannot be read or is not a seal.
     """
     try:
         return msgspec.json.decode(read_stored(path), type=Seal)
@@ -118,35 +119,38 @@ def open_sealed(
     now: str,
     check: Callable[[tuple[GoldRow, ...]], None] = lambda rows: None,
 ) -> tuple[tuple[GoldRow, ...], Opening]:
-    """The test grades, once they are known to be the sealed ones and the look at them is on record.
+    """Open the test grades: verify that they are the sealed ones, and put the look at them on record.
 
     Args:
         test: The test file, with its salt beside it (`test.jsonl` and `test.salt`).
         seal: The seal; the ledger lies beside it.
         question: Digest of what is asked: judgments and options.
         now: The time for the record.
-        check: Raises, without naming a grade, where the rows could not be used; nothing is put on record then.
+        check: Raises an error, without naming a grade, if the rows cannot be used. Then nothing is put on record.
+
+    Returns:
+        The rows, and the look.
 
     Raises:
         InputError: Test file, salt or seal were changed, or the ledger is damaged.
         OperationalError: The ledger cannot be written; the grades stay closed.
     """
-    sealed = read_seal(seal)
+    seal_record = read_seal(seal)
     stored = read_stored(test)
-    if salted(read_salt(test.with_suffix(".salt")), stored) != sealed.commitment:
+    if salted(read_salt(test.with_suffix(".salt")), stored) != seal_record.commitment:
         raise InputError(
             f"{test}: not the test grades that {seal} was made for: the file or its salt "
             f"({test.with_suffix('.salt').name}) has been changed or belongs to another split"
         )
     rows = parse_gold(stored, str(test))
-    if side(rows) != sealed.test:
-        raise InputError(f"{seal}: changed by hand: its list of test items is not that of the sealed grades")
+    if side(rows) != seal_record.test:
+        raise InputError(f"{seal}: changed by hand: its list of test items differs from the sealed grades")
     check(rows)
-    return rows, _record(seal.with_name(LEDGER), sealed.commitment, question, now)
+    return rows, _record(seal.with_name(LEDGER), seal_record.commitment, question, now)
 
 
 def sealed_beside(path: Path, rows: Iterable[GoldRow]) -> bool:
-    """Whether some of the rows of a file are about the sealed side of a split whose seal lies beside it."""
+    """Whether rows of a file are about sealed test items, according to a seal in the same folder."""
     seal = path.with_name(SEAL)
     if not seal.exists():
         return False
@@ -155,7 +159,7 @@ def sealed_beside(path: Path, rows: Iterable[GoldRow]) -> bool:
 
 
 def read_ledger(seal: Path) -> tuple[Entry, ...]:
-    """Every question that was put to the sealed grades, in order; a torn last line is passed over.
+    """Read every question that was put to the sealed grades, in order; an unfinished last line is skipped.
 
     Raises:
         InputError: The seal cannot be read, or the ledger is damaged.
@@ -171,16 +175,16 @@ def item_of(row: GoldRow) -> SealedItem:
 
 
 def side(rows: tuple[GoldRow, ...]) -> Side:
-    """What a seal says about a part's rows, in their order."""
+    """What a seal says about the rows of a part, in their order."""
     topics, items = dict.fromkeys(row.topic_id for row in rows), dict.fromkeys(map(item_of, rows))
     return Side(len(rows), tuple(topics), tuple(items))
 
 
 def _record(ledger: Path, commitment: str, question: str, now: str) -> Opening:
-    """Put a question on record, unless it is there."""
+    """Put a question on record, unless it is there already."""
     content = read_stored(ledger) if ledger.exists() else b""
     entries, _ = _entries(content, commitment, str(ledger))
-    # Without opening for writing: an answer may be reproduced from a folder that nobody may write to.
+    # Not opened for writing yet: a recorded question may be repeated in a read-only folder.
     if opening := _on_record(entries, question):
         return opening
     try:
@@ -193,9 +197,9 @@ def _record(ledger: Path, commitment: str, question: str, now: str) -> Opening:
                 return opening
             previous = sha256(content[:sound].removesuffix(b"\n").rpartition(b"\n")[2]) if entries else commitment
             file.truncate(sound)
-            mend = b"" if content[:sound].endswith(b"\n") or not sound else b"\n"
+            line_break = b"" if content[:sound].endswith(b"\n") or not sound else b"\n"
             entry = Entry(len(entries) + 1, now, question, previous)
-            file.write(mend + msgspec.json.encode(entry) + b"\n")
+            file.write(line_break + msgspec.json.encode(entry) + b"\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -205,7 +209,7 @@ def _record(ledger: Path, commitment: str, question: str, now: str) -> Opening:
 
 
 def _on_record(entries: tuple[Entry, ...], question: str) -> Opening | None:
-    # However early it was asked: what was learned since is known by now.
+    # The count includes later questions: what they showed is known by now.
     return Opening(len(entries), repeated=True) if any(entry.question == question for entry in entries) else None
 
 
@@ -220,7 +224,7 @@ def _lock(file: BinaryIO) -> None:
 
 
 def _entries(content: bytes, commitment: str, name: str) -> tuple[tuple[Entry, ...], int]:
-    """The lines of a ledger, and how many bytes of it are whole lines.
+    """The lines of a ledger, and how many bytes its whole lines take.
 
     Raises:
         InputError: A line is damaged, missing or was added by hand.
@@ -249,6 +253,6 @@ def _entries(content: bytes, commitment: str, name: str) -> tuple[tuple[Entry, .
 
 
 def _torn(line: bytes, number: int) -> bool:
-    """Whether an unfinished last line is what a kill leaves of this entry: nobody was shown its answer."""
+    """Whether a last line is an unfinished entry of an interrupted command, whose grades nobody was shown."""
     start = f'{{"number":{number},"time":"'.encode()
     return line.startswith(start) or start.startswith(line)

@@ -1,4 +1,4 @@
-"""Grades as others publish them, read into gold: one function a source, all in the table at the foot."""
+"""Reads grades as others publish them: one function for each source, listed in the table at the foot."""
 
 import contextlib
 import re
@@ -11,7 +11,7 @@ import msgspec
 from judge.errors import InputError, UsageError
 from judge.files.tabular import TableRow, read_table, read_text
 from judge.files.trec import parse_qrels
-from judge.gold.draft import Draft, Found, ImportOptions, complete, read_bank
+from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read_bank
 from judge.gold.rows import GoldRow, text_digest
 from judge.pool.build import Candidate, build_pool
 from judge.pool.records import Pool
@@ -23,18 +23,18 @@ from judge.text.ids import natural_key
 from judge.text.safe import shown, storable
 
 FIELDS = (*GoldRow.__struct_fields__, "text")
-"""What a column of a table may hold: fields of a gold row, or the response's text, which only its digest is kept of."""
+"""What a column of a table may hold: a field of a gold row, or the response's text, of which the digest is kept."""
 CAST_CRITERIA = ("relevance", "naturalness", "conciseness")
 BEGIN_GRADES = {"Fully attributable": 1, "Not fully attributable": 0, "Generic": None}
-"""BEGIN's labels as levels of `prompts/groundedness/yes_no.md`; a generic response says nothing to be grounded."""
+"""BEGIN's labels as levels of `prompts/groundedness/yes_no.md`; a generic response makes no claim to ground."""
 _BEGIN_COLUMNS = ("model_name", "data_source", "knowledge", "response", "begin_label")
 _UNSTATED = frozenset({"csv", "crowd", "qrels"})
-"""Sources of which nobody can know how the grades came about unless the user says so."""
+"""Sources whose files do not say how the grades came about; the user must."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """Gold from a source."""
+    """Gold that was imported from a source."""
 
     rows: tuple[GoldRow, ...]
     pool: Pool | None
@@ -44,67 +44,67 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 def import_gold(source: str, paths: Sequence[Path], options: ImportOptions, *, with_pool: bool = False) -> Imported:
-    """Read the files of a source.
+    """Read the files of a source into gold.
 
     Args:
         source: A key of SOURCES.
         paths: Its files or folders.
-        options: What the user adds.
-        with_pool: Whether to pool the responses too, which takes a tokenizer.
+        options: What the user's options add.
+        with_pool: Whether to pool the responses too; this needs a tokenizer.
 
     Raises:
-        InputError: Files, rows or ids are faulty; every fault is listed.
+        InputError: Files, rows or ids have problems; every problem is listed.
         UsageError: The source has no texts to pool, or an option does not fit it.
     """
-    found = SOURCES[source](paths, options)
-    rows = complete(found, options)
-    if found.problems:
-        problems = sorted(found.problems, key=lambda one: (natural_key(one.file), natural_key(one.path)))
-        raise InputError(f"not usable as {source}: {len(problems)} faults", problems)
+    content = SOURCES[source](paths, options)
+    rows = complete(content, options)
+    if content.problems:
+        problems = sorted(content.problems, key=lambda problem: (natural_key(problem.file), natural_key(problem.path)))
+        raise InputError(f"not usable as {source}: {len(problems)} problems", problems)
     if not rows:
-        raise InputError(f"{', '.join(map(str, paths))}: no grade to import; {'; '.join(found.notes) or 'no row'}")
-    if source in _UNSTATED and any(draft.values.get("made") is None for draft in found.drafts):
-        found.notes.append("taken as given blind; --made says otherwise")
+        raise InputError(f"{', '.join(map(str, paths))}: no grade to import; {'; '.join(content.notes) or 'no row'}")
+    if source in _UNSTATED and any(draft.values.get("made") is None for draft in content.drafts):
+        content.notes.append("taken as given blind; --made says otherwise")
     pool = None
     if with_pool:
-        if not found.candidates:
+        if not content.candidates:
             raise UsageError(f"{source} has no texts to make a pool of")
-        pool = build_pool(found.candidates, None, TokenCounter(), over_limit="flag", limit=250, rule="bare")
-    return Imported(rows, pool, tuple(found.notes))
+        pool = build_pool(content.candidates, None, TokenCounter(), over_limit="flag", limit=250, rule="bare")
+    return Imported(rows, pool, tuple(content.notes))
 
 
-def _qrels(paths: Sequence[Path], options: ImportOptions) -> Found:
+def _qrels(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     """TREC qrels of responses: `turn_id 0 response_id grade`."""
-    found = Found(defaults={"assessor": "qrels"})
+    content = SourceContent(defaults={"assessor": "qrels"})
     for path in paths:
-        text = read_text(path, found.problems)
+        text = read_text(path, content.problems)
         if text is None:
             continue
         try:
             rows = parse_qrels(text, str(path))
         except InputError as error:
-            found.problems += error.problems
+            content.problems += error.problems
             continue
         lines = (number for number, line in enumerate(text.split("\n"), start=1) if line.strip(" \t\r"))
-        found.drafts += (
-            Draft(str(path), f"line {line}", {"turn_id": r.turn_id, "response_id": r.item_id, "grade": r.grade})
-            for line, r in zip(lines, rows, strict=True)
+        content.drafts += (
+            Draft(str(path), f"line {line}", {"turn_id": row.turn_id, "response_id": row.item_id, "grade": row.grade})
+            for line, row in zip(lines, rows, strict=True)
         )
-    return found
+    return content
 
 
-def _cast_regin(paths: Sequence[Path], options: ImportOptions) -> Found:
+def _cast_regin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     """The folder `response_evaluation` of CAsT-ReGIn: crowd grades, one for each response and criterion.
 
-    A response's text is that of the bank, which the pool has too; the judgments' own copy differs in seven.
+    A response's text is taken from the bank, as in the pool; the judgments hold a different copy of seven texts.
     """
     wanted = options.constants.get("criterion")
     if wanted not in (None, *CAST_CRITERIA):
         raise UsageError(f"CAsT-ReGIn has no grades of {shown(wanted)}, only of {', '.join(CAST_CRITERIA)}")
-    found = Found(defaults={"assessor": "crowd"})
+    content = SourceContent(defaults={"assessor": "crowd"})
     for folder in paths:
         beside = (folder / "qrels/response_judgments.json", folder / "response_judgments.json")
-        path = folder if folder.is_file() else next((one for one in beside if one.is_file()), beside[0])
+        path = folder if folder.is_file() else next((file for file in beside if file.is_file()), beside[0])
         document = open_document(path)
         errors = [problem for problem in document.problems if problem.severity == "error"]
         if not errors and not isinstance(document.value, dict):
@@ -113,11 +113,11 @@ def _cast_regin(paths: Sequence[Path], options: ImportOptions) -> Found:
             bank = options.bank if options.bank is not None else _bank_near(path)
         except InputError as error:
             errors += error.problems
-        found.problems += errors
+        content.problems += errors
         if not errors:
             for turn_id, turn in document.value.items():
-                _cast_turn(found, str(path), turn_id, turn, bank, [wanted] if wanted else CAST_CRITERIA)
-    return found
+                _cast_turn(content, str(path), turn_id, turn, bank, [wanted] if wanted else CAST_CRITERIA)
+    return content
 
 
 def _bank_near(judgments: Path) -> Mapping[str, str]:
@@ -127,83 +127,85 @@ def _bank_near(judgments: Path) -> Mapping[str, str]:
 
 
 def _cast_turn(
-    found: Found, file: str, turn_id: str, turn: Any, bank: Mapping[str, str], criteria: Sequence[str]
+    content: SourceContent, file: str, turn_id: str, turn: Any, bank: Mapping[str, str], criteria: Sequence[str]
 ) -> None:
     responses = turn.get("Responses") if isinstance(turn, dict) else None
     if not isinstance(responses, list):
         message = "expected an object with a list `Responses`"
-        found.problems.append(Problem("wrong_type", "error", file, None, f"$[{shown(turn_id)}]", message))
+        content.problems.append(Problem("wrong_type", "error", file, None, f"$[{shown(turn_id)}]", message))
         return
     for place, response in enumerate(responses):
         draft = Draft(file, f"$[{shown(turn_id)}].Responses[{place}]", {"turn_id": turn_id})
         # Label keys come in six orders: taken by name, never by place.
         item_id = response.get("Response ID") if isinstance(response, dict) else None
         if not isinstance(item_id, str) or not storable(turn_id):
-            found.problems.append(draft.problem("wrong_type", "", "expected an object with a `Response ID`"))
+            content.problems.append(draft.problem("wrong_type", "", "expected an object with a `Response ID`"))
         elif item_id not in bank:
-            found.problems.append(draft.problem("not_in_bank", "", f"{shown(item_id)} has no text in the bank"))
+            content.problems.append(draft.problem("not_in_bank", "", f"{shown(item_id)} has no text in the bank"))
         else:
             text = bank[item_id]
-            found.candidates.append(Candidate("cast-regin", turn_id, place + 1, text, (), "used"))
+            content.candidates.append(Candidate("cast-regin", turn_id, place + 1, text, (), "used"))
             fields = {"turn_id": turn_id, "response_id": item_id, "text": text}
-            found.drafts += (
+            content.drafts += (
                 Draft(file, draft.place, {**fields, "criterion": name, "grade": response.get(name.title())})
                 for name in criteria
             )
 
 
-def _csv(paths: Sequence[Path], options: ImportOptions) -> Found:
-    """A table with a header: columns named as the fields of a gold row, or mapped to them."""
+def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
+    """A table with a header: columns are named after the fields of a gold row, or mapped to them."""
     unknown = [field for field in options.columns if field not in FIELDS]
     if unknown:
         raise UsageError(f"{', '.join(map(shown, unknown))} is no field: expected one of {', '.join(FIELDS)}")
-    found = Found()
+    content = SourceContent()
     for path in paths:
-        header, rows = read_table(path, found.problems, needed=tuple(options.columns.values()))
+        header, rows = read_table(path, content.problems, needed=tuple(options.columns.values()))
         columns = {field: field for field in FIELDS if field in header} | dict(options.columns)
         if ignored := [name for name in header if name not in columns.values()]:
-            found.notes.append(f"{path}: columns not used: {', '.join(map(shown, ignored))}")
-        found.drafts += (
+            content.notes.append(f"{path}: columns not used: {', '.join(map(shown, ignored))}")
+        content.drafts += (
             Draft(str(path), f"line {row.line}", typed({field: row.cells[columns[field]] for field in columns}))
             for row in rows
         )
-    return found
+    return content
 
 
-def _crowd(paths: Sequence[Path], options: ImportOptions) -> Found:
-    """Crowd-Kit's `task,worker,label`: one row for each worker's label; a task is `turn_id/response_id` or mapped."""
+def _crowd(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
+    """Crowd-Kit's `task,worker,label`: one row for each label; a task is `turn_id/response_id` or mapped."""
     columns = {"assessor": "worker", "grade": "label", **options.columns}
     split_task = "turn_id" not in columns
     needed = (*columns.values(), *(["task"] if split_task else []))
-    found = Found()
+    content = SourceContent()
     for path in paths:
-        for row in read_table(path, found.problems, needed=needed)[1]:
+        for row in read_table(path, content.problems, needed=needed)[1]:
             values = {field: row.cells[column] for field, column in columns.items()}
             if split_task:
-                # From the right: of the two ids only a turn's could hold a slash.
+                # Split at the last slash: a turn id may hold slashes, a response id may not.
                 values["turn_id"], _, values["response_id"] = row.cells["task"].rpartition("/")
-            found.drafts.append(Draft(str(path), f"line {row.line}", typed(values)))
-    return found
+            content.drafts.append(Draft(str(path), f"line {row.line}", typed(values)))
+    return content
 
 
-def _begin(paths: Sequence[Path], options: ImportOptions) -> Found:
+def _begin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     """BEGIN (Dziri et al. 2022): is a response attributable to its knowledge? Rows with one knowledge share a topic."""
-    found = Found(defaults={"criterion": "groundedness", "assessor": "begin"})
+    content = SourceContent(defaults={"criterion": "groundedness", "assessor": "begin"})
     topics: dict[tuple[str, str], str] = {}
     turns: dict[str, int] = {}
     generic = 0
     for path in paths:
-        for row in read_table(path, found.problems, needed=_BEGIN_COLUMNS, quoted=False)[1]:
-            faults = list(_begin_faults(row))
-            if faults:
-                found.problems += (Problem(code, "error", str(path), None, f"line {row.line}", m) for code, m in faults)
+        for row in read_table(path, content.problems, needed=_BEGIN_COLUMNS, quoted=False)[1]:
+            problems = list(_begin_problems(row))
+            if problems:
+                content.problems += (
+                    Problem(code, "error", str(path), None, f"line {row.line}", m) for code, m in problems
+                )
                 continue
             model, source, knowledge, response, label = (row.cells[name] for name in _BEGIN_COLUMNS)
             group = source, text_digest(knowledge)
             if group not in topics:
                 topics[group] = f"{source}-{1 + sum(known == source for known, _ in topics):04d}"
             topic = topics[group]
-            # Numbered before anything is left out, so that an option changes no id.
+            # Numbered before rows are left out, so that no option changes an id.
             turns[topic] = turns.get(topic, 0) + 1
             grade = BEGIN_GRADES[label]
             generic += grade is None
@@ -211,16 +213,16 @@ def _begin(paths: Sequence[Path], options: ImportOptions) -> Found:
                 continue
             turn_id = f"{topic}_{turns[topic]}"
             evidence = (Provenance(topic, None, True, knowledge),)
-            found.candidates.append(Candidate(model, turn_id, 1, response, evidence, "used"))
+            content.candidates.append(Candidate(model, turn_id, 1, response, evidence, "used"))
             values = {"turn_id": turn_id, "run_id": model, "text": response, "grade": grade or 0}
-            found.drafts.append(Draft(str(path), f"line {row.line}", values))
+            content.drafts.append(Draft(str(path), f"line {row.line}", values))
     if generic:
-        what = "taken as grade 0" if options.generic_as_zero else "left out"
-        found.notes.append(f"{generic} generic responses are {what}")
-    return found
+        treatment = "taken as grade 0" if options.generic_as_zero else "left out"
+        content.notes.append(f"{generic} generic responses are {treatment}")
+    return content
 
 
-def _begin_faults(row: TableRow) -> Iterator[tuple[str, str]]:
+def _begin_problems(row: TableRow) -> Iterator[tuple[str, str]]:
     for name in _BEGIN_COLUMNS:
         if not row.cells[name]:
             yield "empty_cell", f"{name} is empty"
@@ -232,7 +234,7 @@ def _begin_faults(row: TableRow) -> Iterator[tuple[str, str]]:
 
 
 def typed(cells: Mapping[str, str]) -> dict[str, Any]:
-    """Cells as values of a gold row; what is no number stays as it is, for the check of the rows to name it."""
+    """Convert cells to values of a gold row; a cell that is no number stays text, which the check of rows reports."""
     values: dict[str, Any] = {field: cell for field, cell in cells.items() if cell}
     if _INTEGER.fullmatch(grade := values.get("grade", "")):
         values["grade"] = int(grade)
@@ -242,7 +244,8 @@ def typed(cells: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-GoldSource = Callable[[Sequence[Path], ImportOptions], Found]
+GoldSource = Callable[[Sequence[Path], ImportOptions], SourceContent]
+"""Reads the files of a source."""
 
 SOURCES: dict[str, GoldSource] = {
     "begin": _begin,

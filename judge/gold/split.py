@@ -1,4 +1,4 @@
-"""Gold split into a part to choose a judge on and a part to keep for the end, by topic, and written under a seal."""
+"""Splits gold by topic into a dev part, to choose a judge on, and a test part, written under a seal."""
 
 import hashlib
 import secrets
@@ -18,18 +18,23 @@ from judge.gold.seal import Seal, SealedItem, item_of, read_salt, salted, side
 from judge.text.ids import natural_key
 
 DRAWS = 500
-"""Random splits of which the best balanced one is taken (rerandomization: Morgan & Rubin 2012)."""
+"""Random splits to try; the best balanced one is taken (rerandomization: Morgan & Rubin 2012)."""
 
 _Counts = Counter[tuple[str, int] | None]
-"""Rows by (criterion, grade); under None the items."""
+"""(criterion, grade) to the number of rows; None to the number of items."""
 
 
 def split_topics(rows: Iterable[GoldRow], share: float, seed: int) -> frozenset[str]:
-    """The topics that become the test part: about `share` of the items, with like grades under each criterion.
+    """Choose the topics of the test part: about `share` of the items, with similar grades under each criterion.
 
-    Of many random orders of the topics, each cut where the test part is nearest to its share of items, the one is
-    taken whose counts of items and of grades differ least from their expectation (as chi-square measures it).
-    The orders come from SHA-256 of seed and topic: neither the rows' order nor any library's version changes them.
+    Many random orders of the topics are tried. Each is cut where the test part is nearest to its share of items. The
+    split is taken whose counts of items and grades differ least from their expectation, as chi-square measures it.
+    The orders come from SHA-256 of seed and topic, so neither the order of rows nor a library's version changes them.
+
+    Args:
+        rows: The gold rows.
+        share: The share of the items that the test part should have, above 0 and below 1.
+        seed: The seed of the random orders.
 
     Raises:
         InputError: There are fewer than two topics.
@@ -39,7 +44,7 @@ def split_topics(rows: Iterable[GoldRow], share: float, seed: int) -> frozenset[
         raise UsageError(f"the share of the test part must lie between 0 and 1, not {share:g}")
     counts = _counts(rows)
     if len(counts) < 2:
-        raise InputError(f"a split never cuts a topic, and there is only one: {', '.join(counts)}")
+        raise InputError(f"expected two topics or more, since a split never cuts a topic; found {', '.join(counts)}")
     topics = sorted(counts, key=natural_key)
     total: _Counts = sum(counts.values(), Counter())
     splits = [_cut(_shuffled(topics, seed, draw), counts, share * total[None]) for draw in range(DRAWS)]
@@ -47,10 +52,16 @@ def split_topics(rows: Iterable[GoldRow], share: float, seed: int) -> frozenset[
 
 
 def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> Seal:
-    """Split gold and write `dev.jsonl`, `test.jsonl`, `test.salt` and `seal.json`; the same again writes the same.
+    """Split gold and write `dev.jsonl`, `test.jsonl`, `test.salt` and `seal.json`; a second call writes the same bytes.
+
+    Args:
+        rows: The gold rows.
+        share: As for `split_topics`.
+        seed: As for `split_topics`.
+        out: The folder to write.
 
     Raises:
-        InputError: Rows are split already, there is but one topic, or the folder holds another split.
+        InputError: Rows are split already, there is only one topic, or the folder holds another split.
         UsageError: The share is not between 0 and 1.
         OperationalError: The disk is full or the folder cannot be written.
     """
@@ -66,7 +77,7 @@ def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> 
     test_bytes = gold_jsonl(test)
     seal = Seal(
         schema="judge-seal/1",
-        # Salted too: with the dev rows at hand, a plain digest of all rows would let a few test grades be guessed.
+        # Salted too: who has the dev rows could guess a few test grades by a plain digest of all rows.
         source=salted(salt, gold_jsonl(ordered)),
         seed=seed,
         share=share,
@@ -74,7 +85,7 @@ def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> 
         test=side(test),
         commitment=salted(salt, test_bytes),
     )
-    # The seal last: where it lies, all that it speaks of lies too.
+    # The seal is written last, so that every file it describes exists once it does.
     contents = {
         "test.salt": salt + b"\n",
         "dev.jsonl": gold_jsonl(dev),
@@ -89,14 +100,14 @@ def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> 
 
 
 def _counts(rows: Iterable[GoldRow]) -> dict[str, _Counts]:
-    """By topic, how many items it has and how many rows with each criterion and grade."""
+    """By topic, the number of its items, and of its rows with each criterion and grade."""
     counts: dict[str, _Counts] = defaultdict(Counter)
     items: dict[str, set[SealedItem]] = defaultdict(set)
     for row in rows:
         counts[row.topic_id][row.criterion, row.grade] += 1
         items[row.topic_id].add(item_of(row))
-    for topic, found in items.items():
-        counts[topic][None] = len(found)
+    for topic, graded in items.items():
+        counts[topic][None] = len(graded)
     return counts
 
 
@@ -108,7 +119,7 @@ def _shuffled(topics: Sequence[str], seed: int, draw: int) -> list[str]:
 
 
 def _cut(topics: Sequence[str], counts: Mapping[str, _Counts], wanted: float) -> frozenset[str]:
-    """The first topics, as many as come nearest to the wanted items; at least one, and not all."""
+    """The first topics, as many as come nearest to the wanted number of items; at least one, and not all."""
     best, items = (float("inf"), 1), 0
     for number, topic in enumerate(topics[:-1], start=1):
         items += counts[topic][None]
@@ -117,13 +128,13 @@ def _cut(topics: Sequence[str], counts: Mapping[str, _Counts], wanted: float) ->
 
 
 def _imbalance(test: Set[str], counts: Mapping[str, _Counts], total: _Counts, share: float) -> tuple[float, list[str]]:
-    """Chi-square distance of the test part's counts from their share of all; the topics decide between equals."""
-    found: _Counts = Counter()
-    # In a fixed order, so that no sum depends on how a set lies in memory.
+    """Chi-square distance of the test part's counts from their share of all counts; the topics break ties."""
+    test_counts: _Counts = Counter()
+    # In a fixed order: rounding must not depend on the order of a set.
     for topic in sorted(test):
-        found.update(counts[topic])
+        test_counts.update(counts[topic])
     keys = sorted(total, key=lambda key: key or ("", 0))
-    distance = sum((found[key] - share * total[key]) ** 2 / total[key] for key in keys)
+    distance = sum((test_counts[key] - share * total[key]) ** 2 / total[key] for key in keys)
     return round(distance, 9), sorted(test, key=natural_key)
 
 
@@ -132,7 +143,7 @@ def _part(rows: Iterable[GoldRow], name: Literal["dev", "test"], topics: Set[str
 
 
 def _refuse_other(path: Path, content: bytes) -> None:
-    """A file that is there already must be the one that would be written."""
+    """Refuse to replace a file that has other content."""
     if path.exists() and read_stored(path) != content:
         raise InputError(
             f"{path}: belongs to another split, and a sealed split is not replaced: choose another folder, "

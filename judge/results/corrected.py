@@ -1,4 +1,4 @@
-"""The leaderboard under gold: what the judge says of each run, and what gold says it should have said. Pure."""
+"""The leaderboard corrected by gold: each run's mean by the judge, and the mean that gold implies. Pure."""
 
 import math
 from collections import Counter, defaultdict
@@ -27,10 +27,9 @@ from judge.text.ids import natural_key
 
 TOP = (1, 3, 5)
 _PLAUSIBLE = 1.5
-"""Times that gold may seem to stand for more or fewer responses than there are."""
-
-
+"""Factor by which the number of responses that gold stands for may differ from their real number."""
 _SHOWN = 20
+"""Topics that a message names."""
 
 
 class _Gold(msgspec.Struct, frozen=True):
@@ -38,7 +37,7 @@ class _Gold(msgspec.Struct, frozen=True):
 
     grade: int
     probability: float
-    """nan where it is unknown."""
+    """The inclusion probability; nan where it is unknown."""
     stratum: str | None
     rows: tuple[GoldRow, ...]
 
@@ -48,9 +47,11 @@ class _Entry(msgspec.Struct, frozen=True):
 
     run_id: str
     turns: int
+    """Turns that the run had to answer."""
     judged: tuple[tuple[PooledResponse, int], ...]
+    """Responses with their grade by the judge."""
     others: tuple[PooledResponse, ...]
-    """Those without a grade by the judge."""
+    """Responses without a grade by the judge."""
 
 
 def corrected(
@@ -67,24 +68,24 @@ def corrected(
     rng: np.random.Generator,
     name: str = "gold",
 ) -> tuple[CorrectedRow, ...]:
-    """A row for each run: best corrected mean first, then those without one by the raw mean.
+    """Correct the mean of each run by gold; best corrected mean first, then runs without one by their raw mean.
 
     Args:
-        pool: What could be judged, and what was excluded.
+        pool: The responses, and those that were excluded.
         results: A judgment or a failure of each response that was asked about.
         criterion: The prompt whose judgments count.
         matched_gold: Gold by response and criterion.
-        target: What the corrected means are of: these responses, or the run on topics like these.
-        families: Run to the family of models behind it.
-        judge_families: The judge's; of a jury, its members'.
+        target: What the corrected means describe: these responses, or the runs on topics like these.
+        families: Run to its family of models.
+        judge_families: The family of the judge, or those of a jury's members.
         fallback: What to do about runs with fewer than 3 gold grades.
         expected: As for `leaderboard`.
         rng: The source of randomness for rank intervals.
-        name: What to call the gold in messages.
+        name: The gold's name, for messages.
 
     Raises:
-        InputError: Gold is off the scale, or it is not known with which probability its responses were chosen, or that
-            probability cannot be; every row is listed. Or gold is one part of a split and lacks topics of the pool.
+        InputError: Gold is off the scale, or inclusion probabilities are unknown or contradictory; every row is listed.
+            Or the gold is one part of a split and lacks topics of the pool.
     """
     families = families or {}
     gold = _gold(matched_gold, criterion, name)
@@ -98,11 +99,11 @@ def corrected(
     levels = [level.grade for level in criterion.scale.levels]
     bounds = min(levels), max(levels)
     higher = criterion.scale.polarity == "higher"
-    found = correct(_samples(entries, gold, families), target=target, bounds=bounds, fallback=fallback)
-    place = places(found, rng, higher_is_better=higher)
+    corrections = correct(_samples(entries, gold, families), target=target, bounds=bounds, fallback=fallback)
+    run_places = places(corrections, rng, higher_is_better=higher)
     rows = [
-        _row(*one, criterion, gold, bounds, families.get(one[0].run_id), judge_families)
-        for one in zip(entries, found, place, strict=True)
+        _row(entry, correction, place, criterion, gold, bounds, families.get(entry.run_id), judge_families)
+        for entry, correction, place in zip(entries, corrections, run_places, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: _order(row, higher)))
 
@@ -110,34 +111,41 @@ def corrected(
 def cautions(
     pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion, matched_gold: GoldByResponse
 ) -> tuple[str, ...]:
-    """What a reader must know of this gold before any number."""
+    """What a reader must know about this gold before any number.
+
+    Args:
+        pool: As for `corrected`.
+        results: As for `corrected`.
+        criterion: As for `corrected`.
+        matched_gold: As for `corrected`.
+    """
     gold = _gold(matched_gold, criterion, "gold")
     entries = _entries(pool, results, criterion, None)
     used = {response.response_id for entry in entries for response, _ in entry.judged} & gold.keys()
     rows = [row for response_id in used for row in gold[response_id].rows]
     made = Counter(row.made for row in rows if row.made != "blind")
-    found = []
+    warnings = []
     if part := _one_part(entries, gold):
-        found.append(part[0])
+        warnings.append(part[0])
     if made:
         ways = ", ".join(f"{count} {way}" for way, count in sorted(made.items()))
-        found.append(
+        warnings.append(
             f"{sum(made.values())} of {len(rows)} gold grades were not given blind ({ways}): they may favor the judge "
             "or some runs, and corrected means with them"
         )
-    # Once each: a response that several runs gave was drawn once.
-    of = {response.response_id for entry in entries for response, _ in entry.judged}
-    stands_for = math.fsum(1 / gold[one].probability for one in of if one in gold)
-    if used and not len(of) / _PLAUSIBLE <= stands_for <= len(of) * _PLAUSIBLE:
-        found.append(
-            f"by its inclusion probabilities the gold stands for {stands_for:.0f} responses, but {len(of)} were "
-            "judged: is a part of what was drawn without a grade, or was it drawn from another pool?"
+    # Each response counts once, since a response that several runs gave was drawn once.
+    judged_ids = {response.response_id for entry in entries for response, _ in entry.judged}
+    stands_for = math.fsum(1 / gold[response_id].probability for response_id in judged_ids if response_id in gold)
+    if used and not len(judged_ids) / _PLAUSIBLE <= stands_for <= len(judged_ids) * _PLAUSIBLE:
+        warnings.append(
+            f"by its inclusion probabilities the gold stands for {stands_for:.0f} responses, but {len(judged_ids)} "
+            "were judged: is a part of what was drawn without a grade, or was it drawn from another pool?"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingChange:
-    """The raw order against the corrected one."""
+    """Compare the raw order of the runs with the corrected one."""
     sign = 1 if higher_is_better else -1
     both = [(row.raw.value, row.corrected.value) for row in rows if row.corrected.value is not None]
     pairs = [(sign * raw, sign * corrected) for raw, corrected in both if raw is not None]
@@ -155,9 +163,11 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
 
 
 def _gold(matched: GoldByResponse, criterion: Criterion, name: str) -> dict[str, _Gold]:
-    """By response, the consensus of its assessors."""
+    """Response id to the consensus of its assessors."""
     rows = {
-        response_id: tuple(rows) for (response_id, what), rows in matched.items() if what == criterion.name and rows
+        response_id: tuple(rows)
+        for (response_id, criterion_name), rows in matched.items()
+        if criterion_name == criterion.name and rows
     }
     if problems := check_scale((row for group in rows.values() for row in group), criterion.scale, name):
         raise InputError(f"{name}: grades that are not on the scale of {criterion.prompt_id}", problems)
@@ -180,48 +190,59 @@ def _entries(
 ) -> list[_Entry]:
     """The runs in natural order of their ids."""
     grades = {
-        one.response_id: one.grade
-        for one in results
-        if isinstance(one, Judgment)
-        and (one.criterion, one.variant, one.sample, one.unable) == (criterion.name, criterion.variant, 0, False)
+        result.response_id: result.grade
+        for result in results
+        if isinstance(result, Judgment)
+        and (result.criterion, result.variant, result.sample, result.unable)
+        == (criterion.name, criterion.variant, 0, False)
     }
     entries = []
     for run_id, (turns, responses) in answers(pool, expected).items():
         ordered = sorted(responses, key=lambda response: (natural_key(response.turn_id), response.turn_id))
-        judged = tuple((one, grades[one.response_id]) for one in ordered if one.response_id in grades)
-        others = tuple(one for one in ordered if one.response_id not in grades)
+        judged = tuple(
+            (response, grades[response.response_id]) for response in ordered if response.response_id in grades
+        )
+        others = tuple(response for response in ordered if response.response_id not in grades)
         entries.append(_Entry(run_id, turns, judged, others))
     return sorted(entries, key=lambda entry: (natural_key(entry.run_id), entry.run_id))
 
 
 def _check(entries: Sequence[_Entry], gold: Mapping[str, _Gold], name: str) -> None:
-    """Refuse gold whose inclusion probabilities are unknown or contradict what there is."""
+    """Refuse gold whose inclusion probabilities are unknown or contradictory."""
     path = "$.inclusion_probability"
     problems = []
-    used = {one.response_id: one for entry in entries for one, _ in entry.judged if one.response_id in gold}
+    used = {
+        response.response_id: response
+        for entry in entries
+        for response, _ in entry.judged
+        if response.response_id in gold
+    }
     for response_id in sorted(used, key=natural_key):
         for row in gold[response_id].rows:
             if row.inclusion_probability is None:
-                what = "not known: expected the probability with which this response was chosen for grading"
+                problem = "not known: expected the probability with which this response was chosen for grading"
             elif row.inclusion_probability != gold[response_id].probability:
-                what = f"{row.inclusion_probability}, but {gold[response_id].probability} in another row: expected one"
+                problem = (
+                    f"{row.inclusion_probability}, but {gold[response_id].probability} in another row: expected one"
+                )
             else:
                 continue
             where = f"{row.criterion} grade by {row.assessor} for response {response_id}"
-            problems.append(Problem("inclusion_probability", "error", name, row.turn_id, path, f"{where}: {what}"))
+            problems.append(Problem("inclusion_probability", "error", name, row.turn_id, path, f"{where}: {problem}"))
     if problems:
         raise InputError(
             f"{name}: without the probabilities with which responses were chosen for gold, corrected means can be far "
-            "off; `judge gold plan` draws with known ones, `judge gold import --inclusion P` declares that of a sample "
-            "drawn at random (1 if every response has a grade)",
+            "off; `judge gold plan` draws with known probabilities, `judge gold import --inclusion P` declares that of "
+            "a random sample (1 if every response has a grade)",
             problems,
         )
-    there = [
-        (entry, [gold[one.response_id] for one, _ in entry.judged if one.response_id in gold]) for entry in entries
+    graded_by_run = [
+        (entry, [gold[response.response_id] for response, _ in entry.judged if response.response_id in gold])
+        for entry in entries
     ]
-    # Some runs of a sample may by chance have nothing but responses that were certain.
-    if all(one.probability == 1 for _, graded in there for one in graded):
-        for entry, graded in there:
+    # By chance, all graded responses of some runs may be certain ones; only if all are of all runs is it a problem.
+    if all(grade.probability == 1 for _, graded in graded_by_run for grade in graded):
+        for entry, graded in graded_by_run:
             if 0 < len(graded) < len(entry.judged):
                 message = (
                     f"{entry.run_id}: probability 1 for all {len(graded)} gold grades, but {len(entry.judged)} "
@@ -229,22 +250,24 @@ def _check(entries: Sequence[_Entry], gold: Mapping[str, _Gold], name: str) -> N
                 )
                 problems.append(Problem("inclusion_probability", "error", name, None, path, message))
     if problems:
-        raise InputError(f"{name}: inclusion probabilities that cannot be", problems)
+        raise InputError(f"{name}: inclusion probabilities contradict the number of grades", problems)
 
 
 def _one_part(entries: Sequence[_Entry], gold: Mapping[str, _Gold]) -> tuple[str, bool] | None:
-    """What to say where the gold used is only one part of a split, and whether judged topics are without gold."""
+    """A sentence if the used gold is only one part of a split, and whether judged topics lack gold."""
     judged = [response for entry in entries for response, _ in entry.judged]
-    used = [one for one in judged if one.response_id in gold]
-    parts = {row.split for one in used for row in gold[one.response_id].rows if row.split}
+    used = [response for response in judged if response.response_id in gold]
+    parts = {row.split for response in used for row in gold[response.response_id].rows if row.split}
     if len(parts) != 1:
         return None
-    missing = sorted({one.topic_id for one in judged} - {one.topic_id for one in used}, key=natural_key)
-    said = f"the gold is only the {parts.pop()} part of a split"
+    missing = sorted(
+        {response.topic_id for response in judged} - {response.topic_id for response in used}, key=natural_key
+    )
+    sentence = f"the gold is only the {parts.pop()} part of a split"
     if not missing:
-        return f"{said}, though it has grades in every topic judged", False
+        return f"{sentence}, though it has grades in every topic judged", False
     shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
-    return f"{said} and has no grade in {len(missing)} of the topics judged ({shown})", True
+    return f"{sentence} and has no grade in {len(missing)} of the topics judged ({shown})", True
 
 
 def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Mapping[str, str]) -> list[RunGrades]:
@@ -253,16 +276,20 @@ def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Map
     strata: dict[str | None, int] = defaultdict(lambda: len(strata))
     samples = []
     for entry in entries:
-        of = [gold.get(response.response_id) for response, _ in entry.judged]
-        drawn = all(one.stratum is not None for one in of if one)
+        gold_grades = [gold.get(response.response_id) for response, _ in entry.judged]
+        drawn = all(grade.stratum is not None for grade in gold_grades if grade)
         samples.append(
             RunGrades(
                 judged=np.array([grade for _, grade in entry.judged], dtype=np.float64),
-                gold=np.array([one.grade if one else math.nan for one in of], dtype=np.float64),
-                inclusion=np.array([one.probability if one else math.nan for one in of], dtype=np.float64),
+                gold=np.array([grade.grade if grade else math.nan for grade in gold_grades], dtype=np.float64),
+                inclusion=np.array(
+                    [grade.probability if grade else math.nan for grade in gold_grades], dtype=np.float64
+                ),
                 topics=np.array([topics[response.topic_id] for response, _ in entry.judged], dtype=np.int64),
                 turns=np.array([turns[response.turn_id] for response, _ in entry.judged], dtype=np.int64),
-                strata=np.array([strata[one.stratum] if one else -1 for one in of], dtype=np.int64) if drawn else None,
+                strata=np.array([strata[grade.stratum] if grade else -1 for grade in gold_grades], dtype=np.int64)
+                if drawn
+                else None,
                 family=families.get(entry.run_id),
             )
         )
@@ -271,7 +298,7 @@ def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Map
 
 def _row(
     entry: _Entry,
-    found: Corrected,
+    correction: Corrected,
     place: Place | None,
     criterion: Criterion,
     gold: Mapping[str, _Gold],
@@ -282,7 +309,7 @@ def _row(
     topics = [response.topic_id for response, _ in entry.judged]
     with_gold = {response.topic_id for response, _ in entry.judged if response.response_id in gold}
     n = len(entry.judged)
-    low, high = _bounds(entry, found, gold, bounds)
+    low, high = _bounds(entry, correction, gold, bounds)
     row = CorrectedRow(
         run_id=entry.run_id,
         criterion=criterion.name,
@@ -290,40 +317,42 @@ def _row(
         n=n,
         missing=entry.turns - n,
         raw=mean_interval([grade for _, grade in entry.judged], topics, bounds=bounds),
-        gold=found.n,
-        corrected=Estimate(found.value, found.low, found.high, found.n, len(with_gold), found.reason),
+        gold=correction.n,
+        corrected=Estimate(
+            correction.value, correction.low, correction.high, correction.n, len(with_gold), correction.reason
+        ),
         bound_low=low,
         bound_high=high,
-        method=found.method,
-        weight=found.weight,
-        effective_n=found.effective_n,
-        bias=found.bias,
+        method=correction.method,
+        weight=correction.weight,
+        effective_n=correction.effective_n,
+        bias=correction.bias,
         rank=place.rank if place else None,
         rank_low=place.low if place else None,
         rank_high=place.high if place else None,
         tie=place.letters if place else "",
         flags=(),
     )
-    return msgspec.structs.replace(row, flags=_flags(row, found, judge_families))
+    return msgspec.structs.replace(row, flags=_flags(row, correction, judge_families))
 
 
 def _bounds(
-    entry: _Entry, found: Corrected, gold: Mapping[str, _Gold], bounds: tuple[int, int]
+    entry: _Entry, correction: Corrected, gold: Mapping[str, _Gold], bounds: tuple[int, int]
 ) -> tuple[float | None, float | None]:
-    """The ends of the interval with gold for what the judge did not grade, else the worst grade there is, or the best.
+    """The ends of the interval if each response without the judge's grade had its gold grade, else an extreme grade.
 
-    Without an interval those of the corrected mean, or else of the raw one, as long as something is missing.
+    Without an interval, the corrected mean stands for both ends, else the raw mean; None if no grade is missing.
     """
-    n, mean = len(entry.judged), found.value
-    if found.low is None or found.high is None:
+    n, mean = len(entry.judged), correction.value
+    if correction.low is None or correction.high is None:
         if entry.turns == n:
             return None, None
         if mean is None:
             mean = math.fsum(grade for _, grade in entry.judged) / n if n else 0.0
         ends = mean, mean
     else:
-        ends = found.low, found.high
-    known = [gold[one.response_id].grade for one in entry.others if one.response_id in gold]
+        ends = correction.low, correction.high
+    known = [gold[response.response_id].grade for response in entry.others if response.response_id in gold]
     left = entry.turns - n - len(known)
     low, high = (
         math.fsum([n * end, *known, left * worst]) / entry.turns if entry.turns > n else end
@@ -332,16 +361,16 @@ def _bounds(
     return low, high
 
 
-def _flags(row: CorrectedRow, found: Corrected, judge_families: Collection[str]) -> tuple[RowFlag, ...]:
+def _flags(row: CorrectedRow, correction: Corrected, judge_families: Collection[str]) -> tuple[RowFlag, ...]:
     flags: dict[RowFlag, bool] = {
         "SELF": row.family in judge_families,
-        "UNCORRECTED": found.value is None,
-        "DEGENERATE": found.degenerate,
+        "UNCORRECTED": correction.value is None,
+        "DEGENERATE": correction.degenerate,
         "MISSING": row.missing > 0,
-        "FEWGOLD": found.method in {"ppi++", "ppi++ pooled", "gold only"} and found.drawn < FEWEST_OWN,
-        "FAMILY": found.method == "family",
+        "FEWGOLD": correction.method in {"ppi++", "ppi++ pooled", "gold only"} and correction.drawn < FEWEST_OWN,
+        "FAMILY": correction.method == "family",
     }
-    return tuple(flag for flag, there in flags.items() if there)
+    return tuple(flag for flag, applies in flags.items() if applies)
 
 
 def _order(row: CorrectedRow, higher: bool) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""The corrected leaderboard: as TSV, as Markdown, and for a terminal of 80 columns."""
+"""The corrected leaderboard as TSV, as Markdown, and for a terminal of 80 columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -63,7 +63,7 @@ def corrected_markdown(
     target: str,
     cautions: Sequence[str] = (),
 ) -> str:
-    """A table a criterion, what correction changed, and how to read it; names show as themselves."""
+    """A table for each criterion, what the correction changed, and how to read it; names are escaped."""
     parts = ["# Leaderboard, corrected by gold\n", f"\n{_TARGETS[target]}\n"]
     parts += [f"\n**Warning**: {markdown_cell(printable(caution))}\n" for caution in cautions]
     for criterion in criteria:
@@ -98,7 +98,7 @@ def _markdown_cells(row: CorrectedRow) -> list[str]:
 
 
 def corrected_lines(rows: Sequence[CorrectedRow]) -> list[str]:
-    """The rows of one criterion for a terminal; flags go to a line of their own where they do not fit."""
+    """The rows of one criterion for a terminal; flags that do not fit get a line of their own."""
     header = ("rank", "ranks", "tie", "run", "raw", "corrected", "[95 %]", "gold")
     cells = [
         (
@@ -128,13 +128,13 @@ def corrected_lines(rows: Sequence[CorrectedRow]) -> list[str]:
 
 
 def reading(criterion: Criterion) -> str:
-    """How the grades of a criterion are to be read."""
+    """How to read the grades of a criterion."""
     grades = ", ".join(str(level.grade) for level in criterion.scale.levels)
     return f"{criterion.prompt_id}, grades {grades}: {criterion.scale.polarity} is better"
 
 
 def change_text(change: RankingChange) -> str:
-    """What correction changed in the order of the runs, in one sentence."""
+    """How the correction changed the order of the runs, in one sentence."""
     if change.runs < 2:
         return "Fewer than two runs have a corrected mean."
     parts = [
@@ -147,13 +147,13 @@ def change_text(change: RankingChange) -> str:
 
 
 def flag_lines(rows: Iterable[CorrectedRow]) -> list[str]:
-    """What the flags in the rows mean."""
+    """The meaning of each flag in the rows."""
     return [f"{flag}: {meaning}" for flag, meaning in _flags(rows).items()]
 
 
 def _flags(rows: Iterable[CorrectedRow]) -> dict[str, str]:
-    there = {flag for row in rows for flag in row.flags}
-    return {flag: meaning for flag, meaning in FLAGS.items() if flag in there}
+    used = {flag for row in rows for flag in row.flags}
+    return {flag: meaning for flag, meaning in FLAGS.items() if flag in used}
 
 
 def _ranks(row: CorrectedRow) -> str:

@@ -1,4 +1,4 @@
-"""Judgments per run and criterion, with what is missing counted and topic-clustered intervals. Pure."""
+"""Means for each run and criterion, with intervals over topics and counts of missing grades. Pure."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -43,18 +43,18 @@ def leaderboard(
     *,
     expected: Mapping[str, Collection[str]] | None = None,
 ) -> Table[LeaderboardRow]:
-    """One row a run and criterion: criteria as given, runs best mean first, ties in natural order of run id.
+    """A row for each run and criterion: criteria as given, best mean first, ties in natural order of run id.
 
-    A pooled response counts for every run that gave it. At any pool depth a run is represented, in each turn, by
-    the response that it ranked first; where that one was excluded the turn is unanswered. A run whose responses
-    were all excluded has a row too, but none that asked not to be judged (`eval_response: false`) or was not selected.
+    A pooled response counts for every run that gave it. At any pool depth, the response that a run ranked first stands
+    for the run in a turn; if it was excluded, the turn is unanswered. A run whose responses were all excluded has a
+    row. A run that asked not to be judged (`eval_response: false`) or was not selected has none.
 
     Args:
-        pool: What could be judged, what was excluded, and what each run had to answer.
+        pool: The responses, the excluded ones, and the turns that each run had to answer.
         results: A judgment or a failure of each response that was asked about.
-        criteria: The prompts, one a criterion.
-        expected: Ids of the turns that a run had to answer, by run id; by default what the pool says. A run not named
-            had to answer every turn that is here or in the pool; a turn it answered counts in any case.
+        criteria: The prompts, one for each criterion.
+        expected: Run id to the ids of the turns that the run had to answer; by default as the pool says. A run that is
+            not named had to answer every turn in `expected` or the pool. A turn that a run answered counts in any case.
 
     Raises:
         ValueError: A response has two judgments under one criterion, or two criteria share a name.
@@ -84,7 +84,7 @@ def leaderboard(
 def answers(
     pool: Pool, expected: Mapping[str, Collection[str]] | None = None
 ) -> dict[str, tuple[int, tuple[PooledResponse, ...]]]:
-    """By run, how many turns it had to answer, and the responses that stand for it; runs that had none are left out.
+    """Run id to the number of turns it had to answer and the responses that stand for it; runs without turns have none.
 
     Args:
         pool: As for `leaderboard`.
@@ -101,15 +101,15 @@ def answers(
 
 
 def had_to_answer(pool: Pool) -> dict[str, Collection[str]]:
-    """By run that the pool was made from, the ids of the turns that it had to answer beside those that it did."""
+    """Id of each selected run to the ids of the turns that it had to answer, beside those that it answered."""
     return {run.run_id: run.turns or () for run in pool.runs if run.selected}
 
 
 def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
-    """By run and turn, the pooled response that the run ranked first.
+    """Run id and turn id to the pooled response that the run ranked first.
 
-    Where only responses with a relevant passage are pooled, the first of those: a better-ranked one without (reason
-    `no_relevant_passage`) was never a candidate. Any other exclusion of a better-ranked one leaves the turn unanswered.
+    A response excluded for `no_relevant_passage` was never a candidate, so the next one may be first. If a response
+    that ranks better was excluded for another reason, the turn is unanswered.
     """
     best: dict[tuple[str, str], tuple[int, PooledResponse | None]] = {}
     for response in pool.responses:
@@ -121,7 +121,7 @@ def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
         if row.reason == "no_relevant_passage":
             continue
         key = row.run_id, row.turn_id
-        # Also rank 0, the best of a team that counts from 0. Of two with one rank the pooled one came first.
+        # Rank 0 is valid too: some runs count from 0. At equal rank the pooled response stays first.
         if key in best and row.rank is not None and row.rank < best[key][0]:
             best[key] = row.rank, None
     runs: dict[str, dict[str, PooledResponse]] = {}
@@ -138,12 +138,12 @@ def _row(
     criterion: Criterion,
     judged: Mapping[_Asked, Judgment | None],
 ) -> LeaderboardRow:
-    """The row of one run; the mean's clusters are the topics as in the turn ids, so `9-1` and `9-2` are two."""
+    """The row of one run; the mean is clustered by the topics in the turn ids, so `9-1` and `9-2` are two."""
     scale = criterion.scale
     keys = [(criterion.name, criterion.variant, response.response_id) for response in responses]
     asked = [judged[key] for key in keys if key in judged]
-    found = [judgment for judgment in asked if judgment]
-    graded = [judgment for judgment in found if not judgment.unable]
+    judgments = [judgment for judgment in asked if judgment]
+    graded = [judgment for judgment in judgments if not judgment.unable]
     levels = [level.grade for level in scale.levels]
     mean = mean_interval(
         [judgment.grade for judgment in graded],
@@ -158,12 +158,12 @@ def _row(
         criterion=criterion.name,
         turns=turns,
         n=n,
-        unable=len(found) - n,
-        missing=len(asked) - len(found),
+        unable=len(judgments) - n,
+        missing=len(asked) - len(judgments),
         not_asked=len(responses) - len(asked),
         unanswered=turns - len(responses),
         mean=mean,
-        # A mean over some of the rows would be set beside one over all of them.
+        # A mean over some of the grades must not stand beside one over all of them.
         expected_mean=math.fsum(expected) / n if n and len(expected) == n else None,
         positive=positive,
         share_positive=positive / n if n else None,
@@ -215,7 +215,7 @@ def leaderboard_cells(rows: Iterable[LeaderboardRow]) -> list[list[str]]:
 def leaderboard_markdown(
     rows: Iterable[LeaderboardRow], banner: str, criteria: Sequence[Criterion] = (), notes: Iterable[str] = ()
 ) -> str:
-    """A table a criterion under the banner and the notes; with `criteria`, each says how its grades are to be read."""
+    """A table for each criterion under the banner and the notes; `criteria` adds how to read the grades."""
     prompts = {criterion.name: criterion for criterion in criteria}
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):
@@ -229,7 +229,7 @@ def leaderboard_markdown(
 
 
 def reading(criterion: Criterion) -> str:
-    """How the grades of a criterion are to be read, in one sentence."""
+    """How to read the grades of a criterion, in one sentence."""
     scale = criterion.scale
     grades = ", ".join(str(level.grade) for level in scale.levels)
     positive = ", ".join(map(str, sorted(scale.positive)))

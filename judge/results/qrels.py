@@ -15,12 +15,12 @@ NOTE = "Grades by a machine judge, not by human assessors."
 
 
 def qrel_name(criterion: Criterion) -> str:
-    """The file's name: `.llm.` tells it from human qrels wherever it is copied to."""
+    """The file's name; `.llm.` distinguishes it from human qrels even in a copy."""
     return f"response_{safe_name(criterion.name)}.llm.qrel"
 
 
 def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
-    """The grades under one criterion as qrels, as they were given, in natural order; `unable` ones left out.
+    """The grades under one criterion as qrels, in natural order; `unable` judgments are left out.
 
     Raises:
         ValueError: A response has two judgments under the criterion.
@@ -40,9 +40,13 @@ def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
 def sidecar(
     criterion: Criterion, judgments: Iterable[Judgment], failures: Iterable[Failure], calibration: str
 ) -> dict[str, Any]:
-    """How the qrels of one criterion were made, as JSON values; results under others are passed over.
+    """How the qrels of one criterion were made, as JSON values.
 
-    `calibration` says how far the grades may be believed.
+    Args:
+        criterion: The prompt of the qrels; results under other prompts are skipped.
+        judgments: Judgments under any prompts.
+        failures: Failures under any prompts.
+        calibration: How far the grades may be trusted, in words.
     """
     under = tuple(_under(judgments, criterion))
     failed = tuple(_under(failures, criterion))
@@ -64,7 +68,7 @@ def sidecar(
             "unable": _level(scale.unable) if scale.unable else None,
         },
         "reading": f"{scale.polarity} grades are better; {_unable(scale.unable)}",
-        "judges": sorted({one.judge for one in under} | {one.judge for one in failed}),
+        "judges": sorted({result.judge for result in under} | {result.judge for result in failed}),
         "models_returned": sorted({judgment.model for judgment in under if judgment.model is not None}),
         "counts": {
             "graded": len(graded),

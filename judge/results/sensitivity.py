@@ -1,7 +1,7 @@
 """The leaderboard as if responses over the token limit had been excluded, by one rule or by each. Pure.
 
-Nothing is judged again: a response over the limit goes, and its turn is unanswered, as pooling with
-`--over-limit exclude` would have left it.
+Nothing is judged again. A response over the limit is removed and its turn is unanswered, as if the pool had been made
+with `--over-limit exclude`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ from judge.text.safe import escape
 from judge.text.tsv import tsv
 
 AS_JUDGED = "none"
-"""In place of a rule: nothing is excluded."""
+"""The name of the view in which nothing is excluded."""
 VIEWS: tuple[str, ...] = (AS_JUDGED, *RULES)
 COLUMNS = (
     *("criterion", "run_id", "rule", "limit", "over_limit"),
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 class View(msgspec.Struct, frozen=True):
-    """One run under one criterion with the responses excluded that a rule finds too long."""
+    """One run under one criterion, without the responses that are too long by a rule."""
 
     criterion: str
     run_id: str
@@ -45,11 +45,11 @@ class View(msgspec.Struct, frozen=True):
     unanswered: int
     mean: float | None
     rank: int | None
-    """One more than the runs with a better mean; runs with one mean share a rank."""
+    """One more than the number of runs with a better mean; equal means share a rank."""
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """Kendall's tau-b between the runs' means under a rule and without one, over runs that have both."""
+    """Kendall's tau-b between the runs' means with and without a rule, over runs that have both."""
 
     criterion: str
     rule: str
@@ -60,7 +60,7 @@ class Agreement(msgspec.Struct, frozen=True):
 
 
 class Sensitivity(msgspec.Struct, frozen=True):
-    """Every run's means and ranks under every rule, and how far the orderings agree."""
+    """Every run's means and ranks under every rule, and how far the orders agree."""
 
     limit: int
     views: tuple[View, ...]
@@ -70,7 +70,7 @@ class Sensitivity(msgspec.Struct, frozen=True):
 def without_over_limit(
     pool: Pool, rule: TokenRule, limit: int, expected: Mapping[str, Collection[str]] | None = None
 ) -> tuple[Pool, dict[str, Collection[str]]]:
-    """The pool less the responses over the limit by a rule, and the turns that each run still had to answer.
+    """Remove the responses over the limit by a rule; the turns that each run had to answer stay.
 
     Args:
         pool: As it was judged.
@@ -78,8 +78,11 @@ def without_over_limit(
         limit: In tokens.
         expected: As for `leaderboard`.
 
+    Returns:
+        The reduced pool, and run id to the turns that the run had to answer.
+
     Raises:
-        InputError: Texts were cut when the pool was made, so that their lengths say nothing of the submitted ones.
+        InputError: Texts were cut when the pool was made, so the lengths of the submitted texts are unknown.
     """
     cut = sum(response.truncated for response in pool.responses)
     if cut:
@@ -91,7 +94,7 @@ def without_over_limit(
     every = {response.turn_id for response in pool.responses}.union(*expected.values())
     firsts = first_ranked(pool)
     run_ids = {*expected, *firsts, *(row.run_id for row in pool.exclusions)}
-    # Worked out before anything goes: a turn that nobody answers any more has to stay one to answer.
+    # Computed before responses are removed: a turn without any response left must still count as unanswered.
     turns: dict[str, Collection[str]] = {
         run_id: {*expected.get(run_id, every), *firsts.get(run_id, {})} for run_id in run_ids
     }
@@ -114,7 +117,7 @@ def token_sensitivity(
     limit: int,
     expected: Mapping[str, Collection[str]] | None = None,
 ) -> Sensitivity:
-    """The leaderboards with nothing excluded and with what each rule finds over the limit, side by side.
+    """Compare the leaderboard with nothing excluded to the leaderboards under each token rule.
 
     Raises:
         InputError: As for `without_over_limit`.
@@ -163,7 +166,7 @@ def _ranks(means: Mapping[str, float | None], higher: bool) -> dict[str, int]:
     values = [value for value in means.values() if value is not None]
     better: Callable[[float, float], bool] = (lambda a, b: a > b) if higher else (lambda a, b: a < b)
     return {
-        run_id: 1 + sum(better(other, value) for other in values)
+        run_id: 1 + sum(better(rival, value) for rival in values)
         for run_id, value in means.items()
         if value is not None
     }
@@ -185,40 +188,42 @@ def sensitivity_header(limit: int) -> tuple[str, ...]:
     return ("run", "mean", "rank", *rules)
 
 
-def sensitivity_cells(found: Sensitivity, criterion: str) -> list[list[str]]:
-    """One line a run under `sensitivity_header`, and a last one with tau-b where the rule's ranks are."""
+def sensitivity_cells(sensitivity: Sensitivity, criterion: str) -> list[list[str]]:
+    """A line for each run under `sensitivity_header`, and a last line with tau-b in the columns of ranks."""
     lines: dict[str, list[str]] = {}
-    for view in found.views:
+    for view in sensitivity.views:
         if view.criterion == criterion:
             line = lines.setdefault(view.run_id, [escape(view.run_id)])
             line += [] if view.rule == AS_JUDGED else [str(view.over)]
             line += [decimals(view.mean, 3) or "-", "-" if view.rank is None else str(view.rank)]
-    taus = [one for one in found.agreements if one.criterion == criterion]
+    taus = [agreement for agreement in sensitivity.agreements if agreement.criterion == criterion]
     last = ["tau-b with the first ranking", "", ""]
-    for one in taus:
-        last += ["", "", decimals(one.tau_b, 3) or "-"]
+    for agreement in taus:
+        last += ["", "", decimals(agreement.tau_b, 3) or "-"]
     return [*lines.values(), last]
 
 
-def sensitivity_tsv(found: Sensitivity) -> str:
+def sensitivity_tsv(sensitivity: Sensitivity) -> str:
     """A line for each criterion, run and rule; tau-b is the rule's, the same for every run."""
-    taus = {(one.criterion, one.rule): one for one in found.agreements}
+    taus = {(row.criterion, row.rule): row for row in sensitivity.agreements}
     lines: list[tuple[object, ...]] = []
-    for view in found.views:
+    for view in sensitivity.views:
         agreement = taus.get((view.criterion, view.rule))
         tau = (agreement.tau_b, agreement.reason) if agreement else (None, None)
         counts = (view.over, view.turns, view.n, view.unanswered)
-        lines.append((view.criterion, view.run_id, view.rule, found.limit, *counts, view.mean, view.rank, *tau))
+        lines.append((view.criterion, view.run_id, view.rule, sensitivity.limit, *counts, view.mean, view.rank, *tau))
     return tsv(COLUMNS, lines, 4)
 
 
-def sensitivity_markdown(found: Sensitivity, criteria: Sequence[Criterion], banner: str) -> str:
-    """A table a criterion under the banner."""
-    parts = [f"# Leaderboard by token rule\n\n**{markdown_cell(banner)}**\n\n{explained(found.limit)}\n"]
-    header = sensitivity_header(found.limit)
+def sensitivity_markdown(sensitivity: Sensitivity, criteria: Sequence[Criterion], banner: str) -> str:
+    """A table for each criterion under the banner."""
+    parts = [f"# Leaderboard by token rule\n\n**{markdown_cell(banner)}**\n\n{explained(sensitivity.limit)}\n"]
+    header = sensitivity_header(sensitivity.limit)
     for criterion in criteria:
         table = [map(markdown_cell, header), ["---"] + ["---:"] * (len(header) - 1)]
-        table += [[markdown_cell(run_id), *numbers] for run_id, *numbers in sensitivity_cells(found, criterion.name)]
+        table += [
+            [markdown_cell(run_id), *numbers] for run_id, *numbers in sensitivity_cells(sensitivity, criterion.name)
+        ]
         parts.append(f"\n## {markdown_cell(criterion.name)}\n\n")
         parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
     return "".join(parts)

@@ -240,7 +240,7 @@ def test_of_many_faults_the_first_are_listed_and_the_others_counted(tmp_path: Pa
     twice = "".join(f"v{n % 120},1_1,R1,relevance,1\n" for n in range(240))
     first = put(tmp_path, "1.csv", f"{HEADER}{wrong},1_1,R1,relevance,1\n")
     second = put(tmp_path, "2.csv", f"{HEADER}{''.join(wrong.splitlines(keepends=True)[:125])}{twice}")
-    with pytest.raises(InputError, match="376 faults") as caught:
+    with pytest.raises(InputError, match="376 problems") as caught:
         read(first, second)
     listed = [(one.file[-5:], one.code, one.path) for one in caught.value.problems]
     assert listed[:100] == [("1.csv", "wrong_label", f"line {n}") for n in range(2, 102)]

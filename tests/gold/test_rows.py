@@ -192,7 +192,7 @@ def test_all_faults_of_a_file_are_reported_at_once() -> None:
 
 def test_a_message_says_what_was_found_and_what_was_expected() -> None:
     faulty = {**FULL, "grade": "three", "text_sha256": "abc", "made": "up", "inclusion_probability": 0}
-    with pytest.raises(InputError, match=r"g\.jsonl: not usable as gold: 4 faults") as caught:
+    with pytest.raises(InputError, match=r"g\.jsonl: not usable as gold: 4 problems") as caught:
         parse_gold(jsonl(faulty), "g.jsonl")
     assert {problem.turn_id for problem in caught.value.problems} == {"1-1_1"}
     assert [problem.message for problem in caught.value.problems] == [

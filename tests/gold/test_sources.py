@@ -115,7 +115,7 @@ def test_a_text_with_two_ids_in_a_turn_has_a_second_assessor(tmp_path: Path) -> 
         ("1-1_1", 0, "qrels#3"),
         ("1-1_2", 1, "qrels"),
     ]
-    assert any("2 grades are of texts that have one" in note for note in done.notes)
+    assert any("2 grades are of texts that already have" in note for note in done.notes)
 
 
 @pytest.mark.parametrize(

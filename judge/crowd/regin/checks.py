@@ -1,4 +1,4 @@
-"""What is inconsistent in CAsT-ReGIn: the defects that its release is known for, and damage that it should not have."""
+"""Checks CAsT-ReGIn: the known problems of its release are warnings, and damage is an error."""
 
 import re
 from collections import Counter, defaultdict
@@ -28,10 +28,10 @@ _POOL_COLUMNS = 6
 
 
 def check(part: Part, mi_turns: Collection[str] | None = None) -> tuple[Problem, ...]:
-    """Every defect of a part: one warning a known kind with its count and examples, an error for each damage."""
+    """Every problem of a part: a warning for each known kind, with count and examples, and an error for each damage."""
     checks = (_missing, _label_orders, _texts, _shared_ids, _pool, _bank, _near_equal, _filter_claim)
-    found = [problem for each in checks for problem in each(part)]
-    return (*part.problems, *found, *_qrels(part, mi_turns))
+    problems = [problem for each in checks for problem in each(part)]
+    return (*part.problems, *problems, *_qrels(part, mi_turns))
 
 
 def _missing(part: Part) -> Iterator[Problem]:
@@ -53,10 +53,10 @@ def _texts(part: Part) -> Iterator[Problem]:
     """The judgments' own copy of the texts against the bank's."""
     if part.kind.bank not in part.released:
         return
-    other = [row for row in part.rows if row.item_id in part.bank and part.bank[row.item_id] != row.text]
-    if other:
-        spaces = sum("".join(row.text.split()) == "".join(part.bank[row.item_id].split()) for row in other)
-        message = f"{_n(other, 'text')} other than the bank's, {spaces} in whitespace only: {_named(other)}"
+    different = [row for row in part.rows if row.item_id in part.bank and part.bank[row.item_id] != row.text]
+    if different:
+        spaces = sum("".join(row.text.split()) == "".join(part.bank[row.item_id].split()) for row in different)
+        message = f"{_n(different, 'text')} other than the bank's, {spaces} in whitespace only: {_named(different)}"
         yield _warning(part, part.kind.judgments, "text_differs", message)
     absent = [row for row in part.rows if row.item_id not in part.bank]
     if absent:
@@ -173,7 +173,7 @@ def _qrels(part: Part, mi_turns: Collection[str] | None) -> Iterator[Problem]:
         if path not in part.released:
             continue
         try:
-            found = parse_qrels(part.released[path].decode("utf-8"), part.file(path), GRADES)
+            released_rows = parse_qrels(part.released[path].decode("utf-8"), part.file(path), GRADES)
         except UnicodeDecodeError as error:
             message = f"byte {error.start + 1} is not UTF-8"
             yield Problem("wrong_encoding", "error", part.file(path), None, "", message)
@@ -181,7 +181,7 @@ def _qrels(part: Part, mi_turns: Collection[str] | None) -> Iterator[Problem]:
         except InputError as error:
             yield from error.problems
             continue
-        rows = [(row.turn_id, row.item_id, row.grade) for row in found]
+        rows = [(row.turn_id, row.item_id, row.grade) for row in released_rows]
         # Which turns are in the subset only the file itself can say where no list is given.
         whole = part.graded(part.kind.criterion_of_subsets or "relevance")
         wanted = expected[name] if name in expected else of_turns(whole, {row[0] for row in rows})
@@ -193,15 +193,15 @@ def _difference(
 ) -> Iterator[Problem]:
     """What is other than the judgments say: pairs, grades, order, and last the bytes alone."""
     theirs, ours = ({row[:2]: row[2] for row in side} for side in (rows, wanted))
-    apart = ours.keys() ^ theirs.keys()
+    unshared = ours.keys() ^ theirs.keys()
     changed = [key for key in ours.keys() & theirs.keys() if ours[key] != theirs[key]]
-    if apart:
-        message = f"only here or only in the judgments: {_n(apart, 'pair')}: {_pairs(apart)}"
+    if unshared:
+        message = f"only here or only in the judgments: {_n(unshared, 'pair')}: {_pairs(unshared)}"
         yield Problem("qrels_pairs", "error", part.file(path), None, "", message)
     if changed:
         message = f"not as in the judgments: {_n(changed, 'grade')}: {_pairs(changed)}"
         yield Problem("qrels_grades", "error", part.file(path), None, "", message)
-    if not (apart or changed):
+    if not (unshared or changed):
         if rows != wanted:
             yield _warning(part, path, "qrels_order", "the judgments' pairs and grades in another order")
         elif part.released[path] != qrels_bytes(wanted):

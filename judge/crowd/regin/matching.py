@@ -76,13 +76,17 @@ class MatchedRun:
     @property
     def entries(self) -> list[tuple[str, str, int]]:
         """Turn, item and rank of every response with one item, judged or not."""
-        return [(one.turn_id, one.items[0], one.rank) for one in self.responses if len(one.items) == 1]
+        return [
+            (response.turn_id, response.items[0], response.rank)
+            for response in self.responses
+            if len(response.items) == 1
+        ]
 
     @property
     def counts(self) -> dict[str, int]:
         """How many texts each rule gave one item, and how many do not count for which reason."""
-        rules = Counter(one.rule for one in self.responses if len(one.items) == 1)
-        reasons = Counter(one.reason for one in self.responses)
+        rules = Counter(response.rule for response in self.responses if len(response.items) == 1)
+        reasons = Counter(response.reason for response in self.responses)
         return {
             **{rule: rules[rule] for rule in RULES},
             "unmatched": reasons["unmatched"],
@@ -119,33 +123,35 @@ class TextIndex:
         """The items with this text under the first rule that finds any; several are all given, none is preferred."""
         for rule, key in RULES.items():
             if items := self._items[rule].get(key(text)):
-                found = tuple(sorted(items, key=natural_key))
-                judged = len(found) == 1 and (turn_id, found[0]) in self._judged
-                return MatchedResponse(turn_id, rank, text, rule, found, judged)
+                item_ids = tuple(sorted(items, key=natural_key))
+                judged = len(item_ids) == 1 and (turn_id, item_ids[0]) in self._judged
+                return MatchedResponse(turn_id, rank, text, rule, item_ids, judged)
         return MatchedResponse(turn_id, rank, text, None, (), judged=False)
 
     def match_run(self, run: Run) -> MatchedRun:
         """Every response of a run."""
-        matched = (self.match(turn.turn_id, one.rank, one.text) for turn in run.turns for one in turn.responses)
+        matched = (
+            self.match(turn.turn_id, response.rank, response.text) for turn in run.turns for response in turn.responses
+        )
         return MatchedRun(run.run_id, self.part, tuple(matched))
 
 
 def match_run(run: Run, indexes: Sequence[TextIndex]) -> MatchedRun:
     """The run over the ids of that part which has more of its texts; where there is no difference, the first."""
-    return max((index.match_run(run) for index in indexes), key=lambda one: sum(map(bool, _items(one))))
+    return max((index.match_run(run) for index in indexes), key=lambda matched: sum(map(bool, _items(matched))))
 
 
 def _items(run: MatchedRun) -> Iterable[tuple[str, ...]]:
-    return (one.items for one in run.responses)
+    return (response.items for response in run.responses)
 
 
 def not_matched_tsv(runs: Iterable[MatchedRun]) -> bytes:
     """Every response that does not count, why, and which items it might be; texts escaped and cut at SHOWN."""
     lines = (
-        (run.run_id, one.turn_id, one.rank, one.reason, " ".join(one.items), one.text[:SHOWN])
+        (run.run_id, response.turn_id, response.rank, response.reason, " ".join(response.items), response.text[:SHOWN])
         for run in sorted(runs, key=lambda run: natural_key(run.run_id))
-        for one in sorted(run.responses, key=lambda one: (natural_key(one.turn_id), one.rank))
-        if one.reason
+        for response in sorted(run.responses, key=lambda response: (natural_key(response.turn_id), response.rank))
+        if response.reason
     )
     return tsv(_COLUMNS, lines).encode("utf-8", "backslashreplace")
 
@@ -162,14 +168,14 @@ def evaluate(run: MatchedRun, qrels: Mapping[str, Sequence[tuple[str, str, int]]
             "complete": list(grades),
             "intersection": [turn_id for turn_id in grades if turn_id in ranked],
         }
-        found = {
+        rankings = {
             turn_id: [judged[item_id] for item_id in ranked.get(turn_id, ()) if item_id in judged]
             for turn_id, judged in grades.items()
         }
         for averaging, chosen in turns.items():
             topics = [topic_of(turn_id) for turn_id in chosen]
             for measure, (of_turn, most) in MEASURES.items():
-                values = [of_turn(found[turn_id], list(grades[turn_id].values())) for turn_id in chosen]
+                values = [of_turn(rankings[turn_id], list(grades[turn_id].values())) for turn_id in chosen]
                 estimate = mean_interval(values, topics, bounds=(0.0, most), what="turns")
                 scores.append(Score(run.run_id, name, averaging, measure, estimate))
     return scores

@@ -1,7 +1,7 @@
 """CAsT-ReGIn as published: its judgments read, and its qrels, pools and banks made again from them, byte for byte.
 
-The resource has two parts of one build, responses and clarifying questions. What is known to be odd about it is the
-business of `regin_checks`; runs over its bank ids and their evaluation are that of `regin_runs`.
+The resource has two parts of one build, responses and clarifying questions. `checks` lists its
+known problems, and `matching` maps runs to its bank ids and evaluates them.
 """
 
 import json
@@ -152,7 +152,7 @@ class Part:
         turns: dict[str, list[str]] = defaultdict(list)
         for turn_id, item_id in self.keys:
             turns[item_id].append(turn_id)
-        return {item_id: tuple(found) for item_id, found in turns.items()}
+        return {item_id: tuple(turn_ids) for item_id, turn_ids in turns.items()}
 
     def graded(self, criterion: str) -> list[tuple[str, str, int]]:
         """Turn, item and grade of every row."""
@@ -163,12 +163,12 @@ def read_regin(folder: Path, name: Name = "response") -> dict[str, list[tuple[st
     """Criterion to (turn_id, item_id, grade) of one part of the resource, in the order of its judgments.
 
     Raises:
-        InputError: The part is missing, or its judgments or its bank are damaged; every fault is listed.
+        InputError: The part is missing, or its judgments or its bank are damaged; every problem is listed.
     """
     for part in read_resource(folder):
         if part.kind.name == name:
             if part.problems:
-                raise InputError(f"{part.folder}: damaged: {len(part.problems)} faults", part.problems)
+                raise InputError(f"{part.folder}: damaged: {len(part.problems)} problems", part.problems)
             return {criterion: part.graded(criterion) for criterion in part.kind.all_turns}
     raise InputError(f"{folder}: no {KINDS[name].folder} here")
 
@@ -180,16 +180,17 @@ def read_resource(folder: Path) -> tuple[Part, ...]:
         InputError: There is no part, one of them twice, or a file that cannot be read or is not JSON.
     """
     try:
-        near = [folder, *(sub for one in sorted(folder.iterdir()) if one.is_dir() for sub in (one, *_below(one)))]
+        children = sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError as error:
         raise InputError(f"{folder}: cannot be read as a folder: {error.strerror}") from error
+    near = [folder, *(path for child in children for path in (child, *_below(child)))]
     problems: list[Problem] = []
     parts: list[Part] = []
     for kind in KINDS.values():
-        found = [one for one in near if (one / kind.judgments).is_file()]
-        if len(found) > 1:
-            raise InputError(f"{folder}: {kind.folder} is here more than once: {', '.join(map(file_name, found))}")
-        parts += [part for one in found if (part := _read_part(kind, one, problems))]
+        folders = [path for path in near if (path / kind.judgments).is_file()]
+        if len(folders) > 1:
+            raise InputError(f"{folder}: {kind.folder} is here more than once: {', '.join(map(file_name, folders))}")
+        parts += [part for path in folders if (part := _read_part(kind, path, problems))]
     if problems:
         raise InputError(f"{folder}: unreadable files of CAsT-ReGIn", problems)
     if not parts:
@@ -200,7 +201,7 @@ def read_resource(folder: Path) -> tuple[Part, ...]:
 
 def _below(folder: Path) -> list[Path]:
     try:
-        return sorted(one for one in folder.iterdir() if one.is_dir())
+        return sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError:
         return []
 
@@ -221,9 +222,9 @@ def _read_part(kind: ResourceKind, folder: Path, unreadable: list[Problem]) -> P
             unreadable.append(Problem("unreadable_file", "error", file, None, "", str(error)))
             continue
         if path.endswith(".json"):
-            values[path], fault = decode(released[path], file)
-            if fault:
-                unreadable.append(fault)
+            values[path], problem = decode(released[path], file)
+            if problem:
+                unreadable.append(problem)
             else:
                 damage += _repeated_keys(released[path], file)
     if len(unreadable) > before:
@@ -274,9 +275,9 @@ def _rows(kind: ResourceKind, value: Any, file: str, problems: list[Problem]) ->
             bad("wrong_type", place, f"expected an object with a list `{kind.list_field}` that is not empty")
         else:
             for number, item in enumerate(items):
-                faults, row = _row(kind, turn_id, item)
+                row_problems, row = _row(kind, turn_id, item)
                 where = f"{place}.{kind.list_field}[{number}]"
-                for code, path, message in faults:
+                for code, path, message in row_problems:
                     bad(code, where + path, message)
                 if row and (turn_id, row.item_id) in seen:
                     bad("repeated_item", where, f"{row.item_id} is already in this turn")
@@ -286,21 +287,21 @@ def _rows(kind: ResourceKind, value: Any, file: str, problems: list[Problem]) ->
 
 
 def _row(kind: ResourceKind, turn_id: str, item: Any) -> tuple[list[tuple[str, str, str]], Judged | None]:
-    """Faults of one record, and the record where it has none; its labels are taken by name, never by place."""
+    """The problems of one record, and the record if it has none; labels are read by name, never by position."""
     if not isinstance(item, dict):
         return [("wrong_type", "", f"expected an object, found {shown(item)}")], None
-    faults: list[tuple[str, str, str]] = []
+    problems: list[tuple[str, str, str]] = []
     item_id, text = item.get(kind.id_field), item.get(kind.text_field)
     if not isinstance(item_id, str) or not usable_id(item_id):
-        faults.append(("unusable_id", f".{kind.id_field}", f"{shown(item_id)} cannot be a column of qrels"))
+        problems.append(("unusable_id", f".{kind.id_field}", f"{shown(item_id)} cannot be a column of qrels"))
     if not isinstance(text, str) or not storable(text):
-        faults.append(("wrong_text", f".{kind.text_field}", f"expected a text, found {shown(text)}"))
+        problems.append(("wrong_text", f".{kind.text_field}", f"expected a text, found {shown(text)}"))
     for label in kind.labels:
         grade = item.get(label)
         if type(grade) is not int or grade not in GRADES:
-            faults.append(("wrong_grade", f".{label}", f"expected an integer of 0 to 3, found {shown(grade)}"))
-    if faults or not isinstance(item_id, str) or not isinstance(text, str):
-        return faults, None
+            problems.append(("wrong_grade", f".{label}", f"expected an integer of 0 to 3, found {shown(grade)}"))
+    if problems or not isinstance(item_id, str) or not isinstance(text, str):
+        return problems, None
     grades = {label.lower(): item[label] for label in kind.labels}
     return [], Judged(turn_id, item_id, text, grades, tuple(field for field in item if field in kind.labels))
 
