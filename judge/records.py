@@ -1,4 +1,4 @@
-"""Records that several stages use: frozen, with their fields in the order of the files' columns. Pure.
+"""Records: what several stages share; frozen, with fields in the order of the files' columns. Pure.
 
 Ids are always strings. `turn_id` is `<topic_id>_<turn number>` in every track (`9-1_3`, `132_1-1`).
 """

@@ -1,4 +1,4 @@
-"""Crowd: makes one grade for each item from workers' labels, or from the grades of a jury of judges.
+"""Crowd: one grade for each item from workers' labels, or from the grades of a jury of judges.
 
 labels       workers' labels of one criterion, as arrays
 tables       long and wide tables of labels, read (sheets, wide) and checked (rows); problems lists what is wrong

@@ -1,4 +1,4 @@
-"""Gold: grades by people. They are planned, imported, checked, split, sealed, and matched to a pool.
+"""Gold: grades by people, planned, imported, checked, split, sealed, and matched to a pool.
 
 rows     reads gold files strictly and matches their rows to a pool
 check    lists every problem of gold files

@@ -60,7 +60,7 @@ def test_a_correction_is_that_of_the_command(
     ("changed", "message"),
     [
         ({"gold": ()}, "a correction needs gold grades"),
-        ({"seal": "seal.json"}, "--seal is that of the sealed grades"),
+        ({"seal": "seal.json"}, "--seal names the seal of the grades in --test"),
         ({"fallback": "family"}, "--fallback family needs --families"),
         ({"seed": -1}, "expected a number of 0 or more"),
         ({"criterion": "naturalness"}, "no judgment under naturalness/graded"),

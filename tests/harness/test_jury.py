@@ -167,7 +167,7 @@ def test_a_jury_of_other_members_is_another_configuration(mock: Mock, tmp_path: 
          "groundedness/graded and groundedness/yes_no: members of one jury must grade on one scale"),
         (["--jury", "majority", *OVERLAP, "--prompt", "groundedness", "--prompt", "groundedness/graded"], "the same"),
         (["--jury", "majority", *OVERLAP, "--samples", "1001"], "1001 samples: expected 1 to 1000"),
-        ([*OVERLAP, "--samples", "2"], "about juries (--jury)"),
+        ([*OVERLAP, "--samples", "2"], "need a jury (--jury)"),
         ([*OVERLAP, "--prompt", "groundedness", "--prompt", "groundedness/yes_no"], "two prompts for groundedness"),
         (["--jury", "majority", *OVERLAP, "--model", "server/a", "--max-cost", "1"], "price of server/a is not known"),
     ],
