@@ -190,5 +190,5 @@ def _read(stored: bytes, kind: type[_Result], name: str, code: str) -> tuple[_Re
         else:
             rows.append(row)
     if problems:
-        raise InputError(f"{name}: {len(problems)} faulty lines ({code})", problems)
+        raise InputError(f"{name}: {len(problems)} lines with problems ({code})", problems)
     return tuple(rows)

@@ -23,7 +23,7 @@ def test_judgments_are_read_back_as_written() -> None:
 def test_every_line_that_is_no_judgment_is_named() -> None:
     good = jsonl([judgment("1_1", "R1", 1)]).rstrip()
     stored = b"\n".join([good, b"{", b"", b'{"kind":"failure"}', b"\xff\xfe", good[:50], b"7", b"[" * 100_000])
-    with pytest.raises(InputError, match=r"j\.jsonl: 6 faulty lines") as caught:
+    with pytest.raises(InputError, match=r"j\.jsonl: 6 lines with problems") as caught:
         read_judgments(stored, "j.jsonl")
     lines = [problem.path.partition(":")[0] for problem in caught.value.problems]
     assert lines == ["line 2", "line 4", "line 5", "line 6", "line 7", "line 8"]

@@ -138,7 +138,7 @@ def test_only_line_feeds_end_lines_and_only_spaces_and_tabs_part_columns() -> No
 
 def test_every_faulty_line_is_named_with_its_number() -> None:
     text = "9-1_3 0 R00000 2\n9-1_3 0 R00001\n\n9-1_3 0 R00002 2.0\n9-1_3 0 R00000 1\n9-1_3 0 R00003 7\nx\n"
-    with pytest.raises(InputError, match=r"x\.qrel: not usable as qrels: 5 faulty lines") as caught:
+    with pytest.raises(InputError, match=r"x\.qrel: not usable as qrels: 5 lines with problems") as caught:
         parse_qrels(text, "x.qrel", grades=(0, 1, 2, 3))
     assert [(problem.path, problem.code, problem.message) for problem in caught.value.problems] == [
         ("line 2", "wrong_columns", "3 columns: expected 4 (turn_id 0 item_id grade)"),
