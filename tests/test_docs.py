@@ -85,6 +85,7 @@ def can_run(args: argparse.Namespace) -> bool:
     return all(there)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", [name for name in DOCUMENTS if blocks(name)])
 def test_the_blocks_of_a_document_run_in_order(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each `judge` line is parsed, and carried out where its inputs are there; each block of Python is carried out."""
