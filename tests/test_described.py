@@ -20,6 +20,8 @@ from judge.runs.formats import FORMATS
 from judge.stats.agreement import STATISTICS
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.slow
+
 PAGES = [*sorted((PROJECT / "docs").glob("*.md")), PROJECT / "gold" / "README.md"]
 """The README names every command, so it would count for every option of any."""
 
