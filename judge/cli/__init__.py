@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from judge.errors import Interrupted, JudgeError, OperationalError
+from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.text.safe import printable
 
@@ -48,6 +48,10 @@ exit codes:
   2  the command or its input is bad; no result was written
   3  something outside failed or was interrupted; the same command resumes
 """
+GENERAL = """\
+for every command:
+  --max-file-size SIZE  the most bytes of content of a file that is read, unpacked or not: 2G, 800M (default 512M)
+"""
 PROBLEMS_SHOWN = 50
 
 
@@ -56,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _settle_streams()
     try:
-        code = _dispatch(arguments)
+        code = _dispatch(_general(arguments))
         sys.stdout.flush()
         return code
     except JudgeError as error:
@@ -96,6 +100,21 @@ def command_module(name: str) -> ModuleType:
     return importlib.import_module(f"judge.cli.{re.sub('[ -]', '_', name)}")
 
 
+def _general(arguments: list[str]) -> list[str]:
+    """Apply the options that every command takes, anywhere in the line, and return the other arguments."""
+    parser = argparse.ArgumentParser(prog="judge", add_help=False, allow_abbrev=False)
+    parser.add_argument("--max-file-size", metavar="SIZE", action="append")
+    general, rest = parser.parse_known_args(arguments)
+    if general.max_file_size:
+        if len(general.max_file_size) > 1:
+            raise UsageError("--max-file-size is given twice")
+        # Imported late, since most calls do not need it and `judge --help` must be quick.
+        from judge.files.limits import allow_files
+
+        allow_files(general.max_file_size[0])
+    return rest
+
+
 def _dispatch(arguments: list[str]) -> int:
     length = next((n for n in (2, 1) if " ".join(arguments[:n]) in COMMANDS), 0)
     if length:
@@ -104,7 +123,7 @@ def _dispatch(arguments: list[str]) -> int:
         parser = argparse.ArgumentParser(
             prog=f"judge {name}",
             description=module.__doc__,
-            epilog=EXIT_CODES,
+            epilog=f"{GENERAL}\n{EXIT_CODES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
@@ -119,7 +138,7 @@ def _dispatch(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="judge",
         description="Assess the responses of conversational-search runs (TREC iKAT, CAsT).",
-        epilog=f"commands:\n{listing}\n\n`judge COMMAND --help` tells more.\n\n{EXIT_CODES}",
+        epilog=f"commands:\n{listing}\n\n`judge COMMAND --help` tells more.\n\n{GENERAL}\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"judge {__version__}")

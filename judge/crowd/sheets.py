@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
+from judge.files.limits import MAX_COLUMNS, largest_file, most_values
 from judge.files.stored import read_stored, unpack
 from judge.files.tabular import read_table, read_text
 from judge.records import Problem
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _DELIMITERS = ",\t;"
 _PARQUET = b"PAR1"
 _EXACT = 2**53
+_CELL = 16
+"""Bytes that a short cell takes in a data frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,24 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     text = read_text(path, problems)
     if text is None:
         return None
+    head = text.lstrip("\n").partition("\n")[0]
+    if problem := _too_big(str(path), text.count("\n"), max(map(head.count, _DELIMITERS)) + 1):
+        problems.append(problem)
+        return None
     return _plain(path, text) or _quoted(path, problems)
+
+
+def _too_big(file: str, rows: int, columns: int, most: int | None = None) -> Problem | None:
+    """The problem of a table that would fill the memory: small files can be made to unpack to any number of cells."""
+    most = most or largest_file() // _CELL
+    if columns > MAX_COLUMNS:
+        code, message = "too_many_columns", f"{columns:,} columns: at most {MAX_COLUMNS:,} are read"
+    elif rows * columns > most:
+        code = "too_many_cells"
+        message = f"{rows:,} rows of {columns:,} columns: at most {most:,} cells are read; --max-file-size allows more"
+    else:
+        return None
+    return Problem(code, "error", file, None, "", message)
 
 
 def _plain(path: Path, text: str) -> LabelSheet | None:
@@ -125,6 +145,9 @@ def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelShee
         if isinstance(row, Problem):
             problems.append(row)
             continue
+        if problem := _too_big(file, len(numbers) + 1, len(columns), most_values()):
+            problems.append(problem)
+            break
         for name, value in row.items():
             if isinstance(value, dict | list):
                 message = f"{shown(value)}: expected a text or a number"
@@ -157,6 +180,10 @@ def _parquet(file: str, content: bytes, problems: list[Problem]) -> LabelSheet |
     from polars import selectors
 
     try:
+        size = pl.scan_parquet(io.BytesIO(content))
+        if problem := _too_big(file, size.select(pl.len()).collect().item(), len(size.collect_schema())):
+            problems.append(problem)
+            return None
         frame = pl.read_parquet(io.BytesIO(content))
         nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
         frame = frame.with_columns(pl.lit("").alias(name) for name in nested)

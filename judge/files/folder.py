@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.stored import read_stored, sha256
@@ -84,6 +85,17 @@ def temporary_name(name: str) -> str:
     return f".{name}.tmp"
 
 
+def open_new(path: Path) -> IO[bytes]:
+    """A new file to write: a file or link that has the name is removed first, so nothing is written through a link.
+
+    Raises:
+        OSError: The file cannot be made.
+    """
+    path.unlink(missing_ok=True)
+    # O_EXCL follows no link, so one that is planted meanwhile is an error.
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb")
+
+
 def write_atomic(path: Path, data: bytes) -> None:
     """Replace a file's content in one step, so that a reader sees the old bytes or the new ones.
 
@@ -94,10 +106,13 @@ def write_atomic(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with temporary.open("wb") as file:
+            with open_new(temporary) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+                own = os.path.samestat(os.fstat(file.fileno()), temporary.lstat())
+            if not own:
+                raise OperationalError(f"{path}: another process is writing this file")
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -130,8 +145,8 @@ def replace_folder(
 
     Raises:
         UsageError: A file would be written over an input.
-        InputError: A folder or a file of another origin stands where a file has to be, a stale file was changed since,
-            or the record cannot be read.
+        InputError: A folder or a file of another origin stands where a file has to be, a folder of the files is a
+            link, a stale file was changed since, or the record cannot be read.
         OperationalError: The disk is full or the folder cannot be written.
     """
     read = {path.resolve() for path in inputs}
@@ -142,6 +157,9 @@ def replace_folder(
         raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
     new = {(name, sha256(content)) for name, content in files.items()}
     earlier = recorded(folder, record)
+    parents = {folder / parent for name in files for parent in PurePosixPath(name).parents[:-1]}
+    if links := [str(parent) for parent in sorted(parents) if parent.is_symlink()]:
+        raise InputError(f"{', '.join(links)}: a link where a folder has to be: its files are somebody else's")
     gone = [] if more else _gone(folder, earlier, files, read)
     changed = [name for name, content in files.items() if not _holds(folder / name, content)]
     own = {name for name, _ in earlier}
@@ -240,7 +258,9 @@ def _gone(
 
 def _is_as(folder: Path, name: str, digest: str) -> bool:
     """Whether a recorded file is unchanged."""
-    return (folder / name).is_file() and sha256(read_stored(folder / name)) == digest
+    path = folder / name
+    # Read without a bound: the files of a job may be larger than the files that are read from others.
+    return path.is_file() and sha256(path.read_bytes()) == digest
 
 
 def _temporary(name: str) -> str:
@@ -249,7 +269,7 @@ def _temporary(name: str) -> str:
 
 
 def _holds(path: Path, content: bytes) -> bool:
-    return path.is_file() and path.stat().st_size == len(content) and read_stored(path) == content
+    return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
 
 
 def _write_record(path: Path, entries: Iterable[tuple[str, str]]) -> None:

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
+from judge.files.limits import MAX_PROBLEMS, numbered, stopped
 from judge.records import Problem
 
 _Row = TypeVar("_Row")
@@ -20,8 +21,8 @@ def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> 
         code: The code of the problems.
     """
     decoder = msgspec.json.Decoder(row_type)
-    # Not splitlines: JSON strings may hold other line separators as they are.
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    listed = 0
+    for number, line in numbered(content.removeprefix(b"\xef\xbb\xbf"), name):
         if not line.strip():
             continue
         try:
@@ -30,6 +31,10 @@ def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> 
             message, _, path = str(error).partition(" - at `")
             where = f"line {number}: {path.rstrip('`') or '$'}"
             yield number, Problem(code, "error", name, None, where, message)
+            listed += 1
+            if listed == MAX_PROBLEMS:
+                yield number, stopped(name, number)
+                return
 
 
 def jsonl_bytes(records: Iterable[object]) -> bytes:

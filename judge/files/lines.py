@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from judge.errors import InputError
+from judge.files.limits import numbered
 from judge.files.stored import read_stored, unpack
 from judge.records import Problem
 
@@ -26,7 +27,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises:
         InputError: The file cannot be read or is not UTF-8.
     """
-    for number, line in enumerate(text_of(path).split("\n"), start=1):
+    for number, line in numbered(text_of(path), str(path)):
         if stripped := line.strip(" \t\r"):
             yield number, stripped
 

@@ -9,11 +9,14 @@ from typing import Literal
 import msgspec
 
 from judge.errors import InputError
+from judge.files.limits import MAX_COLUMNS, MAX_PROBLEMS, most_values, stopped
 from judge.files.stored import read_stored, unpack
 from judge.records import Problem
 from judge.text.safe import shown
 
 _DELIMITERS = ",\t;"
+_ROW = 3
+"""How many cells take as much memory as a row without any."""
 
 
 class TableRow(msgspec.Struct, frozen=True):
@@ -62,14 +65,22 @@ def read_table(
     header: tuple[str, ...] = ()
     rows: list[TableRow] = []
 
+    before = len(problems)
+
     def problem(code: str, line: int, message: str) -> None:
         problems.append(Problem(code, "error", str(path), None, f"line {line}", message))
 
     for line, cells in _records(text, _delimiter(path, text), quoted):
+        if len(problems) - before == MAX_PROBLEMS:
+            problems.append(stopped(str(path), line))
+            break
         if isinstance(cells, str):
             problem("not_a_table", line, cells)
         elif not header:
             header = cells
+            if len(header) > MAX_COLUMNS:
+                problem("too_many_columns", line, f"{len(header):,} columns: at most {MAX_COLUMNS:,} are read")
+                return (), []
             repeated = sorted({name for name in header if name and header.count(name) > 1})
             missing = [name for name in needed if name not in header]
             if repeated:
@@ -81,6 +92,10 @@ def read_table(
                 return header, []
         elif len(cells) != len(header):
             problem("wrong_columns", line, f"{len(cells)} cells: expected {len(header)}, as in the header")
+        elif (len(header) + _ROW) * len(rows) > most_values():
+            message = f"more than {len(rows):,} rows of {len(header)} cells; --max-file-size allows more"
+            problem("too_many_cells", line, message)
+            return header, []
         else:
             rows.append(TableRow(line, dict(zip(header, cells, strict=True))))
     if not rows and not problems:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from judge.errors import InputError
+from judge.files.limits import MAX_PROBLEMS, numbered, stopped
 from judge.records import Problem
 from judge.text.ids import natural_key
 from judge.text.safe import digest
@@ -112,7 +113,10 @@ def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> 
     rows: list[QrelRow] = []
     problems: list[Problem] = []
     first: dict[tuple[str, str], int] = {}
-    for number, fields in _fields(text):
+    for number, fields in _fields(text, name):
+        if len(problems) == MAX_PROBLEMS:
+            problems.append(stopped(name, number))
+            break
         problem = _qrels_problem(fields, grades)
         if problem is None:
             key = (fields[0], fields[2])
@@ -137,9 +141,9 @@ def _qrels_problem(fields: list[str], grades: Collection[int] | None) -> tuple[s
     return None
 
 
-def _fields(text: str) -> Iterator[tuple[int, list[str]]]:
+def _fields(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and columns of every line that is not blank."""
     # str.splitlines and str.split would also break at characters that do not separate TREC's columns.
-    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+    for number, line in numbered(text.removeprefix("\ufeff"), name):
         if stripped := line.strip(" \t\r"):
             yield number, re.split(r"[ \t]+", stripped)

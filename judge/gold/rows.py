@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
 from judge.files.jsonl import jsonl_bytes
+from judge.files.limits import MAX_PROBLEMS, numbered, stopped
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored, unpack
 from judge.pool.build import normalize
@@ -82,10 +83,12 @@ def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], lis
     rows: list[tuple[int, GoldRow]] = []
     problems: list[Problem] = []
     first: dict[tuple[str | None, ...], int] = {}
-    # Not splitlines: JSON strings may hold other line separators unescaped.
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, line in numbered(content.removeprefix(b"\xef\xbb\xbf"), name):
         if not line.strip():
             continue
+        if len(problems) >= MAX_PROBLEMS:
+            problems.append(stopped(name, number))
+            break
         row_problems, values = _row(line)
         if not row_problems:
             row = GoldRow(**values)

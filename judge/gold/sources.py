@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.files.limits import numbered
 from judge.files.tabular import TableRow, read_table, read_text
 from judge.files.trec import parse_qrels
 from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read_bank
@@ -85,7 +86,7 @@ def _qrels(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         except InputError as error:
             content.problems += error.problems
             continue
-        lines = (number for number, line in enumerate(text.split("\n"), start=1) if line.strip(" \t\r"))
+        lines = (number for number, line in numbered(text, str(path)) if line.strip(" \t\r"))
         content.drafts += (
             Draft(str(path), f"line {line}", {"turn_id": row.turn_id, "response_id": row.item_id, "grade": row.grade})
             for line, row in zip(lines, rows, strict=True)

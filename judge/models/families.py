@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from judge.errors import InputError
+from judge.files.limits import numbered
 from judge.files.lines import line_problem, numbered_lines
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
@@ -22,7 +23,7 @@ def read_families(path: StrPath) -> dict[str, str]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8: {error.reason}") from error
     families: dict[str, str] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in numbered(text, str(path)):
         name, tab, family = line.rstrip("\r").partition("\t")
         if not line.strip():
             continue

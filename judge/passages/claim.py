@@ -14,6 +14,7 @@ from judge.errors import OperationalError
 if sys.platform != "win32":
     import fcntl
 
+_LINK = "a link, and nothing is written through links; remove it"
 _TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
@@ -56,7 +57,16 @@ def _claimed(path: Path) -> tuple[Path, IO[bytes]]:
     temporary = path.with_name(f".{path.name}.tmp")
     if sys.platform != "win32":
         while True:
-            out = os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666), "wb")
+            try:
+                place = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    raise OperationalError(f"{temporary}: {_LINK}") from error
+                raise
+            out = os.fdopen(place, "wb")
+            if os.fstat(place).st_nlink > 1:
+                out.close()
+                raise OperationalError(f"{temporary}: {_LINK}")
             try:
                 fcntl.flock(out.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_at(out, temporary):

@@ -86,7 +86,9 @@ def read_relevance(
 
 def _listed(path: Path, ids: Iterable[tuple[int, str]], kind: str, known: Collection[str] | None) -> frozenset[str]:
     """The ids of a list, which are all known."""
-    lines = {name: number for number, name in reversed(list(ids))}
+    lines: dict[str, int] = {}
+    for number, name in ids:
+        lines.setdefault(name, number)
     if not lines:
         raise InputError(f"{path}: holds no {kind} id: expected one a line")
     unknown = sorted(lines.keys() - set(known), key=natural_key) if known is not None else []

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError
+from judge.files.limits import TooLarge, most_values
 from judge.files.stored import read_stored, sha256, unpack
 from judge.records import Problem
 from judge.runs.check.codes import problem
@@ -25,8 +26,6 @@ from judge.text.safe import SHOWN, printable, shown
 
 HEAD = 4096
 """Bytes that suffice to recognize a file."""
-MAX_VALUES = 20_000_000
-"""The most JSON values of a file; the largest runs have a tenth. A value of 3 bytes takes 100 bytes of memory."""
 _PACKINGS = {
     b"\x1f\x8b": "gzip, once more",
     b"BZh": "bzip2",
@@ -126,13 +125,13 @@ def open_document(
     try:
         stored = read_stored(path)
     except InputError as error:
-        add("unreadable_file", printable(str(error)))
+        add("too_large" if isinstance(error, TooLarge) else "unreadable_file", printable(str(error)))
         return document()
     digest = sha256(stored)
     try:
         content = unpack(stored, file)
     except InputError as error:
-        add("damaged_gzip", str(error))
+        add("too_large" if isinstance(error, TooLarge) else "damaged_gzip", printable(str(error)))
         return document()
     del stored
     if packing := _packing(content):
@@ -151,8 +150,9 @@ def open_document(
         add("empty_file", "the file is empty")
         return document()
     # Every value but the first comes after one of these signs.
-    if len(content) > MAX_VALUES and sum(map(content.count, (b",", b"[", b"{"))) > MAX_VALUES:
-        add("too_many_values", f"more than {MAX_VALUES:,} JSON values; the file is not read")
+    most = most_values()
+    if len(content) > most and sum(map(content.count, (b",", b"[", b"{"))) > most:
+        add("too_many_values", f"more than {most:,} JSON values; --max-file-size allows more")
         return document()
     if as_lines:
         return document(content, None, _decode_lines(content, file, problems))

@@ -28,9 +28,16 @@ Report = Callable[[str, str, str], None]
 class ProblemLog:
     """The problems of one file in the order of reading; `turn_id` is the turn that is being read."""
 
-    def __init__(self, file: str, silent: Collection[str] = ()) -> None:
-        """Start an empty log, to which no problem is added at or below the paths in `silent`."""
+    def __init__(self, file: str, silent: Collection[str] = (), most: int | None = None) -> None:
+        """Start an empty log.
+
+        Args:
+            file: The file, as problems name it.
+            silent: Paths at or below which no problem is added.
+            most: The most problems that are kept, where one is as bad as all; None keeps every problem.
+        """
         self.file = file
+        self.most = most
         self.silent = silent
         self.turn_id: str | None = None
         self.problems: list[Problem] = []
@@ -38,6 +45,8 @@ class ProblemLog:
 
     def add(self, code: str, path: str, message: str, count: int = 1) -> None:
         """Add one problem, which stands for `count` problems of its code."""
+        if self.most is not None and len(self.problems) >= self.most:
+            return
         if not (self.silent and any(above in self.silent for above in ancestors(path))):
             self.problems.append(problem(code, self.file, path, message, turn_id=self.turn_id, count=count))
 
@@ -96,8 +105,10 @@ class Fields:
         self._strange = [name for name in self._values if name not in known]
         if not self.readable:
             report("wrong_type", path, f"expected an object, found {shown(value)}")
-        for name in self._strange:
+        for name in self._strange[:LISTED]:
             report("unknown_field", member(path, name), "the format has no such field")
+        if (unlisted := len(self._strange) - LISTED) > 0:
+            report("unknown_field", f"{path}[*]", f"and {unlisted:,} more fields that the format does not have")
 
     def get(self, name: str) -> Any:
         """The unchecked value; None if it is missing."""

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
+from judge.files.limits import MAX_PROBLEMS
 from judge.files.paths import StrPath
 from judge.runs.document import open_document
-from judge.runs.fields import Fields, ProblemLog, member, usable_turn_id
+from judge.runs.fields import MAX_TURNS, Fields, ProblemLog, member, usable_turn_id
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from judge.text.safe import printable_id, shown
 from judge.text.table import Table
@@ -19,6 +20,7 @@ _IKAT = {
 """Name of the list of turns to the names of its fields: 2023 and 2024, then 2025."""
 _CAST = "turn"
 _LARGEST = 10**9
+_MOST_TURNS = 1_000
 
 
 def read_topics(path: StrPath) -> Table[Topic]:
@@ -31,7 +33,7 @@ def read_topics(path: StrPath) -> Table[Topic]:
         InputError: The file is missing, is not JSON, or has a problem of form; `problems` lists all of them.
     """
     document = open_document(Path(path))
-    log = ProblemLog(document.file)
+    log = ProblemLog(document.file, most=MAX_PROBLEMS)
     log.problems.extend(problem for problem in document.problems if problem.severity == "error")
     topics = [] if document.unreadable else _topics(log, document.value)
     if log.problems:
@@ -47,6 +49,9 @@ def _topics(log: ProblemLog, value: Any) -> list[Topic]:
         return []
     topics: list[Topic] = []
     seen: set[str] = set()
+    if len(value) > MAX_TURNS:
+        log.add("too_many_turns", "$", f"{len(value):,} topics: at most {MAX_TURNS:,} are read")
+        return []
     for i, entry in enumerate(value):
         path = f"$[{i}]"
         fields = Fields(log.add, path, entry, entry if type(entry) is dict else ())
@@ -67,7 +72,7 @@ def _ikat(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
     turns: list[Turn] = []
     context: list[Exchange] = []
     seen: set[str] = set()
-    for i, entry in enumerate(fields.list(kind)):
+    for i, entry in enumerate(_entries(log, fields, kind)):
         path = f"{fields.path}.{kind}[{i}]"
         own = Fields(log.add, path, entry, entry if type(entry) is dict else ())
         turn_id = _turn_id(log, seen, topic_id, _number(log, own, "turn_id"), f"{path}.turn_id")
@@ -98,6 +103,15 @@ def _ikat(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
     return Topic(topic_id, _optional(fields, "title"), ptkb, tuple(turns))
 
 
+def _entries(log: ProblemLog, fields: Fields, name: str) -> list[Any]:
+    """The turns of a topic; none and a problem if they are too many, since each holds those before it."""
+    entries = fields.list(name)
+    if len(entries) <= _MOST_TURNS:
+        return entries
+    log.add("too_many_turns", f"{fields.path}.{name}", f"{len(entries):,} turns: at most {_MOST_TURNS:,} are read")
+    return []
+
+
 def _statement_id(link: Any, by_text: Mapping[str, str] | None) -> str:
     """The statement id behind a turn's link, which is a text in 2025 and a number before; "" if there is none."""
     if by_text is not None:
@@ -124,7 +138,7 @@ def _cast(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
     nodes: dict[str, Fields] = {}
     seen: set[str] = set()
     parents: dict[str, str | None] = {}
-    for i, entry in enumerate(fields.list(_CAST)):
+    for i, entry in enumerate(_entries(log, fields, _CAST)):
         path = f"{fields.path}.{_CAST}[{i}]"
         node = Fields(log.add, path, entry, entry if type(entry) is dict else ())
         number = _number(log, node, "number")

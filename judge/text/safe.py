@@ -13,8 +13,10 @@ SHOWN = 60
 MAX_ID = 200
 """The most characters of a usable id: ids become columns and sort keys."""
 
-_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\nrt]))")
-_SHORT = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED = re.compile(r"""\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\nrt=+@"-]))""")
+_SHORT = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"} | {sign: sign for sign in '=+@"-'}
+_RUN = re.compile(r'(?![+-]?[0-9.]*$)[=+@"-](?!$)')
+"""The start of a cell that a spreadsheet takes for a formula, or for a quotation that may hold one; no number."""
 
 
 def printable(text: str) -> str:
@@ -37,8 +39,18 @@ def escape(text: str) -> str:
     return printable(text.replace("\\", "\\\\"))
 
 
+def escape_cell(text: str) -> str:
+    r"""As `escape`, for a cell of a table: a text that a spreadsheet would run as a formula begins with a backslash.
+
+    >>> print(escape_cell("=1+1"), escape_cell("-3.5"), escape_cell("a=b"))
+    \=1+1 -3.5 a=b
+    """
+    text = escape(text)
+    return f"\\{text}" if _RUN.match(text) else text
+
+
 def unescape(text: str) -> str:
-    """The text that `escape` was given; anything that is not an escape is kept."""
+    """The text that `escape` or `escape_cell` was given; anything that is not an escape is kept."""
     return _ESCAPED.sub(_unescaped, text)
 
 

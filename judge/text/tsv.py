@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from judge.text.cells import decimals
-from judge.text.safe import escape
+from judge.text.safe import escape_cell
 
 
 def tsv(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int = 6) -> str:
-    r"""A header and lines between tabs; text is escaped, a float has `places` decimals, None is empty.
+    r"""A header and lines between tabs; text as `escape_cell` writes it, a float with `places` decimals, None empty.
 
     >>> tsv(("run_id", "mean", "exact"), [("a\tb", 0.25, True), ("c", None, False)], 3)
     'run_id\tmean\texact\na\\tb\t0.250\ttrue\nc\t\tfalse\n'
@@ -21,4 +21,4 @@ def _cell(value: object, places: int) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return decimals(value, places) if isinstance(value, float) else escape(str(value))
+    return decimals(value, places) if isinstance(value, float) else escape_cell(str(value))

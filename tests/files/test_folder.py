@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.folder import replace_folder
+from judge.files.folder import open_new, replace_folder, temporary_name, write_atomic
 from judge.files.stored import sha256
 
 pytestmark = pytest.mark.slow
@@ -247,6 +247,40 @@ def test_what_lies_behind_a_link_is_not_removed(tmp_path: Path, linked: str) -> 
     replace_folder(out, {"b.tsv": b"2"}, RECORD)
     assert {path: path.read_bytes() for path in before} == before
     assert checked(out) == 0
+
+
+def test_nothing_is_written_into_a_linked_folder(tmp_path: Path) -> None:
+    out, away = tmp_path / "out", tmp_path / "away"
+    put(tmp_path, {"away/x": b"mine"})
+    out.mkdir()
+    (out / "qrels").symlink_to(away)
+    with pytest.raises(InputError, match="qrels: a link where a folder has to be"):
+        replace_folder(out, {"a.tsv": b"1", "qrels/a.qrel": b"1"}, RECORD)
+    assert contents(tmp_path) == {"away/x": b"mine"}
+
+
+@pytest.mark.parametrize("plant", [os.link, os.symlink])
+@pytest.mark.parametrize("name", ["a.tsv", RECORD])
+def test_nothing_is_written_through_a_link_at_the_temporary_name(tmp_path: Path, plant, name: str) -> None:
+    put(tmp_path, {"victim": b"mine"})
+    plant(tmp_path / "victim", tmp_path / temporary_name(name))
+    replace_folder(tmp_path / "out", {}, RECORD)
+    (tmp_path / temporary_name(name)).rename(tmp_path / "out" / temporary_name(name))
+    replace_folder(tmp_path / "out", {"a.tsv": b"1"}, RECORD)
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+    assert (tmp_path / "out/a.tsv").read_bytes() == b"1"
+
+
+def test_a_file_that_another_process_began_does_not_become_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other(place: int) -> None:
+        open_new(tmp_path / temporary_name("a.tsv")).close()
+
+    monkeypatch.setattr("os.fsync", other)
+    with pytest.raises(OperationalError, match="another process is writing this file"):
+        write_atomic(tmp_path / "a.tsv", b"1")
+    assert not (tmp_path / "a.tsv").exists()
 
 
 def test_a_job_goes_on_in_a_linked_folder(tmp_path: Path) -> None:

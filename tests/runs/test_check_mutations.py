@@ -737,6 +737,7 @@ ELSEWHERE = {
     "test_each_fault_of_a_pool_is_found_at_its_line": (
         "duplicate_response_id", "malformed_line", "missing_bank", "missing_pool", "not_in_bank",
     ),
+    "test_a_file_with_more_bytes_than_are_read_is_not_read": ("too_large",),
     "test_a_file_with_more_values_than_any_run_is_not_decoded": ("too_many_values",),
     "test_runs_are_compared_by_their_ids": ("duplicate_run_id", "similar_run_ids"),
     "test_faults_of_topics_are_in_the_table_too": ("broken_parent", "duplicate_topic", "unknown_statement"),

@@ -7,13 +7,12 @@ from functools import cache
 import msgspec
 import pytest
 
-from judge.files.stored import MAX_UNPACKED
+from judge.files.limits import LARGEST_FILE, most_values
 from judge.passages.hashes import open_hashes, same_text
 from judge.runs.check.codes import CODES, NEEDS_TOPICS
 from judge.runs.check.rules import MAX_RANK
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run
-from judge.runs.document import MAX_VALUES
 from judge.runs.fields import LISTED, MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS
 from judge.runs.formats import read_run, rules_of
 from judge.runs.records import RunTurn
@@ -213,8 +212,8 @@ def test_the_document_states_the_bounds():
     assert f"more than {MAX_TURNS:,} turns or lines" in text
     assert f"more than {MAX_RESPONSES:,} responses in a turn" in text
     assert f"{MAX_ALL_RESPONSES:,} in a run or pool" in text
-    assert f"more than {MAX_VALUES:,} values" in text
-    assert f"may unpack to {MAX_UNPACKED / 2**30:.0f} GiB" in text
+    assert f"per 100 of these bytes ({most_values():,})" in text
+    assert f"more than {LARGEST_FILE / 2**20:.0f} MiB, unpacked" in text
     assert f"between 1 and {MAX_RANK:,}" in CODES["bad_rank"].meaning
 
 

@@ -415,11 +415,19 @@ def test_run_ids_that_the_eye_cannot_tell_apart_are_similar(one, other):
 def test_a_file_with_more_values_than_any_run_is_not_decoded(tmp_path, monkeypatch):
     marks = sum(map(GOOD.count, (b",", b"{", b"[")))
     path = written(tmp_path, gzip.compress(GOOD))
-    monkeypatch.setattr("judge.runs.document.MAX_VALUES", marks)
+    monkeypatch.setattr("judge.files.limits._largest", 100 * marks)
     assert read_run(path).problems == ()
-    monkeypatch.setattr("judge.runs.document.MAX_VALUES", marks - 1)
+    monkeypatch.setattr("judge.files.limits._largest", 100 * marks - 1)
     assert [problem.code for problem in read_run(path).problems] == ["too_many_values"]
     assert read_run(path).run is None
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_file_with_more_bytes_than_are_read_is_not_read(tmp_path, monkeypatch, pack):
+    path = written(tmp_path, pack(GOOD))
+    monkeypatch.setattr("judge.files.limits._largest", len(GOOD) - 1)
+    assert [problem.code for problem in read_run(path).problems] == ["too_large"]
+    assert f"more than {len(GOOD) - 1:,} bytes; --max-file-size allows more" in read_run(path).problems[0].message
 
 
 @pytest.mark.slow
@@ -458,6 +466,7 @@ def test_faults_of_topics_are_in_the_table_too(tmp_path, code):
 
 def test_every_code_of_the_table_is_provoked_here():
     provoked = {row[0] for row in (*DOCUMENTS, *CONTENTS, *POOLS)} | {
+        "too_large",
         "too_many_values",
         *FOLDER,
         *TOGETHER,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.text.safe import SHOWN, digest, escape, printable, printable_id, shown, storable, unescape
+from judge.text.safe import SHOWN, digest, escape, escape_cell, printable, printable_id, shown, storable, unescape
 
 ANY = st.text(st.characters(exclude_categories=[]), max_size=20) | st.text(
     "\\\\xuUnrt019af\n\t\x1b\u202e\ud800\U000e0001"
@@ -41,6 +41,30 @@ def test_printable_text_is_printable_and_stays_as_it_is(text: str) -> None:
 def test_what_is_escaped_comes_back(text: str) -> None:
     assert escape(text).isprintable()
     assert unescape(escape(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ('=HYPERLINK("x")', '\\=HYPERLINK("x")'),
+        ("+1+cmd|' /C calc'!A0", "\\+1+cmd|' /C calc'!A0"),
+        ("-2+3", "\\-2+3"),
+        ("@SUM(1)", "\\@SUM(1)"),
+        ('"=1+1"', '\\"=1+1"'),
+        ("\t=1+1", "\\t=1+1"),
+        ("-0.25", "-0.25"),
+        ("+3", "+3"),
+        ("-", "-"),
+        ("run-1=a", "run-1=a"),
+    ],
+)
+def test_no_cell_is_a_formula(text: str, cell: str) -> None:
+    assert escape_cell(text) == cell
+
+
+@given(ANY | st.text('=+-@"1\\a\t', max_size=6))
+def test_what_is_escaped_for_a_cell_comes_back(text: str) -> None:
+    assert unescape(escape_cell(text)) == text
 
 
 def test_what_is_no_escape_stays_when_unescaped() -> None:

@@ -55,6 +55,8 @@ SECTIONS: dict[str, dict[str, Code]] = {
             advice="unpack the file, or pack it with gzip"),
         "python_literal": Code("error", "True, False or None where JSON has true, false, null", _E,
             advice="write the file with a JSON library (`json.dump`), not with `str` or `print`"),
+        "too_large": Code("error", "more bytes than `--max-file-size`, unpacked or not, so not read", _NONE,
+            advice="send runs only", names_file=True),
         "too_many_values": Code("error", "more JSON values than any run has, so not read", _NONE,
             advice="send runs only"),
         "truncated_json": Code("error", "the file or line ends in the middle of the JSON", _E,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from judge.text.cells import count
-from judge.text.safe import escape, shown
+from judge.text.safe import escape_cell, shown
 
 HEADER = ("file", "turn_id", "rank", "what", "from", "to")
 
@@ -89,5 +89,5 @@ def conversion_tsv(changes: Iterable[Change]) -> bytes:
     for change in changes:
         rank = "" if change.rank is None else str(change.rank)
         cells = (change.file, change.turn_id or "*", rank, change.what, change.before, change.after)
-        lines.append("\t".join(map(escape, cells)))
+        lines.append("\t".join(map(escape_cell, cells)))
     return ("\n".join(lines) + "\n").encode()

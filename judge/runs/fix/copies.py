@@ -6,18 +6,26 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import msgspec
 
 from judge.errors import OperationalError, UsageError
-from judge.files.folder import check_apart, check_outside, check_own_folder, make_folder, temporary_name, write_atomic
+from judge.files.folder import (
+    check_apart,
+    check_outside,
+    check_own_folder,
+    make_folder,
+    open_new,
+    temporary_name,
+    write_atomic,
+)
 from judge.files.stored import read_stored
 from judge.runs.document import Document, decode, open_document
 from judge.runs.fix.fixes import Fix, Fixer
 from judge.runs.formats import rules_of
 from judge.runs.records import Run, TokenCount
-from judge.text.safe import escape, shown
+from judge.text.safe import escape, escape_cell, shown
 
 LOG = "fixes.tsv"
 HEADER = "file\tturn_id\tpath\tcode\tbefore\tafter\n"
@@ -82,21 +90,28 @@ class FixFolder:
         check_outside(folder, runs)
         check_own_folder(folder, names | {LOG}, LOG)
         make_folder(folder)
-        self._log = folder / _PART
+        self._log: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
         # The log comes first: it marks the folder as one that this command may write to again.
-        self._append([HEADER], "w")
+        try:
+            self._log = open_new(self.folder / _PART)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._append([HEADER])
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            try:
-                self._log.replace(self.folder / LOG)
-            except OSError as failed:
-                raise OperationalError(f"{self.folder / LOG}: cannot be written: {failed.strerror}") from failed
+        try:
+            if self._log is not None:
+                self._log.close()
+            if kind is None:
+                (self.folder / _PART).replace(self.folder / LOG)
+        except OSError as failed:
+            if kind is None:
+                raise self._failed(failed) from failed
 
     def write(self, path: Path, fixed: FixedCopy) -> Path | None:
         """Write the copy of the run at `path` and log its fixes; return the copy's path, None without a copy."""
@@ -106,21 +121,26 @@ class FixFolder:
             for left in (copy, copy.with_name(temporary_name(copy.name))):
                 left.unlink(missing_ok=True)
             return None
-        self._append(map(_row, fixed.fixes), "a")
+        self._append(map(_row, fixed.fixes))
         write_atomic(copy, fixed.stored)
         return copy
 
-    def _append(self, lines: Iterable[str], mode: str) -> None:
+    def _append(self, lines: Iterable[str]) -> None:
         try:
-            with self._log.open(mode, encoding="utf-8", newline="\n") as file:
-                file.writelines(lines)
+            if self._log is None:
+                raise RuntimeError("the log is open inside a `with` block only")
+            self._log.write("".join(lines).encode())
+            self._log.flush()
         except OSError as error:
-            raise OperationalError(f"{self._log}: cannot be written: {error.strerror}") from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> OperationalError:
+        return OperationalError(f"{self.folder / LOG}: cannot be written: {error.strerror}")
 
 
 def _row(fix: Fix) -> str:
     cells = (fix.file, fix.turn_id or "", fix.path, fix.code)
-    return "\t".join([*map(escape, cells), _json_cell(fix.before), _json_cell(fix.after)]) + "\n"
+    return "\t".join([*map(escape_cell, cells), _json_cell(fix.before), _json_cell(fix.after)]) + "\n"
 
 
 def _json_cell(value: Any) -> str:
@@ -128,9 +148,10 @@ def _json_cell(value: Any) -> str:
     if value is None:
         return ""
     text = json.dumps(value, ensure_ascii=False)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    # A spreadsheet drops the quotation marks and runs a formula in them, but not behind a space, which JSON allows.
+    return f" {text}" if text.startswith('"') and escape_cell(text[1:-1]) != escape(text[1:-1]) else text
 
 
 class _NotAsItWas(Exception):
