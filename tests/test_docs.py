@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import judge
-from judge.cli import COMMANDS, ROOMS, command_module, main
+from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, main
 from judge.cli.demo import write_example
 from tests.conftest import PROJECT
 from tests.test_walls import DOORS
@@ -49,7 +49,7 @@ def test_every_command_and_option_in_a_document_exists(document: str) -> None:
     run_options = options_of("run")
     for option in re.findall(r"`(--[a-z-]+)", text):
         known = run_options.union(*(options_of(command) for command in COMMANDS))
-        assert option in known | {"--help", "--group"}, option
+        assert option in known | {"--help", "--group", *re.findall(r"--[a-z-]+", GENERAL)}, option
 
 
 COMMAND = re.compile(r"^(?:\.venv/bin/)?judge ([^&\n]+)", re.MULTILINE)
