@@ -16,7 +16,7 @@ from judge.harness.manifest import pool_configuration
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
 from judge.pool.encoder import Similarity, open_encoder
-from judge.pool.intake import Submitted, make_pool, read_runs, turns_by_id
+from judge.pool.intake import Submitted, check_years, make_pool, read_runs, turns_by_id
 from judge.pool.lists import read_relevance, read_turns
 from judge.pool.records import MissingPassages, OverLimit, Pool, PooledRun
 from judge.pool.run_choice import RunChoice, listed_runs
@@ -125,6 +125,7 @@ def pool_runs(pooling: Pooling) -> Pooled:
         measured=choice.measure if choice else None,
     )
     if choice is not None:
+        check_years(submitted)
         submitted = choice.applied(submitted)
     elif pooling.select_runs is not None:
         submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
@@ -220,6 +221,7 @@ def _pooled_runs(
             digest=run.digest,
             selected=run.selected and run.eval_response,
             turns=expected if rules_of(run.format).all_turns else None,
+            year=run.year,
         )
     return tuple(runs[run_id] for run_id in sorted(runs, key=natural_key))
 

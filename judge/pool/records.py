@@ -49,6 +49,8 @@ class PooledRun(Record, frozen=True):
     """Whether its responses may be pooled; False if it was left out or asked not to be judged."""
     turns: tuple[str, ...] | None
     """Ids of the turns that it had to answer; None for a response bank, of which only the answered turns count."""
+    year: int | None = None
+    """The year of the topics that it is for; None for no known year."""
 
 
 class Pool(Record, frozen=True):

@@ -122,7 +122,7 @@ SECTIONS: dict[str, dict[str, Code]] = {
             advice="use the turn ids of the topics file", needs="topics"),
         "unknown_turn": Code("error", "the topics have no such turn", _E,
             advice="use the turn ids of the topics file", needs="topics"),
-        "wrong_topics": Code("error", "no turn of the run is of a topic of the topics file", _E,
+        "wrong_topics": Code("error", "by its turns or PTKB statements the run is for other topics", _E,
             advice="send the run for the topics of this track", needs="topics"),
     },
     "Responses": {

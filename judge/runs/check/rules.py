@@ -9,9 +9,9 @@ from judge.runs.check.entries import check_entries
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import member, usable_turn_id
 from judge.runs.provenance import TOP_PASSAGES, has_scores, used_provenance
-from judge.runs.records import Provenance, Response, RunTurn, Turn
+from judge.runs.records import Provenance, Response, RunTurn
 from judge.runs.tokens import MAX_CHARS, TokenLimit
-from judge.text.ids import natural_key, topic_of
+from judge.text.ids import topic_of
 from judge.text.safe import has_content, shown, storable
 
 MAX_RANK = 1_000_000
@@ -67,18 +67,11 @@ def check_unknown(sheet: Sheet, i: int, turn_id: str, highest: Mapping[str, int 
         sheet.add((i, None), "unknown_turn", path, message)
 
 
-def check_topics(sheet: Sheet, turns: Mapping[str, Turn]) -> bool:
-    """Whether the run has a turn of any topic in `turns`; if not, one problem is reported for the whole run."""
-    topics = {turn.topic_id for turn in turns.values()}
-    named = [turn.turn_id for turn in sheet.run.turns if usable_turn_id(turn.turn_id)]
-    if not named or any(topic_of(turn_id) in topics for turn_id in named):
+def check_topics(sheet: Sheet, reason: str | None) -> bool:
+    """Whether the run is for the topics; if a `reason` is against it, one problem is reported for the whole run."""
+    if reason is None:
         return True
-    run_turns = ", ".join(map(shown, sorted(named, key=natural_key)[:3]))
-    topic_turns = ", ".join(map(shown, sorted(turns, key=natural_key)[:3]))
-    message = (
-        f"none of the run's {len(named)} turns is of a topic of the topics file (the run has {run_turns} …, the topics "
-        f"{topic_turns} …), so the topics are of another year or the run is; nothing else was compared with them"
-    )
+    message = f"{reason}, so the topics are of another year or the run is; nothing else was compared with them"
     sheet.add(None, "wrong_topics", sheet.rules.turns or _below(sheet.places[0].path, ".turn_id"), message)
     return False
 
