@@ -38,6 +38,29 @@ def say(text: str) -> None:
         print(printable(text), file=sys.stderr, flush=True)
 
 
+def folded_lines(problems: Sequence[Problem], most: int) -> Iterator[str]:
+    """One line per problem; where these are more than `most`, a line for the first of each file and code with a count.
+
+    So no file drowns another.
+    """
+    if len(problems) <= most:
+        yield from map(_line, problems)
+        return
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault((problem.file, problem.code), []).append(problem)
+    for group in list(groups.values())[:most]:
+        others = sum(problem.count for problem in group[1:])
+        yield _line(group[0]) + (f" (and {others} more {group[0].code} in this file)" if others else "")
+    if len(groups) > most:
+        yield f"… and {len(groups) - most} more files or codes with problems"
+
+
+def _line(problem: Problem) -> str:
+    where = " ".join(part for part in (problem.turn_id, problem.path) if part)
+    return f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"
+
+
 def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[str]:
     """One line per problem; after `shown` problems of one code in one file, one line that counts the rest."""
     totals = Counter((problem.file, problem.code) for problem in problems)
