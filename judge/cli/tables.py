@@ -31,7 +31,9 @@ def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None
         by_file.setdefault(problem.file, []).append(problem)
     for file in sorted(by_file, key=natural_key):
         say(remaining(file_report(file, None, by_file[file])))
-        for line in code_lines([problem for problem in by_file[file] if problem.severity == "error"]):
+        # A warning about the whole run is few words about much.
+        told = [row for row in by_file[file] if row.severity == "error" or row.code == "absent_evidence"]
+        for line in code_lines(told):
             say(line)
     if problems:
         say("`judge validate` lists every problem; responses with errors are not judged")

@@ -48,7 +48,7 @@ def test_sound_runs_exit_0(folder, capsys):
         "\n"
         "1 file, 1 readable as runs: 0 errors, 0 warnings\n"
     )
-    assert err == "not checked without --passage-hashes: passage_text_differs, unknown_passage\n"
+    assert err == "not checked without --passage-hashes: absent_evidence, passage_text_differs, unknown_passage\n"
 
 
 def test_warnings_exit_0_and_errors_1(folder, capsys):

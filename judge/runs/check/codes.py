@@ -41,6 +41,7 @@ SECTIONS: dict[str, dict[str, Code]] = {
     "The folder": {
         "hidden_file": Code("warning", "a file whose name begins with a dot is not read as a run", _NONE),
         "not_a_run_file": Code("warning", "a file that is neither JSON nor a pool is not read as a run", _NONE),
+        "several_years": Code("error", "runs of several years, which are never pooled together", _NONE),
         "subfolder": Code("warning", "only files directly in the folder are read", _NONE),
         "unreadable_file": Code("error", "the file cannot be opened", _E,
             advice="send the file again, readable and not as a link", names_file=True),
@@ -101,6 +102,9 @@ SECTIONS: dict[str, dict[str, Code]] = {
         "not_in_bank": Code("error", "the bank has no text for a response id", advice="add the response to the bank"),
     },
     "The run": {
+        "absent_evidence": Code("warning", "in most turns a used passage does not exist, so few can be judged by it",
+            _NONE, advice="name only passages of the collection as used, by their ids", needs="hashes",
+            cause="ids are of another collection or cut into passages in another way, or were made up"),
         "duplicate_run_id": Code("error", "two runs have the same id", _NONE,
             advice="give every run a name of its own", page="the run id {} is also that of another submitted run"),
         "empty_run_id": Code("error", "the run has no name", ("W", "W", "–"), advice="give the run a name"),

@@ -6,6 +6,7 @@ from functools import partial
 from operator import attrgetter
 
 from judge.runs.check.entries import check_entries
+from judge.runs.check.evidence import absent_evidence
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import member, usable_turn_id
 from judge.runs.provenance import TOP_PASSAGES, has_scores, used_provenance
@@ -102,6 +103,17 @@ def check_text(
             n = getattr(counts, tokens.rule)
             message = f"{n} tokens by the {tokens.rule} rule, limit {tokens.limit} ({by_rule})"
             sheet.add((i, j), "over_token_limit", path, message)
+
+
+def check_evidence(sheet: Sheet) -> None:
+    """Check that most of the evidence that the run names exists in the collection, which is open."""
+    turns = []
+    for turn in sheet.run.turns:
+        if turn.responses:
+            used, _ = used_provenance(min(turn.responses, key=attrgetter("rank")), sheet.run.format)
+            turns.append((sum(sheet.md5s.get(passage.passage_id) is None for passage in used), len(used)))
+    if message := absent_evidence(turns, "is not in the collection"):
+        sheet.add(None, "absent_evidence", sheet.rules.turns, message)
 
 
 def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:

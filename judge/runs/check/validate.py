@@ -12,7 +12,15 @@ import msgspec
 
 from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
-from judge.runs.check.rules import check_passages, check_text, check_topics, check_turn, check_unknown, rank_of
+from judge.runs.check.rules import (
+    check_evidence,
+    check_passages,
+    check_text,
+    check_topics,
+    check_turn,
+    check_unknown,
+    rank_of,
+)
 from judge.runs.check.sheet import CollectionHashes, Sheet, detail_of
 from judge.runs.check.statements import check_ptkb
 from judge.runs.check.year import Trace, trace_of
@@ -70,6 +78,7 @@ def validate_run(
     if sheet.rules.passages is not None:
         if hashes is not None:
             sheet.open_collection(hashes)
+            check_evidence(sheet)
         unchecked += NEEDS_HASHES if hashes is None else () if hashes.same_text else ("passage_text_differs",)
     highest = _highest(turns) if turns is not None else {}
     first: dict[str, str] = {}
