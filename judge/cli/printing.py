@@ -1,6 +1,8 @@
 """How commands speak: data on stdout as tables or JSON, messages on stderr, control characters made visible."""
 
 import contextlib
+import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,6 +12,7 @@ import msgspec
 from judge.records import Problem
 from judge.text.safe import printable
 
+_UNSEEN = re.compile("[^\x00-\x7f]")
 SHOWN = 5
 """How many problems of one code are listed for one file, unless all are asked for."""
 
@@ -27,8 +30,14 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words: 
 
 
 def print_json(value: object) -> None:
-    """Print a value as indented JSON, fields in the order of the record."""
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    """Print a value as indented JSON, fields in the order of the record.
+
+    What `printable` would escape is written as JSON's escapes: it controls a terminal or cannot be seen.
+    """
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    if not text.isascii():
+        text = _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1] if not match[0].isprintable() else match[0], text)
+    print(text.replace("\x7f", "\\u007f"))
 
 
 def say(text: str) -> None:

@@ -3,7 +3,11 @@
 import gzip
 import hashlib
 import io
+import os
+import stat
+import threading
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 from judge.errors import InputError
@@ -11,6 +15,8 @@ from judge.files.paths import StrPath
 
 MAX_UNPACKED = 1 << 30
 """The most bytes that a gzip file may unpack to: a small file can be made to unpack to any size."""
+PATIENCE = 10.0
+"""Seconds that a pipe may be without a writer."""
 _CHUNK = 1 << 20
 
 
@@ -21,11 +27,56 @@ def read_stored(path: StrPath) -> bytes:
         InputError: The file is missing or may not be read.
     """
     try:
-        return Path(path).read_bytes()
+        with open_stored(Path(path)) as file:
+            return file.read()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"{str(path)!r}: cannot be read: {error}") from error
+
+
+def open_stored(path: Path) -> io.FileIO:
+    """Open a file, or a pipe that somebody writes to, for reading.
+
+    Raises:
+        InputError: The path is a device, which has no end, or a named pipe to which nobody writes.
+        OSError: The path cannot be opened.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISFIFO(mode):
+        file = io.FileIO(path)
+        if stat.S_ISCHR(mode) and not file.isatty():
+            file.close()
+            raise InputError(f"{path}: cannot be read: a device, expected a file")
+        return file
+    return io.FileIO(_open_pipe(path))
+
+
+def _open_pipe(path: Path) -> int:
+    """The descriptor of a pipe once it has a writer, for which opening it waits."""
+    opened: list[int | OSError] = []
+
+    def wait() -> None:
+        try:
+            opened.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            opened.append(error)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(PATIENCE)
+    late = not opened
+    if late:
+        # A writer for a moment ends the waiting.
+        with suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        waiting.join()
+    if isinstance(result := opened[0], OSError):
+        raise result
+    if late:
+        os.close(result)
+        raise InputError(f"{path}: cannot be read: a pipe to which nobody writes, expected a file")
+    return result
 
 
 def unpack(stored: bytes, name: str) -> bytes:

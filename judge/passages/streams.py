@@ -3,8 +3,9 @@
 import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
+from judge.files.stored import open_stored
 from judge.passages.magic import MAGIC
 
 BLOCK = 1 << 18
@@ -93,7 +94,7 @@ def open_stream(path: Path) -> io.BufferedReader:
         OSError: The file cannot be opened; reading from the stream raises it where packed data are damaged or cut.
         UnknownForm: The file's first bytes show a form that is not read.
     """
-    stored: io.BufferedReader = io.BufferedReader(cast(Any, path.open("rb", buffering=0)), BLOCK)
+    stored: io.BufferedReader = io.BufferedReader(open_stored(path), BLOCK)
     try:
         source = _unpacker(stored)
     except BaseException:

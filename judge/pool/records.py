@@ -58,6 +58,6 @@ class Pool(Record, frozen=True):
 
     responses: tuple[PooledResponse, ...]
     passages: dict[str, Passage]
-    """Key to passage: its id, then `#` and 12 hex digits of the text's SHA-256 if a run gave the text."""
+    """Key to passage: its id, then `#` and the text's SHA-256 in hexadecimal if a run gave the text."""
     exclusions: tuple[Exclusion, ...]
     runs: tuple[PooledRun, ...] = ()

@@ -495,3 +495,13 @@ def test_the_problems_of_an_input_are_folded_where_they_are_many():
     assert len(list(folded_lines(problems[:50], 50))) == 50
     several = [Problem("wrong_label", "error", f"{n % 60}.csv", None, f"line {n}", "no") for n in range(120)]
     assert list(folded_lines(several, 50))[-1] == "… and 10 more files or codes with problems"
+
+
+def test_json_controls_no_terminal(folder, capsys):
+    name = "a\u202eb\x9b2Jc\x7fd\U000e0001é日"
+    put(folder, "a.json", run("9-1_1", name=name))
+    validate(folder, "--json")
+    out, _ = capsys.readouterr()
+    assert [c for c in out if not c.isprintable() and c != "\n"] == []
+    assert "\\u202e" in out and "\\u009b" in out and "é日" in out
+    assert json.loads(out)["files"][0]["run_id"] == name

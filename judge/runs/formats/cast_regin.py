@@ -155,6 +155,6 @@ def _beside(path: Path, is_kind: Callable[[bytes], bool]) -> list[Path]:
 
 def _is(path: Path, is_kind: Callable[[bytes], bool]) -> bool:
     try:
-        return path.is_file() and is_kind(read_head(path))
+        return path.is_file() and not path.is_symlink() and is_kind(read_head(path))
     except OSError:
         return False
