@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from judge.files.stored import open_stored
-from judge.passages.magic import MAGIC
+from judge.passages.magic import FAMILY, MAGIC
 
 BLOCK = 1 << 18
 """Bytes of one read."""
@@ -32,7 +32,7 @@ _FOREIGN: Final = {
     b"7z\xbc\xaf\x27\x1c": "a 7z archive; unpack it, or pack it by gzip, bzip2 or Zstandard",
     b"\xff\xfe": "UTF-16; convert it to UTF-8",
     b"\xfe\xff": "UTF-16; convert it to UTF-8",
-    MAGIC: "an index that `judge passages index` wrote; expected what such an index is built from",
+    FAMILY: "an index that `judge passages index` wrote; expected what such an index is built from",
 }
 _LONG = "too much memory"
 """Part of the Zstandard library's message for a frame with a window of more than 128 MiB."""
