@@ -230,6 +230,7 @@ def general(name: str) -> str:
     """The name of a file as a document writes it."""
     for run_id in RUN_IDS:
         name = name.replace(run_id, "<run_id>")
+    name = name.replace("example-team", "<team>")
     return re.sub("|".join(criterion_names()), "<criterion>", name)
 
 

@@ -17,6 +17,8 @@ from judge.text.safe import storable
 
 _Result = TypeVar("_Result", Judgment, Failure)
 
+_LARGEST = 10**9
+"""The largest grade of a scale is smaller, and so is the mean of any grades."""
 JURY = "jury/"
 """The beginning of every jury's name."""
 
@@ -184,9 +186,12 @@ def read_failures(stored: bytes, name: str) -> tuple[Failure, ...]:
 def _read(stored: bytes, kind: type[_Result], name: str, code: str) -> tuple[_Result, ...]:
     rows: list[_Result] = []
     problems: list[Problem] = []
-    for _, row in decode_lines(stored, kind, name, code):
+    for number, row in decode_lines(stored, kind, name, code):
         if isinstance(row, Problem):
             problems.append(row)
+        elif isinstance(row, Judgment) and row.expected is not None and abs(row.expected) > _LARGEST:
+            message = f"{row.expected:g} is no mean of grades: expected {-_LARGEST:,} to {_LARGEST:,}"
+            problems.append(Problem(code, "error", name, None, f"line {number}: $.expected", message))
         else:
             rows.append(row)
     if problems:

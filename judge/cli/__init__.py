@@ -53,6 +53,7 @@ for every command:
   --max-file-size SIZE  the most bytes of content of a file that is read, unpacked or not: 2G, 800M (default 512M)
 """
 PROBLEMS_SHOWN = 50
+"""The most lines about problems under a message."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -150,9 +151,8 @@ def _dispatch(arguments: list[str]) -> int:
 def _complain(error: JudgeError) -> None:
     print(printable(f"judge: {error}"), file=sys.stderr)
     problems = getattr(error, "problems", ())
-    for problem in problems[:PROBLEMS_SHOWN]:
-        where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-        line = f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"
-        print(f"  {printable(line)}", file=sys.stderr)
-    if len(problems) > PROBLEMS_SHOWN:
-        print(f"  … and {len(problems) - PROBLEMS_SHOWN} more", file=sys.stderr)
+    if problems:
+        from judge.cli.printing import folded_lines
+
+        for line in folded_lines(problems, PROBLEMS_SHOWN):
+            print(f"  {printable(line)}", file=sys.stderr)

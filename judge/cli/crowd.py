@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.cli.options import amount_or_zero, pair, positive
-from judge.cli.printing import print_json, say
+from judge.cli.printing import folded_lines, print_json, say
 from judge.crowd.aggregators import AGGREGATORS, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.outputs import FILTER_MIN
@@ -219,11 +219,8 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
 
 
 def _warn(warnings: Sequence[Problem]) -> None:
-    for problem in warnings[:_SHOWN]:
-        where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-        say(f"warning: {problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}")
-    if len(warnings) > _SHOWN:
-        say(f"  … and {len(warnings) - _SHOWN} more warnings")
+    for line in folded_lines(warnings, _SHOWN):
+        say(f"warning: {line}")
 
 
 def _whole(text: str) -> int:

@@ -1,6 +1,8 @@
 """How commands speak: data on stdout as tables or JSON, messages on stderr, control characters made visible."""
 
 import contextlib
+import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,6 +12,7 @@ import msgspec
 from judge.records import Problem
 from judge.text.safe import printable
 
+_UNSEEN = re.compile("[^\x00-\x7f]")
 SHOWN = 5
 """How many problems of one code are listed for one file, unless all are asked for."""
 
@@ -27,8 +30,14 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words: 
 
 
 def print_json(value: object) -> None:
-    """Print a value as indented JSON, fields in the order of the record."""
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    """Print a value as indented JSON, fields in the order of the record.
+
+    What `printable` would escape is written as JSON's escapes: it controls a terminal or cannot be seen.
+    """
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    if not text.isascii():
+        text = _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1] if not match[0].isprintable() else match[0], text)
+    print(text.replace("\x7f", "\\u007f"))
 
 
 def say(text: str) -> None:
@@ -36,6 +45,29 @@ def say(text: str) -> None:
     # A reader who stopped listening is no reason to stop a job, which may have paid calls under way.
     with contextlib.suppress(BrokenPipeError):
         print(printable(text), file=sys.stderr, flush=True)
+
+
+def folded_lines(problems: Sequence[Problem], most: int) -> Iterator[str]:
+    """One line per problem; where these are more than `most`, a line for the first of each file and code with a count.
+
+    So no file drowns another.
+    """
+    if len(problems) <= most:
+        yield from map(_line, problems)
+        return
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault((problem.file, problem.code), []).append(problem)
+    for group in list(groups.values())[:most]:
+        others = sum(problem.count for problem in group[1:])
+        yield _line(group[0]) + (f" (and {others} more {group[0].code} in this file)" if others else "")
+    if len(groups) > most:
+        yield f"… and {len(groups) - most} more files or codes with problems"
+
+
+def _line(problem: Problem) -> str:
+    where = " ".join(part for part in (problem.turn_id, problem.path) if part)
+    return f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"
 
 
 def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[str]:

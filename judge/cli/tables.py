@@ -9,10 +9,9 @@ from judge.pool.build import lacking_texts
 from judge.records import Criterion, Problem
 from judge.results.leaderboard import HEADER, leaderboard_cells
 from judge.results.rows import LeaderboardRow
+from judge.runs.check.problems import code_lines, file_report, remaining
+from judge.text.ids import natural_key
 from judge.text.safe import printable
-
-_SHOWN = 12
-"""How many errors in runs are listed before a pool is made."""
 
 
 def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criterion], banner: str) -> None:
@@ -26,18 +25,16 @@ def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criteri
 
 
 def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None:
-    """Say the problems of the runs: counts by code, and the first dozen errors."""
-    counts: Counter[tuple[str, str]] = Counter()
+    """Say the problems of each file by code, as `judge validate` does: errors with their places, warnings as counts."""
+    by_file: dict[str, list[Problem]] = {}
     for problem in problems:
-        counts[problem.severity, problem.code] += problem.count
-    for (severity, code), count in sorted(counts.items()):
-        say(f"{severity}: {code} × {count}")
-    errors = [problem for problem in problems if problem.severity == "error"]
-    for problem in errors[:_SHOWN]:
-        where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-        say(f"  {problem.file}: {problem.code} at {where}: {problem.message}")
-    if len(errors) > _SHOWN:
-        say(f"  … and {len(errors) - _SHOWN} more errors")
+        by_file.setdefault(problem.file, []).append(problem)
+    for file in sorted(by_file, key=natural_key):
+        say(remaining(file_report(file, None, by_file[file])))
+        # A warning about the whole run is few words about much.
+        told = [row for row in by_file[file] if row.severity == "error" or row.code == "absent_evidence"]
+        for line in code_lines(told):
+            say(line)
     if problems:
         say("`judge validate` lists every problem; responses with errors are not judged")
     if not checked_topics:

@@ -1,21 +1,21 @@
 """List everything that is wrong with the runs of a folder (or with one run file), all at once.
 
 An error means that a response, a turn or a run cannot be judged; a warning, that it is judged although a guideline is
-broken. Problems are grouped by file and code, with counts and the first examples. Exit code 0 if there is no error, 1
-if there is one, 2 if a file cannot be read as a run at all (everything else is still listed). With --fix, 0 and 1 say
-what is wrong with the copies, and with the files that have none.
+broken. The table of runs comes first, then the problems by file and code, with counts and the first places. Exit code 0
+if there is no error, 1 if there is one, 2 if a file cannot be read as a run at all (everything else is still listed).
+With --fix, 0 and 1 say what is wrong with the copies, and with the files that have none.
 """
 
 import argparse
 from pathlib import Path
 
 from judge.cli.options import add_input_arguments
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, print_table, say
 from judge.errors import UsageError
 from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES
-from judge.runs.check.problems import EXAMPLES, remaining, text_lines, total
+from judge.runs.check.problems import EXAMPLES, RUN_COLUMNS, remaining, run_rows, text_lines, total
 from judge.runs.fields import LISTED
 from judge.runs.fix import LOG
 from judge.text.cells import count
@@ -47,7 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--report-dir",
         type=Path,
         metavar="DIR",
-        help="write one Markdown page per run, to send to its team; outside the runs' folder",
+        help="write one Markdown page per run and one per team, to send to the team; outside the runs' folder",
+    )
+    output.add_argument(
+        "--teams", type=Path, metavar="TSV", help="run, tab, team, where the runs do not name their team"
     )
     fixing = parser.add_argument_group("fixed copies")
     fixing.add_argument(
@@ -73,6 +76,7 @@ def main(args: argparse.Namespace) -> int:
             report_dir=args.report_dir,
             page_examples=None if args.all else PAGE_EXAMPLES,
             fixed_dir=args.output,
+            teams=args.teams,
         )
     )
     for name, reason in outcome.refused:
@@ -80,8 +84,12 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         errors, warnings = (sum(getattr(file, kind) for file in outcome.files) for kind in ("errors", "warnings"))
         head = {"schema": SCHEMA, "errors": errors, "warnings": warnings}
-        print_json({**head, "files": outcome.files, "fixed": outcome.fixed})
+        print_json({**head, "several_years": outcome.several_years, "files": outcome.files, "fixed": outcome.fixed})
     else:
+        print_table(RUN_COLUMNS, run_rows(outcome.files), words=6)
+        print()
+        if outcome.several_years is not None:
+            print(printable(f"error several_years: {outcome.several_years}"))
         for line in text_lines(outcome.files, None if args.all else EXAMPLES):
             print(line)
         if outcome.fixed is not None:

@@ -4,13 +4,18 @@ import gzip
 import hashlib
 import io
 import os
+import stat
+import threading
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 from judge.errors import InputError
 from judge.files.limits import largest_file, too_large
 from judge.files.paths import StrPath
 
+PATIENCE = 10.0
+"""Seconds that a pipe may be without a writer."""
 _CHUNK = 1 << 20
 
 
@@ -21,8 +26,8 @@ def read_stored(path: StrPath) -> bytes:
         InputError: The file is missing, may not be read, or is larger than what is read.
     """
     try:
-        with Path(path).open("rb") as file:
-            # A device has no size and no end.
+        with io.BufferedReader(open_stored(Path(path))) as file:
+            # A pipe does not say its size.
             large = os.fstat(file.fileno()).st_size > largest_file()
             stored = b"" if large else file.read(largest_file() + 1)
     except OSError as error:
@@ -32,6 +37,50 @@ def read_stored(path: StrPath) -> bytes:
     if large or len(stored) > largest_file():
         raise too_large(str(path))
     return stored
+
+
+def open_stored(path: Path) -> io.FileIO:
+    """Open a file, or a pipe that somebody writes to, for reading.
+
+    Raises:
+        InputError: The path is a device, which has no end, or a named pipe to which nobody writes.
+        OSError: The path cannot be opened.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISFIFO(mode):
+        file = io.FileIO(path)
+        if stat.S_ISCHR(mode) and not file.isatty():
+            file.close()
+            raise InputError(f"{path}: cannot be read: a device, expected a file")
+        return file
+    return io.FileIO(_open_pipe(path))
+
+
+def _open_pipe(path: Path) -> int:
+    """The descriptor of a pipe once it has a writer, for which opening it waits."""
+    opened: list[int | OSError] = []
+
+    def wait() -> None:
+        try:
+            opened.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            opened.append(error)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(PATIENCE)
+    late = not opened
+    if late:
+        # A writer for a moment ends the waiting.
+        with suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        waiting.join()
+    if isinstance(result := opened[0], OSError):
+        raise result
+    if late:
+        os.close(result)
+        raise InputError(f"{path}: cannot be read: a pipe to which nobody writes, expected a file")
+    return result
 
 
 def unpack(stored: bytes, name: str) -> bytes:

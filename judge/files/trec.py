@@ -59,16 +59,21 @@ def safe_name(run_id: str) -> str:
 def safe_names(run_ids: Iterable[str]) -> dict[str, str]:
     """File names for a set of run ids, distinct even where upper and lower case are the same."""
     names = {run_id: safe_name(run_id) for run_id in run_ids}
-    clashes = Counter(name.lower() for name in names.values())
-    return {run_id: _digested(run_id) if clashes[name.lower()] > 1 else name for run_id, name in names.items()}
+    # Twelve digits are short to read, but two ids that share them can be made up.
+    for digits in (12, 64):
+        clashes = Counter(name.lower() for name in names.values())
+        names = {
+            run_id: _digested(run_id, digits) if clashes[name.lower()] > 1 else name for run_id, name in names.items()
+        }
+    return names
 
 
-def _digested(run_id: str) -> str:
-    """The id with its unsafe characters replaced, and its digest."""
+def _digested(run_id: str, digits: int = 12) -> str:
+    """The id with its unsafe characters replaced, and the beginning of its digest."""
     stem = _UNSAFE.sub("_", run_id).strip("._+-")[:_LONGEST] or "run"
     # Windows reserves `con.anything`; an underscore in front is enough.
     stem = f"_{stem}" if _RESERVED.match(stem) else stem
-    return f"{stem}-{digest(run_id)[:12]}"
+    return f"{stem}-{digest(run_id)[:digits]}"
 
 
 def response_run(run_id: str, entries: Iterable[tuple[str, str, int]]) -> str:

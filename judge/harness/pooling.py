@@ -16,19 +16,21 @@ from judge.harness.manifest import pool_configuration
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
 from judge.pool.encoder import Similarity, open_encoder
-from judge.pool.intake import Submitted, make_pool, read_runs, turns_by_id
+from judge.pool.intake import Submitted, check_years, make_pool, read_runs, turns_by_id
 from judge.pool.lists import read_relevance, read_turns
 from judge.pool.records import MissingPassages, OverLimit, Pool, PooledRun
 from judge.pool.run_choice import RunChoice, listed_runs
-from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool
+from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool, without_evidence
 from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
 from judge.records import Problem, Record
+from judge.runs.check.codes import problem
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import TokenRule, Turn
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key
 from judge.text.safe import shown
+from judge.text.table import Table
 
 Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
@@ -125,6 +127,7 @@ def pool_runs(pooling: Pooling) -> Pooled:
         measured=choice.measure if choice else None,
     )
     if choice is not None:
+        check_years(submitted)
         submitted = choice.applied(submitted)
     elif pooling.select_runs is not None:
         submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
@@ -140,6 +143,7 @@ def pool_runs(pooling: Pooling) -> Pooled:
         screen=partial(_reason_against, pooling.thresholds, similar) if pooling.screen == "exclude" else None,
     )
     pool = msgspec.structs.replace(pool, runs=_pooled_runs(submitted, pool, turns, selection, previous))
+    submitted = _with_absent_evidence(submitted, pool, pooling, hashes)
     configured = pool_configuration(
         submitted,
         pool,
@@ -157,6 +161,25 @@ def pool_runs(pooling: Pooling) -> Pooled:
         choice=choice.table if choice else None,
         configured=configured,
     )
+
+
+def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, hashes: Hashes | None) -> Submitted:
+    """The submissions with a problem for each run whose evidence mostly does not exist, as far as that can be known."""
+    if pooling.passages is None and hashes is None:
+        return submitted
+    exists = None
+    if hashes is not None and pooling.passages is None:
+        keys = sorted({key for response in pool.responses for key in lacking_texts(response, pool)})
+        known = {key for key, md5 in zip(keys, hashes.find(keys), strict=True) if md5 is not None}
+        exists = known.__contains__
+    named = without_evidence(pool, exists)
+    told = {row.file for row in submitted.problems if row.code == "absent_evidence"}
+    rows = [
+        problem("absent_evidence", run.file, rules_of(run.format).turns, named[run.run_id])
+        for run in submitted.runs
+        if run.run_id in named and run.file not in told
+    ]
+    return msgspec.structs.replace(submitted, problems=Table((*submitted.problems, *rows))) if rows else submitted
 
 
 def _check_options(pooling: Pooling) -> None:
@@ -220,6 +243,7 @@ def _pooled_runs(
             digest=run.digest,
             selected=run.selected and run.eval_response,
             turns=expected if rules_of(run.format).all_turns else None,
+            year=run.year,
         )
     return tuple(runs[run_id] for run_id in sorted(runs, key=natural_key))
 

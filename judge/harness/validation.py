@@ -8,11 +8,13 @@ import msgspec
 from judge.errors import UsageError
 from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath
+from judge.models.families import read_teams
 from judge.records import Problem
-from judge.runs.check.pages import PAGE_EXAMPLES, index_page, page_names, run_page
+from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
 from judge.runs.check.problems import EXAMPLES, FileReport, file_report, token_summary, with_problems
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.check.year import Trace, mixed_years
 from judge.runs.document import file_name
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs, read_run
@@ -25,8 +27,8 @@ from judge.text.safe import shown
 RECORD = "pages.sha256"
 """The list of the pages, for `sha256sum -c`."""
 
-_Checked = tuple[FileReport, Run | None]
-"""What is wrong with one file, and its run without the turns."""
+_Checked = tuple[FileReport, Run | None, Trace | None]
+"""What is wrong with one file; its run without the turns, and what tells the year of the run."""
 
 
 class ValidationPlan(JobPlan, frozen=True, kw_only=True):
@@ -51,6 +53,8 @@ class ValidationPlan(JobPlan, frozen=True, kw_only=True):
     """Problems of a code on a page; None for all."""
     fixed_dir: StrPath | None = None
     """Folder for fixed copies, outside the folder of runs."""
+    teams: StrPath | None = None
+    """Run, a tab and its team, for runs that do not name their team; each team has a page of its own."""
 
 
 class FixedRuns(msgspec.Struct, frozen=True):
@@ -74,12 +78,14 @@ class ValidationOutcome(msgspec.Struct, frozen=True):
     fixed: FixedRuns | None = None
     refused: tuple[tuple[str, str], ...] = ()
     """File name, and why it has no fixed copy."""
+    several_years: str | None = None
+    """Which runs are of which year, where they are of several and would not be pooled together."""
 
     @property
     def errors(self) -> bool:
         """Whether an error is left: in the copies and in what has none, or in the files where nothing was fixed."""
         left = (*self.fixed.files, *self.fixed.without_copy) if self.fixed else self.files
-        return any(file.errors for file in left)
+        return self.several_years is not None or any(file.errors for file in left)
 
     @property
     def unchecked(self) -> frozenset[str]:
@@ -104,16 +110,17 @@ def validate_runs(plan: ValidationPlan) -> ValidationOutcome:
             raise UsageError("the pages and the fixed copies need different folders")
     folder = FixFolder(Path(plan.fixed_dir), runs, paths) if plan.fixed_dir is not None else None
     checked = {path: checker.check(path) for path in paths}
-    unread: list[_Checked] = [(file_report(problem.file, None, [problem]), None) for problem in folder_problems]
+    unread: list[_Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in folder_problems]
     files = _together([*unread, *checked.values()], strict=plan.strict)
+    several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])
     if plan.report_dir is not None:
-        _write_pages(plan, Path(plan.report_dir), files, paths)
-    unreadable = any(run is None for _, run in checked.values())
+        _write_pages(plan, Path(plan.report_dir), files, paths, several_years)
+    unreadable = any(run is None for _, run, _ in checked.values())
     unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
     if folder is None:
-        return ValidationOutcome(files, unreadable)
+        return ValidationOutcome(files, unreadable, several_years=several_years)
     fixed, refused = _fix(folder, checker, checked, unread)
-    return ValidationOutcome(files, unreadable, fixed, refused)
+    return ValidationOutcome(files, unreadable, fixed, refused, several_years)
 
 
 class _Checker:
@@ -125,6 +132,7 @@ class _Checker:
         if plan.topics is not None:
             self.turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
         self.count_tokens = TokenCounter(rule=plan.token_rule, limit=plan.token_limit)
+        self._teams = read_teams(Path(plan.teams)) if plan.teams is not None else {}
         self._hashes: CollectionHashes | None = None
         if plan.passage_hashes is not None:
             from judge.passages.hashes import open_hashes, same_text
@@ -135,7 +143,7 @@ class _Checker:
         """What is wrong with one file, and its run without the turns."""
         read = read_run(path, self.plan.format)
         if read.run is None:
-            return file_report(file_name(path), None, read.problems), None
+            return file_report(file_name(path), None, read.problems), None, None
         validated = validate_run(
             read.run,
             self.turns,
@@ -148,20 +156,28 @@ class _Checker:
         wanted = self.plan.lengths or self.plan.report_dir is not None
         lengths = token_summary(read.run, self.count_tokens, self.plan.token_limit) if wanted else ()
         report = file_report(
-            read.run.file, read.run, validated.problems, validated.exclusions, validated.unchecked, lengths
+            read.run.file,
+            read.run,
+            validated.problems,
+            validated.exclusions,
+            validated.unchecked,
+            lengths,
+            validated.trace.year,
         )
+        if team := self._teams.get(read.run.run_id):
+            report = msgspec.structs.replace(report, team=team)
         # Without its turns a run is small enough to be kept until all are read.
-        return report, msgspec.structs.replace(read.run, turns=())
+        return report, msgspec.structs.replace(read.run, turns=()), validated.trace
 
 
 def _together(checked: Sequence[_Checked], *, strict: bool) -> tuple[FileReport, ...]:
     """The files in natural order, with what is wrong between runs."""
     between: dict[str, list[Problem]] = {}
-    for problem in validate_together([run for _, run in checked if run is not None]):
+    for problem in validate_together([run for _, run, _ in checked if run is not None]):
         between.setdefault(problem.file, []).append(problem)
     return tuple(
         with_problems(file, between.get(file.file, ()), strict=strict)
-        for file in sorted((file for file, _ in checked), key=lambda file: natural_key(file.file))
+        for file in sorted((file for file, *_ in checked), key=lambda file: natural_key(file.file))
     )
 
 
@@ -174,7 +190,7 @@ def _fix(
     others = list(unread)
     refused: list[tuple[str, str]] = []
     with folder:
-        for path, (file, run) in checked.items():
+        for path, (file, run, trace) in checked.items():
             if run is None:
                 fixed = FixedCopy(None, refused="not fixed: it cannot be read as a run")
             else:
@@ -182,35 +198,43 @@ def _fix(
             copy = folder.write(path, fixed)
             if copy is None:
                 refused.append((file_name(path), str(fixed.refused)))
-                others.append((file, run))
+                others.append((file, run, trace))
                 continue
             fixes += len(fixed.fixes)
             copies.append(checker.check(copy))
-    names = {file.file for file, _ in copies}
+    names = {file.file for file, *_ in copies}
     left = _together([*copies, *others], strict=checker.plan.strict)
     with_copy = tuple(file for file in left if file.file in names)
     without_copy = tuple(file for file in left if file.file not in names)
     return FixedRuns(file_name(folder.folder), fixes, with_copy, without_copy), tuple(refused)
 
 
-def _write_pages(plan: ValidationPlan, folder: Path, files: Sequence[FileReport], paths: Sequence[Path]) -> None:
-    """One page per run, or per file that should be one, and the index."""
+def _write_pages(
+    plan: ValidationPlan,
+    folder: Path,
+    files: Sequence[FileReport],
+    paths: Sequence[Path],
+    several_years: str | None,
+) -> None:
+    """One page per run, or per file that should be one, one per team, and the index."""
     names = page_names([file for file in files if file.format or file.errors])
-    pages = {
-        names[file.file]: run_page(
-            file, plan.token_limit, plan.token_rule, strict=plan.strict, examples=plan.page_examples
-        )
+    by_file = {
+        file.file: run_page(file, plan.token_limit, plan.token_rule, strict=plan.strict, examples=plan.page_examples)
         for file in files
         if file.file in names
     }
-    pages["index.md"] = index_page(files, names)
+    pages = {names[file]: page for file, page in by_file.items()}
+    teams = team_names(files)
+    for team, name in teams.items():
+        pages[name] = team_page(team, [(file, by_file[file.file]) for file in files if file.team == team])
+    pages["index.md"] = index_page(files, names, teams, several_years)
     own = {name for name, _ in recorded(folder, RECORD)}
-    present = sorted(path.name for path in folder.glob("*.md"))
+    present = sorted(str(path.relative_to(folder)) for path in (*folder.glob("*.md"), *folder.glob(f"{TEAMS}/*.md")))
     # A page of somebody else's would be sent with the others.
     if strange := [name for name in present if name not in pages and name not in own]:
         some = ", ".join(map(shown, strange[:EXAMPLES])) + (", …" if len(strange) > EXAMPLES else "")
         message = f"holds pages that this call does not write: {some}; remove them or choose another folder"
         raise UsageError(f"{folder}: {message}")
     contents = {name: page.encode("utf-8", "backslashreplace") for name, page in pages.items()}
-    inputs = [*paths, *(Path(path) for path in (plan.topics, plan.passage_hashes) if path is not None)]
+    inputs = [*paths, *(Path(path) for path in (plan.topics, plan.passage_hashes, plan.teams) if path is not None)]
     replace_folder(folder, contents, RECORD, inputs=inputs)

@@ -68,7 +68,7 @@ class Hashes:
         """The MD5 of each passage id, 16 bytes; None where the collection has no such passage."""
         first, past = self._table.find(keys_of(ids))
         listed = past > first
-        md5s = iter(self._table.payload[first[listed]].view(f"V{WIDTH}")[:, 0].tolist())
+        md5s = iter(self._table.rows(first[listed]).view(f"V{WIDTH}")[:, 0].tolist())
         return [next(md5s) if is_listed else None for is_listed in listed.tolist()]
 
 

@@ -189,7 +189,7 @@ def _places(table: KeyTable, wanted: Collection[str]) -> list[_Place]:
     counts = past - first
     owners = np.repeat(np.arange(len(ids)), counts)
     rows = first[owners] + np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places = table.payload.reshape(-1).view(ROW)[rows]
+    places = table.rows(rows).reshape(-1).view(ROW)
     columns = (places[name].tolist() for name in ("file", "offset", "length"))
     return sorted(zip(*columns, [ids[owner] for owner in owners.tolist()], strict=True))
 

@@ -3,9 +3,10 @@
 import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
-from judge.passages.magic import MAGIC
+from judge.files.stored import open_stored
+from judge.passages.magic import FAMILY, MAGIC
 
 BLOCK = 1 << 18
 """Bytes of one read."""
@@ -31,7 +32,7 @@ _FOREIGN: Final = {
     b"7z\xbc\xaf\x27\x1c": "a 7z archive; unpack it, or pack it by gzip, bzip2 or Zstandard",
     b"\xff\xfe": "UTF-16; convert it to UTF-8",
     b"\xfe\xff": "UTF-16; convert it to UTF-8",
-    MAGIC: "an index that `judge passages index` wrote; expected what such an index is built from",
+    FAMILY: "an index that `judge passages index` wrote; expected what such an index is built from",
 }
 _LONG = "too much memory"
 """Part of the Zstandard library's message for a frame with a window of more than 128 MiB."""
@@ -93,7 +94,7 @@ def open_stream(path: Path) -> io.BufferedReader:
         OSError: The file cannot be opened; reading from the stream raises it where packed data are damaged or cut.
         UnknownForm: The file's first bytes show a form that is not read.
     """
-    stored: io.BufferedReader = io.BufferedReader(cast(Any, path.open("rb", buffering=0)), BLOCK)
+    stored: io.BufferedReader = io.BufferedReader(open_stored(path), BLOCK)
     try:
         source = _unpacker(stored)
     except BaseException:

@@ -1,7 +1,8 @@
 """A sorted table on disk, 16 bytes for each 64-bit key: built in bounded memory, looked up through a memory map.
 
 The file is the magic, the length of the header, the SHA-256 of the header, the header in JSON, padding to 64 bytes, all
-keys in rising order (little-endian), then the 16 bytes of each key in the same order.
+keys in rising order (little-endian), then the 16 bytes of each key in the same order, and the checks of the blocks. A
+block is checked when it is first read, so that a damaged disk or copy gives no wrong answer and opening reads little.
 """
 
 import errno
@@ -18,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError, OperationalError
+from judge.passages.blocks import BLOCK, BlockChecks, Trailer, trailer_size
 from judge.passages.claim import replacing
 from judge.passages.keys import Bytes, Keys
-from judge.passages.magic import MAGIC
+from judge.passages.magic import FAMILY, MAGIC
 
 TableKind = Literal["hashes", "offsets"]
 Batch = tuple[Keys, Bytes]
@@ -50,20 +52,52 @@ class TableHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class KeyTable:
     """A sorted table in memory or mapped from its file."""
 
-    def __init__(self, header: TableHeader, keys: Keys, payload: Bytes) -> None:
+    def __init__(self, header: TableHeader, keys: Keys, payload: Bytes, checked: BlockChecks | None = None) -> None:
         self.header = header
         self.keys = keys
         self.payload = payload
+        self._checked = checked
 
     def find(self, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first row of each key and the row after its last; an empty range for a key that is not there."""
+        """The first row of each key and the row after its last; an empty range for a key that is not there.
+
+        Raises:
+            InputError: The part of the file that was read is damaged.
+        """
         order = np.argsort(keys)
         # Keys searched in rising order share the pages that have to be read.
+        wanted = keys[order]
         first = np.empty(len(keys), np.int64)
         past = np.empty(len(keys), np.int64)
-        first[order] = np.searchsorted(self.keys, keys[order], "left")
-        past[order] = np.searchsorted(self.keys, keys[order], "right")
+        first[order] = self._search(wanted, "left")
+        past[order] = self._search(wanted, "right")
         return first, past
+
+    def _search(self, wanted: Keys, side: Literal["left", "right"]) -> NDArray[np.int64]:
+        """As `np.searchsorted` over all keys; of a mapped file only checked blocks are read."""
+        if self._checked is None:
+            return np.searchsorted(self.keys, wanted, side)
+        block = self._checked.block_of(wanted, side)
+        self._checked.check_keys(block, self.keys)
+        low, high = block * BLOCK, np.minimum((block + 1) * BLOCK, len(self.keys))
+        # Bisection within the blocks, for all keys at once.
+        while (open_ := low < high).any():
+            middle = (low + high) // 2
+            at = self.keys[np.minimum(middle, len(self.keys) - 1)]
+            right = open_ & ((at < wanted) if side == "left" else (at <= wanted))
+            low = np.where(right, middle + 1, low)
+            high = np.where(open_ & ~right, middle, high)
+        return low
+
+    def rows(self, numbers: NDArray[np.int64]) -> Bytes:
+        """The 16 bytes of these rows.
+
+        Raises:
+            InputError: The part of the file that was read is damaged.
+        """
+        if self._checked is not None:
+            self._checked.check_payload(np.unique(numbers // BLOCK), self.payload)
+        return self.payload[numbers]
 
 
 def open_table(path: Path, kind: TableKind) -> KeyTable:
@@ -76,7 +110,8 @@ def open_table(path: Path, kind: TableKind) -> KeyTable:
         with path.open("rb") as file:
             header, start = _read_header(file, path)
             size = os.fstat(file.fileno()).st_size
-            expected = start + header.count * _ROW
+            end = start + header.count * _ROW
+            expected = end + trailer_size(header.count)
             if size != expected:
                 raise InputError(
                     f"{path}: the index is damaged: expected {expected:,} bytes, found {size:,}; build it again"
@@ -88,15 +123,19 @@ def open_table(path: Path, kind: TableKind) -> KeyTable:
                 return KeyTable(header, np.empty(0, np.uint64), np.empty((0, WIDTH), np.uint8))
             # A plain array over the map: slices of a memmap cost ten times as much.
             content = np.asarray(np.memmap(file, np.uint8, "r"))
+            file.seek(end)
+            checks = BlockChecks(path, file.read())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     middle = start + header.count * 8
-    return KeyTable(header, content[start:middle].view("<u8"), content[middle:].reshape(-1, WIDTH))
+    return KeyTable(header, content[start:middle].view("<u8"), content[middle:end].reshape(-1, WIDTH), checks)
 
 
 def _read_header(file: IO[bytes], path: Path) -> tuple[TableHeader, int]:
     prefix = file.read(_PREFIX)
     if not prefix.startswith(MAGIC):
+        if prefix.startswith(FAMILY):
+            raise InputError(f"{path}: an index of an earlier version of judge, without checksums; build it again")
         raise InputError(f"{path}: not an index that `judge passages index` wrote")
     length = int.from_bytes(prefix[len(MAGIC) : len(MAGIC) + 8], "little")
     written = file.read(length) if length <= _HEADER_LIMIT else b""
@@ -263,21 +302,26 @@ def _write_table(
     if hasattr(os, "posix_fallocate"):
         # A disk that is too small fails here, not when most of the table is written.
         try:
-            os.posix_fallocate(out.fileno(), 0, start + count * _ROW)
+            os.posix_fallocate(out.fileno(), 0, start + count * _ROW + trailer_size(count))
         except OSError as error:
             if _is_full(error):
                 raise
     out.write(prefix.ljust(start, b"\0"))
+    trailer = Trailer()
     done = 0
     for limit in (*_limits(chunks), None):
         keys, payload = sorted_rows(chunk.below(limit) for chunk in chunks)
         if check is not None:
             check(keys, payload)
+        trailer.add(keys, payload)
         out.seek(start + done * 8)
         out.write(keys.astype("<u8", copy=False).data)
         out.seek(start + count * 8 + done * WIDTH)
         out.write(payload.data)
         done += len(keys)
+    if count:
+        out.seek(start + count * _ROW)
+        out.write(trailer.bytes())
 
 
 def _limits(chunks: Sequence[_Chunk]) -> list[int]:

@@ -76,7 +76,10 @@ def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"
     for line, bad in _rows(passages, _PassageLine, f"{name}/passages.jsonl", problems):
         if line.key in by_key:
             bad("$.key", f"the key {line.key} is on an earlier line too")
-        if line.key != (run_key(line.id, line.contents) if line.source == "run" else line.id):
+        right = run_key(line.id, line.contents) if line.source == "run" else line.id
+        if line.key != right and right.startswith(line.key) and line.key.startswith(f"{line.id}#"):
+            bad("$.key", f"the key {line.key} has a part of the text's digest, as an earlier version wrote: pool anew")
+        elif line.key != right:
             bad("$.key", f"the key {line.key} does not belong to this id and text")
         by_key[line.key] = Passage(line.id, line.contents, line.source)
     by_id: dict[str, PooledResponse] = {}

@@ -174,7 +174,7 @@ def _entry_order(entry: RunEntry) -> tuple[object, ...]:
 
 def run_key(passage_id: str, text: str) -> str:
     """The key of a passage whose text a run gave."""
-    return f"{passage_id}#{digest(text)[:12]}"
+    return f"{passage_id}#{digest(text)}"
 
 
 def _evidence(

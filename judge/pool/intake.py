@@ -1,6 +1,6 @@
 """From a folder of runs to a pool: read, check, keep what may be judged, one file in memory at a time."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,6 +15,8 @@ from judge.pool.selection import Selection, candidates
 from judge.records import Passage, Problem, Record
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.check.year import Trace, mixed_years
+from judge.runs.fields import usable_turn_id
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
@@ -34,6 +36,8 @@ class Submission(Record, frozen=True):
     turns: int
     selected: bool = True
     """Whether the run is among those to be pooled."""
+    year: int | None = None
+    """The year of the topics that the run is for; None for no known year."""
 
 
 class Submitted(Record, frozen=True):
@@ -48,6 +52,8 @@ class Submitted(Record, frozen=True):
     """Run id by file, for every file that could be read, even where the run has errors."""
     left_out: frozenset[str] = frozenset()
     """Files of runs that are not selected."""
+    traces: tuple[Trace, ...] = ()
+    """What tells the year of each run that could be read, even where the run has errors."""
 
     @property
     def unusable(self) -> tuple[Problem, ...]:
@@ -94,6 +100,7 @@ def read_runs(
     count_tokens = TokenCounter(rule=token_rule, limit=token_limit)
     submissions: list[Submission] = []
     headers: list[Run] = []
+    traces: list[Trace] = []
     pooled: list[Candidate] = []
     exclusions: list[Exclusion] = []
     problems: list[Problem] = list(folder_problems)
@@ -113,6 +120,7 @@ def read_runs(
         problems.extend(checked.problems)
         exclusions.extend(checked.exclusions)
         headers.append(msgspec.structs.replace(read.run, turns=()))
+        traces.append(checked.trace)
         if checked.run is None:
             continue
         submissions.append(
@@ -125,6 +133,7 @@ def read_runs(
                 digest=checked.run.digest,
                 eval_response=checked.run.eval_response,
                 turns=len(checked.run.turns),
+                year=checked.trace.year,
             )
         )
         if measured is not None and checked.run.eval_response:
@@ -142,6 +151,7 @@ def read_runs(
         problems=Table(problems),
         count_tokens=count_tokens,
         names={head.file: head.run_id for head in headers},
+        traces=tuple(traces),
     )
 
 
@@ -193,8 +203,10 @@ def make_pool(
         screen: Excludes low-quality responses.
 
     Raises:
-        InputError: A run cannot be used, a passage file cannot be read, or its texts are not those of the hash list.
+        InputError: The runs are of several years, a run cannot be used, a passage file cannot be read, or its texts
+            are not those of the hash list.
     """
+    check_years(submitted, previous)
     if submitted.unusable:
         raise InputError("runs that cannot be judged", submitted.unusable)
     collection: Mapping[str, Passage] | None = None
@@ -222,6 +234,39 @@ def make_pool(
         previous=previous,
         excluded=submitted.exclusions,
     )
+
+
+def check_years(submitted: Submitted, previous: Pool | None = None) -> None:
+    """Refuse runs of several years: one turn id would stand for different turns.
+
+    Args:
+        submitted: The runs; those that are not selected do not count.
+        previous: The pool that is extended.
+
+    Raises:
+        InputError: The runs, or the runs and the pool, are of several years.
+    """
+    traces = [trace for trace in submitted.traces if trace.file not in submitted.left_out]
+    if message := mixed_years([*traces, *_earlier(previous, traces)] if previous else traces):
+        raise InputError(message)
+
+
+def _earlier(previous: Pool, traces: Sequence[Trace]) -> Iterator[Trace]:
+    """The runs of an earlier pool, with the turns that they have there; those that are replaced are left out."""
+    turns: dict[str, set[str]] = {}
+    for response in previous.responses:
+        for entry in response.runs:
+            turns.setdefault(entry.run_id, set()).add(response.turn_id)
+    for row in previous.exclusions:
+        if row.reason != "missing_turn":
+            turns.setdefault(row.run_id, set()).add(row.turn_id)
+    # Topics are the same as before, or the pool is not extended.
+    of_topics = True if any(trace.of_topics is not None for trace in traces) else None
+    new = {trace.run_id for trace in traces}
+    for run in previous.runs:
+        if run.run_id not in new:
+            turn_ids = frozenset(turn_id for turn_id in turns.get(run.run_id, ()) if usable_turn_id(turn_id))
+            yield Trace("", run.run_id, run.format, turn_ids, year=run.year, of_topics=of_topics)
 
 
 def _verified(pooled: Sequence[Candidate], hashes: Hashes) -> tuple[Candidate, ...]:

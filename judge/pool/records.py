@@ -49,6 +49,8 @@ class PooledRun(Record, frozen=True):
     """Whether its responses may be pooled; False if it was left out or asked not to be judged."""
     turns: tuple[str, ...] | None
     """Ids of the turns that it had to answer; None for a response bank, of which only the answered turns count."""
+    year: int | None = None
+    """The year of the topics that it is for; None for no known year."""
 
 
 class Pool(Record, frozen=True):
@@ -56,6 +58,6 @@ class Pool(Record, frozen=True):
 
     responses: tuple[PooledResponse, ...]
     passages: dict[str, Passage]
-    """Key to passage: its id, then `#` and 12 hex digits of the text's SHA-256 if a run gave the text."""
+    """Key to passage: its id, then `#` and the text's SHA-256 in hexadecimal if a run gave the text."""
     exclusions: tuple[Exclusion, ...]
     runs: tuple[PooledRun, ...] = ()

@@ -7,13 +7,15 @@ sentences. Every measure takes time linear in the length of the texts.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
+from judge.pool.build import lacking_texts
 from judge.pool.encoder import Encoder, Similarity
 from judge.pool.records import Pool
+from judge.runs.check.evidence import absent_evidence
 from judge.text.sentences import split_sentences
 from judge.text.tsv import tsv
 from judge.text.words import containment, content_words
@@ -252,6 +254,26 @@ def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: Encoder 
             values = (flag.code, flag.value, flag.threshold, flag.detail)
             rows.append(ScreenRow(response.response_id, response.turn_id, *values))
     return tuple(rows)
+
+
+def without_evidence(pool: Pool, exists: Callable[[str], bool] | None = None) -> dict[str, str]:
+    """The runs of a pool whose evidence mostly has no text, by run id, with the figures in words.
+
+    Args:
+        pool: The pool.
+        exists: Whether the collection has a passage, where its texts are not given; None where they are.
+    """
+    turns: dict[str, dict[str, tuple[int, int, int]]] = {}
+    for response in pool.responses:
+        absent = sum(not (exists and exists(key)) for key in lacking_texts(response, pool))
+        for entry in response.runs:
+            by_turn = turns.setdefault(entry.run_id, {})
+            counts = (entry.rank, absent, len(response.passages))
+            # The best-ranked response stands for its turn.
+            by_turn[response.turn_id] = min(by_turn.get(response.turn_id, counts), counts)
+    what = "is not in the collection" if exists else "has no text in the collection"
+    said = {run_id: absent_evidence((row[1:] for row in by_turn.values()), what) for run_id, by_turn in turns.items()}
+    return {run_id: message for run_id, message in said.items() if message}
 
 
 def screen_tsv(rows: Iterable[ScreenRow]) -> bytes:

@@ -159,3 +159,12 @@ def test_the_released_file_with_impossible_grades_is_refused_by_line(shared: Pat
     ]
     (found,) = read_labels(path)
     assert (found.judge, len(found.labels)) == ("RMITIR-llama70B", 4423)
+
+
+@pytest.mark.parametrize("expected", [1e308, -1e308, 1e10])
+def test_an_expected_grade_that_no_grades_have_is_refused(expected: float) -> None:
+    """The square of 1e308 is infinite, and what rests on it is not a number."""
+    lines = jsonl([judgment("1_1", "R1", 1), judgment("1_2", "R2", 1, expected=expected)])
+    with pytest.raises(InputError) as refused:
+        read_judgments(lines, "j.jsonl")
+    assert [problem.path for problem in refused.value.problems] == ["line 2: $.expected"]

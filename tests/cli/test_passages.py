@@ -116,7 +116,7 @@ def put_pool(folder):
     pool = folder / "pool"
     pool.mkdir()
     text = "The run's own."
-    key = f"{IDS[5]}#{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    key = f"{IDS[5]}#{hashlib.sha256(text.encode()).hexdigest()}"
     response = {
         "response_id": "R00001",
         "turn_id": "9-1_1",

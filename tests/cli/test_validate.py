@@ -6,6 +6,9 @@ import json
 import pytest
 
 from judge.cli import main
+from judge.cli.printing import folded_lines
+from judge.records import Problem
+from judge.runs.years import TURNS
 
 PASSAGE = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True}
 TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 1, "utterance": "Hi"}]}]
@@ -36,14 +39,16 @@ def validate(folder, *options):
 
 
 def test_sound_runs_exit_0(folder, capsys):
-    path = put(folder, "a.json", run("9-1_1"))
+    put(folder, "a.json", run("9-1_1"))
     assert validate(folder, "--topics", folder.parent / "topics.json") == 0
     out, err = capsys.readouterr()
     assert out == (
-        f"{path}: run 'r', ikat2024, 'manual', 1 turn: 0 errors, 0 warnings\n"
+        "file    run  format    type    team  year  turns  responses  errors  warnings\n"
+        "a.json  r    ikat2024  manual  -     -         1          1       0         0\n"
+        "\n"
         "1 file, 1 readable as runs: 0 errors, 0 warnings\n"
     )
-    assert err == "not checked without --passage-hashes: passage_text_differs, unknown_passage\n"
+    assert err == "not checked without --passage-hashes: absent_evidence, passage_text_differs, unknown_passage\n"
 
 
 def test_warnings_exit_0_and_errors_1(folder, capsys):
@@ -98,10 +103,11 @@ def test_many_of_a_kind_are_folded_unless_all_are_asked_for(folder, capsys):
     put(folder, "a.json", run(*(f"9-1_{number}" for number in range(1, 10)), ptkb_provenance=[]))
     validate(folder)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + 1 + 3 + 1 + 1
-    assert lines[-2] == "    … and 6 more (--all lists them)"
+    # The table of runs and an empty line; the file, the code, the total.
+    assert len(lines) == 3 + 1 + 1 + 1
+    assert lines[-2].endswith("(--all lists 9)")
     validate(folder, "--all")
-    assert len(capsys.readouterr().out.splitlines()) == 1 + 1 + 9 + 1
+    assert len(capsys.readouterr().out.splitlines()) == 3 + 1 + 1 + 9 + 1
 
 
 def test_json_lists_every_file_and_problem_with_all_its_fields(folder, capsys):
@@ -251,7 +257,7 @@ def test_a_run_that_asks_not_to_be_judged_is_said_to(folder, tmp_path, capsys):
     put(folder, "a.json", run("9-1_1") | {"eval_response": False})
     pages = tmp_path / "pages"
     assert validate(folder, "--report-dir", pages) == 0
-    assert "run 'r', ikat2024, 'manual', 1 turn, asks not to be judged: 0 errors" in capsys.readouterr().out
+    assert "a.json  r    ikat2024  manual, asks not to be judged  -" in capsys.readouterr().out
     page = (pages / "r.md").read_text(encoding="utf-8")
     assert "The run asks not to be judged (`eval_response: false`), so its responses are pooled for nothing." in page
     assert "Nothing is left out" not in page
@@ -266,7 +272,7 @@ def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
     # 31 equal scores make 30 problems, of which ten are listed.
     assert "1 turn: 0 errors, 30 warnings" in out
     assert "  warning equal_scores (30): " in out
-    assert "    … and 27 more (--all lists 7 of them)" in out
+    assert "(--all lists 10)" in out
     assert out.endswith("1 file, 1 readable as runs: 0 errors, 30 warnings\n")
     assert validate(folder, "--json", "--strict", "--report-dir", tmp_path / "pages") == 1
     report = json.loads(capsys.readouterr().out)
@@ -429,3 +435,73 @@ def test_nothing_is_written_inside_the_folder_of_runs(folder, tmp_path, capsys):
     # Only the folder of runs is closed, not those beside it or below that of a single run.
     assert validate(folder, "--report-dir", tmp_path / "runs-pages") == 0
     assert validate(put(tmp_path, "b.json", run("9-1_1")), "--report-dir", tmp_path / "pages") == 0
+
+
+def test_a_team_has_a_page_of_its_own_and_a_file_may_name_it(folder, tmp_path, capsys):
+    put(folder, "a.json", run("9-1_1", name="a"))
+    put(folder, "b.json", run("9-1_1", name="b", text=""))
+    (tmp_path / "teams.tsv").write_text("run_id\tteam\na\tAlpha\nb\tBeta\n", encoding="utf-8")
+    pages = tmp_path / "pages"
+    assert validate(folder, "--report-dir", pages, "--teams", tmp_path / "teams.tsv") == 1
+    names = {str(path.relative_to(pages)) for path in pages.rglob("*.md")}
+    assert names == {"a.md", "b.md", "index.md", "teams/Alpha.md", "teams/Beta.md"}
+    page = (pages / "teams" / "Beta.md").read_text(encoding="utf-8")
+    assert "| b | 1 | 0 | 1 |" in page
+    assert "### error: empty_text (1)" in page
+    assert "Alpha" not in page
+    assert "b.json  b    ikat2024  manual  Beta " in capsys.readouterr().out
+    # Without teams, the next call removes their pages.
+    assert validate(folder, "--report-dir", pages) == 1
+    assert {str(path.relative_to(pages)) for path in pages.rglob("*.md")} == {"a.md", "b.md", "index.md"}
+
+
+def test_runs_of_several_years_are_named_and_an_error(folder, tmp_path, capsys):
+    old = run(*(f"{topic}_{turn}" for topic in TURNS[2023] for turn in (1, 2)), name="old")
+    new = run(*(f"{topic}_{turn}" for topic in TURNS[2025] for turn in (1, 2)), name="new")
+    put(folder, "a.json", old)
+    assert validate(folder) == 0
+    assert "several_years" not in capsys.readouterr().out
+    put(folder, "b.json", new)
+    assert validate(folder, "--report-dir", tmp_path / "pages") == 1
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("error several_years: "))
+    assert "2023: 1 run ('old'); 2025: 1 run ('new': 4 of its 34 turns are in 'old' too)" in line
+    assert "several_years" in (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+    assert "several_years" not in (tmp_path / "pages" / "old.md").read_text(encoding="utf-8")
+    assert validate(folder, "--json") == 1
+    assert "one call a year" in json.loads(capsys.readouterr().out)["several_years"]
+
+
+def test_the_problems_of_a_pool_are_grouped_by_file_and_code(folder, tmp_path, capsys):
+    many = [turn | {"turn_id": f"9-1_{n}"} for n in range(1, 60) for turn in run("9-1_1", text="")["turns"]]
+    put(folder, "a.json", run("9-1_1", name="a") | {"turns": [*run("9-1_1")["turns"], *many]})
+    put(folder, "b.json", run("9-1_1", name="b") | {"turns": run("9-1_1")["turns"] + run("9-1_2", rank=0)["turns"]})
+    main(["pool", "--runs", str(folder), "--out", str(tmp_path / "out")])
+    said = capsys.readouterr().err.splitlines()
+    of_runs = [line for line in said if str(folder) in line or line.startswith("  error")]
+    assert len(of_runs) == 5
+    assert of_runs[0].endswith("a.json: 60 errors, 0 warnings: duplicate_turn (1), empty_text (59)")
+    assert "error empty_text (59): no text, or only white space. First at 9-1_1 " in of_runs[2]
+    assert of_runs[3].endswith("b.json: 1 error, 0 warnings: bad_rank (1)")
+    assert of_runs[4].startswith("  error bad_rank (1): ")
+
+
+def test_the_problems_of_an_input_are_folded_where_they_are_many():
+    problems = [Problem("wrong_label", "error", f"{file}.csv", None, f"line {n}", "a label of no scale")
+                for file, lines in (("a", 374), ("b", 1)) for n in range(1, lines + 1)]  # fmt: skip
+    assert list(folded_lines(problems, 50)) == [
+        "a.csv: wrong_label at line 1: a label of no scale (and 373 more wrong_label in this file)",
+        "b.csv: wrong_label at line 1: a label of no scale",
+    ]
+    assert len(list(folded_lines(problems[:50], 50))) == 50
+    several = [Problem("wrong_label", "error", f"{n % 60}.csv", None, f"line {n}", "no") for n in range(120)]
+    assert list(folded_lines(several, 50))[-1] == "… and 10 more files or codes with problems"
+
+
+def test_json_controls_no_terminal(folder, capsys):
+    name = "a\u202eb\x9b2Jc\x7fd\U000e0001é日"
+    put(folder, "a.json", run("9-1_1", name=name))
+    validate(folder, "--json")
+    out, _ = capsys.readouterr()
+    assert [c for c in out if not c.isprintable() and c != "\n"] == []
+    assert "\\u202e" in out and "\\u009b" in out and "é日" in out
+    assert json.loads(out)["files"][0]["run_id"] == name

@@ -1,12 +1,16 @@
 """Files as bytes: what is packed, what is lines of JSON."""
 
 import gzip
+import os
+import threading
+from pathlib import Path
 
 import pytest
 
 from judge.errors import InputError
+from judge.files import stored as stored_files
 from judge.files.jsonl import decode_lines
-from judge.files.stored import unpack
+from judge.files.stored import read_stored, unpack
 from judge.records import Problem
 from judge.runs.records import PtkbStatement
 
@@ -81,3 +85,23 @@ def test_a_line_nested_too_deeply_is_a_problem() -> None:
     ((number, row),) = decode_lines(content, PtkbStatement, "f", "bad")
     assert number == 1
     assert isinstance(row, Problem)
+
+
+def test_a_pipe_without_a_writer_is_refused_and_one_with_a_writer_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(stored_files, "PATIENCE", 0.05)
+    with pytest.raises(InputError, match="pipe: cannot be read: a pipe to which nobody writes, expected a file"):
+        read_stored(pipe)
+    monkeypatch.setattr(stored_files, "PATIENCE", 60)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(b"content"))
+    writer.start()
+    assert read_stored(pipe) == b"content"
+    writer.join()
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(InputError, match="/dev/zero: cannot be read: a device, expected a file"):
+        read_stored("/dev/zero")

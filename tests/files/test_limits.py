@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,10 +61,20 @@ def test_lines_are_bounded() -> None:
         list(numbered("1\n2\n3\n", "f"))
 
 
-def test_a_file_without_an_end_is_refused() -> None:
-    allow_files("1M")
-    with pytest.raises(InputError, match=r"^/dev/zero: holds more than 1,048,576 bytes; --max-file-size allows more$"):
-        read_stored("/dev/zero")
+def test_a_pipe_is_read_up_to_the_bound() -> None:
+    allow_files(10)
+    for size in (10, 11):
+        source, sink = os.pipe()
+        os.write(sink, b"x" * size)
+        os.close(sink)
+        try:
+            if size <= 10:
+                assert read_stored(f"/dev/fd/{source}") == b"x" * 10
+            else:
+                with pytest.raises(InputError, match=r"holds more than 10 bytes; --max-file-size allows more$"):
+                    read_stored(f"/dev/fd/{source}")
+        finally:
+            os.close(source)
 
 
 def _qrels(text: str) -> list[Problem]:

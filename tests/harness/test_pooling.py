@@ -526,3 +526,22 @@ def test_the_screen_lists_or_leaves_out(tmp_path):
     assert {reason for reason in counts if reason.startswith("screen_")} <= {f"screen_{row[2]}" for row in flagged}
     assert run(tmp_path / "off", "--screen", "off") == 0
     assert not (tmp_path / "off" / "screen.tsv").exists()
+
+
+@pytest.mark.parametrize("given", ["--passages", "--passage-hashes", "both"])
+def test_a_run_whose_evidence_mostly_does_not_exist_is_named_once(tmp_path, capsys, given, example):
+    """Fifteen of sixteen turns rest on a well-formed id that no collection has; such a run could lead a leaderboard."""
+    run = json.loads((example / "mill-fluent-invented.json").read_text(encoding="utf-8"))
+    for number, turn in enumerate(run["turns"][:15]):
+        turn["responses"][0]["passage_provenance"][0] |= {"id": f"clueweb22-en0000-00-{number:05}:0", "used": True}
+    (example / "mill-fluent-invented.json").write_text(json.dumps(run), encoding="utf-8")
+    options = ["--passage-hashes", hash_list(tmp_path)] if given != "--passages" else []
+    passages = None if given == "--passage-hashes" else PASSAGES
+    assert pool(tmp_path / "out", *options, runs=example, passages=passages) == 0
+    problems = json.loads((tmp_path / "out" / "problems.json").read_text(encoding="utf-8"))
+    named = [row for row in problems if row["code"] == "absent_evidence"]
+    assert [row["file"] for row in named] == [str(example / "mill-fluent-invented.json")]
+    assert named[0]["message"].startswith("in 15 of its 16 turns a used passage ")
+    assert "mill-fluent-invented.json: 0 errors" in (said := capsys.readouterr().err)
+    assert "absent_evidence (1)" in said
+    assert "in 15 of its 16 turns a used passage" in said

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError, OperationalError
 from judge.passages import claim
+from judge.passages.blocks import BLOCK, trailer_size
 from judge.passages.keys import NUMBER_DIGITS, OTHER, WINDOW, id_of, key_of, keys_of, packed_keys
 from judge.passages.magic import MAGIC, is_index
 from judge.passages.table import WIDTH, build_table, clashes, distinct, open_table, sorted_rows
@@ -181,18 +183,69 @@ def test_a_damaged_file_is_refused(tmp_path):
     sound = path.read_bytes()
     assert is_index(path)
     for content, message in (
-        (sound[:-1], "expected 176 bytes, found 175"),
-        (sound + b"x", "expected 176 bytes, found 177"),
+        (sound[:-1], "expected 224 bytes, found 223"),
+        (sound + b"x", "expected 224 bytes, found 225"),
         (sound[:70], "header of the index is damaged"),
         (sound[: len(MAGIC)], "header of the index is damaged"),
         (sound.replace(b'"count":2', b'"count":1'), "header of the index is damaged"),
         (sound[: len(MAGIC)] + b"\xff" * 8 + sound[len(MAGIC) + 8 :], "header of the index is damaged"),
+        (sound.replace(b"judge-passages-2", b"judge-passages-1"), "of an earlier version of judge"),
         (b"", "not an index"),
         (b"x" * 200, "not an index"),
     ):
         path.write_bytes(content)
         with pytest.raises(InputError, match=message):
             open_table(path, "hashes")
+
+
+def test_a_flipped_bit_anywhere_is_refused_or_changes_no_answer(tmp_path):
+    """A wrong answer would accuse an honest run of naming passages that do not exist, or of planting their texts."""
+    path = tmp_path / "t"
+    pairs = [(number * 3, number % 251) for number in range(2 * BLOCK + 100)]
+    built(path, [rows(*pairs)])
+    sound = path.read_bytes()
+    asked = np.array([0, 1, 3 * 50, 3 * BLOCK, 3 * (BLOCK + 1), 3 * (2 * BLOCK + 99), 10**9], np.uint64)
+
+    def answers():
+        table = open_table(path, "hashes")
+        first, past = table.find(asked)
+        return first.tolist(), past.tolist(), table.rows(first[past > first]).tolist()
+
+    right = answers()
+    refused = 0
+    for place in {*range(0, len(sound), 997), *range(0, 200), *range(len(sound) - 100, len(sound))}:
+        damaged = bytearray(sound)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            assert answers() == right, place
+        except InputError as error:
+            refused += 1
+            assert re.search("damaged|not an index|earlier version", str(error))
+    # Three blocks are read, which is all of them: only the padding behind the header may be damaged unseen.
+    assert refused > 300
+
+
+def test_keys_are_found_as_in_one_sorted_array(tmp_path):
+    """Keys that repeat lie on both sides of the bounds of blocks."""
+    numbers = np.sort(np.random.default_rng(1).integers(0, 900, 3 * BLOCK)).astype(np.uint64)
+    table = built(tmp_path / "t", [rows(*((int(number), 0) for number in numbers))], chunk_rows=5000)
+    asked = np.arange(0, 950, dtype=np.uint64)[::-1]
+    first, past = table.find(asked)
+    assert first.tolist() == np.searchsorted(numbers, asked, "left").tolist()
+    assert past.tolist() == np.searchsorted(numbers, asked, "right").tolist()
+
+
+def test_only_what_is_read_is_checked(tmp_path):
+    path = tmp_path / "t"
+    built(path, [rows(*((number, 1) for number in range(3 * BLOCK)))])
+    sound = path.read_bytes()
+    path.write_bytes(sound[: -(trailer_size(3 * BLOCK) + 1)] + b"?" + sound[-trailer_size(3 * BLOCK) :])
+    table = open_table(path, "hashes")
+    first, _ = table.find(np.array([5, 3 * BLOCK - 1], np.uint64))
+    assert table.rows(first[:1]).tolist() == [[1] * WIDTH]
+    with pytest.raises(InputError, match="t: the index is damaged: its checksums do not match; build it again"):
+        table.rows(first[1:])
 
 
 def test_an_index_of_the_other_kind_and_a_missing_file_are_refused(tmp_path):

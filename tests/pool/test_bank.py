@@ -43,7 +43,7 @@ def small() -> Pool:
 
 def test_the_files_byte_for_byte(small: Pool) -> None:
     digest = sha("P\u2028")
-    key = f"p#{digest[:12]}"
+    key = f"p#{digest}"
     assert pool_lines(small) == "9-1_2 Q0 R00000 1 0.0 judge\n9-1_10 Q0 R00001 1 0.0 judge\n"
     assert bank_json(small).decode() == '{\n    "R00000": "\\"é\\"",\n    "R00001": "y"\n}\n'
     assert passages_jsonl(small).decode() == f'{{"id":"p","contents":"P\u2028","key":"{key}","source":"run"}}\n'
@@ -53,6 +53,13 @@ def test_the_files_byte_for_byte(small: Pool) -> None:
         f'"runs":[{{"run_id":"a","rank":1,"provenance_rule":"used","text_sha256":"{sha(OWN)}"}}]}}'
     )
     assert json.loads(bank_json(small)) == {"R00000": '"é"', "R00001": "y"}
+
+
+def test_a_key_of_an_earlier_version_is_named_as_such(small: Pool) -> None:
+    lines = passages_jsonl(small).replace(sha("P\u2028").encode(), sha("P\u2028")[:12].encode())
+    with pytest.raises(InputError) as refused:
+        read_pool(pool_jsonl(small), lines, "out")
+    assert "as an earlier version wrote: pool anew" in refused.value.problems[0].message
 
 
 def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:

@@ -95,7 +95,7 @@ def test_the_ranking_of_the_used_passages_does_not_matter() -> None:
     p2, p10 = psg("p2", 1, text="two"), psg("p10", 2, text="ten")
     pool = pool_of(cand("a", "1_1", "same", p10, p2), cand("b", "1_1", "same", p2, p10))
     (response,) = pool.responses
-    keys = (f"p2#{sha('two')[:12]}", f"p10#{sha('ten')[:12]}")
+    keys = (f"p2#{sha('two')}", f"p10#{sha('ten')}")
     assert response.passages == keys
     assert pool.passages == {keys[0]: Passage("p2", "two", "run"), keys[1]: Passage("p10", "ten", "run")}
 

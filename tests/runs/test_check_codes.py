@@ -38,7 +38,7 @@ def test_what_is_derived_holds_the_rows_that_it_names():
     assert NEEDS_TOPICS == (
         "missing_turn", "ptkb_text_differs", "turn_number_too_high", "unknown_ptkb_id", "unknown_turn", "wrong_topics",
     )  # fmt: skip
-    assert NEEDS_HASHES == ("passage_text_differs", "unknown_passage")
+    assert NEEDS_HASHES == ("absent_evidence", "passage_text_differs", "unknown_passage")
     assert {code for code in FIXED if CODES[code].severity == "error"} == set()
     assert {problem(code, "f", "$", "m").severity for code in FIXED} == {"warning"}
 

@@ -4,17 +4,19 @@ import os
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from judge.records import Problem
 from judge.runs.check.codes import CODES
-from judge.runs.check.pages import index_page, page_names, run_page
+from judge.runs.check.pages import index_page, page_names, run_page, team_names, team_page
 from judge.runs.check.problems import (
     FileReport,
     Tokens,
     by_code,
     file_report,
     remaining,
+    run_rows,
     text_lines,
     token_summary,
     with_problems,
@@ -40,7 +42,8 @@ def of(run_id, file):
 def test_every_code_says_how_to_fix_it():
     # Pages of topics files are not written.
     assert {code for code, row in CODES.items() if not row.advice} == {
-        "hidden_file", "not_a_run_file", "subfolder", "broken_parent", "duplicate_topic", "unknown_statement",
+        "hidden_file", "not_a_run_file", "several_years", "subfolder", "broken_parent", "duplicate_topic",
+        "unknown_statement",
     }  # fmt: skip
 
 
@@ -65,17 +68,36 @@ def test_text_groups_by_file_and_code_and_ends_with_a_total():
         "a.json: run 'r', ikat2024, 'manual', 1 turn: 1 error, 5 warnings",
         "  error empty_text (1): no text, or only white space",
         "    9-1_1 $.p: m",
-        "  warning no_ptkb (5): a response without PTKB statements",
-        "    9-1_1 $.p: 0",
-        "    9-1_1 $.p: 1",
-        "    9-1_1 $.p: 2",
-        "    … and 2 more (--all lists them)",
+        "  warning no_ptkb (5): a response without PTKB statements. First at 9-1_1 $.p, 9-1_1 $.p, 9-1_1 $.p: 0; "
+        "likely cause: the run does not choose statements, or chose none (--all lists 5)",
         "b.json: not read as a run: 1 error, 0 warnings",
         "  error empty_file (1): there is nothing in the file",
         "    the file is empty",
         "2 files, 1 readable as runs: 2 errors, 5 warnings",
     ]
-    assert len(list(text_lines([one, two], None))) == 12 + 2 - 1
+    assert len(list(text_lines([one, two], None))) == 8 + 5
+    # A file without a problem stands in the table only.
+    assert list(text_lines([file_report("a.json", run(), [])])) == ["1 file, 1 readable as runs: 0 errors, 0 warnings"]
+
+
+def test_hundreds_of_like_problems_of_one_file_are_one_line_and_drown_no_other_file():
+    many = [problem("missing_turn", "error", f"9-1_{n}", "not there", path="$.turns") for n in range(1, 375)]
+    lines = list(text_lines([file_report("a.json", run(), many), file_report("b.json", run(), [problem()])]))
+    assert len(lines) == 2 + 3 + 1
+    assert lines[1] == (
+        "  error missing_turn (374): a turn of the topics is not in the run. First at 9-1_1 $.turns, 9-1_2 $.turns, "
+        "9-1_3 $.turns: not there; likely cause: the run stopped early, or leaves out the turns of some topics "
+        "(--all lists 374)"
+    )
+
+
+def test_every_run_is_a_row_of_the_table():
+    mine = run("r\n", file="d/a.json", texts=("One.", "Two."), eval_response=False)
+    found = [file_report("d/a.json", mine, [problem("empty_text", "error")], year=2024), file_report("b.txt", None, [])]
+    assert run_rows(found) == [
+        ("a.json", "'r\\n'", "ikat2024", "manual, asks not to be judged", "-", "2024", "1", "2", "1", "0"),
+        ("b.txt", "-", "-", "-", "-", "-", "-", "-", "0", "0"),
+    ]  # fmt: skip
 
 
 def test_what_is_only_counted_is_in_every_total():
@@ -85,13 +107,11 @@ def test_what_is_only_counted_is_in_every_total():
     assert (file.errors, file.warnings) == (2, 31)
     lines = list(text_lines([file]))
     assert lines[0].endswith(": 2 errors, 31 warnings")
-    assert lines[3] == "  warning no_ptkb (31): a response without PTKB statements"
-    assert lines[-2:] == [
-        "    … and 28 more (--all lists 7 of them)", "1 file, 1 readable as runs: 2 errors, 31 warnings",
-    ]  # fmt: skip
-    assert list(text_lines([file], 10))[-2] == "    … and 21 more (--all lists none of them)"
+    assert lines[3].startswith("  warning no_ptkb (31): a response without PTKB statements. First at 9-1_1 $.p, ")
+    assert lines[3].endswith("(--all lists 10)")
+    assert lines[-1] == "1 file, 1 readable as runs: 2 errors, 31 warnings"
     eleven = [problem() for _ in range(10)] + [problem(path="$.p[*]", message="and 1 more like these here")]
-    assert list(text_lines([file_report("a.json", run(), eleven)]))[-2] == "    … and 8 more (--all lists 7 of them)"
+    assert list(text_lines([file_report("a.json", run(), eleven)]))[-2].endswith("(--all lists 10)")
     assert remaining(file) == "a.json: 2 errors, 31 warnings: empty_text (2), no_ptkb (31)"
     assert with_problems(file, [problem("duplicate_run_id", "error", None)], strict=True).errors == 34
     page = run_page(file, 250, "bare", examples=3)
@@ -199,6 +219,8 @@ a response without PTKB statements.
 
 To fix it: name the statements that the response takes into account, if there are any.
 
+Likely cause of so many: the run does not choose statements, or chose none.
+
 | turn | place | found |
 | --- | --- | --- |
 | 9-1_1 | \\$.p | found 0 |
@@ -270,6 +292,8 @@ def test_a_run_that_asks_not_to_be_judged_is_pooled_for_nothing():
     assert "so its responses are pooled for nothing." in run_page(file, 250, "bare")
     assert "Nothing is left out" not in run_page(file, 250, "bare")
     assert "| 0 | 0 | - | the run, as it asks (eval_response: false) |" in index_page([file], {})
+    assert "manual, asks not to be judged" in run_rows([file])[0]
+    file = file_report("a.json", run(eval_response=False), [problem()])
     assert "1 turn, asks not to be judged: 0 errors" in next(text_lines([file]))
 
 
@@ -334,3 +358,24 @@ def test_the_index_leads_to_the_pages():
 def test_a_file_without_a_run_has_no_figures_of_one():
     file = file_report("a.json", None, [problem("empty_file", "error")])
     assert file == FileReport("a.json", None, None, None, None, None, 0, 0, 1, 0, file.problems)
+
+
+def test_the_page_of_a_team_has_the_pages_of_its_runs_and_of_no_other():
+    files = [
+        msgspec.structs.replace(of(run_id, f"{run_id}.json"), team=team)
+        for run_id, team in (("a1", "A/x"), ("b1", "B"), ("a2", "A/x"), ("c", None))
+    ]
+    names = team_names(files)
+    assert sorted(names) == ["A/x", "B"]
+    assert all(re.fullmatch(r"teams/[A-Za-z0-9_][A-Za-z0-9._+-]*\.md", name) for name in names.values())
+    page = team_page("A/x", [(file, run_page(file, 250, "bare")) for file in files if file.team == "A/x"])
+    assert page.startswith("# Validation of the runs of A/x\n\n| run | errors | warnings | not judged |")
+    assert [line for line in page.splitlines() if line.startswith("## ")] == [
+        "## Validation of a1",
+        "## Validation of a2",
+    ]
+    assert page.count("### What was checked") == 2
+    assert "b1" not in page
+    index = index_page(files, page_names(files), names, "2023: 1 run ('a1'); 2025: 1 run ('b1')")
+    assert f"[B]({names['B']})" in index
+    assert "**error several_years**: 2023: 1 run" in index

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from judge.records import Problem
 from judge.runs.check.codes import CODES, NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.check.year import mixed_years, trace_of
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Exclusion, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs.tokens import TokenLimit
@@ -468,6 +470,7 @@ def test_every_code_of_the_table_is_provoked_here():
     provoked = {row[0] for row in (*DOCUMENTS, *CONTENTS, *POOLS)} | {
         "too_large",
         "too_many_values",
+        "several_years",
         *FOLDER,
         *TOGETHER,
         *TOPICS_FILES,
@@ -775,6 +778,42 @@ def test_a_passage_that_the_collection_has_not_is_told_of(tmp_path):
     assert asked == [IDS[:4]]
     assert validated.unchecked == NEEDS_TOPICS
     assert [len(turn.responses) for turn in validated.run.turns] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("absent", "turns", "message"),
+    [
+        # Three turns are the fewest, and more than half of the turns are most.
+        (2, 2, None),
+        (3, 6, None),
+        (3, 5, "in 3 of its 5 turns a used passage is not in the collection: 3 of all 10 used passages"),
+        (15, 16, "in 15 of its 16 turns a used passage is not in the collection: 15 of all 32 used passages"),
+    ],
+)
+def test_a_run_most_of_whose_evidence_does_not_exist_is_named_once(tmp_path, absent, turns, message):
+    def cited(k):
+        # The third passage is not used, so whether it exists does not matter.
+        return [passage(0), passage(2 if k < absent else 1, used=True), passage(4, used=False)]
+
+    document = run24(*(turn(f"9-1_{k + 1}", [response(passage_provenance=cited(k))]) for k in range(turns)))
+    found, _, validated = in_collection(document, tmp_path)
+    assert Counter(code for code, _, _ in found)["absent_evidence"] == (message is not None)
+    assert [problem.message for problem in validated.problems if problem.code == "absent_evidence"] == [message] * bool(
+        message
+    )
+    # It is a warning: the turns with evidence are judged.
+    assert len(validated.run.turns) == turns
+
+
+def test_runs_of_several_years_are_told_by_their_turns(tmp_path):
+    """The code is that of a folder, so it stands beside the files in what `judge validate` reports."""
+    old, new = (
+        trace_of(read_run(written(tmp_path, dump(run24(*(turn(f"{topic}_1") for topic in topics))))).run, (), None)
+        for topics in (range(17), (f"{n}-1" for n in range(1, 10)))
+    )
+    assert mixed_years([old, old]) is None
+    assert "2024: 1 run" in mixed_years([old, new]) and "2025: 1 run" in mixed_years([old, new])
+    assert CODES["several_years"].severity == "error"
 
 
 def test_references_and_citations_are_looked_up_under_their_own_paths(tmp_path):

@@ -326,12 +326,30 @@ def test_a_file_without_permission_is_an_error(tmp_path, monkeypatch):
     ]
 
 
-def test_a_link_to_a_file_is_a_file(tmp_path):
+def test_a_link_among_runs_is_not_followed_and_not_quoted(tmp_path):
+    """A team's archive may hold a link to any file that the organizers can read."""
     (tmp_path / "runs").mkdir()
-    written(tmp_path, "run.json", RUN_2024)
-    link = tmp_path / "runs" / "link.json"
-    link.symlink_to("../run.json")
-    assert find_runs(tmp_path / "runs") == ((link,), ())
+    run = written(tmp_path / "runs", "run.json", RUN_2024)
+    (tmp_path / "secret").write_text('{"password": "hunter2"}')
+    (tmp_path / "runs" / "link.json").symlink_to("../secret")
+    paths, problems = find_runs(tmp_path / "runs")
+    assert paths == (run,)
+    assert [problem.code for problem in problems] == ["unreadable_file"]
+    assert "a link, so not read" in problems[0].message
+    # A path that the user names may be a link, to a file or to the folder.
+    (tmp_path / "named.json").symlink_to(run)
+    assert find_runs(tmp_path / "named.json") == ((tmp_path / "named.json",), ())
+    (tmp_path / "named").symlink_to(tmp_path / "runs")
+    assert find_runs(tmp_path / "named")[0] == (tmp_path / "named" / "run.json",)
+
+
+def test_a_linked_bank_is_not_read_for_a_pool(tmp_path):
+    pool = written(tmp_path, "x.pool", POOL)
+    bank = written(tmp_path, "bank.json", BANK)
+    assert read_run(pool).run is not None
+    bank.rename(tmp_path.parent / "elsewhere.json")
+    bank.symlink_to(tmp_path.parent / "elsewhere.json")
+    assert [problem.code for problem in read_run(pool).problems] == ["missing_bank"]
 
 
 def test_a_single_file_stands_for_itself(tmp_path):

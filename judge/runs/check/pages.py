@@ -1,5 +1,6 @@
 """Reports on runs as Markdown: a page for the team of each run, and an index for the organizers. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
@@ -7,6 +8,7 @@ from judge.files.trec import safe_names
 from judge.records import Problem
 from judge.runs.check.codes import CODES
 from judge.runs.check.problems import (
+    EXAMPLES,
     TOKEN_RULES,
     FileReport,
     amounts_of,
@@ -23,6 +25,8 @@ from judge.text.safe import digest, printable_id, shown
 
 PAGE_EXAMPLES = 20
 """The most examples of one code on a page."""
+TEAMS = "teams"
+"""The folder of the teams' pages."""
 EXCLUSIONS = 50
 """The most exclusions that a page lists."""
 
@@ -42,8 +46,49 @@ def page_names(files: Sequence[FileReport]) -> dict[str, str]:
     return pages
 
 
-def index_page(files: Sequence[FileReport], pages: Mapping[str, str]) -> str:
-    """The page that leads to the others; files without a page are listed with their problems."""
+def team_names(files: Sequence[FileReport]) -> dict[str, str]:
+    """The name of each team's page, in a folder of its own, so that no run's page has it."""
+    teams = sorted({file.team for file in files if file.format is not None and file.team}, key=natural_key)
+    return {team: f"{TEAMS}/{name}.md" for team, name in safe_names(teams).items()}
+
+
+def team_page(team: str, runs: Sequence[tuple[FileReport, str]]) -> str:
+    """All that one team should know: its runs in a table, then the page of each of them.
+
+    Args:
+        team: The team.
+        runs: Its runs, each with its page from `run_page`.
+    """
+    rows = [
+        (
+            name_of(printable_id(file.run_id or _base(file.file))),
+            str(file.errors),
+            str(file.warnings),
+            _amount_out(file),
+        )
+        for file, _ in runs
+    ]
+    head = f"# Validation of the runs of {name_of(printable_id(team))}"
+    # One heading level down, since the team's page has the first.
+    pages = (re.sub("^(?=#+ )", "#", page, flags=re.MULTILINE).rstrip("\n") for _, page in runs)
+    overview = table(("run", "errors", "warnings", "not judged"), rows, numbers=False)
+    return "\n\n".join((head, overview, *pages)) + "\n"
+
+
+def index_page(
+    files: Sequence[FileReport],
+    pages: Mapping[str, str],
+    teams: Mapping[str, str] | None = None,
+    several_years: str | None = None,
+) -> str:
+    """The page that leads to the others; files without a page are listed with their problems.
+
+    Args:
+        files: The reports.
+        pages: File to the name of its page.
+        teams: Team to the name of its page.
+        several_years: Which runs are of which year, where that is a problem.
+    """
     rows = []
     for file in files:
         name = name_of(_base(file.file))
@@ -52,7 +97,12 @@ def index_page(files: Sequence[FileReport], pages: Mapping[str, str]) -> str:
         amounts = (str(file.errors), str(file.warnings), prose(found_codes(file)) or "-")
         rows.append((link, run_id, file.format or "-", *amounts, _amount_out(file)))
     header = ("file", "run", "format", "errors", "warnings", "codes", "not judged")
-    return f"# Validation\n\n{total(files)}.\n\n{table(header, rows, numbers=False)}\n"
+    parts = ["# Validation", f"{total(files)}.", table(header, rows, numbers=False)]
+    if several_years is not None:
+        parts.insert(2, f"**error several_years**: {prose(several_years)}.")
+    if teams:
+        parts.append("Teams: " + ", ".join(f"[{name_of(printable_id(team))}]({page})" for team, page in teams.items()))
+    return "\n\n".join(parts) + "\n"
 
 
 def _amount_out(file: FileReport) -> str:
@@ -113,6 +163,8 @@ def _codes(file: FileReport, examples: int | None) -> Iterator[str]:
         lines = [f"## {severity}: {code} ({number_of(problems)})", "", f"{prose(meaning(code))}."]
         if code in CODES and CODES[code].advice:
             lines += ["", f"To fix it: {CODES[code].advice}."]
+        if code in CODES and CODES[code].cause and len(problems) > EXAMPLES:
+            lines += ["", f"Likely cause of so many: {CODES[code].cause}."]
         rows = [
             (name_of(problem.turn_id or "-"), prose(problem.path) or "-", _message(file, problem))
             for problem in shown_here

@@ -5,6 +5,7 @@ include problems that are only counted, not listed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import PurePath
 from statistics import median_low
 
 import msgspec
@@ -53,6 +54,8 @@ class FileReport(msgspec.Struct, frozen=True):
     tokens: tuple[Tokens, ...] = ()
     eval_response: bool | None = None
     """False if the run asks not to be judged."""
+    year: int | None = None
+    """The year of the topics that the run is for; None for no known year."""
 
 
 def file_report(
@@ -62,6 +65,7 @@ def file_report(
     exclusions: Sequence[Exclusion] = (),
     unchecked: Sequence[str] = (),
     tokens: Sequence[Tokens] = (),
+    year: int | None = None,
 ) -> FileReport:
     """The report on one file; `run` is the run as read, with all its turns."""
     errors, warnings = _numbers(problems)
@@ -81,6 +85,7 @@ def file_report(
         unchecked=tuple(unchecked),
         tokens=tuple(tokens),
         eval_response=run.eval_response if run else None,
+        year=year,
     )
 
 
@@ -137,25 +142,59 @@ def by_code(problems: Iterable[Problem]) -> list[tuple[str, str, list[Problem]]]
     return [(severity, code, groups[severity, code]) for severity, code in kinds]
 
 
-def text_lines(files: Sequence[FileReport], examples: int | None = EXAMPLES) -> Iterator[str]:
-    """The reports as lines that are safe to print, with up to `examples` problems of each code and file; None: all."""
+RUN_COLUMNS = ("file", "run", "format", "type", "team", "year", "turns", "responses", "errors", "warnings")
+
+
+def run_rows(files: Sequence[FileReport]) -> list[tuple[str, ...]]:
+    """A row of RUN_COLUMNS for each file; a dash where no run could be read, or where it does not say."""
+    rows = []
     for file in files:
-        yield printable(_head(file))
-        for severity, code, problems in by_code(file.problems):
-            yield printable(f"  {severity} {code} ({number_of(problems)}): {meaning(code)}")
-            for problem in problems[:examples]:
-                where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-                yield printable(f"    {where}{': ' if where else ''}{problem.message}")
-            if examples is not None and len(problems) > examples:
-                yield f"    … and {number_of(problems[examples:])} more ({_listed_by_all(problems[examples:])})"
+        asks = ", asks not to be judged" if file.eval_response is False else ""
+        texts = (file.run_id, file.format, f"{file.run_type or '-'}{asks}", file.team)
+        year = str(file.year) if file.year is not None else "-"
+        sizes = (str(file.turns), str(file.responses)) if file.format is not None else ("-", "-")
+        shown_texts = (printable_id(text) if text else "-" for text in texts)
+        rows.append((PurePath(file.file).name, *shown_texts, year, *sizes, str(file.errors), str(file.warnings)))
+    return rows
+
+
+def text_lines(files: Sequence[FileReport], examples: int | None = EXAMPLES) -> Iterator[str]:
+    """The files with problems as lines that are safe to print, and a total.
+
+    Args:
+        files: The reports.
+        examples: Up to as many problems of a code and file have a line each; more are one line. None: a line each.
+    """
+    for file in files:
+        if file.problems:
+            yield printable(_head(file))
+            yield from code_lines(file.problems, examples)
     yield total(files)
 
 
-def _listed_by_all(problems: Sequence[Problem]) -> str:
-    """How many of the problems left out `--all` would list."""
+def code_lines(problems: Iterable[Problem], examples: int | None = EXAMPLES) -> Iterator[str]:
+    """The problems of one file as lines that are safe to print, by code, as in `text_lines`."""
+    for severity, code, group in by_code(problems):
+        head = f"  {severity} {code} ({number_of(group)}){f': {CODES[code].meaning}' if code in CODES else ''}"
+        if examples is not None and len(group) > examples:
+            yield printable(head + _together(code, group, examples))
+            continue
+        yield printable(head)
+        for problem in group:
+            where = _where(problem)
+            yield printable(f"    {where}{': ' if where else ''}{problem.message}")
+
+
+def _together(code: str, problems: Sequence[Problem], examples: int) -> str:
+    """Many problems of one code in words: the first places, the first message, the likely cause."""
+    places = ", ".join(_where(problem) for problem in problems[:examples])
+    cause = f"; likely cause: {CODES[code].cause}" if code in CODES and CODES[code].cause else ""
     listed = sum(problem.count == 1 and not problem.path.endswith("[*]") for problem in problems)
-    which = "them" if listed == len(problems) else f"{listed} of them" if listed else "none of them"
-    return f"--all lists {which}"
+    return f". First at {places}: {problems[0].message}{cause} (--all lists {listed})"
+
+
+def _where(problem: Problem) -> str:
+    return " ".join(part for part in (problem.turn_id, problem.path) if part)
 
 
 def total(files: Sequence[FileReport]) -> str:

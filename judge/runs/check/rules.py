@@ -6,12 +6,13 @@ from functools import partial
 from operator import attrgetter
 
 from judge.runs.check.entries import check_entries
+from judge.runs.check.evidence import absent_evidence
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import member, usable_turn_id
 from judge.runs.provenance import TOP_PASSAGES, has_scores, used_provenance
-from judge.runs.records import Provenance, Response, RunTurn, Turn
+from judge.runs.records import Provenance, Response, RunTurn
 from judge.runs.tokens import MAX_CHARS, TokenLimit
-from judge.text.ids import natural_key, topic_of
+from judge.text.ids import topic_of
 from judge.text.safe import has_content, shown, storable
 
 MAX_RANK = 1_000_000
@@ -67,18 +68,11 @@ def check_unknown(sheet: Sheet, i: int, turn_id: str, highest: Mapping[str, int 
         sheet.add((i, None), "unknown_turn", path, message)
 
 
-def check_topics(sheet: Sheet, turns: Mapping[str, Turn]) -> bool:
-    """Whether the run has a turn of any topic in `turns`; if not, one problem is reported for the whole run."""
-    topics = {turn.topic_id for turn in turns.values()}
-    named = [turn.turn_id for turn in sheet.run.turns if usable_turn_id(turn.turn_id)]
-    if not named or any(topic_of(turn_id) in topics for turn_id in named):
+def check_topics(sheet: Sheet, reason: str | None) -> bool:
+    """Whether the run is for the topics; if a `reason` is against it, one problem is reported for the whole run."""
+    if reason is None:
         return True
-    run_turns = ", ".join(map(shown, sorted(named, key=natural_key)[:3]))
-    topic_turns = ", ".join(map(shown, sorted(turns, key=natural_key)[:3]))
-    message = (
-        f"none of the run's {len(named)} turns is of a topic of the topics file (the run has {run_turns} …, the topics "
-        f"{topic_turns} …), so the topics are of another year or the run is; nothing else was compared with them"
-    )
+    message = f"{reason}, so the topics are of another year or the run is; nothing else was compared with them"
     sheet.add(None, "wrong_topics", sheet.rules.turns or _below(sheet.places[0].path, ".turn_id"), message)
     return False
 
@@ -109,6 +103,17 @@ def check_text(
             n = getattr(counts, tokens.rule)
             message = f"{n} tokens by the {tokens.rule} rule, limit {tokens.limit} ({by_rule})"
             sheet.add((i, j), "over_token_limit", path, message)
+
+
+def check_evidence(sheet: Sheet) -> None:
+    """Check that most of the evidence that the run names exists in the collection, which is open."""
+    turns = []
+    for turn in sheet.run.turns:
+        if turn.responses:
+            used, _ = used_provenance(min(turn.responses, key=attrgetter("rank")), sheet.run.format)
+            turns.append((sum(sheet.md5s.get(passage.passage_id) is None for passage in used), len(used)))
+    if message := absent_evidence(turns, "is not in the collection"):
+        sheet.add(None, "absent_evidence", sheet.rules.turns, message)
 
 
 def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:

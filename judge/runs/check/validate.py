@@ -12,9 +12,18 @@ import msgspec
 
 from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
-from judge.runs.check.rules import check_passages, check_text, check_topics, check_turn, check_unknown, rank_of
+from judge.runs.check.rules import (
+    check_evidence,
+    check_passages,
+    check_text,
+    check_topics,
+    check_turn,
+    check_unknown,
+    rank_of,
+)
 from judge.runs.check.sheet import CollectionHashes, Sheet, detail_of
 from judge.runs.check.statements import check_ptkb
+from judge.runs.check.year import Trace, trace_of
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import TurnPlace
@@ -33,8 +42,10 @@ class Validated(msgspec.Struct, frozen=True):
     """In the order of the file, those of its reader included."""
     exclusions: tuple[Exclusion, ...]
     """`turn_id` is `*` where the whole run is out and `?` where a turn has no readable id."""
-    unchecked: tuple[str, ...] = ()
+    unchecked: tuple[str, ...]
     """Codes of the checks that were not made, because they need topics or hashes."""
+    trace: Trace
+    """What tells the year of the run."""
 
 
 def validate_run(
@@ -60,12 +71,14 @@ def validate_run(
     sheet = Sheet(run, problems, places)
     _check_head(sheet)
     unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
-    if turns is not None and not check_topics(sheet, turns):
+    trace = trace_of(run, places, turns)
+    if turns is not None and not check_topics(sheet, trace.against):
         # Otherwise every turn would be unknown and every turn of the topics missing.
         turns = None
     if sheet.rules.passages is not None:
         if hashes is not None:
             sheet.open_collection(hashes)
+            check_evidence(sheet)
         unchecked += NEEDS_HASHES if hashes is None else () if hashes.same_text else ("passage_text_differs",)
     highest = _highest(turns) if turns is not None else {}
     first: dict[str, str] = {}
@@ -88,7 +101,7 @@ def validate_run(
             sheet.log.turn_id = turn_id
             message = "the topics have this turn, the run has not"
             sheet.log.add("missing_turn", sheet.rules.turns, message)
-    return _result(sheet, tuple(sorted(unchecked)))
+    return _result(sheet, tuple(sorted(unchecked)), trace)
 
 
 def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
@@ -136,12 +149,12 @@ def _check_head(sheet: Sheet) -> None:
         sheet.add(None, "no_turns", rules.turns, "the run has no turns")
 
 
-def _result(sheet: Sheet, unchecked: tuple[str, ...]) -> Validated:
+def _result(sheet: Sheet, unchecked: tuple[str, ...], trace: Trace) -> Validated:
     """The result: the run without its excluded turns and responses."""
     problems = tuple(sorted(sheet.log.problems, key=lambda problem: natural_key(problem.path)))
     run_id = printable_id(sheet.run.run_id)
     if sheet.whole is not None:
-        return Validated(None, problems, (Exclusion(run_id, "*", None, *sheet.whole),), unchecked)
+        return Validated(None, problems, (Exclusion(run_id, "*", None, *sheet.whole),), unchecked, trace)
     kept: list[RunTurn] = []
     exclusions: list[Exclusion] = []
     for i, turn in enumerate(sheet.run.turns):
@@ -158,7 +171,7 @@ def _result(sheet: Sheet, unchecked: tuple[str, ...]) -> Validated:
     for lost in (*sheet.lost, *(missing for missing in problems if missing.code == "missing_turn")):
         exclusions.append(Exclusion(run_id, lost.turn_id or "?", None, lost.code, detail_of(lost.path, lost.message)))
     run = msgspec.structs.replace(sheet.run, turns=tuple(kept)) if kept else None
-    return Validated(run, problems, tuple(exclusions), unchecked)
+    return Validated(run, problems, tuple(exclusions), unchecked, trace)
 
 
 def _highest(turns: Mapping[str, Turn]) -> dict[str, int | None]:

@@ -112,11 +112,14 @@ def _look(path: Path) -> bytes | Problem:
     if path.name.startswith("."):
         return refused("hidden_file", "hidden, so not read as a run")
     try:
-        mode = path.stat().st_mode
+        mode = path.lstat().st_mode
+        # A link may lead to any file that the organizers can read, whose content messages would quote.
+        if stat.S_ISLNK(mode):
+            return refused("unreadable_file", "a link, so not read; put the file itself here")
         if stat.S_ISDIR(mode):
             return refused("subfolder", "a folder; only files directly in the folder of runs are read")
         if not stat.S_ISREG(mode):
-            return refused("unreadable_file", "neither a file nor a folder")
+            return refused("unreadable_file", "neither a file nor a folder, so not read")
         head = read_head(path)
         if path.suffix.lower() not in _NOTES and looks_broken(path):
             return head

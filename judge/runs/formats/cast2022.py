@@ -28,6 +28,7 @@ RULES = Rules(
     passage_id=re.compile(r"(?:MARCO_[0-9]+_[0-9]+|KILT_[0-9]+|WAPO_[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)-[0-9]+"),
     # CAsT-ReGIn judged nothing below rank 3.
     max_rank=3,
+    year=2022,
 )
 _TURN_ID = re.compile(r"[0-9]+_[0-9]+-[0-9]+")
 

@@ -18,7 +18,7 @@ from judge.text.ids import natural_key
 from judge.text.safe import printable_id, shown, storable
 
 FORMAT = "cast_regin"
-RULES = Rules(run_id="line 1", form="pool", all_turns=False)
+RULES = Rules(run_id="line 1", form="pool", all_turns=False, year=2022)
 _POOL = re.compile(rb"\s*\S+\s+Q0\s+[RQ][0-9]+\s+\S+\s+\S+\s+\S+[ \t\r]*(\n|$)")
 _BANK = re.compile(rb'\s*\{\s*"[RQ][0-9]+"\s*:\s*"')
 _COLUMNS = "turn_id Q0 response_id rank score tag"
@@ -155,6 +155,6 @@ def _beside(path: Path, is_kind: Callable[[bytes], bool]) -> list[Path]:
 
 def _is(path: Path, is_kind: Callable[[bytes], bool]) -> bool:
     try:
-        return path.is_file() and is_kind(read_head(path))
+        return path.is_file() and not path.is_symlink() and is_kind(read_head(path))
     except OSError:
         return False

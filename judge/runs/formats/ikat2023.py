@@ -30,6 +30,7 @@ RULES = Rules(
     flags_used=True,
     ptkb="objects",
     passage_id=IKAT_PASSAGE_ID,
+    year=2023,
 )
 _TURN_ID = re.compile(r"[0-9]+-[0-9]+_[0-9]+")
 

@@ -27,6 +27,7 @@ RULES = Rules(
     flags_used=True,
     ptkb="numbers",
     passage_id=IKAT_PASSAGE_ID,
+    year=2024,
 )
 
 

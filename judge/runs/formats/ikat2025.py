@@ -32,6 +32,7 @@ RULES = Rules(
     flags_used=True,
     ptkb="texts",
     passage_id=IKAT_PASSAGE_ID,
+    year=2025,
 )
 _MAX_COPIES = 1_000_000
 """The most references times responses of a turn, since each response holds all of them; a run has some thousands."""

@@ -85,6 +85,8 @@ class Rules(msgspec.Struct, frozen=True):
     """The form of the collection's passage ids."""
     max_rank: int | None = None
     """How many responses a turn are looked at where passage grades decide, if that is more than the pool depth."""
+    year: int | None = None
+    """The year of the track that made the format; runs of other years may come in it."""
 
 
 IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}-[0-9]{2}-[0-9]{5}:[0-9]+")
