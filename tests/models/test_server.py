@@ -21,8 +21,9 @@ from judge.errors import (
     TransientError,
     UsageError,
 )
+from judge.models.address import proxy_for
 from judge.models.backends import open_model
-from judge.models.backends.server import ServerModel, proxy_for
+from judge.models.backends.server import ServerModel
 from judge.models.forms import answer_schema
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Message, Request
@@ -143,7 +144,7 @@ def test_credentials_in_the_address_are_sent_and_recorded_nowhere(mock: Mock) ->
         ({"status": 400, "body": {"error": {"message": "context length exceeded"}}}, ContextLengthError, "400"),
         ({"status": 400, "body": {"error": {"code": "content_filter"}}}, ContentFilterError, "400"),
         ({"status": 400, "body": {"error": {"message": "bad"}}}, RejectedError, "bad"),
-        ({"status": 307, "headers": {"Location": "http://other/v1"}, "body": ""}, OperationalError, "http://other/v1"),
+        ({"status": 307, "headers": {"Location": "http://other/v1"}, "body": ""}, OperationalError, "to http://other,"),
         ({"status": 200, "body": "<html>"}, TransientError, "not JSON"),
         ({"status": 200, "body": {"hello": 1}}, RejectedError, "no choices"),
         ({"drop": True}, TransientError, "ServerDisconnectedError"),

@@ -48,6 +48,7 @@ class LocalModel:
 
     forms: tuple[AnswerForm, ...] = ("label", "json", "text")
     max_concurrency: int | None = 1
+    endpoint: str | None = None
 
     def __init__(self, source: ModelWeights | Path, options: ModelOptions) -> None:
         # The name goes into every record and must not depend on the folder of the file.
