@@ -11,7 +11,13 @@ from types import ModuleType
 
 from judge.errors import Interrupted, JudgeError, OperationalError
 from judge.files.bundle import __version__
+from judge.models.secrets import redact, remember_credentials
 from judge.text.safe import printable
+
+# Not imported from typing, as in `judge.errors`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 ROOMS = {
     "harness": {
@@ -51,10 +57,19 @@ exit codes:
 PROBLEMS_SHOWN = 50
 
 
+class _Parser(argparse.ArgumentParser):
+    """Quotes no credentials of an argument that it does not understand."""
+
+    def error(self, message: str) -> "NoReturn":
+        super().error(redact(message))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _settle_streams()
+    for argument in arguments:
+        remember_credentials(argument)
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -101,7 +116,7 @@ def _dispatch(arguments: list[str]) -> int:
     if length:
         name = " ".join(arguments[:length])
         module = command_module(name)
-        parser = argparse.ArgumentParser(
+        parser = _Parser(
             prog=f"judge {name}",
             description=module.__doc__,
             epilog=EXIT_CODES,
@@ -116,7 +131,7 @@ def _dispatch(arguments: list[str]) -> int:
         for room, commands in ROOMS.items()
         for place, (name, summary) in enumerate(commands.items())
     )
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="judge",
         description="Assess the responses of conversational-search runs (TREC iKAT, CAsT).",
         epilog=f"commands:\n{listing}\n\n`judge COMMAND --help` tells more.\n\n{EXIT_CODES}",
@@ -129,11 +144,11 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _complain(error: JudgeError) -> None:
-    print(printable(f"judge: {error}"), file=sys.stderr)
+    print(printable(redact(f"judge: {error}")), file=sys.stderr)
     problems = getattr(error, "problems", ())
     for problem in problems[:PROBLEMS_SHOWN]:
         where = " ".join(part for part in (problem.turn_id, problem.path) if part)
         line = f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"
-        print(f"  {printable(line)}", file=sys.stderr)
+        print(f"  {printable(redact(line))}", file=sys.stderr)
     if len(problems) > PROBLEMS_SHOWN:
         print(f"  … and {len(problems) - PROBLEMS_SHOWN} more", file=sys.stderr)

@@ -39,6 +39,7 @@ from judge.models.address import without_credentials
 from judge.models.families import read_families
 from judge.models.journal import Journal
 from judge.models.model import Model, ModelOptions
+from judge.models.secrets import scrub
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
@@ -331,7 +332,7 @@ def _statement(prepared: Prepared, results: Sequence[Judgment | Failure]) -> Cer
 
 def _presentable(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any]:
     """The judge's options without credentials, and with the address to which the environment moves it."""
-    url: object = None if options.base_url is None else without_credentials(options.base_url)
+    url: object = None if options.base_url is None else scrub(without_credentials(options.base_url))
     moved = {model.name: model.endpoint for model in models if model.endpoint is not None}
     if moved:
         url = moved if len(models) > 1 else models[0].endpoint

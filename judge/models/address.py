@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import msgspec
 
 from judge.errors import UsageError
+from judge.models.secrets import remember, remember_credentials
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -47,6 +48,7 @@ def read_address(base_url: str, source: str = "--base-url") -> Address:
     path = parts.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
     netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
     user = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    remember_credentials(base_url.strip())
     return Address(urlunsplit((parts.scheme, netloc, path, "", "")), user)
 
 
@@ -78,7 +80,9 @@ def proxy_for(url: str) -> str | None:
         local = host == "localhost" or host.endswith(".localhost")
     if local or urllib.request.proxy_bypass(host):
         return None
-    return urllib.request.getproxies().get(parts.scheme)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    remember_credentials(proxy or "")
+    return proxy
 
 
 def read_key(variable: str) -> str | None:
@@ -90,6 +94,7 @@ def read_key(variable: str) -> str | None:
     key = os.environ.get(variable, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{variable} holds characters that no API key has")
+    remember(key)
     return key or None
 
 

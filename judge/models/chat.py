@@ -10,6 +10,7 @@ from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.forms import answer_schema
 from judge.models.http_errors import error_for, read_refusal, shorten
 from judge.models.records import Completion, Request
+from judge.models.secrets import scrub, scrubbed
 
 
 def refuse_threads(threads: int | None, name: str) -> None:
@@ -140,10 +141,11 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
         content = "".join(part.text or "" for part in content)
     usage = reply.usage or _Usage()
     return Completion(
-        text=refusal_text or content or "",
-        finish_reason="refusal" if refusal_text else choice.finish_reason,
-        model=reply.model,
-        system_fingerprint=reply.system_fingerprint,
+        # A server that repeats the key must not bring it into the journal.
+        text=scrub(refusal_text or content or ""),
+        finish_reason="refusal" if refusal_text else scrubbed(choice.finish_reason),
+        model=scrubbed(reply.model),
+        system_fingerprint=scrubbed(reply.system_fingerprint),
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         latency=latency,

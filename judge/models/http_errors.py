@@ -3,7 +3,6 @@
 import email.utils
 import json
 import math
-import os
 import re
 import ssl
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from judge.errors import (
     TransientError,
 )
 from judge.models.address import origin
+from judge.models.secrets import redact
 
 _LONGEST = 300
 """Characters of a provider's message that are shown and searched for known phrases.
@@ -42,8 +42,6 @@ _CONTEXT = re.compile(
 )
 _FILTER = re.compile(r"content[ _](filter|policy|management)|responsibleai|safety system|flagged|moderation")
 _STRUCTURE = re.compile(r"response_format|schema|structured|guided|grammar")
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
-_SECRET = re.compile(r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )\S+")
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -52,14 +50,6 @@ class Refusal(msgspec.Struct, frozen=True):
     status: int
     message: str
     codes: frozenset[str] = frozenset()
-
-
-def redact(text: str) -> str:
-    """The text with `***` for whatever looks like a key or is the value of a secret environment variable."""
-    for name, value in os.environ.items():
-        if len(value) >= 8 and _SECRET_NAME.search(name):
-            text = text.replace(value, "***")
-    return _SECRET.sub("***", text)
 
 
 def shorten(text: str) -> str:

@@ -37,8 +37,7 @@ def moved(provider: str, environment: Mapping[str, str]) -> dict[str, str]:
     Raises:
         UsageError: A value holds a user name, which no record may show.
     """
-    first = re.split(r"[_-]", provider)[0]
-    words = (first.upper(), *_OTHER_NAMES.get(first, ()))
+    words = names_of(provider)
     values = {
         name: value.strip()
         for name, value in sorted(environment.items())
@@ -48,6 +47,12 @@ def moved(provider: str, environment: Mapping[str, str]) -> dict[str, str]:
         if without_credentials(value) != value:
             raise UsageError(f"{name} must hold no user name: litellm sends the provider's key")
     return values
+
+
+def names_of(provider: str) -> tuple[str, ...]:
+    """The words with which the variables of a provider of litellm begin."""
+    first = re.split(r"[_-]", provider)[0]
+    return first.upper(), *_OTHER_NAMES.get(first, ())
 
 
 def refuse_unrecorded(environment: Mapping[str, str]) -> None:

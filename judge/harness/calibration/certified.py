@@ -16,6 +16,7 @@ from judge.errors import InputError
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
+from judge.models.secrets import scrub
 
 _MADE = {"parser": int, "renderer": int, "options": dict}
 """The keys of a manifest's configuration that say how a judge was asked, and their types."""
@@ -88,7 +89,7 @@ def _made(plan: CalibrationPlan, source: str, endpoint: str | None) -> dict[str,
     if plan.models:
         options = msgspec.to_builtins(plan.options)
         url = plan.options.base_url
-        return {"options": {**options, "base_url": without_credentials(url) if url else endpoint}}
+        return {"options": {**options, "base_url": scrub(without_credentials(url)) if url else endpoint}}
     try:
         manifest = read_manifest(Path(source).parent)
     except InputError:

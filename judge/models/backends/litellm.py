@@ -23,8 +23,9 @@ from judge.models.address import read_address
 from judge.models.chat import chat_messages, refuse_threads, response_format
 from judge.models.http_errors import Refusal, error_for, read_refusal
 from judge.models.model import ModelOptions, Price
-from judge.models.moved import moved, refuse_unrecorded
+from judge.models.moved import moved, names_of, refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
+from judge.models.secrets import remember_environment, scrub, scrubbed
 from judge.records import Criterion
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
@@ -68,6 +69,7 @@ class LitellmModel:
         """
         refuse_threads(self._options.threads, self.name)
         refuse_unrecorded(os.environ)
+        remember_environment(os.environ, names_of(self._provider))
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
             raise UsageError("--base-url must hold no user name: litellm sends the provider's key")
         if self._options.temperature != 0 and not self._takes_temperature:
@@ -124,7 +126,8 @@ class LitellmModel:
                     max_retries=0,
                 )
         except openai.OpenAIError as error:  # the base of every error that litellm raises for a provider
-            raise own_error(error) or self._error_for(error, structured=request.form == "json") from error
+            # What litellm says of it, and a traceback would show, may hold the key.
+            raise own_error(error) or self._error_for(error, structured=request.form == "json") from None
         return _completion(answer, time.perf_counter() - started)
 
     async def aclose(self) -> None:
@@ -184,10 +187,10 @@ def _completion(answer: Any, latency: float) -> Completion:
     text = refusal or choice.message.content or ""
     return Completion(
         # A reply cut within an emoji ends in a lone surrogate, which none of our files can hold.
-        text=text.encode("utf-8", "replace").decode(),
-        finish_reason="refusal" if refusal else choice.finish_reason,
-        model=answer.model,
-        system_fingerprint=getattr(answer, "system_fingerprint", None),
+        text=scrub(text.encode("utf-8", "replace").decode()),
+        finish_reason="refusal" if refusal else scrubbed(choice.finish_reason),
+        model=scrubbed(answer.model),
+        system_fingerprint=scrubbed(getattr(answer, "system_fingerprint", None)),
         prompt_tokens=getattr(usage, "prompt_tokens", None),
         completion_tokens=getattr(usage, "completion_tokens", None),
         cost=answer._hidden_params.get("response_cost"),

@@ -102,9 +102,10 @@ class OpenAIModel:
         except openai.APIStatusError as error:
             response = error.response
             refusal = read_refusal(response.status_code, response.content)
-            raise error_for(refusal, response.headers, structured=structured) from error
+            # What the SDK says of it, and a traceback would show, may hold the key.
+            raise error_for(refusal, response.headers, structured=structured) from None
         except openai.APIConnectionError as error:
-            raise own_error(error) or connection_error(error, self._options.timeout) from error
+            raise own_error(error) or connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
         completion = read_completion(answer.content, answer.headers, structured=structured, latency=latency)
         return msgspec.structs.replace(completion, cost=self._cost(completion))

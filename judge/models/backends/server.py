@@ -95,7 +95,7 @@ class ServerModel:
                 encoding, parts = answer.headers.get("Content-Encoding", ""), answer.content.iter_any()
                 reply = await read_body(parts, encoding, answer.status, self._options.max_tokens)
         except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
-            raise connection_error(error, self._options.timeout) from error
+            raise connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
         if answer.status != 200:
             raise error_for(read_refusal(answer.status, reply), answer.headers, structured=structured)
