@@ -80,9 +80,12 @@ def proxy_for(url: str) -> str | None:
         local = host == "localhost" or host.endswith(".localhost")
     if local or urllib.request.proxy_bypass(host):
         return None
-    proxy = urllib.request.getproxies().get(parts.scheme)
-    remember_credentials(proxy or "")
-    return proxy
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy:
+        return None
+    remember_credentials(proxy)
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def read_key(variable: str) -> str | None:

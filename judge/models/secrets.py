@@ -13,7 +13,11 @@ _SHORTEST = 6
 _SHORTEST_NAMED = 8
 """The same for a variable that only looks like a secret, by its name."""
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
-_LOOKS_SECRET = re.compile(r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )\S+|(?<=Basic )[\w+/=-]{4,}")
+_LOOKS_SECRET = re.compile(
+    r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )\S+"
+    # Not "Basic authentication".
+    r"|(?<=Basic )(?=\w[\w+/-]*[A-Z0-9+/=])[\w+/=-]{4,}"
+)
 _forms: set[str] = set()
 """Every way in which a secret in use may be written."""
 

@@ -68,7 +68,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             check_redirect(reply.status_code, str(request.url), reply.headers.get("location"))
             encoding, parts = reply.headers.get("content-encoding", ""), cast(httpx.AsyncByteStream, reply.stream)
             content = await read_body(parts, encoding, reply.status_code, max_tokens)
-            if reply.status_code == 200:
+            if reply.status_code == 200 and "stream" not in reply.headers.get("content-type", ""):
                 # Over a long text that is no JSON, litellm works for seconds to say so.
                 check_json(content)
         finally:

@@ -103,3 +103,4 @@ def test_messages_lose_what_only_looks_like_a_key(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SOME_API_KEY", "abcd-efgh-1234")
     shown = redact("abcd-efgh-1234 sk-proj-99aa Basic YW5uOnB3 Bearer tok.en")
     assert shown == "*** *** Basic *** Bearer ***"
+    assert redact("Basic authentication, Basic Authentication") == "Basic authentication, Basic Authentication"

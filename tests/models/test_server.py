@@ -245,5 +245,7 @@ def test_proxies_are_for_other_machines(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("no_proxy", "inside.example")
     assert proxy_for("http://api.example/v1") == "http://proxy:3128"
     assert proxy_for("https://api.example/v1") is None
+    monkeypatch.setenv("all_proxy", "proxy:3129")
+    assert proxy_for("https://api.example/v1") == "http://proxy:3129"
     for near in ("127.0.0.1:1", "127.1.2.3", "localhost:8000", "[::1]:8", "inside.example"):
         assert proxy_for(f"http://{near}/v1") is None

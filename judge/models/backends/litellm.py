@@ -69,7 +69,7 @@ class LitellmModel:
         """
         refuse_threads(self._options.threads, self.name)
         refuse_unrecorded(os.environ)
-        remember_environment(os.environ, names_of(self._provider))
+        remember_environment(os.environ, (*names_of(self._provider), "OPENAI", "LITELLM"))
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
             raise UsageError("--base-url must hold no user name: litellm sends the provider's key")
         if self._options.temperature != 0 and not self._takes_temperature:
