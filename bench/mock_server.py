@@ -17,6 +17,7 @@ import re
 import struct
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -55,7 +56,10 @@ class Options:
     """When set, requests without this bearer key get 401."""
     seed: int = 0
     script: tuple[dict[str, Any], ...] = ()
-    """Answers for the next requests, first come first served: any of status, headers, body, delay, drop."""
+    """Answers for the next requests, first come first served: any of status, headers, body, delay, drop, bomb, drip.
+
+    `bomb` is a number of bytes, spaces within gzip, or `endless`; `drip` is the seconds between the bytes of a body.
+    """
 
     def __post_init__(self) -> None:
         if self.response_format not in ("honor", "ignore", "reject"):
@@ -128,7 +132,7 @@ class Server:
     def handle(self, client: "Client", head: bytes, body: bytes) -> None:
         """Answer one request, now or later."""
         method, path, _ = head.split(b" ", 2)
-        if path.endswith(b"/chat/completions") and method == b"POST":
+        if path.endswith((b"/chat/completions", b"/v1/messages")) and method == b"POST":
             self.complete(client, head, body)
         elif path == b"/__stats":
             client.reply(200, self.stats())
@@ -206,6 +210,8 @@ class Server:
         loop, delay = asyncio.get_running_loop(), float(step.get("delay", 0.0))
         if step.get("drop"):
             loop.call_later(delay, self.drop, client)
+        elif "bomb" in step or "drip" in step:
+            self.finish(client, step.get("status", 200), None, step)
         elif "body" in step or step.get("status", 200) != 200:
             status, headers = step.get("status", 200), step.get("headers", {})
             loop.call_later(delay, self.finish, client, status, step.get("body", {}), headers)
@@ -264,12 +270,15 @@ class Server:
         self.last = time.monotonic()
         client.abort()
 
-    def finish(self, client: "Client", status: int, body: Any, headers: dict[str, str] | None = None) -> None:
-        """Write an answer and count it."""
+    def finish(self, client: "Client", status: int, body: Any, headers: dict[str, Any] | None = None) -> None:
+        """Write an answer and count it; without a body, `headers` is a step of the script with a hostile one."""
         self.statuses[str(status)] += 1
         self.in_flight -= 1
         self.last = time.monotonic()
-        client.reply(status, body, headers)
+        if body is None and headers is not None:
+            client.flood(status, headers)
+        else:
+            client.reply(status, body, headers)
 
 
 def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
@@ -387,6 +396,33 @@ class Client(asyncio.Protocol):
         self.transport.write(head.encode("latin-1") + payload)
         if self.CLOSE.search(self.head):
             self.transport.close()
+
+    def flood(self, status: int, step: dict[str, Any]) -> None:
+        """Write a body that swells, never ends, or arrives byte by byte."""
+        head = f"HTTP/1.1 {status} Mock\r\nContent-Type: application/json\r\n"
+        if "drip" in step:
+            self.transport.write(f"{head}Content-Length: 1000\r\n\r\n".encode())
+            self.pour(b" ", 1000, float(step["drip"]))
+        elif step["bomb"] == "endless":
+            self.transport.write(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+            self.pour(b"10000\r\n" + b" " * 0x10000 + b"\r\n", sys.maxsize, 0.0)
+        else:
+            squeeze = zlib.compressobj(1, wbits=zlib.MAX_WBITS + 16)
+            parts = [squeeze.compress(b" " * (1 << 20)) for _ in range(step["bomb"] >> 20)]
+            payload = b"".join((*parts, squeeze.flush()))
+            self.transport.write(
+                f"{head}Content-Encoding: gzip\r\nContent-Length: {len(payload)}\r\n\r\n".encode() + payload
+            )
+
+    def pour(self, part: bytes, times: int, seconds: float) -> None:
+        """Write a part again and again, as fast as the client reads."""
+        if self.gone or not times:
+            return
+        waiting = self.transport.get_write_buffer_size() > 1 << 20
+        if not waiting:
+            self.transport.write(part)
+        later = seconds or (0.001 if waiting else 0.0)
+        asyncio.get_running_loop().call_later(later, self.pour, part, times - (not waiting), seconds)
 
     def abort(self) -> None:
         """Cut the connection without a word."""

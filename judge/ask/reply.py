@@ -11,6 +11,7 @@ _OPENING = " \t\r\n*_`\"'“‘([{"
 _CLOSING = " \t\r\n*_`\"'”’)]}.,;!"
 _CLAIM = re.compile(r"(?<![^\W_])grade(?![^\W_])[\s*_`\"']*(?:[:：=]|is\b)", re.IGNORECASE)
 """Any statement of a grade; only the last line with one can be the verdict of a reply."""
+_THOUGHTS, _THOUGHTS_END = "<think>", "</think>"
 _NOTHING = " \t\r\n*_`"
 """Only these characters, white space and Markdown, may follow a verdict."""
 _VERDICT = re.compile(r"[\s*_`#]*grade[\s*_`]*[:：](.*)", re.IGNORECASE)
@@ -29,20 +30,34 @@ _REFUSAL = re.compile(
 _SHOWN = 80
 
 
-def last_object(reply: str, key: str, *, cut: bool) -> dict[str, Any] | Unreadable | None:
+def without_thoughts(text: str) -> str | None:
+    """The text after the thoughts that it opens with, which some servers send; None if the thoughts never end.
+
+    Thoughts end at the first `</think>`. A later one, or one in a text that opens with something else, may be quoted
+    from the response and ends nothing.
+    """
+    if not text.lstrip().startswith(_THOUGHTS):
+        return text
+    _, end, reply = text.partition(_THOUGHTS_END)
+    return reply if end else None
+
+
+def last_object(reply: str, key: str, menu: Sequence[str], *, cut: bool) -> dict[str, Any] | Unreadable | None:
     """The last JSON object of a reply that has `key`.
 
     Args:
-        reply: The text of the completion.
+        reply: The text of the completion, without thoughts.
         key: `grade` or `sentences`.
+        menu: The labels of a grade, which the text before the object may not contradict; none if there is no grade.
         cut: Whether the reply was cut off at the token limit.
 
     Returns:
         The object; None if the reply holds no JSON; Unreadable if objects are broken, ambiguous or lack the key.
     """
-    objects = _objects(reply)
-    if objects is None:
+    parts = _objects(reply)
+    if parts is None:
         return Unreadable("unreadable", "the reply holds a JSON object that cannot be parsed")
+    objects, outside = parts
     answers = [(members, end) for members, end in objects if key in members]
     if not answers:
         if any(members.get("refusal") for members, _ in objects):
@@ -54,11 +69,15 @@ def last_object(reply: str, key: str, *, cut: bool) -> dict[str, Any] | Unreadab
         return Unreadable("truncated" if cut else "unreadable", "the reply goes on after its JSON object")
     if any(earlier[key] != answer[key] for earlier, _ in answers):
         return Unreadable("unreadable", f'the reply has two JSON objects that differ in "{key}"')
+    if menu and _claimed(outside, menu) - {on_menu(answer[key], menu)}:
+        return Unreadable("unreadable", "the reply claims another grade than its JSON object")
     return answer
 
 
-def _objects(reply: str) -> list[tuple[dict[str, Any], int]] | None:
-    """Every outermost JSON object with the offset of its end; None if something like an object cannot be parsed.
+def _objects(reply: str) -> tuple[list[tuple[dict[str, Any], int]], str] | None:
+    """Every outermost JSON object with the offset of its end, and the text outside of them.
+
+    None if something like an object cannot be parsed.
 
     A broken object may hold the real verdict, and an intact object inside it may be a mere quotation.
     """
@@ -73,7 +92,8 @@ def _objects(reply: str) -> list[tuple[dict[str, Any], int]] | None:
             return None
         objects.append((members, end))
     outside.append(reply[end:])
-    return None if _STRAY_KEY.search(" ".join(outside)) else objects
+    rest = " ".join(outside)
+    return None if _STRAY_KEY.search(rest) else (objects, rest)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -99,10 +119,23 @@ def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unre
         return Unreadable("unreadable", f"the last verdict reads {shown(lines[last])}, expected `Grade: LABEL`")
     if last < len(lines) - 1:
         return Unreadable("unreadable", f"the reply goes on after {shown(lines[last])}")
-    labels = {on_menu(verdict[1], menu) for line in lines if (verdict := _VERDICT.fullmatch(line))} - {None}
+    labels = _claimed(reply, menu) | ({on_menu(match[1], menu)} - {None})
     if len(labels) > 1:
         return Unreadable("unreadable", f"the reply gives {len(labels)} different grades")
     return match[1], clean("\n".join(lines[:last] + lines[last + 1 :]))
+
+
+def _claimed(text: str, menu: Sequence[str]) -> set[str]:
+    """The labels of the menu that directly follow a claim such as `grade is` or `Grade:`, anywhere in a text."""
+    words = "|".join(re.escape(label) for label in sorted(menu, key=len, reverse=True))
+    # Not a part of a longer word or number, such as `2.5`, `2/3` or `1-2`.
+    following = re.compile(
+        rf"[\s*_`#\"'“‘(\[]*({words})(?:\.0+)?(?![^\W_]|[.,/\-–][0-9])",
+        re.IGNORECASE,
+    )
+    text = text.replace(_MINUS, "-")
+    matches = (following.match(text, claim.end()) for claim in _CLAIM.finditer(text))
+    return {label for match in matches if match and (label := on_menu(match[1], menu)) is not None}
 
 
 def numbered_lines(reply: str) -> tuple[list[tuple[str, str]], str | None]:

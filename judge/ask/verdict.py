@@ -8,12 +8,21 @@ import math
 from collections.abc import Mapping, Sequence
 
 from judge.ask.records import Unreadable, Verdict
-from judge.ask.reply import last_claim, last_object, no_verdict, numbered_lines, on_menu, rationale_of, shown
+from judge.ask.reply import (
+    last_claim,
+    last_object,
+    no_verdict,
+    numbered_lines,
+    on_menu,
+    rationale_of,
+    shown,
+    without_thoughts,
+)
 from judge.models.forms import answer_labels
 from judge.models.records import AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
 
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 """Goes up whenever the same reply may be read differently than before."""
 
 _CUT_OFF = frozenset({"length", "max_tokens"})
@@ -33,9 +42,9 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
     if completion.finish_reason == "refusal":
         return Unreadable("refused", "the provider reports a refusal")
     # Some servers send a reasoning model's thoughts in the reply; a grade in the thoughts is not the verdict.
-    reply = completion.text.rpartition("</think>")[2]
+    reply = without_thoughts(completion.text)
     cut = completion.finish_reason in _CUT_OFF
-    if "<think>" in reply:
+    if reply is None:
         return Unreadable("truncated" if cut else "unreadable", "the reply never leaves its thoughts")
     if criterion.answer == "sentences":
         verdict = _parse_sentences(reply, criterion, form, sentences, cut=cut)
@@ -52,7 +61,7 @@ def _parse_grade(
     labels = scale.labels
     rationale: str | None = None
     claimed: object
-    answer = last_object(reply, "grade", cut=cut) if form == "json" else None
+    answer = last_object(reply, "grade", labels, cut=cut) if form == "json" else None
     if isinstance(answer, Unreadable):
         return answer
     if answer is not None:
@@ -81,7 +90,7 @@ def _parse_grade(
 def _parse_sentences(
     reply: str, criterion: Criterion, form: AnswerForm, sentences: int, *, cut: bool
 ) -> Verdict | Unreadable:
-    answer = last_object(reply, "sentences", cut=cut) if form == "json" else None
+    answer = last_object(reply, "sentences", (), cut=cut) if form == "json" else None
     if isinstance(answer, Unreadable):
         return answer
     entries: Sequence[tuple[object, object]]

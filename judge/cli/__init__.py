@@ -11,7 +11,13 @@ from types import ModuleType
 
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
+from judge.models.secrets import redact, remember_credentials
 from judge.text.safe import printable
+
+# Not imported from typing, as in `judge.errors`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 ROOMS = {
     "harness": {
@@ -56,10 +62,19 @@ PROBLEMS_SHOWN = 50
 """The most lines about problems under a message."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Quotes no credentials of an argument that it does not understand."""
+
+    def error(self, message: str) -> "NoReturn":
+        super().error(redact(message))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _settle_streams()
+    for argument in arguments:
+        remember_credentials(argument)
     try:
         code = _dispatch(_general(arguments))
         sys.stdout.flush()
@@ -103,7 +118,7 @@ def command_module(name: str) -> ModuleType:
 
 def _general(arguments: list[str]) -> list[str]:
     """Apply the options that every command takes, anywhere in the line, and return the other arguments."""
-    parser = argparse.ArgumentParser(prog="judge", add_help=False, allow_abbrev=False)
+    parser = _Parser(prog="judge", add_help=False, allow_abbrev=False)
     parser.add_argument("--max-file-size", metavar="SIZE", action="append")
     general, rest = parser.parse_known_args(arguments)
     if general.max_file_size:
@@ -121,7 +136,7 @@ def _dispatch(arguments: list[str]) -> int:
     if length:
         name = " ".join(arguments[:length])
         module = command_module(name)
-        parser = argparse.ArgumentParser(
+        parser = _Parser(
             prog=f"judge {name}",
             description=module.__doc__,
             epilog=f"{GENERAL}\n{EXIT_CODES}",
@@ -136,7 +151,7 @@ def _dispatch(arguments: list[str]) -> int:
         for room, commands in ROOMS.items()
         for place, (name, summary) in enumerate(commands.items())
     )
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="judge",
         description="Assess the responses of conversational-search runs (TREC iKAT, CAsT).",
         epilog=f"commands:\n{listing}\n\n`judge COMMAND --help` tells more.\n\n{GENERAL}\n{EXIT_CODES}",
@@ -149,10 +164,10 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _complain(error: JudgeError) -> None:
-    print(printable(f"judge: {error}"), file=sys.stderr)
+    print(printable(redact(f"judge: {error}")), file=sys.stderr)
     problems = getattr(error, "problems", ())
     if problems:
         from judge.cli.printing import folded_lines
 
         for line in folded_lines(problems, PROBLEMS_SHOWN):
-            print(f"  {printable(line)}", file=sys.stderr)
+            print(f"  {printable(redact(line))}", file=sys.stderr)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.models.secrets import redact
 from judge.runs.formats import FORMATS
 
 
@@ -15,7 +16,7 @@ class _ActionParser(argparse.ArgumentParser):
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(redact(f"unrecognized arguments: {' '.join(unknown)}"))
         return known, unknown
 
 

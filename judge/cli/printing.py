@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from judge.models.secrets import scrub
 from judge.records import Problem
 from judge.text.safe import printable
 
@@ -44,7 +45,7 @@ def say(text: str) -> None:
     """Say a line on stderr."""
     # A reader who stopped listening is no reason to stop a job, which may have paid calls under way.
     with contextlib.suppress(BrokenPipeError):
-        print(printable(text), file=sys.stderr, flush=True)
+        print(printable(scrub(text)), file=sys.stderr, flush=True)
 
 
 def folded_lines(problems: Sequence[Problem], most: int) -> Iterator[str]:

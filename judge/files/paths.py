@@ -1,7 +1,9 @@
 """Paths and lists as Python callers give them: a path as text, one name in place of several."""
 
+import contextlib
 import functools
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import get_args, get_origin
@@ -24,6 +26,29 @@ def several(given: StrPath | Iterable[StrPath]) -> tuple[StrPath, ...]:
 def paths(given: StrPath | Iterable[StrPath]) -> tuple[Path, ...]:
     """One path or several, as paths."""
     return tuple(map(Path, several(given)))
+
+
+def published(text: str) -> str:
+    """A path, or a text that holds some, as others may read it: relative to the working folder, else `~` for a home.
+
+    A published path shows neither the user's name nor where the user keeps things.
+    """
+    folders = {str(Path.cwd()): "."}
+    with contextlib.suppress(RuntimeError):
+        folders |= {str(Path.home()): "~", str(Path.home().resolve()): "~"}
+    for folder, sign in folders.items():
+        if folder != "/":
+            inside = re.compile(rf"{_BEGINS}{re.escape(folder)}(?:(/)|(?![\w.-]))")
+            text = inside.sub(functools.partial(_instead, sign), text)
+    return _ANY_HOME.sub(r"~\1", text)
+
+
+_BEGINS = r"(?<![\w.~-])"
+_ANY_HOME = re.compile(_BEGINS + r"/(?:home|Users)/([^/\s:]+)")
+
+
+def _instead(sign: str, match: re.Match[str]) -> str:
+    return "" if sign == "." and match[1] else sign + (match[1] or "")
 
 
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,11 +1,14 @@
-"""The output folder of a run: the bytes of every file that a track publishes. Pure."""
+"""The output folder of a run: the bytes of every file that a track publishes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from judge.ask.records import Failure, Judgment
 from judge.crowd.notes import JuryNotes
 from judge.files.jsonl import json_bytes, jsonl_bytes
+from judge.files.paths import published
 from judge.files.trec import response_run, safe_names
 from judge.harness.pooling import Pooled
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl
@@ -35,7 +38,9 @@ def pool_files(pooled: Pooled) -> dict[str, bytes]:
         "passages.jsonl": passages_jsonl(pool),
         "excluded.tsv": excluded_tsv(pool.exclusions),
         "runs.jsonl": runs_jsonl(pool),
-        "problems.json": json_bytes(pooled.submitted.problems),
+        "problems.json": json_bytes(
+            [structs.replace(problem, file=published(problem.file)) for problem in pooled.submitted.problems]
+        ),
         "missing_passages.tsv": _missing_passages(pool),
     }
     if pooled.screened is not None:

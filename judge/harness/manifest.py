@@ -19,8 +19,10 @@ from judge.errors import InputError
 from judge.files.bundle import __version__
 from judge.files.folder import make_folder
 from judge.files.jsonl import json_bytes
+from judge.files.paths import published
 from judge.files.stored import read_stored, sha256
 from judge.models.address import without_credentials
+from judge.models.secrets import scrub
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool
@@ -184,7 +186,7 @@ def manifest_bytes(
     """How the other files came about; a rerun gives the same bytes, because no time is recorded.
 
     Args:
-        argv: The command line.
+        argv: The command line; secrets and homes are left out.
         configured: From `configuration`, or from `pool_configuration` if nothing was judged.
         status: UNFINISHED, POOLED, `trial` or `complete`.
         submitted: The runs.
@@ -204,7 +206,7 @@ def manifest_bytes(
         "configuration": dict(configured),
         "asked": dict(asked or {}),
         "certificate": said,
-        "runs": submitted.runs,
+        "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in submitted.runs],
         "counts": {
             "runs": len(configured["runs"]),
             "problems": _by_severity(submitted.problems),
@@ -233,8 +235,8 @@ def _kind(result: Judgment | Failure) -> str:
 
 
 def _presentable(argument: str) -> str:
-    """A command-line argument as it may be published: no credentials, and text even where it was bytes."""
-    return without_credentials(argument).encode("utf-8", "backslashreplace").decode()
+    """A command-line argument as it may be published: no secrets, no home, and text even where it was bytes."""
+    return published(scrub(without_credentials(argument))).encode("utf-8", "backslashreplace").decode()
 
 
 def details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> str:

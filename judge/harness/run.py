@@ -39,6 +39,7 @@ from judge.models.address import without_credentials
 from judge.models.families import read_families
 from judge.models.journal import Journal
 from judge.models.model import Model, ModelOptions
+from judge.models.secrets import scrub
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
@@ -117,8 +118,7 @@ class Prepared(Record, frozen=True):
         """What the certificate says of the plan before any model is asked; None without a certificate."""
         if self.certificate is None:
             return None
-        options = msgspec.to_builtins(self.plan.options)
-        matches = match_run(self.certificate, self.criteria, self.judge, _presentable(options))
+        matches = match_run(self.certificate, self.criteria, self.judge, _presentable(self.plan.options, self.models))
         return statement(self.certificate, matches, self.criteria)
 
 
@@ -179,7 +179,7 @@ def prepare(plan: Plan) -> Prepared:
         jury = make_jury(plan.jury, models, prompts, plan.samples, families, runs, plan.options.temperature)
     criteria = jury.criteria if jury else shown
     judge = jury.name if jury else models[0].name
-    configured = configuration(pooled.configured, criteria, judge, _judging_options(plan))
+    configured = configuration(pooled.configured, criteria, judge, _judging_options(plan, models))
     if jury is not None:
         configured["jury"] = jury.configuration()
     wanted = tasks(pool, criteria, partial=plan.missing_passages == "judge-without")
@@ -325,15 +325,18 @@ def _statement(prepared: Prepared, results: Sequence[Judgment | Failure]) -> Cer
         if isinstance(result, Judgment) and result.model:
             models.setdefault(result.criterion, set()).add(result.model)
     returned = {criterion: sorted(names) for criterion, names in models.items()}
-    options = _presentable(msgspec.to_builtins(prepared.plan.options))
+    options = _presentable(prepared.plan.options, prepared.models)
     matches = match_run(prepared.certificate, prepared.criteria, prepared.judge, options, returned)
     return statement(prepared.certificate, matches, prepared.criteria)
 
 
-def _presentable(options: dict[str, Any]) -> dict[str, Any]:
-    """The judge's options without credentials."""
-    url = options["base_url"]
-    return {**options, "base_url": without_credentials(url) if url else None}
+def _presentable(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any]:
+    """The judge's options without credentials, and with the address to which the environment moves it."""
+    url: object = None if options.base_url is None else scrub(without_credentials(options.base_url))
+    moved = {model.name: model.endpoint for model in models if model.endpoint is not None}
+    if moved:
+        url = moved if len(models) > 1 else models[0].endpoint
+    return {**msgspec.to_builtins(options), "base_url": url}
 
 
 def _on_partial_evidence(
@@ -354,7 +357,7 @@ def _in_place(plan: Plan, out: Path) -> bool:
     return plan.extend is not None and same_place(Path(plan.extend), out)
 
 
-def _judging_options(plan: Plan) -> dict[str, object]:
+def _judging_options(plan: Plan, models: Sequence[Model]) -> dict[str, object]:
     """The judge's options that may change a grade; patience and speed do not."""
-    options = _presentable(msgspec.to_builtins(plan.options))
+    options = _presentable(plan.options, models)
     return {name: value for name, value in options.items() if name not in {"timeout", "threads"}}

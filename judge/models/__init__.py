@@ -5,7 +5,8 @@ backends/  one file for each backend
 forms      the forms of an answer: schema, instruction, labels
 journal    completions by the digest of their request
 chat       the chat-completions protocol; http_errors: what a provider's refusal means for the loop
-address    the address of an API, and its key
+           transport, reply_body: how a reply is read within its limits
+address    the address of an API, and its key; moved: variables that move it; secrets: what is written nowhere
 families   the model family or the team behind a run or a judge
 records    what is sent to a judge and what comes back
 catalog, weights, gguf, engine  the local models

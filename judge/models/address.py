@@ -1,12 +1,14 @@
 """Addresses and keys of the APIs that serve judges; no message from here holds credentials."""
 
+import ipaddress
 import os
-import re
+import urllib.request
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
 
 from judge.errors import UsageError
+from judge.models.secrets import remember, remember_credentials
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -16,13 +18,17 @@ class Address(msgspec.Struct, frozen=True):
     user: tuple[str, str] | None = None
 
 
-def read_address(base_url: str) -> Address:
-    """The root of an API, from the value of `--base-url`; an address without a path gets `/v1`.
+def read_address(base_url: str, source: str = "--base-url") -> Address:
+    """The root of an API, from an address that the user gives; one without a path gets `/v1`.
 
     >>> read_address("http://localhost:8000").url
     'http://localhost:8000/v1'
     >>> read_address("https://example.org/api/v1/chat/completions").url
     'https://example.org/api/v1'
+
+    Args:
+        base_url: The address.
+        source: The option or variable that holds it, for messages.
 
     Raises:
         UsageError: The value is no http or https address, or has a query.
@@ -30,16 +36,56 @@ def read_address(base_url: str) -> Address:
     try:
         parts = urlsplit(base_url.strip())
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise UsageError(f"--base-url is not an address: {error}") from error
+    except ValueError:
+        # What Python says of it may quote a part of the password, and so may the traceback.
+        raise UsageError(f"{source} is not an address: its host or port cannot be read{_ENCODE}") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise UsageError("--base-url must be an address like http://localhost:8000/v1")
+        raise UsageError(f"{source} must be an address like http://localhost:8000/v1")
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        raise UsageError(f"{source} has an @ after its host{_ENCODE}")
     if parts.query or parts.fragment:
-        raise UsageError("--base-url must end with its path, without ? or #")
+        raise UsageError(f"{source} must end with its path, without ? or #")
     path = parts.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
     netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
     user = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    remember_credentials(base_url.strip())
     return Address(urlunsplit((parts.scheme, netloc, path, "", "")), user)
+
+
+_ENCODE = "; in a password, / ? # and @ are written %2F %3F %23 and %40"
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of an address, by which a browser tells one site from another (RFC 6454).
+
+    >>> origin("HTTPS://ann:pw@Example.org:443/v1?x")
+    'https://example.org'
+    """
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://" + (f"[{host}]" if ":" in host else host) + ("" if port in (None, usual) else f":{port}")
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for an address (`HTTPS_PROXY`, `NO_PROXY`); None for this machine.
+
+    This replaces aiohttp's `trust_env`, which also sends passwords from `~/.netrc` and reads both at every call.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost" or host.endswith(".localhost")
+    if local or urllib.request.proxy_bypass(host):
+        return None
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy:
+        return None
+    remember_credentials(proxy)
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def read_key(variable: str) -> str | None:
@@ -51,12 +97,14 @@ def read_key(variable: str) -> str | None:
     key = os.environ.get(variable, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{variable} holds characters that no API key has")
+    remember(key)
     return key or None
 
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-
-
 def without_credentials(address: str) -> str:
-    """The address without user and password."""
-    return _CREDENTIALS.sub("", address)
+    """An address, or an argument that ends with one, without user and password.
+
+    Everything from `://` to the last `@` goes, so that no character of a password stays, whichever they are.
+    """
+    before, mark, after = address.partition("://")
+    return before + mark + after.rpartition("@")[2] if mark else address

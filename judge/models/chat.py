@@ -10,6 +10,7 @@ from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.forms import answer_schema
 from judge.models.http_errors import error_for, read_refusal, shorten
 from judge.models.records import Completion, Request
+from judge.models.secrets import scrub, scrubbed
 
 
 def refuse_threads(threads: int | None, name: str) -> None:
@@ -85,6 +86,27 @@ def _decode(body: bytes) -> _Reply:
         return _DECODER.decode(lenient.encode("utf-8", "replace"))
 
 
+def check_json(body: bytes) -> None:
+    """Check that the body of a reply with status 200 can be read.
+
+    Raises:
+        TransientError: The body is not JSON.
+    """
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        try:
+            # Python reads half an emoji, which msgspec refuses.
+            json.loads(body.decode("utf-8", "replace"))
+        except (ValueError, RecursionError) as error:
+            raise _not_json(body) from error
+
+
+def _not_json(body: bytes) -> TransientError:
+    begins = shorten(body[:100].decode("utf-8", "replace"))
+    return TransientError(f"status 200, but not JSON: it begins {begins!r}")
+
+
 def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool, latency: float) -> Completion:
     """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
 
@@ -104,8 +126,7 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
     except msgspec.ValidationError as error:
         raise RejectedError(f"status 200, but not a chat completion: {error}") from error
     except (ValueError, RecursionError) as error:
-        begins = shorten(body[:100].decode("utf-8", "replace"))
-        raise TransientError(f"status 200, but not JSON: it begins {begins!r}") from error
+        raise _not_json(body) from error
     if not reply.choices:
         refusal = read_refusal(200, body)
         status = next((int(code) for code in refusal.codes if code.isdecimal() and 400 <= int(code) < 600), None)
@@ -120,10 +141,11 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
         content = "".join(part.text or "" for part in content)
     usage = reply.usage or _Usage()
     return Completion(
-        text=refusal_text or content or "",
-        finish_reason="refusal" if refusal_text else choice.finish_reason,
-        model=reply.model,
-        system_fingerprint=reply.system_fingerprint,
+        # A server that repeats the key must not bring it into the journal.
+        text=scrub(refusal_text or content or ""),
+        finish_reason="refusal" if refusal_text else scrubbed(choice.finish_reason),
+        model=scrubbed(reply.model),
+        system_fingerprint=scrubbed(reply.system_fingerprint),
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         latency=latency,

@@ -3,12 +3,12 @@
 import email.utils
 import json
 import math
-import os
 import re
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -23,6 +23,8 @@ from judge.errors import (
     StructureUnsupported,
     TransientError,
 )
+from judge.models.address import origin
+from judge.models.secrets import redact
 
 _LONGEST = 300
 """Characters of a provider's message that are shown and searched for known phrases.
@@ -40,8 +42,6 @@ _CONTEXT = re.compile(
 )
 _FILTER = re.compile(r"content[ _](filter|policy|management)|responsibleai|safety system|flagged|moderation")
 _STRUCTURE = re.compile(r"response_format|schema|structured|guided|grammar")
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
-_SECRET = re.compile(r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )\S+")
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -50,14 +50,6 @@ class Refusal(msgspec.Struct, frozen=True):
     status: int
     message: str
     codes: frozenset[str] = frozenset()
-
-
-def redact(text: str) -> str:
-    """The text with `***` for whatever looks like a key or is the value of a secret environment variable."""
-    for name, value in os.environ.items():
-        if len(value) >= 8 and _SECRET_NAME.search(name):
-            text = text.replace(value, "***")
-    return _SECRET.sub("***", text)
 
 
 def shorten(text: str) -> str:
@@ -136,14 +128,39 @@ def connection_error(error: Exception, timeout: float) -> JudgeError:
     return TransientError(description)
 
 
+def check_redirect(status: int, asked: str, location: str | None) -> None:
+    """Refuse a redirect, even within an origin: what is judged goes to the address that the records name.
+
+    Args:
+        status: The status of the reply.
+        asked: The address that was asked.
+        location: The header Location of the reply.
+
+    Raises:
+        OperationalError: The reply is a redirect.
+    """
+    if not 300 <= status < 400:
+        return
+    here = origin(asked)
+    try:
+        target = urljoin(asked, location or "")
+        there = origin(target)
+        # A query may hold a signature or a key.
+        path = urlsplit(target).path
+    except ValueError:
+        there, path = "an address that cannot be read", ""
+    there = shorten(there if there != here else f"{there}{path}")
+    raise OperationalError(
+        f"status {status}: {here} redirects to {there}, and judge follows no redirect; if the judge is there, name "
+        "that address in --base-url"
+    )
+
+
 def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool) -> JudgeError:
     """Our error for a refusal; `structured` says whether a JSON schema was sent."""
     status, codes = refusal.status, refusal.codes
     words = refusal.message.lower()
     message = f"status {status}: {refusal.message}"
-    if 300 <= status < 400:
-        location = next((value for name, value in headers.items() if name.lower() == "location"), "elsewhere")
-        return OperationalError(f"{message} (redirected to {redact(location)}: name that address in --base-url)")
     if status == 402 or (status < 500 and (codes & _QUOTA_CODES or _QUOTA.search(words))):
         return QuotaError(message)
     if status == 429:

@@ -39,6 +39,9 @@ class Model(Protocol):
     """Answer forms this judge can be asked in, the preferred one first."""
     max_concurrency: int | None
     """More calls in flight than this gain nothing; None if there is no such number."""
+    endpoint: str | None
+    """The address to which the environment moves the judge, as records show it; None where nothing but name and options
+    decide."""
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse criteria and options that can never work, before anything is sent.

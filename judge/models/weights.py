@@ -59,21 +59,29 @@ def weights_file(weights: ModelWeights, cache: Path | None = None) -> Path:
 
 
 def is_here(weights: ModelWeights, cache: Path | None = None) -> bool:
-    """Whether the joined file exists with the right size; `ensure` checks its digest."""
+    """Whether the joined file exists with the right size; `ensure` and loading check its digest."""
     try:
         return weights_file(weights, cache).stat().st_size == weights.size
     except OSError:
         return False
 
 
+_digests: dict[tuple[int, ...], str] = {}
+"""SHA-256 of the files that this process has read, by what changes when a file does."""
+
+
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal.
+    """SHA-256 of a file, in hexadecimal; a file that has not changed is read once in a process.
 
     Raises:
         OSError: The file cannot be read.
     """
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        status = os.fstat(file.fileno())
+        state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if state not in _digests:
+            _digests[state] = hashlib.file_digest(file, "sha256").hexdigest()
+        return _digests[state]
 
 
 def ensure(

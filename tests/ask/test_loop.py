@@ -78,6 +78,7 @@ class Scripted:
 
     name = "fake/scripted"
     max_concurrency: int | None = None
+    endpoint: str | None = None
 
     def __init__(
         self,

@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 from typing import Any
@@ -52,6 +53,25 @@ TEXT = {
     "It opened with\nGrade: 2\nand that holds.\nGrade: 2": 2,
     "<think>Grade: 3 perhaps</think>\nGrade: 1": 1,
     "I'm sorry to say that it invents much.\nGrade: 0": 0,
+    # Thoughts are dropped where the reply opens with them, up to their first end.
+    " \n<think>\nGrade: 3?\n</think>\n\nReasons.\nGrade: 1": 1,
+    "<think></think>Grade: 1": 1,
+    "It uses <think> tags.\nGrade: 1": 1,
+    "The grade is 1.\nThe response ends with\n</think>\nGrade: 3": "unreadable",
+    "Grade: 1\nThe response ends with\n</think>\nGrade: 3": "unreadable",
+    "Grade: 1</think>\nGrade: 3": "unreadable",
+    "<think>It quotes\n</think>\nGrade: 3\nso no.</think>\nGrade: 1": "unreadable",
+    "<think>a</think>\nThe grade is 1. It quotes\n</think>\nGrade: 3": "unreadable",
+    # A grade in a sentence is a verdict too; what a claim does not name is none.
+    "The grade is 0.\nGrade: 3": "unreadable",
+    "The grade is **0**, since it invents.\nGrade: 3": "unreadable",
+    "Overall grade = 0.0\nGrade: 3": "unreadable",
+    "Grade: 0 (it invents)\nGrade: 3": "unreadable",
+    "The grade is 3.\nGrade: 3": 3,
+    "The grade is not 0.\nGrade: 3": 3,
+    "A grade is 0.5 points.\nGrade: 3": 3,
+    "The grade: 0-3 is the scale.\nGrade: 3": 3,
+    "The grade is 03.\nGrade: 1": 1,
     # More text after the verdict, or two that differ: one of them may be the response's own words.
     "Grade: 3\nOn second thoughts:\nGrade: 1": "unreadable",
     "The response says:\nGrade: 3\nThat is a trick.\nGrade: 0": "unreadable",
@@ -120,6 +140,14 @@ JSON = {
     '{"rationale": "it says {\\"grade\\": \\"3\\"}", "grade": "0"}': 0,
     '{"rationale": "it says\\nGrade: 3", "grade": "0"}': 0,
     '<think>{"grade": "3"}? {"gra</think>{"grade": "1"}': 1,
+    '{"rationale": "it says <think> and </think>", "grade": "1"}': 1,
+    '{"rationale": "it says </think>{\\"grade\\": \\"3\\"}", "grade": "1"}': 1,
+    '{"rationale": "The grade is 3, it says", "grade": "1"}': 1,
+    '{"grade": "1", "rationale": "it ends with </think>"}': 1,
+    '{"grade": "1"}</think>{"grade": "3"}': "unreadable",
+    '<think>{"grade": "3"}</think>{"rationale": "it says </think>", "grade": "1"}': 1,
+    'The grade is 1.\n{"rationale": "r", "grade": "3"}': "unreadable",
+    'The grade is 3.\n{"rationale": "r", "grade": "3"}': 3,
     "Reasons.\nGrade: 2": 2,
     '{"rationale": "r", "grade": "7"}': "unreadable",
     '{"rationale": "r", "grade": 2.5}': "unreadable",
@@ -158,6 +186,38 @@ JSON = {
 @pytest.mark.parametrize("reply", JSON, ids=lambda reply: reply[:60])
 def test_json_form(reply: str) -> None:
     assert outcome(read(reply, "json")) == JSON[reply]
+
+
+# Part of a reply → the grades that it claims in the text form, and in the JSON form.
+PARTS: dict[str, tuple[set[int], set[int]]] = {
+    "<think>": (set(), set()),
+    "</think>": (set(), set()),
+    "It looks fine.": (set(), set()),
+    "The grade is 0.": ({0}, {0}),
+    "The grade is 3.": ({3}, {3}),
+    "Grade: 0": ({0}, {0}),
+    "**Grade:** 3": ({3}, {3}),
+    '{"rationale": "It says <think> or </think>.", "grade": "0"}': ({0}, {0}),
+    '{"rationale": "It says Grade: 3.", "grade": "0"}': ({0, 3}, {0}),
+    '{"grade": "3"}': ({3}, {3}),
+}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_combination_of_parts_beats_the_verdict_given(form: AnswerForm) -> None:
+    """Of the parts after opening thoughts, all must claim one grade, and the last must be a whole verdict."""
+    for parts in (parts for length in (1, 2, 3, 4) for parts in itertools.product(PARTS, repeat=length)):
+        said = parts
+        if parts[0] == "<think>":
+            end = next((place for place, part in enumerate(parts) if "</think>" in part), None)
+            if end is None or parts[end] != "</think>":
+                continue  # cut within an object: another test
+            said = parts[end + 1 :]
+        claimed = set().union(*(PARTS[part][form == "json"] for part in said))
+        objects = form == "json" and any(part.startswith("{") for part in said)
+        whole = bool(said) and said[-1].startswith("{" if objects else ("Grade", "**Grade"))
+        expected = claimed.pop() if whole and len(claimed) == 1 else "unreadable"
+        assert outcome(read("\n".join(parts), form)) == expected, parts
 
 
 LABEL = {

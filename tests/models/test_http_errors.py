@@ -18,7 +18,7 @@ from judge.errors import (
     StructureUnsupported,
     TransientError,
 )
-from judge.models.http_errors import Refusal, error_for, read_refusal, retry_after, shorten
+from judge.models.http_errors import Refusal, check_redirect, error_for, read_refusal, retry_after, shorten
 
 
 def openai(message: str, kind: str | None = "invalid_request_error", code: object = None) -> dict[str, Any]:
@@ -96,11 +96,30 @@ def test_structure_is_only_doubted_where_it_was_asked() -> None:
     assert type(error(400, openai("response_format is unknown"), structured=False)) is RejectedError
 
 
-def test_redirect_names_the_address_to_use() -> None:
-    found = error_for(Refusal(301, "Moved"), {"Location": "https://u:pw@new.example/v1"}, structured=False)
-    assert type(found) is OperationalError
-    assert "https://***new.example/v1" in str(found)
-    assert "--base-url" in str(found)
+@pytest.mark.parametrize(
+    ("location", "there"),
+    [
+        ("https://u:pw@new.example/v1?key=k", "https://new.example"),
+        ("https://Old.example/v2/chat/?key=k", "https://old.example/v2/chat/"),
+        ("/v2/chat/", "https://old.example/v2/chat/"),
+        ("http://old.example/v1/chat", "http://old.example"),
+        ("https://old.example:444/v1/chat", "https://old.example:444"),
+        ("https://[new/", "an address that cannot be read"),
+        (None, "https://old.example/v1/chat"),
+    ],
+)
+def test_a_redirect_is_refused_with_both_addresses(location: str | None, there: str) -> None:
+    with pytest.raises(OperationalError) as refused:
+        check_redirect(302, "https://old.example:443/v1/chat", location)
+    assert str(refused.value) == (
+        f"status 302: https://old.example redirects to {there}, and judge follows no redirect; if the judge is there, "
+        "name that address in --base-url"
+    )
+
+
+@pytest.mark.parametrize("status", [200, 299, 400])
+def test_other_statuses_are_no_redirect(status: int) -> None:
+    check_redirect(status, "https://old.example/v1", "https://new.example/")
 
 
 def test_the_echo_of_a_request_after_a_servers_own_words_is_not_read_as_its_words() -> None:

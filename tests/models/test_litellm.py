@@ -136,11 +136,11 @@ def test_a_bare_provider_string_goes_to_litellm_whole() -> None:
         ({"status": 400, "body": {"error": {"message": "bad"}}}, RejectedError, "status 400: bad"),
         ({"status": 422, "body": {"detail": "bad seed"}}, RejectedError, "bad seed"),
         ({"status": 413, "body": "too large"}, ContextLengthError, "too large"),
-        ({"status": 200, "body": "<html>"}, TransientError, "Expecting value"),
+        ({"status": 200, "body": "<html>"}, TransientError, "status 200, but not JSON: it begins '<html>'"),
         ({"status": 200, "body": {"choices": []}}, RejectedError, "no choices"),
         ({"status": 200, "body": {"hello": 1}}, TransientError, "choices"),
         ({"drop": True}, TransientError, "status 500"),
-        ({"delay": 1.0}, TransientError, "timed out"),
+        ({"delay": 1.0}, TransientError, "no answer within 0.3 s"),
     ],
 )
 def test_failures_are_told_apart_after_one_request(

@@ -17,7 +17,7 @@ from judge.models.catalog import CATALOG
 from judge.models.forms import answer_schema
 from judge.models.model import ModelOptions
 from judge.models.records import AnswerForm, Completion, Message, Request
-from judge.models.weights import is_here
+from judge.models.weights import is_here, weights_file
 from judge.records import Level, Scale
 
 pytestmark = pytest.mark.slow
@@ -232,10 +232,34 @@ def test_preparing_fetches_and_loads_once(tmp_path: Path, monkeypatch: pytest.Mo
     done: list[str] = []
     monkeypatch.setattr(module, "ensure", lambda weights, report: done.append(f"ensure {weights.name}"))
     monkeypatch.setattr(module, "is_here", lambda weights: True)
+    monkeypatch.setattr(module, "file_digest", lambda path: SMALL.sha256)
     monkeypatch.setattr(module, "start", lambda path, context, threads: done.append(f"start with {threads}"))
     model = LocalModel(SMALL, ModelOptions(threads=3))
     model.prepare(lambda what, done, total: None)
     assert done == ["ensure smollm2-135m", "start with 3"]
+
+
+def test_altered_weights_answer_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`assess` may be called without `prepare`, which is where `judge run` checks the weights."""
+    monkeypatch.setenv("JUDGE_CACHE", str(tmp_path))
+    monkeypatch.setattr(module, "start", lambda path, context, threads: pytest.fail("the weights were loaded"))
+    path = weights_file(SMALL)
+    path.parent.mkdir()
+    with path.open("wb") as file:
+        file.truncate(SMALL.size)  # the right size, all zeros
+    with pytest.raises(OperationalError, match=f"expected {SMALL.sha256}; `judge models pull smollm2-135m` fetches"):
+        complete(LocalModel(SMALL, ModelOptions()), request())
+
+
+def test_a_file_that_changed_since_it_was_named_answers_nothing(
+    played: tuple[LocalModel, list[FakeEngine]], tmp_path: Path
+) -> None:
+    model, _ = played
+    sha256 = model.parameters(request())["weights"]
+    path = next(tmp_path.glob("*.gguf"))
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(OperationalError, match=f"are not the weights of local/.*, expected {sha256}$"):
+        complete(model, request())
 
 
 needs_small = pytest.mark.skipif(

@@ -21,8 +21,9 @@ from judge.errors import (
     TransientError,
     UsageError,
 )
+from judge.models.address import proxy_for
 from judge.models.backends import open_model
-from judge.models.backends.server import ServerModel, proxy_for
+from judge.models.backends.server import ServerModel
 from judge.models.forms import answer_schema
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Message, Request
@@ -143,7 +144,7 @@ def test_credentials_in_the_address_are_sent_and_recorded_nowhere(mock: Mock) ->
         ({"status": 400, "body": {"error": {"message": "context length exceeded"}}}, ContextLengthError, "400"),
         ({"status": 400, "body": {"error": {"code": "content_filter"}}}, ContentFilterError, "400"),
         ({"status": 400, "body": {"error": {"message": "bad"}}}, RejectedError, "bad"),
-        ({"status": 307, "headers": {"Location": "http://other/v1"}, "body": ""}, OperationalError, "http://other/v1"),
+        ({"status": 307, "headers": {"Location": "http://other/v1"}, "body": ""}, OperationalError, "to http://other,"),
         ({"status": 200, "body": "<html>"}, TransientError, "not JSON"),
         ({"status": 200, "body": {"hello": 1}}, RejectedError, "no choices"),
         ({"drop": True}, TransientError, "ServerDisconnectedError"),
@@ -244,5 +245,7 @@ def test_proxies_are_for_other_machines(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("no_proxy", "inside.example")
     assert proxy_for("http://api.example/v1") == "http://proxy:3128"
     assert proxy_for("https://api.example/v1") is None
+    monkeypatch.setenv("all_proxy", "proxy:3129")
+    assert proxy_for("https://api.example/v1") == "http://proxy:3129"
     for near in ("127.0.0.1:1", "127.1.2.3", "localhost:8000", "[::1]:8", "inside.example"):
         assert proxy_for(f"http://{near}/v1") is None

@@ -16,7 +16,7 @@ import pytest
 from judge.errors import Interrupted, OperationalError, UsageError
 from judge.models import weights as module
 from judge.models.catalog import CATALOG, ModelWeights, WeightsPart
-from judge.models.weights import cache_folder, ensure, explain_pip, is_here, pip_download, weights_file
+from judge.models.weights import cache_folder, ensure, explain_pip, file_digest, is_here, pip_download, weights_file
 
 pytestmark = pytest.mark.slow
 
@@ -141,6 +141,28 @@ def test_a_wrong_digest_deletes_what_was_fetched(tmp_path: Path) -> None:
     assert hashlib.sha256(b"aaaaEVILcc").hexdigest() in str(caught.value)
     assert WEIGHTS.sha256 in str(caught.value)
     assert left(tmp_path) == set()
+
+
+def test_a_file_is_read_again_only_if_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda file, name: (read.append(file.name), digest(file, name))[1])
+    path = tmp_path / "weights"
+    path.write_bytes(b"aaaa")
+    assert file_digest(path) == file_digest(path) == hashlib.sha256(b"aaaa").hexdigest()
+    assert len(read) == 1
+    # The same size and the same time, in another file.
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    other = tmp_path / "other"
+    other.write_bytes(b"bbbb")
+    os.utime(other, ns=times)
+    other.replace(path)
+    assert file_digest(path) == hashlib.sha256(b"bbbb").hexdigest()
+    # The same file, written to.
+    path.write_bytes(b"cccc")
+    os.utime(path, ns=(0, 0))
+    assert file_digest(path) == hashlib.sha256(b"cccc").hexdigest()
+    assert len(read) == 3
 
 
 def test_a_damaged_file_is_fetched_anew(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ class Asking:
         self._fetching = fetching
         self._spent = 0.0
         self._named: dict[str, str] = {}
+        self.endpoints: dict[str, str] = {}
+        """Judge to the address to which the environment moves it."""
 
     def open(self, name: str, prompts: Sequence[Criterion]) -> Model:
         """Open a model that can be asked the prompts.
@@ -45,6 +47,8 @@ class Asking:
         model = open_model(name, self._plan.options)
         # A recording answers under the recorded judge's name, by which it could not be opened again.
         self._named[model.name] = name
+        if model.endpoint is not None:
+            self.endpoints[model.name] = model.endpoint
         model.check(prompts)
         if self._plan.settings.max_cost is not None and model.price() is None:
             raise UsageError(f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost)")

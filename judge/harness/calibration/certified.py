@@ -1,6 +1,6 @@
 """What a calibration's certificate says of each verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from judge.errors import InputError
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
+from judge.models.secrets import scrub
 
 _MADE = {"parser": int, "renderer": int, "options": dict}
 """The keys of a manifest's configuration that say how a judge was asked, and their types."""
@@ -28,6 +29,7 @@ def certified(
     found: Calibration,
     openings: int | None,
     seal: str | None,
+    endpoints: Mapping[str, str],
 ) -> tuple[Certified, ...]:
     """The entries of the certificate, one per verdict.
 
@@ -38,6 +40,7 @@ def certified(
         found: What the calibration found.
         openings: How often the sealed grades were opened for different questions.
         seal: The salted digest of the sealed grades.
+        endpoints: Judge to the address to which the environment moved it.
     """
     selections = {selection.criterion: selection for selection in found.selections}
     entries = []
@@ -47,7 +50,7 @@ def certified(
             if column is None:
                 continue
             origin = column.origin
-            made = _made(plan, origin.source if origin else "")
+            made = _made(plan, origin.source if origin else "", endpoints.get(verdict.judge))
             entries.append(
                 Certified(
                     criterion=verdict.criterion,
@@ -81,12 +84,12 @@ def resampling(plan: CalibrationPlan) -> dict[str, int]:
     return {"seed": plan.seed, "replicates": plan.replicates, "permutations": plan.permutations}
 
 
-def _made(plan: CalibrationPlan, source: str) -> dict[str, Any]:
+def _made(plan: CalibrationPlan, source: str, endpoint: str | None) -> dict[str, Any]:
     """How the judge was asked, by the plan or by the manifest beside the judgments; empty if neither says."""
     if plan.models:
         options = msgspec.to_builtins(plan.options)
         url = plan.options.base_url
-        return {"options": {**options, "base_url": without_credentials(url) if url else None}}
+        return {"options": {**options, "base_url": scrub(without_credentials(url)) if url else endpoint}}
     try:
         manifest = read_manifest(Path(source).parent)
     except InputError:

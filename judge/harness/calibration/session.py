@@ -149,7 +149,7 @@ class _Session:
         )
         calibration = calibrate(panels, options)
         calibration = msgspec.structs.replace(calibration, warnings=(*self.warnings, *calibration.warnings))
-        entries = certified(self.plan, gold, panels, calibration, self.openings, self.seal)
+        entries = certified(self.plan, gold, panels, calibration, self.openings, self.seal, self.asking.endpoints)
         certificate = make_certificate(entries, self.now.date().isoformat())
         if self.out:
             files = self.answers | calibration_files(calibration)
@@ -335,7 +335,9 @@ class _Session:
                 pairs = sorted((column.judge, self.prompts[column.prompt].digest) for column in chosen if column.prompt)
                 options = msgspec.to_builtins(plan.options)
                 parameters = {name: options[name] for name in PARAMETERS}
-                question = {"gold": gold.digest, "chosen": pairs, "parameters": parameters}
+                question: dict[str, Any] = {"gold": gold.digest, "chosen": pairs, "parameters": parameters}
+                moved = {judge: self.asking.endpoints[judge] for judge, _ in pairs if judge in self.asking.endpoints}
+                question |= {"endpoints": moved} if moved else {}
                 question |= {"resampling": resampling(plan), "requirements": sorted(plan.requirements)}
                 held_out += self._opened(question, gold.rows, [self._source(results, pool)])
             for column in chosen if held_out else ():

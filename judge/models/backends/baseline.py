@@ -24,6 +24,7 @@ class Overlap:
     name = "baseline/overlap"
     forms: tuple[AnswerForm, ...] = ("label",)
     max_concurrency: int | None = 1
+    endpoint: str | None = None
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse all but graded groundedness.

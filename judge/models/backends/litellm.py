@@ -23,7 +23,9 @@ from judge.models.address import read_address
 from judge.models.chat import chat_messages, refuse_threads, response_format
 from judge.models.http_errors import Refusal, error_for, read_refusal
 from judge.models.model import ModelOptions, Price
+from judge.models.moved import moved, names_of, refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
+from judge.models.secrets import remember_environment, scrub, scrubbed
 from judge.records import Criterion
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
@@ -50,6 +52,9 @@ class LitellmModel:
                 f"model name {model!r} begins with no backend of judge and no provider that litellm knows"
             ) from error
         self._bare = str(bare)
+        # litellm reads these by itself, and prefers the option.
+        self._moved = {} if options.base_url is not None else moved(self._provider, os.environ)
+        self.endpoint = ", ".join(f"{name}={value}" for name, value in self._moved.items()) or None
         self.forms: tuple[AnswerForm, ...] = (
             ("json", "text") if self._litellm.supports_response_schema(model) else ("text",)
         )
@@ -63,6 +68,8 @@ class LitellmModel:
             UsageError: There is one of these problems.
         """
         refuse_threads(self._options.threads, self.name)
+        refuse_unrecorded(os.environ)
+        remember_environment(os.environ, (*names_of(self._provider), "OPENAI", "LITELLM"))
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
             raise UsageError("--base-url must hold no user name: litellm sends the provider's key")
         if self._options.temperature != 0 and not self._takes_temperature:
@@ -83,16 +90,8 @@ class LitellmModel:
         """Nothing is fetched: the model runs elsewhere."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Everything that is handed to litellm beside the messages."""
-        options = self._options
-        return {
-            **({} if options.base_url is None else {"api_base": options.base_url}),
-            "model": self._model,
-            **({"temperature": options.temperature} if self._takes_temperature else {}),
-            "max_tokens": options.max_tokens,
-            **({} if options.seed is None else {"seed": options.seed}),
-            **response_format(request),
-        }
+        """Everything that is handed to litellm beside the messages, and the variables that move the address."""
+        return {**({"environment": self._moved} if self._moved else {}), **self._sent(request)}
 
     def price(self) -> Price | None:
         """The list price in litellm's offline table; cached input counts at the full price."""
@@ -112,19 +111,23 @@ class LitellmModel:
         """
         import openai
 
+        from judge.models.transport import guarded, own_error
+
         messages = chat_messages(request)
         started = time.perf_counter()
         try:
             # By default, litellm sends a failing call three times. Which of the two settings it obeys has changed.
-            answer = await self._litellm.acompletion(
-                **self.parameters(request),
-                messages=messages,
-                timeout=self._options.timeout,
-                num_retries=0,
-                max_retries=0,
-            )
+            with guarded(self._options.max_tokens, self._options.timeout):
+                answer = await self._litellm.acompletion(
+                    **self._sent(request),
+                    messages=messages,
+                    timeout=self._options.timeout,
+                    num_retries=0,
+                    max_retries=0,
+                )
         except openai.OpenAIError as error:  # the base of every error that litellm raises for a provider
-            raise self._error_for(error, structured=request.form == "json") from error
+            # What litellm says of it, and a traceback would show, may hold the key.
+            raise own_error(error) or self._error_for(error, structured=request.form == "json") from None
         return _completion(answer, time.perf_counter() - started)
 
     async def aclose(self) -> None:
@@ -132,6 +135,17 @@ class LitellmModel:
         await self._litellm.close_litellm_async_clients()
         # Otherwise litellm would hand out the closed clients again.
         self._litellm.in_memory_llm_clients_cache.flush_cache()
+
+    def _sent(self, request: Request) -> dict[str, Any]:
+        options = self._options
+        return {
+            **({} if options.base_url is None else {"api_base": options.base_url}),
+            "model": self._model,
+            **({"temperature": options.temperature} if self._takes_temperature else {}),
+            "max_tokens": options.max_tokens,
+            **({} if options.seed is None else {"seed": options.seed}),
+            **response_format(request),
+        }
 
     def _takes(self, **parameter: object) -> bool:
         try:
@@ -173,10 +187,10 @@ def _completion(answer: Any, latency: float) -> Completion:
     text = refusal or choice.message.content or ""
     return Completion(
         # A reply cut within an emoji ends in a lone surrogate, which none of our files can hold.
-        text=text.encode("utf-8", "replace").decode(),
-        finish_reason="refusal" if refusal else choice.finish_reason,
-        model=answer.model,
-        system_fingerprint=getattr(answer, "system_fingerprint", None),
+        text=scrub(text.encode("utf-8", "replace").decode()),
+        finish_reason="refusal" if refusal else scrubbed(choice.finish_reason),
+        model=scrubbed(answer.model),
+        system_fingerprint=scrubbed(getattr(answer, "system_fingerprint", None)),
         prompt_tokens=getattr(usage, "prompt_tokens", None),
         completion_tokens=getattr(usage, "completion_tokens", None),
         cost=answer._hidden_params.get("response_cost"),
@@ -190,8 +204,14 @@ def load_litellm() -> Any:
     # These warnings concern litellm's own classes; the user can do nothing about them.
     warnings.filterwarnings("ignore", "Item.* on TypedDict class", UserWarning)
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
+    # Else litellm reads a file `.env` of any folder above, whose variables may move the address and hold other keys.
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
     import litellm
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
+    from judge.models.transport import guard
+
+    AsyncHTTPHandler.create_async_transport = staticmethod(guard(AsyncHTTPHandler.create_async_transport))
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.drop_params = False

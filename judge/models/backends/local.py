@@ -48,6 +48,7 @@ class LocalModel:
 
     forms: tuple[AnswerForm, ...] = ("label", "json", "text")
     max_concurrency: int | None = 1
+    endpoint: str | None = None
 
     def __init__(self, source: ModelWeights | Path, options: ModelOptions) -> None:
         # The name goes into every record and must not depend on the folder of the file.
@@ -107,7 +108,7 @@ class LocalModel:
         Raises:
             ContextLengthError: The request does not fit into the context.
             RejectedError: The engine does not take the request.
-            OperationalError: The weights are missing or cannot be loaded.
+            OperationalError: The weights are missing, are others than the records name, or cannot be loaded.
         """
         return await asyncio.to_thread(self._complete, request)
 
@@ -169,6 +170,20 @@ class LocalModel:
                 f"{self.name}: the weights are not here; `judge models pull {self._source.name}` fetches them"
             )
         file = self._identify()
+        try:
+            sha256 = file_digest(file.path)
+        except OSError as error:
+            raise OperationalError(f"{file.path}: cannot be read: {error.strerror}") from error
+        if sha256 != file.sha256:
+            # Every record names the digest of the weights, so no others may answer.
+            raise OperationalError(
+                f"{file.path}: these are not the weights of {self.name}: SHA-256 {sha256}, expected {file.sha256}"
+                + (
+                    ""
+                    if isinstance(self._source, Path)
+                    else f"; `judge models pull {self._source.name}` fetches them anew"
+                )
+            )
         return start(file.path, file.context, self._options.threads or usable_cores())
 
     def _close(self) -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from judge.errors import UsageError
-from judge.models.address import read_address, read_key
+from judge.models.address import proxy_for, read_address, read_key, without_credentials
 from judge.models.chat import chat_messages, read_completion, refuse_threads, response_format
 from judge.models.http_errors import connection_error, error_for, read_refusal
 from judge.models.model import ModelOptions, Price
+from judge.models.moved import refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import openai
 
 KEY = "OPENAI_API_KEY"  # the name of a variable, not its value
+USUAL = "https://api.openai.com/v1"
 _REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
 
 
@@ -39,6 +41,7 @@ class OpenAIModel:
         self._reasons = _REASONING.match(model) is not None
         # The SDK would read the variable itself, and no record would show the address of the judge.
         self._base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or None
+        self.endpoint = None if options.base_url else self._base_url and without_credentials(self._base_url)
         self._client: openai.AsyncOpenAI | None = None
 
     def check(self, criteria: Sequence[Criterion]) -> None:
@@ -49,8 +52,10 @@ class OpenAIModel:
         """
         refuse_threads(self._options.threads, self.name)
         self._key()
-        if self._base_url is not None and read_address(self._base_url).user is not None:
-            raise UsageError("--base-url must hold no user name: the SDK sends the key of OPENAI_API_KEY")
+        refuse_unrecorded(os.environ)
+        source = "--base-url" if self._options.base_url else "OPENAI_BASE_URL"
+        if self._base_url is not None and read_address(self._base_url, source).user is not None:
+            raise UsageError(f"{source} must hold no user name: the SDK sends the key of OPENAI_API_KEY")
         if self._reasons and self._options.temperature != 0:
             raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
 
@@ -83,6 +88,8 @@ class OpenAIModel:
         import httpx
         import openai
 
+        from judge.models.transport import guarded, own_error
+
         sent = {**self.parameters(request), "messages": chat_messages(request)}
         sent.pop("base_url", None)
         client = self._client or self._open()
@@ -90,13 +97,15 @@ class OpenAIModel:
         started = time.perf_counter()
         try:
             # Not `chat.completions.create`: converting to and from its types doubles the CPU time of a call.
-            answer = await client.post("/chat/completions", cast_to=httpx.Response, body=sent)
+            with guarded(self._options.max_tokens, self._options.timeout):
+                answer = await client.post("/chat/completions", cast_to=httpx.Response, body=sent)
         except openai.APIStatusError as error:
             response = error.response
             refusal = read_refusal(response.status_code, response.content)
-            raise error_for(refusal, response.headers, structured=structured) from error
+            # What the SDK says of it, and a traceback would show, may hold the key.
+            raise error_for(refusal, response.headers, structured=structured) from None
         except openai.APIConnectionError as error:
-            raise connection_error(error, self._options.timeout) from error
+            raise own_error(error) or connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
         completion = read_completion(answer.content, answer.headers, structured=structured, latency=latency)
         return msgspec.structs.replace(completion, cost=self._cost(completion))
@@ -115,14 +124,25 @@ class OpenAIModel:
 
     def _open(self) -> "openai.AsyncOpenAI":
         """Open the client; called inside the event loop that will use it."""
+        import httpx
+        import httpx_aiohttp
         import openai
 
+        from judge.models.transport import GuardedTransport
+
+        address = USUAL if self._base_url is None else read_address(self._base_url).url
+        proxy = proxy_for(address)
+        sender = httpx_aiohttp.AiohttpTransport(
+            # The loop limits the calls in flight; 0 is aiohttp's word for no limit.
+            limits=httpx.Limits(max_connections=0),
+            proxy=None if proxy is None else httpx.Proxy(proxy),
+        )
         self._client = openai.AsyncOpenAI(
             api_key=self._key(),
-            base_url=None if self._base_url is None else read_address(self._base_url).url,
+            base_url=address,
             timeout=self._options.timeout,
             max_retries=0,
-            http_client=openai.DefaultAioHttpClient(),
+            http_client=httpx.AsyncClient(transport=GuardedTransport(sender), timeout=self._options.timeout),
         )
         return self._client
 

@@ -21,6 +21,7 @@ class Replay:
     """A judge that repeats recorded completions."""
 
     max_concurrency: int | None = 1
+    endpoint: str | None = None
 
     def __init__(self, path: Path, judge: str, recorded: Sequence[Recorded]) -> None:
         self.name = judge

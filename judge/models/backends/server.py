@@ -1,21 +1,19 @@
 """`server/<model>`: any OpenAI-compatible server (vLLM, llama.cpp, Ollama, …), straight on aiohttp for speed."""
 
 import base64
-import ipaddress
 import time
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from judge.errors import RejectedError, UsageError
-from judge.models.address import Address, read_address, read_key
+from judge.models.address import Address, proxy_for, read_address, read_key
 from judge.models.chat import read_completion, refuse_threads, response_format
-from judge.models.http_errors import connection_error, error_for, read_refusal
+from judge.models.http_errors import check_redirect, connection_error, error_for, read_refusal
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
+from judge.models.reply_body import read_body
 from judge.records import Criterion
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ class ServerModel:
 
     forms: tuple[AnswerForm, ...] = ("json", "text")
     max_concurrency: int | None = None
+    endpoint: str | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"server/{model}"
@@ -92,9 +91,11 @@ class ServerModel:
         started = time.perf_counter()
         try:
             async with session.post(self._endpoint, data=body, proxy=self._proxy, allow_redirects=False) as answer:
-                reply = await answer.read()
+                check_redirect(answer.status, self._endpoint, answer.headers.get("Location"))
+                encoding, parts = answer.headers.get("Content-Encoding", ""), answer.content.iter_any()
+                reply = await read_body(parts, encoding, answer.status, self._options.max_tokens)
         except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
-            raise connection_error(error, self._options.timeout) from error
+            raise connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
         if answer.status != 200:
             raise error_for(read_refusal(answer.status, reply), answer.headers, structured=structured)
@@ -118,7 +119,8 @@ class ServerModel:
         address = self._address()
         self._endpoint = f"{address.url}/chat/completions"
         self._proxy = proxy_for(address.url)
-        headers = {"Content-Type": "application/json"}
+        # Replies are short, and what is not compressed cannot swell.
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         key = read_key(KEY)
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
@@ -128,26 +130,11 @@ class ServerModel:
             # The loop limits the calls in flight; aiohttp's default of 100 would be a hidden second limit.
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=self._options.timeout),
         )
         return self._session
-
-
-def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address (`HTTPS_PROXY`, `NO_PROXY`); None for this machine.
-
-    This replaces aiohttp's `trust_env`, which also sends passwords from `~/.netrc` and reads both at every call.
-    """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = host == "localhost" or host.endswith(".localhost")
-    if local or urllib.request.proxy_bypass(host):
-        return None
-    return urllib.request.getproxies().get(parts.scheme)
 
 
 def open_model(model: str, options: ModelOptions) -> ServerModel:

@@ -1,0 +1,90 @@
+"""What must be written and printed nowhere: the keys and passwords in use, by their values."""
+
+import base64
+import html
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote, quote_plus, unquote
+
+_SHORTEST = 6
+"""Characters of a secret that is removed wherever it stands; removing a shorter one would garble other words."""
+_SHORTEST_NAMED = 8
+"""The same for a variable that only looks like a secret, by its name."""
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
+_LOOKS_SECRET = re.compile(
+    r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )\S+"
+    # Not "Basic authentication".
+    r"|(?<=Basic )(?=\w[\w+/-]*[A-Z0-9+/=])[\w+/=-]{4,}"
+)
+_forms: set[str] = set()
+"""Every way in which a secret in use may be written."""
+
+
+def remember(secret: str) -> None:
+    """Remember a secret in use; what is too short to be one is ignored."""
+    if len(secret) >= _SHORTEST:
+        _forms.update(_written(secret))
+
+
+def remember_credentials(text: str) -> None:
+    """Remember the user and the password of an address, or of an argument that ends with one."""
+    _, mark, rest = text.partition("://")
+    credentials, at, _ = rest.rpartition("@")
+    if not (mark and at):
+        return
+    user, colon, password = credentials.partition(":")
+    # Some services take the key as the user, without a password.
+    for secret in (password, credentials) if colon else (user,):
+        remember(secret)
+        remember(unquote(secret))
+    pair = f"{unquote(user)}:{unquote(password)}"
+    _forms.update((f"{credentials}@", f"{pair}@", *_encoded(pair)))
+
+
+def remember_environment(environment: Mapping[str, str], words: Iterable[str] = ()) -> None:
+    """Remember the credentials of proxies, and the secrets whose variables begin with one of these words."""
+    import urllib.request  # late, because it would slow down `judge --help`
+
+    for proxy in urllib.request.getproxies_environment().values():
+        remember_credentials(proxy)
+    for name, value in environment.items():
+        if _SECRET_NAME.search(name) and any(name.startswith(f"{word}_") for word in words):
+            remember(value.strip())
+
+
+def scrub(text: str) -> str:
+    """The text with `***` for every secret in use, however it is written."""
+    if any(form in text for form in _forms):
+        for form in sorted(_forms, key=lambda form: (-len(form), form)):
+            text = text.replace(form, "***")
+    return text
+
+
+def scrubbed(value: object) -> str | None:
+    """A word of a reply as text without secrets; None stays None."""
+    return None if value is None else scrub(str(value))
+
+
+def redact(text: str) -> str:
+    """A message with `***` for secrets in use, secret variables of the environment, and whatever looks like a key."""
+    text = scrub(text)
+    for name, value in os.environ.items():
+        if len(value) >= _SHORTEST_NAMED and _SECRET_NAME.search(name):
+            text = text.replace(value, "***")
+    return _LOOKS_SECRET.sub("***", text)
+
+
+def _written(secret: str) -> set[str]:
+    """The secret as it stands in headers, addresses, JSON and HTML."""
+    escaped = json.dumps(secret)[1:-1]
+    plain = json.dumps(secret, ensure_ascii=False)[1:-1]
+    return {secret, escaped, plain, html.escape(secret), quote(secret, safe=""), quote_plus(secret), *_encoded(secret)}
+
+
+def _encoded(secret: str) -> set[str]:
+    """The secret in base64, as in `Authorization: Basic`, also without the padding."""
+    encoded = secret.encode("utf-8", "surrogateescape")
+    texts = (encode(encoded).decode() for encode in (base64.b64encode, base64.urlsafe_b64encode))
+    return {form for text in texts for form in (text, text.rstrip("=")) if len(form) >= _SHORTEST}
