@@ -24,7 +24,10 @@ ROOMS = {
         "convert": "runs of one format to another, or to TREC runs of passages",
     },
     "passages": {"passages": "index a collection or its hash list; extract the passages of a pool"},
-    "models": {"models": "list or fetch the local models"},
+    "models": {
+        "models": "list or fetch the local models",
+        "journal": "check a journal of paid completions; keep what is sound in a damaged one",
+    },
     "pool": {"pool": "pool the runs of a folder without judging anything"},
     "ask": {"prompts": "list, show or check prompt files"},
     "gold": {"gold": "check, import, split and plan gold grades"},

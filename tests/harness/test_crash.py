@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ def judgments(out: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def wait_for_paid(mock: Mock, process: subprocess.Popen[bytes], least: int) -> None:
+def wait_for_paid(mock: Mock, process: subprocess.Popen[Any], least: int) -> None:
     deadline = time.monotonic() + 60
     while sum(mock.paid_per_item().values()) < least:
         assert process.poll() is None, "it ended before it could be stopped"
@@ -95,25 +96,74 @@ def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
     }
 
 
-def test_ctrl_c_says_how_to_go_on(mock: Mock, tmp_path: Path) -> None:
+def started(mock: Mock, out: Path, *, least: int = 10, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    """A run that has paid for some calls."""
+    process = subprocess.Popen(
+        [*before, *command(mock, out)], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for_paid(mock, process, least)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_drains_and_says_how_to_go_on(mock: Mock, tmp_path: Path, number: signal.Signals) -> None:
     mock.config(latency=0.1)
     out = tmp_path / "out"
-    process = subprocess.Popen(
-        command(mock, out), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 60
-    while sum(mock.paid_per_item().values()) < 10:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process = started(mock, out)
+    process.send_signal(number)
     _, complaint = process.communicate(timeout=60)
-    assert process.returncode == 3
+    assert process.returncode == 3, complaint
     assert "the same command goes on from here" in complaint
     assert "Traceback" not in complaint
     assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["status"] == "unfinished"
     mock.config(latency=0.0)
     assert finish(mock, out).returncode == 0
+    # Calls in flight were kept: nothing was paid twice.
     assert set(mock.paid_per_item().values()) == {1}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_breaks_the_calls_off(mock: Mock, tmp_path: Path, number: signal.Signals) -> None:
+    mock.config(latency=0.05)
+    process = started(mock, tmp_path / "out")
+    # Calls that nobody waits for to their end.
+    mock.config(latency=300.0)
+    time.sleep(0.5)
+    process.send_signal(number)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(number)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 3, complaint
+    assert "interrupted" in complaint
+    assert "Traceback" not in complaint
+    mock.config(latency=0.0)
+    assert finish(mock, tmp_path / "out").returncode == 0
+
+
+def test_nohup_outlives_its_terminal(mock: Mock, tmp_path: Path) -> None:
+    mock.config(latency=0.05)
+    process = started(mock, tmp_path / "out", before=("nohup",))
+    process.send_signal(signal.SIGHUP)
+    _, complaint = process.communicate(timeout=120)
+    assert process.returncode == 0, complaint
+
+
+def test_an_output_folder_that_goes_away_is_not_made_again(mock: Mock, tmp_path: Path) -> None:
+    mock.config(latency=0.02)
+    out = tmp_path / "out"
+    process = started(mock, out)
+    out.rename(tmp_path / "elsewhere")
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 3, complaint
+    assert "was moved, removed or replaced while it was in use" in complaint
+    assert "Traceback" not in complaint
+    assert not out.exists()
+    # What was paid for is where the folder went.
+    mock.config(latency=0.0)
+    paid = mock.paid_per_item()
+    assert finish(mock, tmp_path / "elsewhere").returncode == 0
+    assert all(count == 1 for item, count in mock.paid_per_item().items() if item in paid)
 
 
 def test_a_wrong_key_stops_at_once(mock: Mock, tmp_path: Path) -> None:

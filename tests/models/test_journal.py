@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from judge.errors import InputError, OperationalError
-from judge.models.journal import Journal, read_journal, request_digest
+from judge.models.journal import Journal
+from judge.models.journal_rows import read_journal, request_digest
 from judge.models.records import Completion, Message, Request
 from judge.records import Level, Scale
 
@@ -225,3 +226,18 @@ def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) ->
 
     with Journal(tmp_path / "j") as journal, pytest.raises(OperationalError, match="cannot be written"):
         asyncio.run(run(journal))
+
+
+def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.models.journal._CHECKPOINT", 0.0)
+    (tmp_path / "out").mkdir()
+    with Journal(tmp_path / "out" / "j") as journal:
+        put(journal, "d", "Grade: 1")
+        journal.check_there()
+        (tmp_path / "out").rename(tmp_path / "elsewhere")
+        with pytest.raises(OperationalError, match=r"out/j: was moved, removed or replaced"):
+            journal.check_there()
+        with pytest.raises(OperationalError, match="was moved, removed or replaced"):
+            put(journal, "e", "Grade: 2")
+        # The way out of the one who has moved it: what was paid for is in the file, wherever it is.
+        assert journal.get("d0") == completion("Grade: 1")
