@@ -186,8 +186,8 @@ def _fetch_bar(stream: TextIO) -> _Bar:
 
 
 def _say(line: str, stream: TextIO) -> None:
-    # A closed pipe is no reason to stop paid calls.
-    with contextlib.suppress(BrokenPipeError):
+    # A closed pipe or terminal is no reason to stop paid calls.
+    with contextlib.suppress(OSError):
         print(line, file=stream, flush=True)
 
 

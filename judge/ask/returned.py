@@ -28,7 +28,8 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
         if other or len(models) > 1:
             counts = ", ".join(f"{shown(model)} ({count})" for model, count in sorted(models.items()))
             what = "another model than the one asked" if other else "several models"
-            notes.append(f"{judge}: its replies name {what}: {counts}. Grades of several models are not one judge's.")
+            so = "Grades of several models are not one judge's." if len(models) > 1 else "The grades are that model's."
+            notes.append(f"{judge}: its replies name {what}: {counts}. {so}")
     return tuple(notes)
 
 

@@ -1,6 +1,7 @@
 """Cli: the command line, a thin layer over the Python API; data goes to stdout, messages to stderr."""
 
 import argparse
+import contextlib
 import importlib
 import io
 import os
@@ -66,14 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(error)
         return error.exit_code
     except KeyboardInterrupt:
-        print("judge: interrupted", file=sys.stderr)
+        _tell("judge: interrupted")
         return Interrupted.exit_code
     except BrokenPipeError:
         # The reader closed the pipe, as in `judge ... | head`.
         _silence()
         return 0
     except OSError as error:
-        print(printable(f"judge: {error.strerror}: {error.filename or 'standard output'}"), file=sys.stderr)
+        _tell(f"judge: {error.strerror}: {error.filename or 'standard output'}")
         if error.filename is None:
             _silence()
         return OperationalError.exit_code
@@ -131,12 +132,18 @@ def _dispatch(arguments: list[str]) -> int:
     return 2
 
 
+def _tell(line: str) -> None:
+    # The terminal may be gone, which is often why a command ends; its exit code must not be lost with it.
+    with contextlib.suppress(OSError):
+        print(printable(line), file=sys.stderr, flush=True)
+
+
 def _complain(error: JudgeError) -> None:
-    print(printable(f"judge: {error}"), file=sys.stderr)
+    _tell(f"judge: {error}")
     problems = getattr(error, "problems", ())
     for problem in problems[:PROBLEMS_SHOWN]:
         where = " ".join(part for part in (problem.turn_id, problem.path) if part)
         line = f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"
-        print(f"  {printable(line)}", file=sys.stderr)
+        _tell(f"  {line}")
     if len(problems) > PROBLEMS_SHOWN:
-        print(f"  … and {len(problems) - PROBLEMS_SHOWN} more", file=sys.stderr)
+        _tell(f"  … and {len(problems) - PROBLEMS_SHOWN} more")

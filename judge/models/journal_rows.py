@@ -104,18 +104,12 @@ class DamagedRow(Exception):
     """A row is not what was recorded, and why."""
 
 
-def check_row(row: Sequence[Any], digest: str | None = None) -> None:
+def check_row(row: Sequence[Any]) -> None:
     """Refuse a row of COLUMNS that is not what was recorded.
 
-    Args:
-        row: The values of the columns.
-        digest: The digest that the row was looked up under.
-
     Raises:
-        DamagedRow: The row contradicts its checksum, or was recorded under another digest.
+        DamagedRow: The row contradicts its checksum.
     """
-    if digest is not None and row[0] != digest:
-        raise DamagedRow("another completion stands there")
     if row[-1] is not None and row[-1] != checksum(row):
         raise DamagedRow("its content is not what was recorded")
 

@@ -1,6 +1,9 @@
 """Real processes against a misbehaving server, killed in the middle: nothing is lost, nothing paid is asked again."""
 
+import contextlib
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -11,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from judge.models.journal_check import verify_journal
+from judge.models.journal_rows import read_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
@@ -141,6 +146,29 @@ def test_a_second_signal_breaks_the_calls_off(mock: Mock, tmp_path: Path, number
     assert finish(mock, tmp_path / "out").returncode == 0
 
 
+def test_a_terminal_that_closes_loses_no_call(mock: Mock, tmp_path: Path) -> None:
+    """The kernel sends SIGHUP, and writing to the terminal fails from then on."""
+    mock.config(latency=0.1)
+    out = tmp_path / "out"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, command(mock, out))
+    os.set_blocking(terminal, False)
+    deadline = time.monotonic() + 60
+    while sum(mock.paid_per_item().values()) < 10:
+        with contextlib.suppress(BlockingIOError):
+            os.read(terminal, 65536)
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 3
+    assert verify_journal(out / "journal.sqlite").sound == len(mock.paid_per_item())
+    mock.config(latency=0.0)
+    assert finish(mock, out).returncode == 0
+    assert set(mock.paid_per_item().values()) == {1}
+
+
 def test_nohup_outlives_its_terminal(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.05)
     process = started(mock, tmp_path / "out", before=("nohup",))
@@ -205,3 +233,47 @@ def test_a_second_process_on_the_same_folder_is_refused(mock: Mock, tmp_path: Pa
     finally:
         first.kill()
         first.wait()
+
+
+def answer(model: str, usage: dict[str, int] | None) -> dict[str, Any]:
+    choice = {"message": {"content": "Fine.\nGrade: 2"}, "finish_reason": "stop"}
+    return {"body": {"model": model, "choices": [choice], **({} if usage is None else {"usage": usage})}}
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": -900, "completion_tokens": -5}])
+def test_a_server_that_counts_nothing_makes_no_budget_endless(
+    mock: Mock, tmp_path: Path, usage: dict[str, int] | None
+) -> None:
+    mock.script(*[answer("mock", usage)] * 200)
+    done = finish(mock, tmp_path / "out", "--price", "100/400", "--max-cost", "0.5", "--concurrency", "1")
+    assert done.returncode == 3, done.stderr
+    sent = mock.stats()["requests"]
+    # A prompt of this example has more than 100 tokens, so a call costs more than a cent.
+    assert 1 < sent < 50
+    assert f"(tokens of {sent} replies estimated)" in done.stderr
+    failures = [json.loads(line) for line in (tmp_path / "out" / "failures.jsonl").read_text().splitlines()]
+    assert {failure["reason"] for failure in failures} == {"budget", "no_passages"}
+
+
+def test_a_substituted_model_is_said_wherever_grades_are(mock: Mock, tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 9}
+    mock.script(*[answer("weak" if number % 2 else "mock", usage) for number in range(6)])
+    done = finish(mock, tmp_path / "out", "--limit", "3")
+    assert done.returncode == 0, done.stderr
+    note = "server/mock: its replies name another model than the one asked: 'mock' (3), 'weak' (3)."
+    assert f"warning: {note}" in done.stderr
+    assert note in (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
+
+
+def test_a_reply_with_odd_facts_is_paid_for_once(mock: Mock, tmp_path: Path) -> None:
+    choice = {"message": {"content": "Grade: 2"}, "finish_reason": "stop", "logprobs": {"content": [None]}}
+    odd = {"model": 5, "usage": {"prompt_tokens": 1.5}, "choices": [choice]}
+    mock.script(*[{"body": json.dumps(odd).replace("null", "-Infinity")}] * 20)
+    out = tmp_path / "out"
+    done = finish(mock, out, "--limit", "10")
+    assert done.returncode == 0, done.stderr
+    assert mock.stats()["requests"] == 20 == len(judgments(out))
+    assert finish(mock, out, "--limit", "10").returncode == 0
+    assert mock.stats()["requests"] == 20
+    kept = [entry.completion.raw for entry in read_journal(out / "journal.sqlite")]
+    assert all(raw is not None and "-Infinity" in raw and '"model": 5' in raw for raw in kept)

@@ -107,11 +107,16 @@ def test_a_completed_reply_without_a_text_is_kept_whole(body: object) -> None:
     assert (found.text, found.raw) == ("", json.dumps(body))
 
 
-def test_a_key_that_a_reply_repeats_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUDGE_API_KEY", "tell-nobody-this")
-    found = read(reply({"content": "Grade: 2"}, debug="Authorization: Bearer tell-nobody-this"))
+@pytest.mark.parametrize("name", ["JUDGE_API_KEY", "OPENAI_API_KEY"])
+def test_a_key_that_a_reply_repeats_is_not_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "tell-nobody-this")
+    for debug in ("tell-nobody-this", "Authorization: Bearer tell-nobody-this", "https://me:tell-nobody-this@host"):
+        found = read(reply({"content": "Grade: 2"}, debug=debug))
+        assert found.raw is not None
+        assert "tell-nobody-this" not in found.raw
+    found = read(reply({"content": "Grade: 2"}, debug="sk-0123456789"))
     assert found.raw is not None
-    assert "tell-nobody-this" not in found.raw
+    assert "sk-0123456789" not in found.raw
 
 
 def test_an_error_sent_with_status_200_is_an_error() -> None:

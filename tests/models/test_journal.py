@@ -3,6 +3,7 @@ import hashlib
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -241,3 +242,15 @@ def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path, monkeypatch
             put(journal, "e", "Grade: 2")
         # The way out of the one who has moved it: what was paid for is in the file, wherever it is.
         assert journal.get("d0") == completion("Grade: 1")
+
+
+def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judge.models.journal._CHECKPOINT", 0.05)
+    with Journal(tmp_path / "j") as journal:
+        put(journal, "d", "Grade: 1")
+        deadline = time.monotonic() + 30
+        while b"d0" not in (tmp_path / "j").read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

@@ -128,6 +128,24 @@ def test_a_completion_that_an_index_hides_is_not_paid_for_again(path: Path) -> N
         assert set(DIGESTS) - held(new).keys() <= {DIGESTS[5]}
 
 
+def test_a_completion_found_under_another_digest_is_not_given_back(path: Path) -> None:
+    """The index keeps the number of a row behind its digest: two numbers change places."""
+    data = bytearray(path.read_bytes())
+    places = {}
+    for number in (3, 4):
+        text = DIGESTS[number - 1].encode()
+        found = [place for place in range(len(data)) if data.startswith(text, place) and data[place + 64] == number]
+        places[number] = found[0] + 64
+        assert len(found) == 1
+    data[places[3]], data[places[4]] = 4, 3
+    path.write_bytes(data)
+    with Journal(path) as journal:
+        assert journal.get(DIGESTS[0]) == completion(TEXTS[0])
+        for number in (3, 4):
+            with pytest.raises(InputError, match="its content is not what was recorded"):
+                journal.get(DIGESTS[number - 1])
+
+
 def test_a_sound_journal_is_called_sound(path: Path) -> None:
     before = path.read_bytes()
     assert verify_journal(path) == JournalReport(12, 0, ())
@@ -153,6 +171,24 @@ def test_any_damaged_page_costs_only_what_is_on_it(path: Path, tmp_path: Path) -
             assert len(journal) == 12
         assert verify_journal(new) == JournalReport(12, 0, ())
     assert lost_in_all == recorded.keys()
+
+
+def test_what_a_damaged_page_took_is_named_however_the_index_is_built(tmp_path: Path) -> None:
+    """With 150 rows the index has pages above its leaves, and each of them holds a digest that no leaf has."""
+    path, broken = tmp_path / "journal.sqlite", tmp_path / "broken.sqlite"
+    asked = {request_digest("b/m", {}, request(str(number))): request(str(number)) for number in range(150)}
+
+    async def run(journal: Journal) -> None:
+        await asyncio.gather(*(journal.put(digest, "b/m", {}, one, completion()) for digest, one in asked.items()))
+
+    with Journal(path) as journal:
+        asyncio.run(run(journal))
+    data = path.read_bytes()
+    for number in range(len(data) // PAGE):
+        broken.write_bytes(data[: number * PAGE] + bytes(PAGE) + data[(number + 1) * PAGE :])
+        new = tmp_path / f"new-{number}.sqlite"
+        report = salvage_journal(broken, new)
+        assert {digest for digest, _ in report.problems} == asked.keys() - held(new).keys()
 
 
 def test_salvage_writes_over_nothing(path: Path, tmp_path: Path) -> None:
