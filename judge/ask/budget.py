@@ -11,6 +11,8 @@ from judge.models.records import Completion, Request
 
 CHARACTERS_PER_TOKEN = 4
 """Of our own estimate, where no provider has counted."""
+TYPICAL_REPLY = 150
+"""Tokens of a typical reply with its rationale."""
 EVERY_OTHER = "*"
 """The name, among prices, of every model that has none of its own."""
 
@@ -32,6 +34,8 @@ class Budget:
         self._price = price_of(model, prices)
         # A provider that bills by another price than the user's is not asked what a call cost.
         self._bills = given_price(model.name, prices) is None
+        self._calls = 0
+        self._in_flight = 0.0
         self.spent = 0.0
         self.estimated = 0
         """Calls whose cost rests on our own estimate of their tokens."""
@@ -46,14 +50,31 @@ class Budget:
             basis = f", by our own estimate of the tokens of {self.estimated} replies" if self.estimated else ""
             raise BudgetError(f"the budget of ${self._most} is spent{basis}")
 
+    def reserve(self, request: Request) -> float | None:
+        """Set aside what a call will cost by our estimate; None while the calls in flight may need all that is left.
+
+        The caller gives the amount back with `release`.
+        """
+        if self._most is not None and 0 < self._in_flight >= self._most - self.spent:
+            return None
+        price, mean = self._price, self.spent / self._calls if self._calls else 0.0
+        expected = 0.0 if price is None else _cost(price, estimated_tokens(request), TYPICAL_REPLY)
+        self._in_flight += max(expected, mean)
+        return max(expected, mean)
+
+    def release(self, reserved: float) -> None:
+        """Give back what was set aside for a call that has ended."""
+        self._in_flight = max(0.0, self._in_flight - reserved)
+
     def charge(self, request: Request, completion: Completion) -> Completion:
         """Count a call, and give its completion with its cost, or with None where tokens had to be estimated."""
         cost = self._reported(completion)
         if cost is None and self._price is not None:
-            text = math.ceil(len(completion.text) / CHARACTERS_PER_TOKEN)
-            self.spent += estimated_tokens(request) * self._price.prompt + text * self._price.completion
+            reply = math.ceil(len(completion.text) / CHARACTERS_PER_TOKEN)
+            self.spent += _cost(self._price, estimated_tokens(request), reply)
             self.estimated += 1
         self.spent += cost or 0.0
+        self._calls += 1
         return msgspec.structs.replace(completion, cost=cost)
 
     def _reported(self, completion: Completion) -> float | None:
@@ -67,7 +88,11 @@ class Budget:
             return 0.0
         if price is None or not counted or prompt is None or reply is None:
             return None
-        return prompt * price.prompt + reply * price.completion
+        return _cost(price, prompt, reply)
+
+
+def _cost(price: Price, prompt: int, reply: int) -> float:
+    return prompt * price.prompt + reply * price.completion
 
 
 def given_price(name: str, prices: Mapping[str, Price]) -> Price | None:

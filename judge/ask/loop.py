@@ -74,6 +74,7 @@ class Loop:
         self._given_up = 0
         self._stop: BaseException | None = None
         self._stopped = asyncio.Event()
+        self._released = asyncio.Event()
 
     async def run(self, wanted: Sequence[Task]) -> list[Judgment | Failure]:
         """Make a judgment or a failure of every task, in the order of the tasks.
@@ -171,25 +172,46 @@ class Loop:
             del self._in_flight[digest]
 
     async def _ask(self, digest: str, request: Request) -> Completion:
-        if self._stop is not None:
-            raise self._stop
-        self._budget.check()
+        reserved = await self._afford(request)
         try:
             completion = await self._attempt(request)
+            self._given_up = 0
+            completion = self._budget.charge(request, storable(completion))
         except TransientError as error:
-            self._given_up += 1
-            if self._given_up >= min(max(3, self._settings.concurrency), self._total):
-                self._end(
-                    OperationalError(
-                        f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
-                        f"{self._settings.attempts} attempts each, the last: {error}"
-                    )
-                )
+            self._give_up(error)
             raise
-        self._given_up = 0
-        completion = self._budget.charge(request, storable(completion))
+        finally:
+            self._budget.release(reserved)
+            self._released.set()
         await self._journal.put(digest, self._model.name, self._model.parameters(request), request, completion)
         return completion
+
+    async def _afford(self, request: Request) -> float:
+        """Wait until the budget can pay for a call beside those in flight, and give what is set aside for it.
+
+        Raises:
+            BudgetError: The money is spent.
+        """
+        while True:
+            if self._stop is not None:
+                raise self._stop
+            self._budget.check()
+            reserved = self._budget.reserve(request)
+            if reserved is not None:
+                return reserved
+            self._released.clear()
+            await self._released.wait()
+
+    def _give_up(self, error: TransientError) -> None:
+        """Count a call that was given up; after several in a row, end the run."""
+        self._given_up += 1
+        if self._given_up >= min(max(3, self._settings.concurrency), self._total):
+            self._end(
+                OperationalError(
+                    f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
+                    f"{self._settings.attempts} attempts each, the last: {error}"
+                )
+            )
 
     async def _attempt(self, request: Request) -> Completion:
         """One call, tried again while its failures may pass."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.ask.budget import CHARACTERS_PER_TOKEN
+from judge.ask.budget import CHARACTERS_PER_TOKEN, TYPICAL_REPLY
 from judge.ask.criteria import criterion_names
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.certificate import CertificateStatement
@@ -26,7 +26,7 @@ from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_table, say
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems
 from judge.crowd.aggregators import JURIES
-from judge.harness.dry_run import TYPICAL_REPLY, dry_run
+from judge.harness.dry_run import dry_run
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
 from judge.harness.run import Outcome, carry_out
 from judge.text.safe import printable

@@ -2,16 +2,13 @@
 
 from pathlib import Path
 
-from judge.ask.budget import price_of
+from judge.ask.budget import TYPICAL_REPLY, price_of
 from judge.ask.forecast import Forecast
 from judge.ask.several import forecasts
 from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
 from judge.models.journal import Journal
 from judge.records import Record
-
-TYPICAL_REPLY = 150
-"""Tokens of a typical reply with its rationale."""
 
 
 class DryRun(Record, frozen=True):

@@ -336,6 +336,33 @@ def test_counts_that_cannot_be_true_make_no_budget_endless(tmp_path: Path, count
     assert recorded.cost is None
 
 
+@pytest.mark.parametrize("counts", [(20, 8), (None, None)])
+def test_calls_in_flight_count_against_the_budget(tmp_path: Path, counts: tuple[Any, ...]) -> None:
+    """Sixteen calls at once would cost three times the budget before the first has come back."""
+    settings = Settings(concurrency=16, max_cost=0.5, prices=TEN_CENTS)
+    model = Scripted(default=reply(*counts), delay=0.01)
+    seen: list[Progress] = []
+    results = judged(tmp_path, model, [f"t{index}" for index in range(40)], settings, report=seen.append)
+    assert 0.5 <= seen[-1].cost <= 0.6
+    assert len(model.asked) == sum(isinstance(result, Judgment) for result in results)
+    assert {reason(result) for result in results if isinstance(result, Failure)} == {"budget"}
+
+
+def test_calls_wait_for_the_budget_and_are_all_made_if_it_lasts(tmp_path: Path) -> None:
+    """Each call is thought to cost $1.5 and costs $0.1: 40 calls are paid with $4.05, though not 16 at a time."""
+    settings = Settings(concurrency=16, max_cost=4.05, prices=TEN_CENTS)
+    model = Scripted(default=reply(20, 8), delay=0.001)
+    results = judged(tmp_path, model, [f"t{index}" for index in range(40)], settings)
+    assert all(isinstance(result, Judgment) for result in results)
+
+
+def test_a_call_that_fails_gives_its_share_of_the_budget_back(tmp_path: Path) -> None:
+    settings = Settings(concurrency=4, attempts=1, max_cost=0.01, prices=TEN_CENTS)
+    model = Scripted({f"t{index}": [RejectedError("no")] for index in range(6)}, delay=0.001)
+    results = judged(tmp_path, model, [f"t{index}" for index in range(6)], settings)
+    assert [reason(result) for result in results] == ["provider_error"] * 6
+
+
 def test_a_judge_that_nobody_bills_needs_no_estimate(tmp_path: Path) -> None:
     class Free(Scripted):
         def price(self) -> Price:
