@@ -37,6 +37,9 @@ def main(args: argparse.Namespace) -> int:
         report = salvage_journal(path, args.out)
         _print(report)
         say(f"what is sound is in {args.out}; in place of {path}, it lets the same command go on")
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists():
+            say(f"remove {log} too: it belongs to the old journal, and what is sound in it is in the new one")
     return 1 if report.problems else 0
 
 

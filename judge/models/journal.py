@@ -31,6 +31,7 @@ from judge.models.journal_rows import (
     new_row,
     open_to_read,
     salvage_hint,
+    unreadable,
 )
 from judge.models.records import Completion, Request
 
@@ -81,11 +82,7 @@ class Journal:
             self._digests = self._read_digests()
         except sqlite3.Error as error:
             self._connection.close()
-            if "locked" in str(error):
-                raise InputError(
-                    f"{self._name}: cannot be used as a journal: another judge process is using it"
-                ) from error
-            raise self._damaged(f"cannot be used as a journal: {error}") from error
+            raise InputError(f"{self._name}: cannot be used as a journal: {unreadable(path, error)}") from error
         except InputError:
             self._connection.close()
             raise
@@ -217,7 +214,7 @@ class Journal:
                     self._connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", facts)
                     self._digests = self._read_digests()
         except (sqlite3.Error, DamagedRow) as error:
-            raise InputError(f"{path}: its completions cannot be taken over: {error}; {salvage_hint(path)}") from error
+            raise InputError(f"{path}: its completions cannot be taken over: {unreadable(path, error)}") from error
 
     async def put(
         self,

@@ -195,6 +195,14 @@ def salvage_hint(path: object) -> str:
     return f"`judge journal verify {path}` lists what is damaged, `judge journal salvage {path} -o NEW` keeps the rest"
 
 
+def unreadable(path: object, error: Exception) -> str:
+    """Why a journal cannot be read and what to do about it, in words."""
+    why = str(error)
+    if "locked" in why:
+        return "another judge process is using it"
+    return why if "unable to open" in why else f"{why}; {salvage_hint(path)}"
+
+
 def read_journal(path: StrPath) -> Iterator[Recorded]:
     """The completions of a journal that no process is writing, in the order of their digests; each is checked.
 
@@ -215,4 +223,4 @@ def read_journal(path: StrPath) -> Iterator[Recorded]:
     except DamagedRow as error:
         raise InputError(f"{path}: damaged at the completion {row[0]}: {error}; {salvage_hint(path)}") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a journal: {error}; {salvage_hint(path)}") from error
+        raise InputError(f"{path}: cannot be read as a journal: {unreadable(path, error)}") from error

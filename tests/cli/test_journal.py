@@ -76,6 +76,16 @@ def test_a_changed_grade_is_noticed_and_the_way_out_works(out: Path, capsys: pyt
     assert verify_journal(journal).sound == CALLS
 
 
+def test_a_log_must_not_stay_beside_a_new_journal(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """SQLite would play the log of the old journal into the new one."""
+    log = out / "journal.sqlite-wal"
+    for number, told in enumerate((False, True)):
+        if told:
+            log.write_bytes(b"")
+        assert main(["journal", "salvage", str(out), "-o", str(out.parent / f"new-{number}.sqlite")]) == 0
+        assert (f"remove {log} too" in capsys.readouterr().err) is told
+
+
 def test_a_journal_that_is_not_there_is_a_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["journal", "verify", str(tmp_path)]) == 2
     assert f"{tmp_path / 'journal.sqlite'}: no such journal" in capsys.readouterr().err

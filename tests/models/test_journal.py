@@ -114,8 +114,10 @@ def test_meta_survives(tmp_path: Path) -> None:
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    with Journal(path), pytest.raises(InputError, match="another judge process is using it"):
-        Journal(path)
+    with Journal(path):
+        for use in (lambda: Journal(path), lambda: list(read_journal(path)), lambda: Journal(None).adopt(path)):
+            with pytest.raises(InputError, match=r"another judge process is using it$"):
+                use()
 
 
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
@@ -123,6 +125,8 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
     path.write_text("not a database, but long enough to be looked at" * 50, encoding="utf-8")
     with pytest.raises(InputError, match="cannot be used as a journal"):
         Journal(path)
+    with Journal(None) as journal, pytest.raises(InputError, match=r"unable to open database file$"):
+        journal.adopt(tmp_path / "absent")
     with pytest.raises(InputError, match="no such journal"):
         list(read_journal(tmp_path / "absent"))
     with pytest.raises(InputError, match="cannot be read as a journal"):
