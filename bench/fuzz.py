@@ -54,7 +54,7 @@ from judge.gold.plan import read_plan
 from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.models.families import read_families, read_teams
-from judge.models.journal import read_journal
+from judge.models.journal_rows import read_journal
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from judge.harness.pooled import write_pool as write_pool
     from judge.harness.pooling import Pooling as Pooling
     from judge.harness.pooling import pool_runs as pool_runs
+    from judge.harness.prepared import Plan as Plan
     from judge.harness.run import Outcome as Outcome
-    from judge.harness.run import Plan as Plan
     from judge.harness.run import run as run
     from judge.harness.tokens import LengthsPlan as LengthsPlan
     from judge.harness.tokens import count_lengths as count_lengths

@@ -2,6 +2,7 @@
 
 JudgeError                      anything a user may see; carries an exit code
 ├── UsageError                  the command itself cannot be carried out (exit 2)
+│   └── MissingKeyError         a judge's key is not set; a forecast needs none
 ├── InputError                  input files are bad; holds every problem found (exit 2)
 ├── OperationalError            something outside failed; work done so far is safe, resume later (exit 3)
 │   ├── AuthenticationError     the provider refuses the key or the model
@@ -32,6 +33,10 @@ class JudgeError(Exception):
 
 class UsageError(JudgeError):
     """The command or call cannot be carried out as given."""
+
+
+class MissingKeyError(UsageError):
+    """The environment lacks the key of a judge."""
 
 
 class InputError(JudgeError):

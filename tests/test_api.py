@@ -107,28 +107,41 @@ def test_inside_a_loop_what_is_raised_is_raised_to_the_caller(tmp_path: Path) ->
         inside_a_loop(lambda: judged(tmp_path, Scripted(), TEXTS, report=report))
 
 
+STOPPING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
 @pytest.fixture
 def restored() -> Iterator[None]:
-    """Ctrl-C means after a test what it meant before."""
-    before = signal.getsignal(signal.SIGINT)
+    """A signal means after a test what it meant before."""
+
+    def mine(number: int, frame: object) -> None:
+        raise AssertionError(f"signal {number} arrived outside of the job")
+
+    terminated = signal.signal(signal.SIGTERM, mine)
+    before = [signal.getsignal(number) for number in STOPPING]
     yield
-    assert signal.getsignal(signal.SIGINT) is before
+    assert [signal.getsignal(number) for number in STOPPING] == before
+    signal.signal(signal.SIGTERM, terminated)
 
 
 @pytest.mark.usefixtures("restored")
-def test_ctrl_c_inside_a_loop_drains_and_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("around", [inside_a_loop, lambda call: call()])
+@pytest.mark.parametrize("number", STOPPING)
+def test_a_signal_drains_and_loses_nothing(
+    tmp_path: Path, number: signal.Signals, around: Callable[[Callable[[], Any]], Any]
+) -> None:
     def interrupt(calls: int) -> None:
         if calls == 6:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     model = Scripted(delay=0.05, hook=interrupt)
     texts = [f"t{index}" for index in range(200)]
     with pytest.raises(Interrupted, match="goes on from here"):
-        inside_a_loop(lambda: judged(tmp_path, model, texts))
+        around(lambda: judged(tmp_path, model, texts))
     assert 6 <= len(model.asked) < 100
     assert model.closed
     again = Scripted()
-    assert len(inside_a_loop(lambda: judged(tmp_path, again, texts))) == 200
+    assert len(around(lambda: judged(tmp_path, again, texts))) == 200
     assert len(again.asked) == 200 - len(model.asked)
 
 

@@ -4,8 +4,10 @@ criteria   prompt files, checked on load; front_matter: their TOML header, every
 prompt     a criterion and a pooled response as messages; strangers' texts cannot break out of their tags
 verdict    reads a completion, never with a default; reply: finds the verdict in a reply
 dialogue   one judgment, from the question to the record
-loop       all judgments of one judge: concurrency, retries, budget, interruption
+questions  what one judge is asked, and what the journal answers already; forecast: the same, counted
+loop       all judgments of one judge: concurrency, retries, interruption; budget: what its calls cost
 several    several judges under one budget
+returned   where other models answered than those asked
 labels     grades of judges, read back from files of any origin
 progress   the bar or line that shows how far a command is; own_loop: an event loop for synchronous code
 records    judgments and failures

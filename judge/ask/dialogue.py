@@ -82,7 +82,9 @@ def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | F
     """The judgment or failure that a dialogue ends with; `digest` is that of its last request."""
     verdict, completion = answer.verdict, answer.completion
     if isinstance(verdict, Unreadable):
-        return failure(task, judge, verdict.reason, verdict.detail, raw=completion.text, digest=digest)
+        return failure(
+            task, judge, verdict.reason, verdict.detail, raw=completion.text or completion.raw, digest=digest
+        )
     return Judgment(
         response_id=task.response.response_id,
         turn_id=task.response.turn_id,

@@ -9,31 +9,22 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 import tenacity
 
-from judge.ask.dialogue import Task, dialogue, evidence_gap, failure, outcome, tasks
+from judge.ask.budget import Budget
+from judge.ask.dialogue import Task, dialogue, failure, outcome, tasks
 from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, Reporter
-from judge.ask.prompt import render
+from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.errors import (
-    BudgetError,
-    CallError,
-    Interrupted,
-    OperationalError,
-    RejectedError,
-    StructureUnsupported,
-    TransientError,
-)
-from judge.models.forms import supported_forms
-from judge.models.journal import Journal, request_digest
-from judge.models.model import Model
-from judge.models.records import AnswerForm, Completion, Request
+from judge.errors import CallError, Interrupted, OperationalError, StructureUnsupported, TransientError
+from judge.models.journal import Journal
+from judge.models.model import Model, Price
+from judge.models.records import Completion, Request
+from judge.models.storable import storable
 from judge.pool.records import Pool
-from judge.records import Criterion
 from judge.runs.records import Turn
 from judge.text.ids import NaturalKey, natural_key
 from judge.text.table import Table
@@ -41,7 +32,7 @@ from judge.text.table import Table
 MAX_WAIT = 60.0
 """Most seconds between two attempts, even if the provider asks for a longer wait."""
 
-__all__ = ["Forecast", "Loop", "Progress", "Settings", "Task", "assess", "tasks"]
+__all__ = ["Loop", "Progress", "Settings", "Task", "assess", "tasks"]
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -53,21 +44,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Most attempts of one call; only failures that may pass are tried again."""
     max_cost: float | None = None
     """US dollars that this process may spend; judgments left over fail for `budget`."""
-
-
-class Forecast(NamedTuple):
-    """What the loop would do; nothing is sent."""
-
-    judgments: int
-    """Judgments to make."""
-    recalled: int
-    """Judgments that the journal answers already."""
-    without_evidence: int
-    """Judgments that fail because a passage has no text."""
-    calls: int
-    """Distinct requests to send; repairs of unreadable replies come on top."""
-    prompt_tokens: int
-    """Tokens of these requests, estimated at four characters a token."""
+    prices: Mapping[str, Price] = {}
+    """Prices by the model's name, in place of what is known of it; `*` names every other model."""
 
 
 class Loop:
@@ -84,38 +62,19 @@ class Loop:
     ) -> None:
         self._model = model
         self._journal = journal
-        self._pool = pool
-        self._turns = turns or {}
+        self._questions = Questions(model, journal, pool, turns)
         self._settings = settings
+        self._budget = Budget(model, settings.max_cost, settings.prices)
         self._report = report or (lambda progress: None)
         self._in_flight: dict[str, asyncio.Task[Completion]] = {}
         self._results: dict[int, Judgment | Failure] = {}
         self._total = 0
         self._recalled = 0
         self._failures = 0
-        self._cost = 0.0
         self._given_up = 0
         self._stop: BaseException | None = None
         self._stopped = asyncio.Event()
-        self._form_key = f"form:{model.name}"
-        self._structured = journal.meta(self._form_key) != "text"
-
-    def forecast(self, wanted: Sequence[Task]) -> Forecast:
-        """What `run` would do with these tasks; nothing is sent."""
-        recalled = without_evidence = characters = 0
-        open_digests: set[str] = set()
-        for task in wanted:
-            if evidence_gap(task, self._pool) is not None:
-                without_evidence += 1
-            elif self._recall(task) is not None:
-                recalled += 1
-            else:
-                request = self._request(task, self._forms(task.criterion)[0])
-                digest = self._digest(request)
-                if digest not in open_digests:
-                    open_digests.add(digest)
-                    characters += sum(len(message.content) for message in request.messages)
-        return Forecast(len(wanted), recalled, without_evidence, len(open_digests), characters // 4)
+        self._released = asyncio.Event()
 
     async def run(self, wanted: Sequence[Task]) -> list[Judgment | Failure]:
         """Make a judgment or a failure of every task, in the order of the tasks.
@@ -126,7 +85,7 @@ class Loop:
         self._total = len(wanted)
         open_tasks: list[int] = []
         for index, task in enumerate(wanted):
-            settled = self._without_asking(task)
+            settled = self._questions.gap(task) or self._questions.recall(task)
             if settled is None:
                 open_tasks.append(index)
             else:
@@ -143,52 +102,8 @@ class Loop:
             await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
         if self._stop is not None:
             raise self._stop
+        self._journal.check_there()
         return [self._results[index] for index in range(len(wanted))]
-
-    def _forms(self, criterion: Criterion) -> list[AnswerForm]:
-        """The answer forms to try, the preferred one first: those that both judge and criterion support.
-
-        Raises:
-            OperationalError: They share no form.
-        """
-        offered = [form for form in self._model.forms if form in supported_forms(criterion)]
-        if not self._structured and offered != ["json"]:
-            offered = [form for form in offered if form != "json"]
-        if not offered:
-            raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
-        return offered
-
-    def _request(self, task: Task, form: AnswerForm) -> Request:
-        turn = self._turns.get(task.response.turn_id)
-        return render(task.criterion, task.response, self._pool.passages, turn, form, task.sample)
-
-    def _without_asking(self, task: Task) -> Judgment | Failure | None:
-        gap = evidence_gap(task, self._pool)
-        if gap is not None:
-            return failure(task, self._model.name, "no_passages", gap)
-        return self._recall(task) if len(self._journal) else None
-
-    def _recall(self, task: Task) -> Judgment | Failure | None:
-        """The outcome of the task, in any form, if the journal holds every completion that it needs."""
-        for form in self._model.forms:
-            if form in supported_forms(task.criterion):
-                settled = self._recall_in(task, form)
-                if settled is not None:
-                    return settled
-        return None
-
-    def _recall_in(self, task: Task, form: AnswerForm) -> Judgment | Failure | None:
-        talk = dialogue(task.criterion, self._request(task, form))
-        try:
-            request = next(talk)
-            while True:
-                digest = self._digest(request)
-                completion = self._journal.get(digest)
-                if completion is None:
-                    return None
-                request = talk.send(completion)
-        except StopIteration as stop:
-            return outcome(task, stop.value, self._model.name, digest)
 
     async def _work(self, wanted: Sequence[Task], remaining: Iterator[int]) -> None:
         for index in remaining:
@@ -202,7 +117,10 @@ class Loop:
     def _settle(self, index: int, settled: Judgment | Failure) -> None:
         self._results[index] = settled
         self._failures += isinstance(settled, Failure)
-        self._report(Progress(len(self._results), self._total, self._recalled, self._failures, self._cost))
+        budget = self._budget
+        self._report(
+            Progress(len(self._results), self._total, self._recalled, self._failures, budget.spent, budget.estimated)
+        )
 
     def drain(self) -> None:
         """Start no new call, because the user stopped the run; calls in flight are finished and kept."""
@@ -221,27 +139,22 @@ class Loop:
         """Ask until there is an outcome; if the judge does not take an answer form, go on with the next."""
         judge, digest = self._model.name, None
         refusal: CallError | None = None
-        for form in self._forms(task.criterion):
-            talk = dialogue(task.criterion, self._request(task, form))
+        for form in self._questions.forms(task.criterion):
+            talk = dialogue(task.criterion, self._questions.request(task, form))
             try:
                 request = next(talk)
                 while True:
-                    digest = self._digest(request)
+                    digest = self._questions.digest(request)
                     request = talk.send(await self._complete(digest, request))
             except StopIteration as stop:
                 return outcome(task, stop.value, judge, digest or "")
             except StructureUnsupported as error:
                 refusal = error
                 if form == "json" and error.lasting:
-                    self._remember_text()
+                    self._questions.refuse_json()
             except CallError as error:
                 return failure(task, judge, error.reason, str(error), digest=digest)
         return failure(task, judge, "provider_error", str(refusal), digest=digest)
-
-    def _remember_text(self) -> None:
-        if self._structured:
-            self._structured = False
-            self._journal.set_meta(self._form_key, "text")
 
     async def _complete(self, digest: str, request: Request) -> Completion:
         """The completion of a request: from the journal, from an identical call in flight, or from the model."""
@@ -259,27 +172,46 @@ class Loop:
             del self._in_flight[digest]
 
     async def _ask(self, digest: str, request: Request) -> Completion:
-        if self._stop is not None:
-            raise self._stop
-        if self._settings.max_cost is not None and self._cost >= self._settings.max_cost:
-            raise BudgetError(f"the budget of ${self._settings.max_cost} is spent")
+        reserved = await self._afford(request)
         try:
             completion = await self._attempt(request)
+            self._given_up = 0
+            completion = self._budget.charge(request, storable(completion))
         except TransientError as error:
-            self._given_up += 1
-            if self._given_up >= min(max(3, self._settings.concurrency), self._total):
-                self._end(
-                    OperationalError(
-                        f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
-                        f"{self._settings.attempts} attempts each, the last: {error}"
-                    )
-                )
+            self._give_up(error)
             raise
-        self._given_up = 0
-        self._cost += completion.cost or 0.0
-        _check_storable(completion)
+        finally:
+            self._budget.release(reserved)
+            self._released.set()
         await self._journal.put(digest, self._model.name, self._model.parameters(request), request, completion)
         return completion
+
+    async def _afford(self, request: Request) -> float:
+        """Wait until the budget can pay for a call beside those in flight, and give what is set aside for it.
+
+        Raises:
+            BudgetError: The money is spent.
+        """
+        while True:
+            if self._stop is not None:
+                raise self._stop
+            self._budget.check()
+            reserved = self._budget.reserve(request)
+            if reserved is not None:
+                return reserved
+            self._released.clear()
+            await self._released.wait()
+
+    def _give_up(self, error: TransientError) -> None:
+        """Count a call that was given up; after several in a row, end the run."""
+        self._given_up += 1
+        if self._given_up >= min(max(3, self._settings.concurrency), self._total):
+            self._end(
+                OperationalError(
+                    f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
+                    f"{self._settings.attempts} attempts each, the last: {error}"
+                )
+            )
 
     async def _attempt(self, request: Request) -> Completion:
         """One call, tried again while its failures may pass."""
@@ -314,22 +246,9 @@ class Loop:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopped.wait(), seconds)
 
-    def _digest(self, request: Request) -> str:
-        return request_digest(self._model.name, self._model.parameters(request), request)
-
 
 def _neighborhood(task: Task) -> tuple[str, NaturalKey, tuple[str, ...]]:
     return task.criterion.prompt_id, natural_key(task.response.turn_id), task.response.passages
-
-
-def _check_storable(completion: Completion) -> None:
-    """Refuse a completion that the journal would not return unchanged, such as one with a probability of nan."""
-    try:
-        same = msgspec.json.decode(msgspec.json.encode(completion), type=Completion) == completion
-    except (msgspec.MsgspecError, UnicodeEncodeError):
-        same = False
-    if not same:
-        raise RejectedError("the reply holds what cannot be recorded, such as half a character or a nan")
 
 
 def _wait(state: tenacity.RetryCallState) -> float:

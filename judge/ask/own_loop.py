@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 _Result = TypeVar("_Result")
 _STEP = 0.2
 """Seconds of one wait; Windows does not interrupt a wait without a time limit."""
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Ctrl-C, a scheduler or `kill`, and a terminal that closes: each of them stops a job in the same way."""
 
 
 def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
@@ -21,15 +23,15 @@ def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], 
 
     Args:
         job: Returns the coroutine to run.
-        drain: Called in the job's loop at the first Ctrl-C; the second one cancels the job.
+        drain: Called in the job's loop at the first signal, such as Ctrl-C; the second one cancels the job.
 
     Raises:
-        KeyboardInterrupt: At the second Ctrl-C.
+        KeyboardInterrupt: At the second signal.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_draining(job, drain))
+        return _in_main(job, drain)
     runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
     # In this thread, because the runner copies the context variables of the code that asks for its loop.
     loop = runner.get_loop()
@@ -54,23 +56,51 @@ def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], 
         return future.result()
 
 
-async def _draining(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
-    """Run the job in the loop of the main thread, which handles Ctrl-C itself."""
-    loop = asyncio.get_running_loop()
-
-    def on_signal() -> None:
-        drain()
-        loop.remove_signal_handler(signal.SIGINT)
-
+def _in_main(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
+    canceled: list[int] = []
     try:
-        loop.add_signal_handler(signal.SIGINT, on_signal)
+        return asyncio.run(_draining(job, drain, canceled))
+    except asyncio.CancelledError:
+        if canceled:
+            raise KeyboardInterrupt from None
+        raise
+
+
+async def _draining(
+    job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None], canceled: list[int]
+) -> _Result:
+    """Run the job in the loop of the main thread, which handles the signals itself."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    received: list[int] = []
+
+    def on_signal(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:
+            drain()
+        elif task is not None:
+            canceled.append(number)
+            task.cancel()
+
+    before = {number: signal.getsignal(number) for number in _SIGNALS if _is_heard(number)}
+    try:
+        for number in before:
+            loop.add_signal_handler(number, on_signal, number)
     except (NotImplementedError, RuntimeError, ValueError):
         # Windows, or not the main thread: there Ctrl-C raises KeyboardInterrupt, and the journal is just as safe.
         return await job()
     try:
         return await job()
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            # The runner itself restores Ctrl-C.
+            if number != signal.SIGINT and handler is not None:
+                signal.signal(number, handler)
+
+
+def _is_heard(number: int) -> bool:
+    """Whether a signal may stop a job: `nohup` ignores the end of the terminal, and so do we then."""
+    return number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN
 
 
 def _wait(future: Future[Any]) -> None:
@@ -89,14 +119,17 @@ def _tell(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> bo
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt; a loop of this thread would handle it only after our wait has ended."""
+    """Let each signal raise KeyboardInterrupt; a loop of this thread would handle it only after our wait has ended."""
+    before = {}
     try:
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in filter(_is_heard, _SIGNALS):
+            before[number] = signal.signal(number, signal.default_int_handler)
     except ValueError:
-        # This is not the main thread, so no Ctrl-C arrives here.
+        # This is not the main thread, so no signal arrives here.
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -25,6 +25,8 @@ class Progress(NamedTuple):
     failures: int
     cost: float
     """US dollars that this process has spent."""
+    estimated: int = 0
+    """Calls whose cost rests on our own estimate, because the provider gave no counts that can be true."""
 
 
 class Reporter:
@@ -184,8 +186,8 @@ def _fetch_bar(stream: TextIO) -> _Bar:
 
 
 def _say(line: str, stream: TextIO) -> None:
-    # A closed pipe is no reason to stop paid calls.
-    with contextlib.suppress(BrokenPipeError):
+    # A closed pipe or terminal is no reason to stop paid calls.
+    with contextlib.suppress(OSError):
         print(line, file=stream, flush=True)
 
 
@@ -196,5 +198,6 @@ def _extra(progress: Progress) -> str:
     if progress.failures:
         parts.append(f"{progress.failures} missing")
     if progress.cost:
-        parts.append(f"${progress.cost:.4f}")
+        basis = f" (tokens of {progress.estimated} replies estimated)" if progress.estimated else ""
+        parts.append(f"${progress.cost:.4f}{basis}")
     return ", ".join(parts)

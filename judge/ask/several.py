@@ -4,12 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from judge.ask.loop import Forecast, Loop, Progress, Settings, Task, assess
+from judge.ask.budget import EVERY_OTHER, given_price, price_of
+from judge.ask.forecast import Forecast, forecast
+from judge.ask.loop import Progress, Settings, Task, assess
+from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.errors import UsageError
+from judge.errors import MissingKeyError, UsageError
 from judge.models.backends import open_model
 from judge.models.journal import Journal
-from judge.models.model import Model, ModelOptions
+from judge.models.model import FREE, Model, ModelOptions
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
@@ -24,21 +27,64 @@ Fetching = Callable[[str, int, int], None]
 
 
 def open_models(
-    names: Sequence[str], options: ModelOptions, criteria: Sequence[Criterion], settings: Settings
+    names: Sequence[str],
+    options: ModelOptions,
+    criteria: Sequence[Criterion],
+    settings: Settings,
+    *,
+    keys: bool = True,
 ) -> tuple[Model, ...]:
     """Open the models, in natural order of their names; all are checked before any is asked.
 
+    The arguments are those of `open_one`.
+
     Raises:
-        UsageError: A model cannot be asked these criteria, or there is a budget and its price is unknown.
+        UsageError: A model cannot be asked these criteria, there is a budget and its price is unknown, or a price is
+            given for no model.
     """
-    models = []
-    for name in names:
-        model = open_model(name, options)
-        model.check(criteria)
-        if settings.max_cost is not None and model.price() is None:
-            raise UsageError(f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost)")
-        models.append(model)
+    models = [open_one(name, options, criteria, settings, keys=keys) for name in names]
+    check_prices(names, models, settings)
     return tuple(sorted(models, key=lambda model: natural_key(model.name)))
+
+
+def open_one(
+    name: str, options: ModelOptions, criteria: Sequence[Criterion], settings: Settings, *, keys: bool = True
+) -> Model:
+    """Open a model, and check that it can be asked.
+
+    Args:
+        name: `backend/model`.
+        options: How it is called.
+        criteria: What it is asked.
+        settings: The budget, and the prices that the user gave.
+        keys: Refuse a model without its key; a forecast needs none.
+
+    Raises:
+        UsageError: The model cannot be asked these criteria, or there is a budget and its price is unknown.
+    """
+    model = open_model(name, options)
+    try:
+        model.check(criteria)
+    except MissingKeyError:
+        if keys:
+            raise
+    if settings.max_cost is not None and price_of(model, settings.prices) is None:
+        raise UsageError(
+            f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost): --price IN/OUT "
+            "gives it, in dollars per million tokens"
+        )
+    return model
+
+
+def check_prices(names: Sequence[str], models: Sequence[Model], settings: Settings) -> None:
+    """Refuse a price that is of no model.
+
+    Raises:
+        UsageError: There is one.
+    """
+    for priced in settings.prices.keys() - {EVERY_OTHER}:
+        if not any(given_price(model.name, {priced: FREE}) for model in models):
+            raise UsageError(f"--price {priced}=…: there is no such model among {', '.join(names)}")
 
 
 def ask(
@@ -82,6 +128,7 @@ def ask(
             before.recalled + progress.recalled,
             before.failures + progress.failures,
             before.cost + progress.cost,
+            before.estimated + progress.estimated,
         )
         if report is not None:
             report(now)
@@ -103,7 +150,6 @@ def forecasts(
     journal: Journal,
     pool: Pool,
     turns: Mapping[str, Turn] | None,
-    settings: Settings,
 ) -> tuple[tuple[Model, Forecast], ...]:
     """What the loop would do with each model; nothing is sent."""
-    return tuple((model, Loop(model, journal, pool, turns, settings).forecast(wanted)) for model in models)
+    return tuple((model, forecast(Questions(model, journal, pool, turns), wanted)) for model in models)

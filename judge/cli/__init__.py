@@ -1,6 +1,7 @@
 """Cli: the command line, a thin layer over the Python API; data goes to stdout, messages to stderr."""
 
 import argparse
+import contextlib
 import importlib
 import io
 import os
@@ -30,7 +31,10 @@ ROOMS = {
         "convert": "runs of one format to another, or to TREC runs of passages",
     },
     "passages": {"passages": "index a collection or its hash list; extract the passages of a pool"},
-    "models": {"models": "list or fetch the local models"},
+    "models": {
+        "models": "list or fetch the local models",
+        "journal": "check a journal of paid completions; keep what is sound in a damaged one",
+    },
     "pool": {"pool": "pool the runs of a folder without judging anything"},
     "ask": {"prompts": "list, show or check prompt files"},
     "gold": {"gold": "check, import, split and plan gold grades"},
@@ -83,14 +87,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(error)
         return error.exit_code
     except KeyboardInterrupt:
-        print("judge: interrupted", file=sys.stderr)
+        _tell("judge: interrupted")
         return Interrupted.exit_code
     except BrokenPipeError:
         # The reader closed the pipe, as in `judge ... | head`.
         _silence()
         return 0
     except OSError as error:
-        print(printable(f"judge: {error.strerror}: {error.filename or 'standard output'}"), file=sys.stderr)
+        _tell(f"judge: {error.strerror}: {error.filename or 'standard output'}")
         if error.filename is None:
             _silence()
         return OperationalError.exit_code
@@ -163,11 +167,17 @@ def _dispatch(arguments: list[str]) -> int:
     return 2
 
 
+def _tell(line: str) -> None:
+    # The terminal may be gone, which is often why a command ends; its exit code must not be lost with it.
+    with contextlib.suppress(OSError):
+        print(printable(redact(line)), file=sys.stderr, flush=True)
+
+
 def _complain(error: JudgeError) -> None:
-    print(printable(redact(f"judge: {error}")), file=sys.stderr)
+    _tell(f"judge: {error}")
     problems = getattr(error, "problems", ())
     if problems:
         from judge.cli.printing import folded_lines
 
         for line in folded_lines(problems, PROBLEMS_SHOWN):
-            print(f"  {printable(redact(line))}", file=sys.stderr)
+            _tell(f"  {line}")

@@ -1,10 +1,15 @@
 """Options of the commands that ask a judge."""
 
 import argparse
+from pathlib import Path
 
+from judge.ask.budget import EVERY_OTHER
 from judge.ask.loop import Settings
 from judge.cli.options import amount_or_zero, positive, positive_amount
-from judge.models.model import ModelOptions
+from judge.cli.printing import say
+from judge.harness.manifest import JOURNAL
+from judge.models.journal_rows import lacks_log
+from judge.models.model import ModelOptions, Price
 
 
 def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
@@ -36,6 +41,14 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--max-cost", type=amount_or_zero, metavar="USD", help="spend no more than this in this invocation"
     )
+    group.add_argument(
+        "--price",
+        type=_price,
+        action="append",
+        default=[],
+        metavar="[MODEL=]IN/OUT",
+        help="US dollars per million tokens of prompts and of replies; of one model, or of all; may be repeated",
+    )
 
 
 def model_options(args: argparse.Namespace) -> ModelOptions:
@@ -52,4 +65,25 @@ def model_options(args: argparse.Namespace) -> ModelOptions:
 
 def loop_settings(args: argparse.Namespace) -> Settings:
     """The values of the options of `add_loop_arguments`."""
-    return Settings(concurrency=args.concurrency, attempts=args.attempts, max_cost=args.max_cost)
+    return Settings(
+        concurrency=args.concurrency, attempts=args.attempts, max_cost=args.max_cost, prices=dict(args.price)
+    )
+
+
+def say_lacking_log(out: Path) -> None:
+    """Warn where the journal of a folder came without the file that holds its latest completions."""
+    if lacks_log(out / JOURNAL):
+        say(
+            f"warning: {out / JOURNAL}: copied or moved while judge was running, without {JOURNAL}-wal: what only that "
+            "file holds is asked again, and paid for again"
+        )
+
+
+def _price(text: str) -> tuple[str, Price]:
+    """`IN/OUT`, or `MODEL=IN/OUT`, for argparse."""
+    model, named, amounts = text.rpartition("=")
+    parts = amounts.split("/")
+    if len(parts) != 2 or (named and not model):
+        raise argparse.ArgumentTypeError(f"{text!r} is not IN/OUT or MODEL=IN/OUT, such as 0.40/1.60")
+    prompt, reply = (amount_or_zero(part) / 1e6 for part in parts)
+    return model or EVERY_OTHER, Price(prompt, reply)

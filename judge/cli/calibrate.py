@@ -12,7 +12,13 @@ from pathlib import Path
 
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.report.terminal import summary
-from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
+from judge.cli.asking import (
+    add_judge_arguments,
+    add_loop_arguments,
+    loop_settings,
+    model_options,
+    say_lacking_log,
+)
 from judge.cli.options import positive
 from judge.cli.printing import print_json, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
@@ -135,6 +141,8 @@ def main(args: argparse.Namespace) -> int:
         seed=args.resampling_seed,
         out=args.out,
     )
+    if args.out:
+        say_lacking_log(args.out)
     with contextlib.ExitStack() as shown:
         fetching = shown.enter_context(FetchReporter(sys.stderr))
         outcome = calibrate_judges(

@@ -14,7 +14,7 @@ from judge.cli import calibrate, run
 from judge.cli.printing import say
 from judge.errors import InputError
 from judge.files.bundle import bundled
-from judge.harness.run import DEFAULT_MODEL
+from judge.harness.prepared import DEFAULT_MODEL
 
 DEFAULT_FOLDER = "judge-demo"
 

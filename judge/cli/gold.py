@@ -20,7 +20,7 @@ from judge.harness.gold import (
     import_gold_files,
     split_gold_file,
 )
-from judge.harness.run import DEFAULT_CRITERIA
+from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.text.safe import printable
 
 _MADE = get_args(GoldRow.__annotations__["made"])

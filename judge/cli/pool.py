@@ -13,7 +13,7 @@ from judge.cli.printing import say
 from judge.cli.tables import print_pooled, print_problems
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, check_complete, pool_runs
-from judge.harness.run import DEFAULT_OUT
+from judge.harness.prepared import DEFAULT_OUT
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -43,8 +43,8 @@ def print_json(value: object) -> None:
 
 def say(text: str) -> None:
     """Say a line on stderr."""
-    # A reader who stopped listening is no reason to stop a job, which may have paid calls under way.
-    with contextlib.suppress(BrokenPipeError):
+    # A reader who stopped listening, or a terminal that is gone, is no reason to stop a job with paid calls under way.
+    with contextlib.suppress(OSError):
         print(printable(scrub(text)), file=sys.stderr, flush=True)
 
 

@@ -10,36 +10,31 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from judge.ask.budget import CHARACTERS_PER_TOKEN, TYPICAL_REPLY
 from judge.ask.criteria import criterion_names
-from judge.ask.loop import Forecast
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.certificate import CertificateStatement
-from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
+from judge.cli.asking import (
+    add_judge_arguments,
+    add_loop_arguments,
+    loop_settings,
+    model_options,
+    say_lacking_log,
+)
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_table, say
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems
 from judge.crowd.aggregators import JURIES
-from judge.harness.run import (
-    DEFAULT_CRITERIA,
-    DEFAULT_MODEL,
-    DEFAULT_OUT,
-    Outcome,
-    Plan,
-    Prepared,
-    carry_out,
-    forecast,
-    prepare,
-)
-from judge.models.model import Model
+from judge.harness.dry_run import dry_run
+from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
+from judge.harness.run import Outcome, carry_out
 from judge.text.safe import printable
 
 ASK_AGAIN = {"provider_error", "budget"}
 """Reasons of failures that running the same command again may remove."""
 _SHOWN = 28
 """Longest value of a certificate that the terminal shows, in characters."""
-_TYPICAL_REPLY = 150
-"""Tokens of a typical reply with its rationale, for the cost forecast."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,21 +112,24 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         certificate=args.certificate,
         argv=tuple(sys.argv[1:] if argv is None else argv),
     )
-    prepared = prepare(plan)
+    prepared = prepare(plan, keys=not args.dry_run)
     print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
     print_pooled(prepared.pooled)
     if prepared.expectation is not None:
         _print_matches(prepared.expectation)
     for warning in prepared.jury.warnings if prepared.jury else ():
         say(f"warning: {warning}")
+    say_lacking_log(prepared.out)
     if args.dry_run:
-        _print_forecast(prepared, args.max_tokens)
+        _print_dry_run(prepared)
         return 0
     with FetchReporter(sys.stderr) as fetching, Reporter(prepared.judge, sys.stderr) as reporter:
         outcome = carry_out(prepared, report=reporter, fetching=fetching)
     print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner)
     for line in outcome.notes.agreement if outcome.notes else ():
         print(f"\n{printable(line)}")
+    for line in outcome.model_notes:
+        say(f"warning: {line}")
     return _close(outcome)
 
 
@@ -170,31 +168,30 @@ def _close(outcome: Outcome) -> int:
     return 1 if len(failures) == len(outcome.results) else 0
 
 
-def _print_forecast(prepared: Prepared, max_tokens: int) -> None:
-    asked = forecast(prepared)
-    counts = Forecast(*map(sum, zip(*(counts for _, counts in asked), strict=True)))
-    unpriced = [model.name for model, _ in asked if model.price() is None]
+def _print_dry_run(prepared: Prepared) -> None:
+    counts = dry_run(prepared)
+    factors = [
+        (counts.responses, "response"),
+        (counts.prompts, "prompt"),
+        (counts.models, "model"),
+        (counts.samples, "sample"),
+    ]
+    product = " × ".join(f"{number} {name}{'' if number == 1 else 's'}" for number, name in factors)
     print(f"judge               {prepared.judge}")
     if prepared.jury is not None:
         for name, members in prepared.jury.members.items():
             print(f"  members           {len(members)} under {name}")
-    print(f"judgments           {counts.judgments}")
+    print(f"judgments           {counts.judgments} = {product}")
     print(f"  from the journal  {counts.recalled}")
     print(f"  without evidence  {counts.without_evidence}")
+    print(f"  by a shared call  {counts.shared}")
+    print(f"  beyond the limit  {counts.left_out}")
     print(f"calls to be made    {counts.calls}")
-    print(f"prompt tokens       about {counts.prompt_tokens} (at 4 characters a token)")
-    if unpriced:
-        print(f"cost                unknown: no price for {', '.join(unpriced)} here")
+    print(f"prompt tokens       about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
+    if counts.cost is None:
+        print(f"cost                unknown: no price for {', '.join(counts.unpriced)} here (--price IN/OUT gives one)")
     else:
-        typical, most = (_cost(asked, reply) for reply in (_TYPICAL_REPLY, max_tokens))
-        print(f"cost                about ${typical:.2f} ({_TYPICAL_REPLY} tokens a reply), at most ${most:.2f}")
+        print(
+            f"cost                about ${counts.cost:.2f} ({TYPICAL_REPLY} tokens a reply), at most ${counts.most:.2f}"
+        )
     say("nothing was sent and nothing was written")
-
-
-def _cost(asked: Sequence[tuple[Model, Forecast]], reply: int) -> float:
-    """US dollars for all prompts, and for replies of `reply` tokens each; a model without a price adds nothing."""
-    return sum(
-        counts.prompt_tokens * price.prompt + counts.calls * reply * price.completion
-        for model, counts in asked
-        if (price := model.price()) is not None
-    )

@@ -2,6 +2,7 @@
 
 pooling      runs to a pool; pooled: the pool written
 validation   what is wrong with runs; pages and fixed copies
+prepared     a plan of the whole line with its inputs read; dry_run: what it would send, and why
 run          the whole line; folder: the bytes of its files; manifest: how they came about
 earlier      an output folder that exists already; judged: such a folder with judgments
 correction   the leaderboard corrected by gold

@@ -57,6 +57,7 @@ def result_files(
     banner: str = UNCALIBRATED,
     notes: JuryNotes | None = None,
     partial: Mapping[str, int] | None = None,
+    models: Sequence[str] = (),
 ) -> dict[str, bytes]:
     """The files of a judge's results, by name.
 
@@ -67,11 +68,12 @@ def result_files(
         banner: How far to believe the judge; it stands in every file that people read.
         notes: How a jury came to its grades.
         partial: Criterion to the number of grades that rest on some of the used passages only.
+        models: From `model_notes`.
     """
     partial = partial or {}
     judgments = [result for result in results if isinstance(result, Judgment)]
     failures = [result for result in results if isinstance(result, Failure)]
-    lines = [*(notes.lines if notes else ()), *(_partly(*entry) for entry in sorted(partial.items()))]
+    lines = [*(notes.lines if notes else ()), *models, *(_partly(*entry) for entry in sorted(partial.items()))]
     files = {
         "judgments.jsonl": jsonl_bytes(judgments),
         "failures.jsonl": jsonl_bytes(failures),

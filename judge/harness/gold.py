@@ -30,7 +30,7 @@ from judge.gold import (
     typed,
     write_split,
 )
-from judge.harness.run import DEFAULT_CRITERIA
+from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.folder import read_pool_folder
 from judge.records import Scale

@@ -182,6 +182,7 @@ def manifest_bytes(
     asked: Mapping[str, Any] | None = None,
     said: CertificateStatement | None = None,
     notes: JuryNotes | None = None,
+    prices: Mapping[str, Any] | None = None,
 ) -> bytes:
     """How the other files came about; a rerun gives the same bytes, because no time is recorded.
 
@@ -195,6 +196,7 @@ def manifest_bytes(
         asked: How many judgments were asked for, and the limit.
         said: What the certificate says of the results.
         notes: How a jury came to its grades.
+        prices: Price of each model, for the reader: no grade depends on it.
     """
     replies = results if notes is None else notes.said
     manifest: dict[str, Any] = {
@@ -205,6 +207,7 @@ def manifest_bytes(
         "argv": [_presentable(argument) for argument in argv],
         "configuration": dict(configured),
         "asked": dict(asked or {}),
+        "prices": dict(prices or {}),
         "certificate": said,
         "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in submitted.runs],
         "counts": {

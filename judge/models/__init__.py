@@ -3,7 +3,9 @@
 model      the interface of a judge: options, price, one call that is one attempt
 backends/  one file for each backend
 forms      the forms of an answer: schema, instruction, labels
-journal    completions by the digest of their request
+journal    completions by the digest of their request; journal_rows: how each row proves itself
+journal_check  sound or not, and what to salvage; journal_pages: a journal's file read without SQLite
+storable   a completion without what makes no sense
 chat       the chat-completions protocol; http_errors: what a provider's refusal means for the loop
            transport, reply_body: how a reply is read within its limits
 address    the address of an API, and its key; moved: variables that move it; secrets: what is written nowhere

@@ -11,6 +11,7 @@ from judge.models.forms import answer_schema
 from judge.models.http_errors import error_for, read_refusal, shorten
 from judge.models.records import Completion, Request
 from judge.models.secrets import scrub, scrubbed
+from judge.models.storable import storable
 
 
 def refuse_threads(threads: int | None, name: str) -> None:
@@ -76,14 +77,45 @@ _DECODER = msgspec.json.Decoder(_Reply)
 
 
 def _decode(body: bytes) -> _Reply:
+    """The parts of a reply that a judgment needs.
+
+    Raises:
+        ValueError: The body is not JSON.
+    """
     try:
         return _DECODER.decode(body)
-    except msgspec.ValidationError:
-        raise
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        # A reply is paid for, whatever it says beside its text: what is of another type, or no number, is left out.
         # Half an emoji is cut off as a lone surrogate, which msgspec refuses and Python reads.
-        lenient = json.dumps(json.loads(body.decode("utf-8", "replace")), ensure_ascii=False)
-        return _DECODER.decode(lenient.encode("utf-8", "replace"))
+        return _as_far_as_readable(json.loads(body.decode("utf-8", "replace"), parse_constant=lambda name: None))
+
+
+def _as_far_as_readable(document: Any) -> _Reply:
+    reply = _members(document)
+    choices = reply.get("choices")
+    usage = _members(reply.get("usage"))
+    return _Reply(
+        choices=[_choice(_members(choice)) for choice in choices] if isinstance(choices, list) else [],
+        model=_text(reply.get("model")),
+        system_fingerprint=_text(reply.get("system_fingerprint")),
+        usage=_Usage(usage.get("prompt_tokens"), usage.get("completion_tokens")),
+    )
+
+
+def _choice(choice: Mapping[str, Any]) -> _Choice:
+    message = _members(choice.get("message"))
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(_text(_members(part).get("text")) or "" for part in content)
+    return _Choice(_Message(_text(content), _text(message.get("refusal"))), _text(choice.get("finish_reason")))
+
+
+def _members(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def check_json(body: bytes) -> None:
@@ -110,6 +142,9 @@ def _not_json(body: bytes) -> TransientError:
 def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool, latency: float) -> Completion:
     """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
 
+    Every reply with a choice gives a completion, with the whole body beside what could be read, so that what was paid
+    for is recorded before anybody judges it.
+
     Args:
         body: The body of the reply.
         headers: The headers of the reply.
@@ -118,13 +153,11 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
 
     Raises:
         TransientError: The body is not JSON, or the provider broke off.
-        RejectedError: The body is JSON of another shape.
+        RejectedError: The body is JSON without choices.
         JudgeError: The body is an error, which some gateways send with status 200.
     """
     try:
         reply = _decode(body)
-    except msgspec.ValidationError as error:
-        raise RejectedError(f"status 200, but not a chat completion: {error}") from error
     except (ValueError, RecursionError) as error:
         raise _not_json(body) from error
     if not reply.choices:
@@ -140,13 +173,16 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
     if isinstance(content, list):
         content = "".join(part.text or "" for part in content)
     usage = reply.usage or _Usage()
-    return Completion(
-        # A server that repeats the key must not bring it into the journal.
-        text=scrub(refusal_text or content or ""),
-        finish_reason="refusal" if refusal_text else scrubbed(choice.finish_reason),
-        model=scrubbed(reply.model),
-        system_fingerprint=scrubbed(reply.system_fingerprint),
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        latency=latency,
+    return storable(
+        Completion(
+            # A server that repeats the key must not bring it into the journal.
+            text=scrub(refusal_text or content or ""),
+            finish_reason="refusal" if refusal_text else scrubbed(choice.finish_reason),
+            model=scrubbed(reply.model),
+            system_fingerprint=scrubbed(reply.system_fingerprint),
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            latency=latency,
+            raw=scrub(body.decode("utf-8", "replace")),
+        )
     )

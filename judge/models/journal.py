@@ -1,58 +1,48 @@
 """The journal: every paid completion, by the digest of its request, so that no call is paid for twice.
 
 SQLite in WAL mode, one writer. A completion counts only after its commit has reached the disk; commits are
-grouped, so that many completions share one wait for the disk.
+grouped, so that many completions share one wait for the disk. Each row is checked when it is read (`journal_rows`).
 """
 
 import asyncio
 import contextlib
-import hashlib
 import queue
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import msgspec
-
 from judge.errors import InputError, OperationalError
 from judge.files.paths import StrPath
-from judge.models.records import AnswerForm, Completion, Message, Request
+from judge.models.journal_rows import (
+    ADD_CHECKSUM,
+    COLUMNS,
+    INSERT,
+    SCHEMA,
+    SCHEMA_VERSION,
+    WITHOUT_CHECKSUMS,
+    DamagedRow,
+    check_row,
+    columns_of,
+    completion_of,
+    new_row,
+    open_to_read,
+    salvage_hint,
+    unreadable,
+)
+from judge.models.records import Completion, Request
 
-SCHEMA_VERSION = "1"
 _GROUP = 256
 """Most completions in one commit."""
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS completion (
-    digest TEXT PRIMARY KEY,
-    judge TEXT NOT NULL,
-    parameters TEXT NOT NULL,
-    messages TEXT NOT NULL,
-    sample INTEGER NOT NULL,
-    form TEXT NOT NULL,
-    criterion TEXT NOT NULL,
-    turn_id TEXT NOT NULL,
-    response_id TEXT NOT NULL,
-    completion TEXT NOT NULL,
-    recorded TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
-);
-"""
-_INSERT = (
-    "INSERT OR IGNORE INTO completion "
-    "(digest, judge, parameters, messages, sample, form, criterion, turn_id, response_id, completion) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-
-_encoder = msgspec.json.Encoder(order="deterministic")
+_CHECKPOINT = 1.0
+"""Seconds after which committed completions go from the `-wal` file into the journal itself."""
 
 
-def request_digest(judge: str, parameters: Mapping[str, Any], request: Request) -> str:
-    """SHA-256, in hexadecimal, over the judge, every sent parameter, the full messages and the sample index."""
-    return hashlib.sha256(_encoder.encode([judge, dict(parameters), request.messages, request.sample])).hexdigest()
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM completion WHERE digest = ?"  # noqa: S608 - names of columns only
+_ADOPT = f"INSERT OR IGNORE INTO completion ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - names of columns only
 
 
 class _Write(NamedTuple):
@@ -70,15 +60,15 @@ class Journal:
     """
 
     def __init__(self, path: StrPath | None) -> None:
-        path = None if path is None else Path(path)
-        self._name = "the journal in memory" if path is None else str(path)
+        self._path = None if path is None else Path(path)
+        self._name = "the journal in memory" if path is None else str(self._path)
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._failure: OperationalError | None = None
         try:
-            if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            address = ":memory:" if path is None else path.absolute().as_uri()
+            if self._path is not None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+            address = ":memory:" if self._path is None else self._path.absolute().as_uri()
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=0)
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"{self._name}: cannot be opened as a journal: {error}") from error
@@ -87,25 +77,67 @@ class Journal:
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.executescript(_SCHEMA)
-            version = self.meta("schema")
-            if version is None:
-                self.set_meta("schema", SCHEMA_VERSION)
-            elif version != SCHEMA_VERSION:
-                raise InputError(
-                    f"{self._name}: journal of schema version {version}, this version of judge writes {SCHEMA_VERSION}"
-                )
-            self._digests = {row[0] for row in self._connection.execute("SELECT digest FROM completion")}
+            self._connection.executescript(SCHEMA)
+            self._settle_version()
+            self._digests = self._read_digests()
         except sqlite3.Error as error:
             self._connection.close()
-            locked = "locked" in str(error)
-            why = "another judge process is using it" if locked else str(error)
-            raise InputError(f"{self._name}: cannot be used as a journal: {why}") from error
+            raise InputError(f"{self._name}: cannot be used as a journal: {unreadable(path, error)}") from error
         except InputError:
             self._connection.close()
             raise
+        self._identity = self._there()
         self._writer = threading.Thread(target=self._write, name="journal", daemon=True)
         self._writer.start()
+
+    def _settle_version(self) -> None:
+        """Write the version into a new journal, and give an older one its column of checksums."""
+        version = self.meta("schema")
+        if version == WITHOUT_CHECKSUMS:
+            with self._connection:
+                self._connection.execute(ADD_CHECKSUM)
+                self._connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (SCHEMA_VERSION,))
+        elif version is None:
+            self.set_meta("schema", SCHEMA_VERSION)
+        elif version != SCHEMA_VERSION:
+            raise InputError(
+                f"{self._name}: journal of schema version {version}, this version of judge writes {SCHEMA_VERSION}"
+            )
+
+    def _read_digests(self) -> set[str]:
+        """The digests of all completions.
+
+        Raises:
+            InputError: Table and index differ, so that a paid completion would not be found.
+        """
+        listed = {row[0] for row in self._connection.execute("SELECT digest FROM completion NOT INDEXED")}
+        found = {row[0] for row in self._connection.execute("SELECT digest FROM completion ORDER BY digest")}
+        if listed != found:
+            raise self._damaged(f"its index is damaged at the completion {min(map(str, listed ^ found))}")
+        return listed
+
+    def _damaged(self, why: str) -> InputError:
+        return InputError(f"{self._name}: {why}{'' if self._path is None else f'; {salvage_hint(self._path)}'}")
+
+    def _there(self) -> tuple[int, int] | None:
+        """What the file system calls the journal's file; None if it is not there."""
+        try:
+            status = self._path.stat() if self._path is not None else None
+        except OSError:
+            return None
+        return (status.st_dev, status.st_ino) if status else None
+
+    def check_there(self) -> None:
+        """Refuse to go on where the file was moved, removed or replaced: what is written now would be lost.
+
+        Raises:
+            OperationalError: The file is not there any more.
+        """
+        if self._there() != self._identity:
+            raise OperationalError(
+                f"{self._name}: was moved, removed or replaced while it was in use, so nothing more is asked; the "
+                "completions that were paid for are where the file went"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -158,11 +190,14 @@ class Journal:
             return None
         try:
             with self._lock:
-                query = "SELECT completion FROM completion WHERE digest = ?"
-                row = self._connection.execute(query, (digest,)).fetchone()
-            return msgspec.json.decode(row[0], type=Completion)
-        except (sqlite3.Error, msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as error:
-            raise InputError(f"{self._name}: damaged at the completion {digest}: {error}") from error
+                row = self._connection.execute(_SELECT, (digest,)).fetchone()
+            if row is None:
+                raise DamagedRow("it is not found")
+            # The digest of the row is the one that was asked for, so a row of another question fails the check.
+            check_row(row)
+            return completion_of(row)
+        except (sqlite3.Error, DamagedRow) as error:
+            raise self._damaged(f"damaged at the completion {digest}: {error}") from error
 
     def adopt(self, path: StrPath) -> None:
         """Copy the completions of another journal into this one, so that no call is paid for again.
@@ -171,16 +206,15 @@ class Journal:
             InputError: The other journal cannot be read, or this one cannot be written.
         """
         try:
-            with contextlib.closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as source:
-                completions = source.execute("SELECT * FROM completion")
+            with contextlib.closing(open_to_read(Path(path))) as source:
+                completions = source.execute(f"SELECT {columns_of(source)} FROM completion")  # noqa: S608 - names of columns only
                 facts = source.execute("SELECT * FROM meta WHERE key != 'schema'")
-                marks = ", ".join("?" for _ in completions.description)
                 with self._lock, self._connection:
-                    self._connection.executemany(f"INSERT OR IGNORE INTO completion VALUES ({marks})", completions)  # noqa: S608 - question marks only
+                    self._connection.executemany(_ADOPT, map(_checked, completions))
                     self._connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", facts)
-                    self._digests = {row[0] for row in self._connection.execute("SELECT digest FROM completion")}
-        except sqlite3.Error as error:
-            raise InputError(f"{path}: its completions cannot be taken over: {error}") from error
+                    self._digests = self._read_digests()
+        except (sqlite3.Error, DamagedRow) as error:
+            raise InputError(f"{path}: its completions cannot be taken over: {unreadable(path, error)}") from error
 
     async def put(
         self,
@@ -205,39 +239,39 @@ class Journal:
         if self._failure is not None:
             raise self._failure
         loop = asyncio.get_running_loop()
-        row = (
-            digest,
-            judge,
-            _encoder.encode(dict(parameters)).decode(),
-            msgspec.json.encode(request.messages).decode(),
-            request.sample,
-            request.form,
-            request.criterion,
-            request.turn_id,
-            request.response_id,
-            msgspec.json.encode(completion).decode(),
-        )
+        try:
+            row = new_row(digest, judge, parameters, request, completion)
+        except UnicodeEncodeError as error:
+            raise OperationalError(f"{self._name}: cannot be written: {error}") from error
         write = _Write(row, loop, loop.create_future())
         self._queue.put(write)
         await write.done
         self._digests.add(digest)
 
     def _write(self) -> None:
-        stopping = False
+        stopping, unsaved, saved = False, False, time.monotonic()
         while not stopping:
-            first = self._queue.get()
-            if first is None:
-                return
-            group = [first]
-            while len(group) < _GROUP and not self._queue.empty():
-                following = self._queue.get()
-                if following is None:
-                    stopping = True
-                    break
-                group.append(following)
+            group: list[_Write] = []
             try:
-                with self._lock, self._connection:
-                    self._connection.executemany(_INSERT, [write.row for write in group])
+                following = self._queue.get(timeout=_CHECKPOINT if unsaved else None)
+                while following is not None:
+                    group.append(following)
+                    if len(group) == _GROUP or self._queue.empty():
+                        break
+                    following = self._queue.get()
+                stopping = following is None
+            except queue.Empty:
+                pass
+            try:
+                if group:
+                    unsaved = True
+                    with self._lock, self._connection:
+                        self._connection.executemany(INSERT, [write.row for write in group])
+                if unsaved and time.monotonic() - saved >= _CHECKPOINT:
+                    self._checkpoint()
+                    unsaved, saved = False, time.monotonic()
+            except OperationalError as error:
+                self._failure = error
             except Exception as error:  # noqa: BLE001 - a writer that dies leaves everyone waiting forever
                 self._failure = OperationalError(f"{self._name}: cannot be written: {error}")
             for loop in {write.loop for write in group}:
@@ -245,6 +279,21 @@ class Journal:
                 # A canceled loop is closed and waits for nothing; its paid completions are written all the same.
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(_settle, done, self._failure)
+
+    def _checkpoint(self) -> None:
+        """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""
+        self.check_there()
+        # Where this fails, for a full disk say, the completions are as safe as before in the `-wal` file.
+        with contextlib.suppress(sqlite3.Error), self._lock:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def _checked(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    try:
+        check_row(row)
+    except DamagedRow as error:
+        raise DamagedRow(f"damaged at the completion {row[0]}: {error}") from error
+    return row
 
 
 def _settle(done: "list[asyncio.Future[None]]", failure: OperationalError | None) -> None:
@@ -255,46 +304,3 @@ def _settle(done: "list[asyncio.Future[None]]", failure: OperationalError | None
             future.set_result(None)
         else:
             future.set_exception(failure)
-
-
-class Recorded(NamedTuple):
-    """One completion of a journal, with the request that it answers."""
-
-    digest: str
-    judge: str
-    parameters: dict[str, Any]
-    messages: tuple[Message, ...]
-    sample: int
-    form: AnswerForm
-    completion: Completion
-
-
-def read_journal(path: StrPath) -> Iterator[Recorded]:
-    """The completions of a journal that no process is writing, in the order of their digests.
-
-    Raises:
-        InputError: The file is missing or is no journal.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such journal")
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            rows = connection.execute(
-                "SELECT digest, judge, parameters, messages, sample, form, completion FROM completion ORDER BY digest"
-            )
-            for digest, judge, parameters, messages, sample, form, completion in rows:
-                yield Recorded(
-                    digest,
-                    judge,
-                    msgspec.json.decode(parameters),
-                    msgspec.json.decode(messages, type=tuple[Message, ...]),
-                    sample,
-                    form,
-                    msgspec.json.decode(completion, type=Completion),
-                )
-        finally:
-            connection.close()
-    except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read as a journal: {error}") from error

@@ -30,6 +30,10 @@ class Price(msgspec.Struct, frozen=True):
     completion: float
 
 
+FREE = Price(0.0, 0.0)
+"""The price of a judge that nobody bills."""
+
+
 class Model(Protocol):
     """A judge. One call is one attempt: retries, journal and concurrency belong to the loop."""
 

@@ -55,3 +55,5 @@ class Completion(Record, frozen=True):
     """Attempts that the loop made, the successful one included."""
     probabilities: dict[str, float] | None = None
     """Label to probability, normalized over the labels; None where the judge gives none."""
+    raw: str | None = None
+    """The whole reply as it came, without secrets; None where the provider's library shows no such thing."""

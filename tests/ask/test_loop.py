@@ -1,4 +1,5 @@
 import asyncio
+import math
 import os
 import signal
 from collections import Counter
@@ -8,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from judge.ask.loop import Loop, Progress, Settings, Task, assess, tasks
+from judge.ask.forecast import forecast
+from judge.ask.loop import Progress, Settings, Task, assess, tasks
+from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.errors import (
     AuthenticationError,
@@ -292,6 +295,85 @@ def test_the_budget_is_kept(tmp_path: Path) -> None:
     assert {reason(result) for result in results[5:]} == {"budget"}
 
 
+def reply(prompt: int | None, completion: int | None, cost: float | None = None) -> Completion:
+    return Completion("Grade: 2", "stop", "m", prompt_tokens=prompt, completion_tokens=completion, cost=cost)
+
+
+TEN_CENTS = {"*": Price(0.001, 0.01)}
+"""A prompt of 20 tokens and a reply of 8 cost $0.10."""
+
+
+@pytest.mark.parametrize("counts", [(20, 8), (20, 8, 55.0)])
+def test_a_price_of_the_user_is_what_a_call_costs(tmp_path: Path, counts: tuple[Any, ...]) -> None:
+    """$0.25 buys three calls at 20 × $0.001 + 8 × $0.01 = $0.10; what the provider bills is another price."""
+    model = Scripted(default=reply(*counts))
+    settings = Settings(concurrency=1, max_cost=0.25, prices=TEN_CENTS)
+    seen: list[Progress] = []
+    judged(tmp_path, model, [f"t{index}" for index in range(6)], settings, report=seen.append)
+    assert len(model.asked) == 3
+    assert (seen[-1].cost, seen[-1].estimated) == (pytest.approx(0.3), 0)
+
+
+@pytest.mark.parametrize(
+    "counts", [(None, None), (-20, -8), (-20, 5000), (0, 0), (20, 0), (None, 8), (20, None), (None, None, 0.0)]
+)
+def test_counts_that_cannot_be_true_make_no_budget_endless(tmp_path: Path, counts: tuple[Any, ...]) -> None:
+    model = Scripted(default=reply(*counts))
+    settings = Settings(concurrency=1, max_cost=0.5, prices={"fake/scripted": Price(0.001, 0.01)})
+    seen: list[Progress] = []
+    results = judged(tmp_path, model, [f"t{index}" for index in range(40)], settings, report=seen.append)
+    prompt = math.ceil(sum(len(message.content) for message in model.asked[0].messages) / 4)
+    each = prompt * 0.001 + math.ceil(len("Grade: 2") / 4) * 0.01
+    assert len(model.asked) == math.ceil(0.5 / each) < 40
+    assert seen[-1].estimated == len(model.asked)
+    missing = results[-1]
+    assert isinstance(missing, Failure)
+    assert missing.reason == "budget"
+    assert f"our own estimate of the tokens of {len(model.asked)} replies" in missing.detail
+    with Journal(tmp_path / "journal") as journal:
+        recorded = journal.get(next(result for result in results if isinstance(result, Judgment)).request_digest)
+    assert recorded is not None
+    # An estimate is no fact about the call.
+    assert recorded.cost is None
+
+
+@pytest.mark.parametrize("counts", [(20, 8), (None, None)])
+def test_calls_in_flight_count_against_the_budget(tmp_path: Path, counts: tuple[Any, ...]) -> None:
+    """Sixteen calls at once would cost three times the budget before the first has come back."""
+    settings = Settings(concurrency=16, max_cost=0.5, prices=TEN_CENTS)
+    model = Scripted(default=reply(*counts), delay=0.01)
+    seen: list[Progress] = []
+    results = judged(tmp_path, model, [f"t{index}" for index in range(40)], settings, report=seen.append)
+    assert 0.5 <= seen[-1].cost <= 0.6
+    assert len(model.asked) == sum(isinstance(result, Judgment) for result in results)
+    assert {reason(result) for result in results if isinstance(result, Failure)} == {"budget"}
+
+
+def test_calls_wait_for_the_budget_and_are_all_made_if_it_lasts(tmp_path: Path) -> None:
+    """Each call is thought to cost $1.5 and costs $0.1: 40 calls are paid with $4.05, though not 16 at a time."""
+    settings = Settings(concurrency=16, max_cost=4.05, prices=TEN_CENTS)
+    model = Scripted(default=reply(20, 8), delay=0.001)
+    results = judged(tmp_path, model, [f"t{index}" for index in range(40)], settings)
+    assert all(isinstance(result, Judgment) for result in results)
+
+
+def test_a_call_that_fails_gives_its_share_of_the_budget_back(tmp_path: Path) -> None:
+    settings = Settings(concurrency=4, attempts=1, max_cost=0.01, prices=TEN_CENTS)
+    model = Scripted({f"t{index}": [RejectedError("no")] for index in range(6)}, delay=0.001)
+    results = judged(tmp_path, model, [f"t{index}" for index in range(6)], settings)
+    assert [reason(result) for result in results] == ["provider_error"] * 6
+
+
+def test_a_judge_that_nobody_bills_needs_no_estimate(tmp_path: Path) -> None:
+    class Free(Scripted):
+        def price(self) -> Price:
+            return Price(0.0, 0.0)
+
+    seen: list[Progress] = []
+    judged(tmp_path, Free(default=reply(None, None)), ["a", "b"], report=seen.append)
+    assert (seen[-1].cost, seen[-1].estimated) == (0.0, 0)
+
+
 def test_concurrency_is_bounded(tmp_path: Path) -> None:
     running = most = 0
 
@@ -332,15 +414,21 @@ def test_progress_counts_every_task_once(tmp_path: Path) -> None:
     assert seen[-1].cost == pytest.approx(0.02)
 
 
-def test_a_forecast_counts_without_asking(tmp_path: Path) -> None:
+def test_a_forecast_explains_every_judgment_without_asking(tmp_path: Path) -> None:
     judged(tmp_path, Scripted(), ["a", "b"])
-    one = pool(["a", "b", "c", "c"])
+    one = pool(["a", "b", "c", "c", "d", "c"])
+    grounded = criterion("groundedness", ("response", "passages"))
     model = Scripted()
     with Journal(tmp_path / "journal") as journal:
-        wanted = tasks(one, [criterion()])
-        forecast = Loop(model, journal, one, None, QUICK).forecast(wanted)
-    assert forecast[:4] == (4, 2, 0, 1)
-    assert forecast.prompt_tokens > 0
+        counts = forecast(Questions(model, journal, one, None), tasks(one, [criterion()]))
+        # a and b are in the journal; c stands for three responses, d for one.
+        assert counts._asdict() | {"prompt_tokens": 0} == {
+            "judgments": 6, "without_evidence": 0, "recalled": 2, "shared": 2, "calls": 2, "prompt_tokens": 0,
+        }  # fmt: skip
+        unknown = pool(["a", "b", "c"], ("p1", "p2"), known=False)
+        counts = forecast(Questions(model, journal, unknown, None), tasks(unknown, [criterion(), grounded]))
+        assert (counts.judgments, counts.without_evidence, counts.recalled, counts.calls) == (6, 3, 2, 1)
+    assert counts.prompt_tokens > 0
     assert model.asked == []
 
 
@@ -397,12 +485,20 @@ def test_completions_paid_before_a_fall_back_to_text_are_found_again(tmp_path: P
     "completion",
     [
         Completion("Grade: 1", "stop", "m", probabilities={"0": float("nan")}),
-        Completion("Grade: 1 \ud83d", "stop", "m"),
+        Completion("Grade: 1", "stop", "m", probabilities={"0": float("inf"), "1": 0.5}),
+        Completion("Grade: 1", "stop", "m", prompt_tokens=1.5),  # type: ignore[arg-type]
+        Completion("Grade: 1", "stop", "m", completion_tokens=-3, cost=float("nan")),
+        Completion("Grade: 1", "stop", 5),  # type: ignore[arg-type]
+        Completion("I cut \ud83d\nGrade: 1", "stop", "m"),
     ],
 )
-def test_what_cannot_be_recorded_is_a_failure_and_not_a_crash(tmp_path: Path, completion: Completion) -> None:
-    assert reason(judged(tmp_path, Scripted({"a": [completion]}), ["a", "b"])[0]) == "provider_error"
-    assert isinstance(judged(tmp_path, Scripted(), ["a", "b"])[0], Judgment)
+def test_a_paid_reply_counts_whatever_it_says_of_itself(tmp_path: Path, completion: Completion) -> None:
+    (result,) = judged(tmp_path, Scripted({"a": [completion]}), ["a"])
+    assert isinstance(result, Judgment)
+    assert (result.grade, result.probabilities) == (1, None)
+    silent = Scripted(default=RejectedError("must not be asked"))
+    assert list(judged(tmp_path, silent, ["a"])) == [result]
+    assert silent.asked == []
 
 
 def test_after_a_stop_no_repair_begins(tmp_path: Path) -> None:

@@ -639,6 +639,21 @@ def test_a_budget_holds_over_all_judges_and_prompts(tmp_path: Path, split: Path,
     assert read_ledger(split / "seal.json") == ()
 
 
+def test_a_budget_needs_a_price_of_each_judge(
+    tmp_path: Path, gold: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Overlap, "price", lambda self: None)
+    with pytest.raises(UsageError, match=r"price of baseline/overlap is not known here.*--price IN/OUT gives it"):
+        tried(**asking(tmp_path, gold, settings=Settings(max_cost=0.3)))
+    elsewhere = Settings(prices={"server/a": Price(1e-6, 1e-6)})
+    with pytest.raises(UsageError, match="--price server/a=…: there is no such model among baseline/overlap"):
+        tried(**asking(tmp_path, gold, settings=elsewhere))
+    assert asked.requests == []
+    dear = Settings(max_cost=0.3, prices={"*": Price(0.01, 0.01)})
+    tried(**asking(tmp_path, gold, settings=dear))
+    assert 0 < len(asked.requests) < 60
+
+
 def test_what_dev_cost_is_not_spent_again_on_test(tmp_path: Path, split: Path, asked: Asked) -> None:
     asked.cost = 0.01
     dev = len((split / "dev.jsonl").read_text(encoding="utf-8").splitlines())

@@ -1,15 +1,21 @@
 """Real processes against a misbehaving server, killed in the middle: nothing is lost, nothing paid is asked again."""
 
+import contextlib
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from judge.models.journal_check import verify_journal
+from judge.models.journal_rows import read_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
@@ -50,7 +56,7 @@ def judgments(out: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def wait_for_paid(mock: Mock, process: subprocess.Popen[bytes], least: int) -> None:
+def wait_for_paid(mock: Mock, process: subprocess.Popen[Any], least: int) -> None:
     deadline = time.monotonic() + 60
     while sum(mock.paid_per_item().values()) < least:
         assert process.poll() is None, "it ended before it could be stopped"
@@ -95,25 +101,97 @@ def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
     }
 
 
-def test_ctrl_c_says_how_to_go_on(mock: Mock, tmp_path: Path) -> None:
+def started(mock: Mock, out: Path, *, least: int = 10, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    """A run that has paid for some calls."""
+    process = subprocess.Popen(
+        [*before, *command(mock, out)], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for_paid(mock, process, least)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_drains_and_says_how_to_go_on(mock: Mock, tmp_path: Path, number: signal.Signals) -> None:
     mock.config(latency=0.1)
     out = tmp_path / "out"
-    process = subprocess.Popen(
-        command(mock, out), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 60
-    while sum(mock.paid_per_item().values()) < 10:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process = started(mock, out)
+    process.send_signal(number)
     _, complaint = process.communicate(timeout=60)
-    assert process.returncode == 3
+    assert process.returncode == 3, complaint
     assert "the same command goes on from here" in complaint
     assert "Traceback" not in complaint
     assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["status"] == "unfinished"
     mock.config(latency=0.0)
     assert finish(mock, out).returncode == 0
+    # Calls in flight were kept: nothing was paid twice.
     assert set(mock.paid_per_item().values()) == {1}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_breaks_the_calls_off(mock: Mock, tmp_path: Path, number: signal.Signals) -> None:
+    mock.config(latency=0.05)
+    process = started(mock, tmp_path / "out")
+    # Calls that nobody waits for to their end.
+    mock.config(latency=300.0)
+    time.sleep(0.5)
+    process.send_signal(number)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(number)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 3, complaint
+    assert "interrupted" in complaint
+    assert "Traceback" not in complaint
+    mock.config(latency=0.0)
+    assert finish(mock, tmp_path / "out").returncode == 0
+
+
+def test_a_terminal_that_closes_loses_no_call(mock: Mock, tmp_path: Path) -> None:
+    """The kernel sends SIGHUP, and writing to the terminal fails from then on."""
+    mock.config(latency=0.1)
+    out = tmp_path / "out"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, command(mock, out))
+    os.set_blocking(terminal, False)
+    deadline = time.monotonic() + 60
+    while sum(mock.paid_per_item().values()) < 10:
+        with contextlib.suppress(BlockingIOError):
+            os.read(terminal, 65536)
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 3
+    assert verify_journal(out / "journal.sqlite").sound == len(mock.paid_per_item())
+    mock.config(latency=0.0)
+    assert finish(mock, out).returncode == 0
+    assert set(mock.paid_per_item().values()) == {1}
+
+
+def test_nohup_outlives_its_terminal(mock: Mock, tmp_path: Path) -> None:
+    mock.config(latency=0.05)
+    process = started(mock, tmp_path / "out", before=("nohup",))
+    process.send_signal(signal.SIGHUP)
+    _, complaint = process.communicate(timeout=120)
+    assert process.returncode == 0, complaint
+
+
+def test_an_output_folder_that_goes_away_is_not_made_again(mock: Mock, tmp_path: Path) -> None:
+    mock.config(latency=0.02)
+    out = tmp_path / "out"
+    process = started(mock, out)
+    out.rename(tmp_path / "elsewhere")
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 3, complaint
+    assert "was moved, removed or replaced while it was in use" in complaint
+    assert "Traceback" not in complaint
+    assert not out.exists()
+    # What was paid for is where the folder went.
+    mock.config(latency=0.0)
+    paid = mock.paid_per_item()
+    assert finish(mock, tmp_path / "elsewhere").returncode == 0
+    assert all(count == 1 for item, count in mock.paid_per_item().items() if item in paid)
 
 
 def test_a_wrong_key_stops_at_once(mock: Mock, tmp_path: Path) -> None:
@@ -155,3 +233,47 @@ def test_a_second_process_on_the_same_folder_is_refused(mock: Mock, tmp_path: Pa
     finally:
         first.kill()
         first.wait()
+
+
+def answer(model: str, usage: dict[str, int] | None) -> dict[str, Any]:
+    choice = {"message": {"content": "Fine.\nGrade: 2"}, "finish_reason": "stop"}
+    return {"body": {"model": model, "choices": [choice], **({} if usage is None else {"usage": usage})}}
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": -900, "completion_tokens": -5}])
+def test_a_server_that_counts_nothing_makes_no_budget_endless(
+    mock: Mock, tmp_path: Path, usage: dict[str, int] | None
+) -> None:
+    mock.script(*[answer("mock", usage)] * 200)
+    done = finish(mock, tmp_path / "out", "--price", "100/400", "--max-cost", "0.5", "--concurrency", "1")
+    assert done.returncode == 3, done.stderr
+    sent = mock.stats()["requests"]
+    # A prompt of this example has more than 100 tokens, so a call costs more than a cent.
+    assert 1 < sent < 50
+    assert f"(tokens of {sent} replies estimated)" in done.stderr
+    failures = [json.loads(line) for line in (tmp_path / "out" / "failures.jsonl").read_text().splitlines()]
+    assert {failure["reason"] for failure in failures} == {"budget", "no_passages"}
+
+
+def test_a_substituted_model_is_said_wherever_grades_are(mock: Mock, tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 9}
+    mock.script(*[answer("weak" if number % 2 else "mock", usage) for number in range(6)])
+    done = finish(mock, tmp_path / "out", "--limit", "3")
+    assert done.returncode == 0, done.stderr
+    note = "server/mock: its replies name another model than the one asked: 'mock' (3), 'weak' (3)."
+    assert f"warning: {note}" in done.stderr
+    assert note in (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
+
+
+def test_a_reply_with_odd_facts_is_paid_for_once(mock: Mock, tmp_path: Path) -> None:
+    choice = {"message": {"content": "Grade: 2"}, "finish_reason": "stop", "logprobs": {"content": [None]}}
+    odd = {"model": 5, "usage": {"prompt_tokens": 1.5}, "choices": [choice]}
+    mock.script(*[{"body": json.dumps(odd).replace("null", "-Infinity")}] * 20)
+    out = tmp_path / "out"
+    done = finish(mock, out, "--limit", "10")
+    assert done.returncode == 0, done.stderr
+    assert mock.stats()["requests"] == 20 == len(judgments(out))
+    assert finish(mock, out, "--limit", "10").returncode == 0
+    assert mock.stats()["requests"] == 20
+    kept = [entry.completion.raw for entry in read_journal(out / "journal.sqlite")]
+    assert all(raw is not None and "-Infinity" in raw and '"model": 5' in raw for raw in kept)

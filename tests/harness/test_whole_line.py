@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from judge.harness.run import Plan, carry_out, prepare
+from judge.harness.prepared import Plan, prepare
+from judge.harness.run import carry_out
 from tests.conftest import PROJECT
 
 EXAMPLE = PROJECT / "examples"

@@ -25,7 +25,8 @@ def reply(message: object, finish_reason: str | None = "stop", **more: Any) -> d
 
 def test_everything_worth_keeping_is_read() -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
-    found = read(reply({"content": "Grade: 2"}, model="m-2026", system_fingerprint="fp", usage=usage))
+    body = reply({"content": "Grade: 2"}, model="m-2026", system_fingerprint="fp", usage=usage)
+    found = read(body)
     assert found == Completion(
         text="Grade: 2",
         finish_reason="stop",
@@ -34,6 +35,7 @@ def test_everything_worth_keeping_is_read() -> None:
         prompt_tokens=12,
         completion_tokens=3,
         latency=0.25,
+        raw=json.dumps(body),
     )
 
 
@@ -69,12 +71,52 @@ def test_what_is_not_json_may_pass(body: bytes) -> None:
         read(body)
 
 
-@pytest.mark.parametrize(
-    "body", [{}, [], 3, {"choices": []}, {"choices": [{}]}, reply({"content": 3}), {"choices": {"a": 1}}]
-)
+@pytest.mark.parametrize("body", [{}, [], 3, {"choices": []}, {"choices": {"a": 1}}])
 def test_json_of_another_shape_is_rejected(body: object) -> None:
     with pytest.raises(RejectedError, match="status 200, but"):
         read(body)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"usage": {"prompt_tokens": 1.5, "completion_tokens": 3}},
+        {"usage": {"prompt_tokens": -12, "completion_tokens": 3}},
+        {"usage": {"prompt_tokens": "12", "completion_tokens": 3}},
+        {"usage": {"prompt_tokens": 10**30, "completion_tokens": 3}},
+        {"usage": [12, 3]},
+        {"usage": "none"},
+        {"model": 5},
+        {"model": ["m"]},
+        {"system_fingerprint": {"a": 1}},
+        {"logprobs": {"content": [{"logprob": float("-inf")}, {"logprob": float("nan")}]}},
+    ],
+)
+def test_what_no_judgment_needs_costs_no_reply(odd: dict[str, Any]) -> None:
+    """`json.dumps` writes Infinity and NaN, which servers in Python send too."""
+    body = reply({"content": "Grade: 2"}, **odd)
+    found = read(body)
+    assert (found.text, found.finish_reason) == ("Grade: 2", "stop")
+    assert (found.model, found.system_fingerprint, found.prompt_tokens) == (None, None, None)
+    assert found.raw == json.dumps(body)
+
+
+@pytest.mark.parametrize("body", [{"choices": [{}]}, {"choices": [3]}, reply({"content": 3}), reply([1])])
+def test_a_completed_reply_without_a_text_is_kept_whole(body: object) -> None:
+    found = read(body)
+    assert (found.text, found.raw) == ("", json.dumps(body))
+
+
+@pytest.mark.parametrize("name", ["JUDGE_API_KEY", "OPENAI_API_KEY"])
+def test_a_key_that_a_reply_repeats_is_not_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "tell-nobody-this")
+    for debug in ("tell-nobody-this", "Authorization: Bearer tell-nobody-this", "https://me:tell-nobody-this@host"):
+        found = read(reply({"content": "Grade: 2"}, debug=debug))
+        assert found.raw is not None
+        assert "tell-nobody-this" not in found.raw
+    found = read(reply({"content": "Grade: 2"}, debug="sk-0123456789"))
+    assert found.raw is not None
+    assert "sk-0123456789" not in found.raw
 
 
 def test_an_error_sent_with_status_200_is_an_error() -> None:

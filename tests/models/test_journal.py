@@ -3,13 +3,15 @@ import hashlib
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from judge.errors import InputError, OperationalError
-from judge.models.journal import Journal, read_journal, request_digest
+from judge.models.journal import Journal
+from judge.models.journal_rows import read_journal, request_digest
 from judge.models.records import Completion, Message, Request
 from judge.records import Level, Scale
 
@@ -112,8 +114,10 @@ def test_meta_survives(tmp_path: Path) -> None:
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    with Journal(path), pytest.raises(InputError, match="another judge process is using it"):
-        Journal(path)
+    with Journal(path):
+        for use in (lambda: Journal(path), lambda: list(read_journal(path)), lambda: Journal(None).adopt(path)):
+            with pytest.raises(InputError, match=r"another judge process is using it$"):
+                use()
 
 
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
@@ -121,6 +125,8 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
     path.write_text("not a database, but long enough to be looked at" * 50, encoding="utf-8")
     with pytest.raises(InputError, match="cannot be used as a journal"):
         Journal(path)
+    with Journal(None) as journal, pytest.raises(InputError, match=r"unable to open database file$"):
+        journal.adopt(tmp_path / "absent")
     with pytest.raises(InputError, match="no such journal"):
         list(read_journal(tmp_path / "absent"))
     with pytest.raises(InputError, match="cannot be read as a journal"):
@@ -225,3 +231,30 @@ def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) ->
 
     with Journal(tmp_path / "j") as journal, pytest.raises(OperationalError, match="cannot be written"):
         asyncio.run(run(journal))
+
+
+def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.models.journal._CHECKPOINT", 0.0)
+    (tmp_path / "out").mkdir()
+    with Journal(tmp_path / "out" / "j") as journal:
+        put(journal, "d", "Grade: 1")
+        journal.check_there()
+        (tmp_path / "out").rename(tmp_path / "elsewhere")
+        with pytest.raises(OperationalError, match=r"out/j: was moved, removed or replaced"):
+            journal.check_there()
+        with pytest.raises(OperationalError, match="was moved, removed or replaced"):
+            put(journal, "e", "Grade: 2")
+        # The way out of the one who has moved it: what was paid for is in the file, wherever it is.
+        assert journal.get("d0") == completion("Grade: 1")
+
+
+def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judge.models.journal._CHECKPOINT", 0.05)
+    with Journal(tmp_path / "j") as journal:
+        put(journal, "d", "Grade: 1")
+        deadline = time.monotonic() + 30
+        while b"d0" not in (tmp_path / "j").read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

@@ -7,12 +7,10 @@ import msgspec
 from judge.ask.dialogue import Task
 from judge.ask.loop import Progress, assess
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import Fetching
-from judge.errors import UsageError
+from judge.ask.several import Fetching, open_one
 from judge.gold import match
 from judge.gold.rows import GoldRow
 from judge.harness.calibration.plan import CalibrationPlan
-from judge.models.backends import open_model
 from judge.models.journal import Journal
 from judge.models.model import Model
 from judge.pool.records import Pool
@@ -44,14 +42,11 @@ class Asking:
         Raises:
             UsageError: The model cannot be asked them, or its price is unknown and there is a budget.
         """
-        model = open_model(name, self._plan.options)
+        model = open_one(name, self._plan.options, prompts, self._plan.settings)
         # A recording answers under the recorded judge's name, by which it could not be opened again.
         self._named[model.name] = name
         if model.endpoint is not None:
             self.endpoints[model.name] = model.endpoint
-        model.check(prompts)
-        if self._plan.settings.max_cost is not None and model.price() is None:
-            raise UsageError(f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost)")
         return model
 
     def again(self, judge: str, prompts: Sequence[Criterion]) -> Model:

@@ -17,7 +17,8 @@ from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import Fetching
+from judge.ask.returned import model_notes
+from judge.ask.several import Fetching, check_prices
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.certificate import PARAMETERS, Certificate, certificate_bytes, make_certificate
@@ -315,6 +316,7 @@ class _Session:
         dev = tuple(row for row in gold.rows if row.split != "test")
         # All models are opened first, so that one that cannot be asked stops the job before another is paid.
         models = [self.asking.open(name, prompts) for name in dict.fromkeys(plan.models)]
+        check_prices(plan.models, models, plan.settings)
         make_folder(out)
         if (out / MANIFEST).exists():
             raise InputError(
@@ -345,6 +347,7 @@ class _Session:
                 wanted = self._gold_tasks(held_out, pool, prompt, plan.samples)
                 model = self.asking.again(column.judge, prompt)
                 results += self.asking.ask(model, wanted, journal, pool, turns)
+        self.warnings += model_notes(results)
         self.answers = {
             "judgments.jsonl": results_jsonl(results, Judgment),
             "failures.jsonl": results_jsonl(results, Failure),

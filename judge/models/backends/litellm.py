@@ -14,6 +14,7 @@ from judge.errors import (
     ContentFilterError,
     ContextLengthError,
     JudgeError,
+    MissingKeyError,
     OperationalError,
     RejectedError,
     TransientError,
@@ -84,7 +85,7 @@ class LitellmModel:
             if not (name.endswith("_API_BASE") and self._options.base_url)
         ]
         if missing:
-            raise UsageError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
+            raise MissingKeyError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Nothing is fetched: the model runs elsewhere."""

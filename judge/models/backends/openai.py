@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from judge.errors import UsageError
+from judge.errors import MissingKeyError, UsageError
 from judge.models.address import proxy_for, read_address, read_key, without_credentials
 from judge.models.chat import chat_messages, read_completion, refuse_threads, response_format
 from judge.models.http_errors import connection_error, error_for, read_refusal
@@ -51,13 +51,13 @@ class OpenAIModel:
             UsageError: There is one of these problems.
         """
         refuse_threads(self._options.threads, self.name)
-        self._key()
         refuse_unrecorded(os.environ)
         source = "--base-url" if self._options.base_url else "OPENAI_BASE_URL"
         if self._base_url is not None and read_address(self._base_url, source).user is not None:
             raise UsageError(f"{source} must hold no user name: the SDK sends the key of OPENAI_API_KEY")
         if self._reasons and self._options.temperature != 0:
             raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
+        self._key()
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Nothing is fetched: the model runs elsewhere."""
@@ -119,7 +119,7 @@ class OpenAIModel:
     def _key(self) -> str:
         key = read_key(KEY)
         if key is None:
-            raise UsageError(f"{self.name} needs a key: set the environment variable {KEY}")
+            raise MissingKeyError(f"{self.name} needs a key: set the environment variable {KEY}")
         return key
 
     def _open(self) -> "openai.AsyncOpenAI":

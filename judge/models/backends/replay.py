@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import RejectedError, StructureUnsupported, UsageError
-from judge.models.journal import Recorded, read_journal
+from judge.models.journal_rows import Recorded, read_journal
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.records import Criterion

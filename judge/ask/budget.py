@@ -1,0 +1,117 @@
+"""What calls cost, and when the money that may be spent is spent. Pure."""
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from judge.errors import BudgetError
+from judge.models.model import FREE, Model, Price
+from judge.models.records import Completion, Request
+
+CHARACTERS_PER_TOKEN = 4
+"""Of our own estimate, where no provider has counted."""
+TYPICAL_REPLY = 150
+"""Tokens of a typical reply with its rationale."""
+EVERY_OTHER = "*"
+"""The name, among prices, of every model that has none of its own."""
+
+
+class Budget:
+    """The cost of one judge's calls so far.
+
+    A provider's counts are believed if they can be true: more than no token for a prompt, and none below zero. Where
+    they are missing or cannot be true, tokens are estimated, so that a silent server does not make a budget endless.
+
+    Args:
+        model: The judge.
+        most: US dollars that may be spent; None for any amount.
+        prices: The prices that the user gave, as in `Settings`.
+    """
+
+    def __init__(self, model: Model, most: float | None, prices: Mapping[str, Price]) -> None:
+        self._most = most
+        self._price = price_of(model, prices)
+        # A provider that bills by another price than the user's is not asked what a call cost.
+        self._bills = given_price(model.name, prices) is None
+        self._calls = 0
+        self._in_flight = 0.0
+        self.spent = 0.0
+        self.estimated = 0
+        """Calls whose cost rests on our own estimate of their tokens."""
+
+    def check(self) -> None:
+        """Refuse a further call once the money is spent.
+
+        Raises:
+            BudgetError: The money is spent.
+        """
+        if self._most is not None and self.spent >= self._most:
+            basis = f", by our own estimate of the tokens of {self.estimated} replies" if self.estimated else ""
+            raise BudgetError(f"the budget of ${self._most} is spent{basis}")
+
+    def reserve(self, request: Request) -> float | None:
+        """Set aside what a call will cost by our estimate; None while the calls in flight may need all that is left.
+
+        The caller gives the amount back with `release`.
+        """
+        if self._most is not None and 0 < self._in_flight >= self._most - self.spent:
+            return None
+        price, mean = self._price, self.spent / self._calls if self._calls else 0.0
+        expected = 0.0 if price is None else _cost(price, estimated_tokens(request), TYPICAL_REPLY)
+        self._in_flight += max(expected, mean)
+        return max(expected, mean)
+
+    def release(self, reserved: float) -> None:
+        """Give back what was set aside for a call that has ended."""
+        self._in_flight = max(0.0, self._in_flight - reserved)
+
+    def charge(self, request: Request, completion: Completion) -> Completion:
+        """Count a call, and give its completion with its cost, or with None where tokens had to be estimated."""
+        cost = self._reported(completion)
+        if cost is None and self._price is not None:
+            reply = math.ceil(len(completion.text) / CHARACTERS_PER_TOKEN)
+            self.spent += _cost(self._price, estimated_tokens(request), reply)
+            self.estimated += 1
+        self.spent += cost or 0.0
+        self._calls += 1
+        return msgspec.structs.replace(completion, cost=cost)
+
+    def _reported(self, completion: Completion) -> float | None:
+        """The cost by what the provider says; None if it says nothing that can be true."""
+        price, prompt, reply = self._price, completion.prompt_tokens, completion.completion_tokens
+        counted = bool(prompt) and reply is not None and (reply > 0 or not completion.text)
+        billed = completion.cost if self._bills else None
+        if billed is not None and (counted or billed > 0 or price == FREE):
+            return billed
+        if price == FREE:
+            return 0.0
+        if price is None or not counted or prompt is None or reply is None:
+            return None
+        return _cost(price, prompt, reply)
+
+
+def _cost(price: Price, prompt: int, reply: int) -> float:
+    return prompt * price.prompt + reply * price.completion
+
+
+def given_price(name: str, prices: Mapping[str, Price]) -> Price | None:
+    """The price that the user gave for a judge, by its name, by its name without `litellm/`, or for every other."""
+    return prices.get(name) or prices.get(name.removeprefix("litellm/")) or prices.get(EVERY_OTHER)
+
+
+def price_of(model: Model, prices: Mapping[str, Price]) -> Price | None:
+    """The price of a judge: the user's, else the known one; None if there is neither."""
+    return given_price(model.name, prices) or model.price()
+
+
+def per_million(price: Price | None) -> dict[str, float] | None:
+    """A price as people write it, in US dollars per million tokens; None if it is not known."""
+    if price is None:
+        return None
+    return {"in": round(price.prompt * 1e6, 6), "out": round(price.completion * 1e6, 6)}
+
+
+def estimated_tokens(request: Request) -> int:
+    """The tokens of a request by our own estimate."""
+    return math.ceil(sum(len(message.content) for message in request.messages) / CHARACTERS_PER_TOKEN)

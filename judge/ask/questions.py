@@ -1,0 +1,83 @@
+"""What a judge is asked about a pool, and which of it the journal answers already."""
+
+from collections.abc import Mapping
+
+from judge.ask.dialogue import Task, dialogue, evidence_gap, failure, outcome
+from judge.ask.prompt import render
+from judge.ask.records import Failure, Judgment
+from judge.errors import OperationalError
+from judge.models.forms import supported_forms
+from judge.models.journal import Journal
+from judge.models.journal_rows import request_digest
+from judge.models.model import Model
+from judge.models.records import AnswerForm, Request
+from judge.pool.records import Pool
+from judge.records import Criterion
+from judge.runs.records import Turn
+
+
+class Questions:
+    """The requests of one judge about one pool, and their answers in one journal."""
+
+    def __init__(self, model: Model, journal: Journal, pool: Pool, turns: Mapping[str, Turn] | None) -> None:
+        self._model = model
+        self._journal = journal
+        self._pool = pool
+        self._turns = turns or {}
+        self._form_key = f"form:{model.name}"
+        self._structured = journal.meta(self._form_key) != "text"
+
+    def forms(self, criterion: Criterion) -> list[AnswerForm]:
+        """The answer forms to try, the preferred one first: those that both judge and criterion support.
+
+        Raises:
+            OperationalError: They share no form.
+        """
+        offered = [form for form in self._model.forms if form in supported_forms(criterion)]
+        if not self._structured and offered != ["json"]:
+            offered = [form for form in offered if form != "json"]
+        if not offered:
+            raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
+        return offered
+
+    def refuse_json(self) -> None:
+        """Remember, in the journal too, that the judge takes no JSON schema."""
+        if self._structured:
+            self._structured = False
+            self._journal.set_meta(self._form_key, "text")
+
+    def request(self, task: Task, form: AnswerForm) -> Request:
+        """The first request of a task."""
+        turn = self._turns.get(task.response.turn_id)
+        return render(task.criterion, task.response, self._pool.passages, turn, form, task.sample)
+
+    def digest(self, request: Request) -> str:
+        """The digest of a request, under which the journal keeps its completion."""
+        return request_digest(self._model.name, self._model.parameters(request), request)
+
+    def gap(self, task: Task) -> Failure | None:
+        """The failure of a task that lacks the passages that its criterion needs."""
+        gap = evidence_gap(task, self._pool)
+        return None if gap is None else failure(task, self._model.name, "no_passages", gap)
+
+    def recall(self, task: Task) -> Judgment | Failure | None:
+        """The outcome of the task, in any form, if the journal holds every completion that it needs."""
+        for form in self._model.forms if len(self._journal) else ():
+            if form in supported_forms(task.criterion):
+                settled = self._recall_in(task, form)
+                if settled is not None:
+                    return settled
+        return None
+
+    def _recall_in(self, task: Task, form: AnswerForm) -> Judgment | Failure | None:
+        talk = dialogue(task.criterion, self.request(task, form))
+        try:
+            request = next(talk)
+            while True:
+                digest = self.digest(request)
+                completion = self._journal.get(digest)
+                if completion is None:
+                    return None
+                request = talk.send(completion)
+        except StopIteration as stop:
+            return outcome(task, stop.value, self._model.name, digest)

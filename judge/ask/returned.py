@@ -1,0 +1,42 @@
+"""Which models answered, by the providers' own words, where they are not the ones that were asked. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from judge.ask.records import Failure, Judgment
+from judge.text.safe import shown
+
+_OURS = ("baseline/", "local/")
+"""Judges whose model judge itself names: version of the measure, digest of the weights."""
+_SNAPSHOT = re.compile(r"([-@:_](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{3,}|v\d+|latest))*")
+"""What providers add to a model's name: the date or the version of what they serve under it today."""
+
+
+def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
+    """A sentence for each judge whose replies name another model than the one asked, or several models.
+
+    A name with a date or a version behind it (`gpt-x-2026-01-31` for `gpt-x`) is the model that was asked.
+    """
+    named: dict[str, Counter[str]] = {}
+    for result in results:
+        if isinstance(result, Judgment) and result.model:
+            named.setdefault(result.judge, Counter())[result.model] += 1
+    notes = []
+    for judge, models in sorted(named.items()):
+        other = [model for model in models if not _is_asked(judge, model)]
+        if other or len(models) > 1:
+            counts = ", ".join(f"{shown(model)} ({count})" for model, count in sorted(models.items()))
+            what = "another model than the one asked" if other else "several models"
+            so = "Grades of several models are not one judge's." if len(models) > 1 else "The grades are that model's."
+            notes.append(f"{judge}: its replies name {what}: {counts}. {so}")
+    return tuple(notes)
+
+
+def _is_asked(judge: str, model: str) -> bool:
+    if judge.startswith(_OURS):
+        return True
+    # A path or a provider may stand before the name on either side.
+    asked = judge.rpartition("/")[2].lower().removesuffix("-latest")
+    answered = model.rpartition("/")[2].lower()
+    return answered.startswith(asked) and _SNAPSHOT.fullmatch(answered[len(asked) :]) is not None

@@ -1,0 +1,224 @@
+"""The plan of `judge run`, and the plan with its inputs read, checked and pooled."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask.budget import per_million, price_of
+from judge.ask.criteria import choose_prompts
+from judge.ask.dialogue import Task, spread, tasks
+from judge.ask.loop import Settings
+from judge.ask.prompt import needs_turn
+from judge.ask.several import open_models
+from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
+from judge.crowd.members import Jury, make_jury
+from judge.errors import InputError, UsageError
+from judge.files.folder import same_place
+from judge.files.paths import StrPath
+from judge.harness.manifest import GROWING, check_folder, configuration
+from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
+from judge.models.address import without_credentials
+from judge.models.families import read_families
+from judge.models.model import Model, ModelOptions
+from judge.models.secrets import scrub
+from judge.records import Criterion, Record
+from judge.text.ids import natural_key
+
+DEFAULT_CRITERIA = ("groundedness", "naturalness")
+"""The criteria judged by default; their prompts do not show the conversation."""
+DEFAULT_MODEL = "local/qwen2.5-1.5b"
+DEFAULT_OUT = Path("judge-out")
+
+
+class Plan(Pooling, frozen=True, kw_only=True):
+    """Everything `judge run` can be told; paths may be strings, and one may stand where several may."""
+
+    out: StrPath | None = None
+    """Output folder; by default that of `extend`, else `judge-out`."""
+    criteria: Sequence[str] | None = None
+    """Criteria judged with their default prompts; by default groundedness and naturalness, or those of `prompts`."""
+    prompts: Sequence[StrPath] = ()
+    """Prompts as `criterion/variant` or paths, in place of their criterion's default."""
+    model: str | None = None
+    """`backend/model`; by default the environment's JUDGE_MODEL, else a small local model."""
+    jury: str | None = None
+    """A key of JURIES; several models, prompts of a criterion, or samples then act as one judge."""
+    models: Sequence[str] = ()
+    """Models of the jury; by default `model` alone."""
+    samples: int = 1
+    """How often each member of the jury is asked; each sample votes as a member of its own."""
+    families: StrPath | None = None
+    """Run or judge, a tab and the family of models behind it; warnings name jury members that share or judge one."""
+    options: ModelOptions = ModelOptions()
+    """How each model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
+    settings: Settings = Settings()
+    """How many calls run at once, how often one is tried, what may be spent, and prices of your own."""
+    limit: int | None = None
+    """Judge only this many responses per criterion, spread over the pool."""
+    replace: bool = False
+    """Write over results of another configuration in `out`."""
+    certificate: StrPath | None = None
+    """What `judge calibrate` wrote; the outputs say whether this run is what it certifies."""
+    argv: Sequence[str] = ()
+    """The command line, for the manifest."""
+
+
+class Prepared(Record, frozen=True):
+    """A plan with its inputs read, checked and pooled; nothing has been written or sent."""
+
+    plan: Plan
+    out: Path
+    pooled: Pooled
+    criteria: tuple[Criterion, ...]
+    models: tuple[Model, ...]
+    """One model, or several for a jury."""
+    tasks: tuple[Task, ...]
+    """The judgments to make: a response under a prompt each."""
+    configured: dict[str, Any]
+    """Everything that determines the judgments, for the manifest."""
+    certificate: Certificate | None = None
+    jury: Jury | None = None
+
+    @property
+    def judge(self) -> str:
+        """How records name the judge."""
+        return self.jury.name if self.jury else self.models[0].name
+
+    @property
+    def asked(self) -> tuple[Task, ...]:
+        """What each model is asked."""
+        return self.jury.tasks(self.tasks) if self.jury else self.tasks
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the output folder is the one whose pool is extended."""
+        return self.plan.extend is not None and same_place(Path(self.plan.extend), self.out)
+
+    @property
+    def prices(self) -> dict[str, dict[str, float] | None]:
+        """US dollars per million tokens of each model, as far as they are known."""
+        return {model.name: per_million(price_of(model, self.plan.settings.prices)) for model in self.models}
+
+    @property
+    def expectation(self) -> CertificateStatement | None:
+        """What the certificate says of the plan before any model is asked; None without a certificate."""
+        return self.certified()
+
+    def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
+        """What the certificate says; None without a certificate.
+
+        Args:
+            returned: The models that the provider named, by criterion; None before any was asked.
+        """
+        if self.certificate is None:
+            return None
+        matches = match_run(
+            self.certificate, self.criteria, self.judge, _options(self.plan.options, self.models), returned
+        )
+        return statement(self.certificate, matches, self.criteria)
+
+
+def prepare(plan: Plan, *, keys: bool = True) -> Prepared:
+    """Read, check and pool everything a plan names.
+
+    Args:
+        plan: What to do.
+        keys: Refuse a model without its key; a dry run needs none.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    prompts = _choose(plan)
+    shown = tuple(prompt for several in prompts.values() for prompt in several)
+    certificate = read_certificate(Path(plan.certificate)) if plan.certificate is not None else None
+    families = read_families(Path(plan.families)) if plan.families is not None else {}
+    with_turn = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
+    if with_turn and plan.topics is None:
+        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
+    names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
+    models = open_models(names, plan.options, shown, plan.settings, keys=keys)
+    pooled = pool_runs(plan)
+    pool, turns = pooled.pool, pooled.turns
+    if not pool.responses:
+        raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
+    if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
+        check_complete(pool)
+    unknown = sorted({response.turn_id for response in pool.responses} - (turns or {}).keys(), key=natural_key)
+    if with_turn and unknown:
+        raise UsageError(
+            f"{plan.topics}: lacks turns of the pool that {', '.join(with_turn)} shows: {', '.join(unknown[:5])}"
+        )
+    jury = None
+    if plan.jury is not None:
+        runs = [run.run_id for run in pooled.submitted.runs if run.selected]
+        jury = make_jury(plan.jury, models, prompts, plan.samples, families, runs, plan.options.temperature)
+    criteria = jury.criteria if jury else shown
+    judge = jury.name if jury else models[0].name
+    configured = configuration(pooled.configured, criteria, judge, _judging_options(plan.options, models))
+    if jury is not None:
+        configured["jury"] = jury.configuration()
+    wanted = tasks(pool, criteria, partial=plan.missing_passages == "judge-without")
+    return Prepared(
+        plan=plan,
+        out=Path(plan.out or plan.extend or DEFAULT_OUT),
+        pooled=pooled,
+        criteria=criteria,
+        models=models,
+        tasks=spread(wanted, plan.limit),
+        configured=configured,
+        certificate=certificate,
+        jury=jury,
+    )
+
+
+def _choose(plan: Plan) -> dict[str, list[Criterion]]:
+    """The prompts of each criterion: one, or several for a jury.
+
+    Raises:
+        UsageError: Two prompts for one criterion, or options of a jury, without a jury; calibration compares prompts.
+    """
+    chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
+    if plan.jury is not None:
+        return chosen
+    if plan.models or plan.samples != 1 or plan.families is not None:
+        raise UsageError("several models, samples and families need a jury (--jury)")
+    for name, (first, *rest) in chosen.items():
+        if rest:
+            raise UsageError(
+                f"two prompts for {name}: {first.prompt_id} and {rest[0].prompt_id}; "
+                "judge each into an output folder of its own and compare them with `judge calibrate`"
+            )
+    return chosen
+
+
+def check_out(prepared: Prepared) -> bool:
+    """Check the output folder, and say whether it holds results of another configuration.
+
+    Raises:
+        InputError: The folder cannot be used, or holds what this run must not write over.
+    """
+    return check_folder(
+        prepared.out,
+        prepared.configured,
+        trial=prepared.plan.limit is not None,
+        replace=prepared.plan.replace,
+        may_differ=GROWING if prepared.in_place else (),
+    )
+
+
+def _judging_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, object]:
+    """The judge's options that may change a grade; patience and speed do not."""
+    return {name: value for name, value in _options(options, models).items() if name not in {"timeout", "threads"}}
+
+
+def _options(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any]:
+    """The judge's options without credentials, and with the address to which the environment moves it."""
+    url: object = None if options.base_url is None else scrub(without_credentials(options.base_url))
+    moved = {model.name: model.endpoint for model in models if model.endpoint is not None}
+    if moved:
+        url = moved if len(models) > 1 else models[0].endpoint
+    return {**msgspec.to_builtins(options), "base_url": url}

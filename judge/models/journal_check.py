@@ -1,0 +1,145 @@
+"""Whether a journal is sound, and a new journal of what is sound in a damaged one."""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from judge.errors import InputError, OperationalError, UsageError
+from judge.files.paths import StrPath
+from judge.models.journal_pages import LOST, FoundRow, found_rows
+from judge.models.journal_rows import (
+    COLUMNS,
+    SCHEMA,
+    SCHEMA_VERSION,
+    columns_of,
+    contradiction,
+    lacks_log,
+    open_to_read,
+)
+
+_SHOWN = 10
+"""Most problems of structure that SQLite is asked for."""
+_UNREACHED = "it is in the file, but SQLite does not reach it"
+
+
+class JournalReport(NamedTuple):
+    """What a check of a journal found."""
+
+    sound: int
+    """Completions that are what was recorded."""
+    unsealed: int
+    """Those of them that an older version of judge recorded without a checksum."""
+    problems: tuple[tuple[str, str], ...]
+    """Digest of a completion, or an empty string for the file, and what is wrong."""
+
+
+def verify_journal(path: StrPath) -> JournalReport:
+    """Check every completion of a journal that no process is writing; nothing is changed.
+
+    Raises:
+        InputError: The file is missing, is in use, or is no journal at all.
+    """
+    path = _file(path)
+    problems: dict[tuple[str, str], None] = {}
+    if lacks_log(path):
+        problems["", f"its -wal file is missing: bring {path.name}-wal, which may hold later completions"] = None
+    sound: dict[str, bool] = {}
+    for digest, sealed, why in _read(path):
+        if why:
+            problems[digest, why] = None
+        else:
+            sound[digest] = sealed
+    in_pages = _Collected()
+    for found in found_rows(path):
+        in_pages.add(found)
+    if not sound and not in_pages.sound and problems:
+        raise InputError(f"{path}: cannot be read as a journal: {next(iter(problems))[1]}")
+    problems |= {(digest, _UNREACHED): None for digest in in_pages.sound - sound.keys()}
+    problems |= {(digest, why): None for digest, why in in_pages.lost() if digest not in sound}
+    named = {digest for digest, _ in problems}
+    unsealed = sum(not sealed for digest, sealed in sound.items() if digest not in named)
+    return JournalReport(len(sound.keys() - named), unsealed, tuple(sorted(problems)))
+
+
+class _Collected:
+    """What the pages of a journal hold, a digest each."""
+
+    def __init__(self) -> None:
+        self.sound: set[str] = set()
+        self._damaged: dict[str, str] = {}
+
+    def add(self, found: FoundRow) -> bool:
+        """Whether a row is sound and new."""
+        if found.row is None:
+            if self._damaged.get(found.digest, LOST) == LOST:
+                self._damaged[found.digest] = found.why
+        elif found.digest not in self.sound:
+            self.sound.add(found.digest)
+            return True
+        return False
+
+    def lost(self) -> list[tuple[str, str]]:
+        """Digest of each completion of which no page holds a sound row, and why."""
+        return sorted((digest, why) for digest, why in self._damaged.items() if digest not in self.sound)
+
+
+def _read(path: Path) -> Iterator[tuple[str, bool, str]]:
+    """Digest, whether it has a checksum, and problem of each completion that SQLite reaches, then of the file."""
+    try:
+        with contextlib.closing(open_to_read(path)) as source:
+            query = f"SELECT {columns_of(source)} FROM completion NOT INDEXED"  # noqa: S608 - names of columns only
+            for row in source.execute(query):
+                yield str(row[0]), row[-1] is not None, contradiction(row)
+            for (line,) in source.execute(f"PRAGMA integrity_check({_SHOWN})"):
+                if line != "ok":
+                    yield "", True, f"SQLite: {line}"
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if "locked" in str(error):
+            raise InputError(f"{path}: another judge process is using it") from error
+        yield "", True, f"SQLite: {error}"
+
+
+def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
+    """Write what is sound in a journal into a new one; the old one is not changed.
+
+    Args:
+        path: The journal; SQLite need not be able to read it.
+        new: Where the new one goes; nothing may be there.
+
+    Raises:
+        UsageError: There is something at `new`.
+        InputError: The journal is missing, or nothing in it is sound.
+        OperationalError: The new journal cannot be written.
+    """
+    path, new = _file(path), Path(new)
+    if os.path.lexists(new):
+        raise UsageError(f"{new}: is there already; -o names a new file")
+    in_pages, unsealed = _Collected(), 0
+    marks = ", ".join("?" for _ in COLUMNS)
+    try:
+        new.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(new)) as target:
+            target.executescript(SCHEMA)
+            with target:
+                target.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
+                for found in found_rows(path):
+                    if in_pages.add(found) and found.row is not None:
+                        target.execute(f"INSERT INTO completion VALUES ({marks})", found.row)  # noqa: S608 - question marks only
+                        unsealed += found.row[-1] is None
+    except (OSError, sqlite3.Error) as error:
+        new.unlink(missing_ok=True)
+        raise OperationalError(f"{new}: cannot be written: {error}") from error
+    if not in_pages.sound:
+        new.unlink()
+        raise InputError(f"{path}: holds no completion that is sound")
+    return JournalReport(len(in_pages.sound), unsealed, tuple(in_pages.lost()))
+
+
+def _file(path: StrPath) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such journal")
+    return path

@@ -1,0 +1,66 @@
+import msgspec
+import pytest
+
+from judge.ask.records import Judgment
+from judge.ask.returned import model_notes
+
+JUDGMENT = Judgment(
+    response_id="R1", turn_id="1_1", topic_id="1", criterion="c", variant="v", grade=1, unable=False, expected=None,
+    probabilities=None, rationale=None, sentences=(), judge="server/m", model=None, criterion_digest="d",
+    request_digest="r", form="json", repaired=False, sample=0,
+)  # fmt: skip
+
+
+def notes(judge: str, *models: str | None) -> tuple[str, ...]:
+    return model_notes(msgspec.structs.replace(JUDGMENT, judge=judge, model=model) for model in models)
+
+
+@pytest.mark.parametrize(
+    ("judge", "model"),
+    [
+        ("openai/gpt-4.1-mini", "gpt-4.1-mini"),
+        ("openai/gpt-4.1-mini", "gpt-4.1-mini-2025-04-14"),
+        ("openai/gpt-4", "gpt-4-0613"),
+        ("litellm/anthropic/claude-sonnet-4-5", "claude-sonnet-4-5-20250929"),
+        ("litellm/anthropic/claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022"),
+        ("litellm/azure/gpt-4o", "gpt-4o-2024-08-06"),
+        ("server/meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B"),
+        ("server/Llama-3.1-8B", "meta-llama/llama-3.1-8b"),
+        ("server/m", None),
+        ("baseline/overlap", "overlap-1"),
+        ("local/qwen2.5-1.5b", "Qwen2.5-Coder-1.5B-Instruct-Q4_K_M@cc324af0"),
+    ],
+)
+def test_the_model_that_was_asked_is_no_news(judge: str, model: str | None) -> None:
+    assert notes(judge, model, model) == ()
+
+
+@pytest.mark.parametrize(
+    ("judge", "model"),
+    [
+        ("openai/gpt-4", "gpt-4-turbo-2024-04-09"),
+        ("openai/gpt-4.1", "gpt-4.1-mini"),
+        ("openai/gpt-4.1-mini", "gpt-4.1"),
+        ("server/strong", "weak"),
+        ("server/gpt-4", "gpt-40"),
+        ("server/gpt-4", "gpt-4.1"),
+        ("server/claude-3", "claude-3-5"),
+    ],
+)
+def test_another_model_is_named(judge: str, model: str) -> None:
+    (note,) = notes(judge, model, model)
+    assert note.startswith(f"{judge}: its replies name another model than the one asked: '{model}' (2).")
+
+
+def test_a_model_that_changes_is_named_with_its_counts() -> None:
+    (note,) = notes("server/m", "m-2026-01-01", "m-2026-02-02", "m-2026-01-01")
+    assert note.startswith("server/m: its replies name several models: 'm-2026-01-01' (2), 'm-2026-02-02' (1).")
+    (note,) = notes("baseline/overlap", "overlap-1", "overlap-2")
+    assert "several models: 'overlap-1' (1), 'overlap-2' (1)" in note
+
+
+def test_each_judge_has_a_note_of_its_own() -> None:
+    both = [
+        msgspec.structs.replace(JUDGMENT, judge=judge, model="other") for judge in ("server/b", "server/a", "server/b")
+    ]
+    assert [note.partition(":")[0] for note in model_notes(both)] == ["server/a", "server/b"]

@@ -1,0 +1,210 @@
+"""`judge journal`, and what the commands that ask a judge say about journals and prices."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from judge.cli import main
+from judge.models.journal_check import verify_journal
+from tests.conftest import PROJECT
+
+EXAMPLE = PROJECT / "examples"
+CALLS = 76
+"""77 pooled responses, one of which lacks a passage."""
+
+
+def run(out: Path, *more: str) -> int:
+    return main(
+        ["run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"), "--passages",
+         str(EXAMPLE / "passages.jsonl"), "--criteria", "groundedness", "--out", str(out), *more]
+    )  # fmt: skip
+
+
+OVERLAP = ("--model", "baseline/overlap")
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("judged") / "out"
+    assert run(out, *OVERLAP) == 0
+    return out
+
+
+@pytest.fixture
+def out(judged: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(judged, tmp_path / "out"))
+
+
+def damage(journal: Path) -> str:
+    """Change a grade in the journal, and say under which digest."""
+    connection = sqlite3.connect(journal)
+    row = connection.execute(
+        'SELECT digest, completion FROM completion WHERE completion LIKE \'%"text":"0%\''
+    ).fetchone()
+    connection.execute(
+        "UPDATE completion SET completion = ? WHERE digest = ?", (row[1].replace('"text":"0', '"text":"2', 1), row[0])
+    )
+    connection.commit()
+    connection.close()
+    return str(row[0])
+
+
+def test_a_changed_grade_is_noticed_and_the_way_out_works(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = out / "journal.sqlite"
+    before = (out / "judgments.jsonl").read_bytes()
+    assert main(["journal", "verify", str(out)]) == 0
+    assert capsys.readouterr().out == f"sound               {CALLS}\n  without checksum  0\nproblems            0\n"
+    digest = damage(journal)
+    assert run(out, *OVERLAP) == 2
+    complaint = capsys.readouterr().err
+    assert f"{journal}: damaged at the completion {digest}: its content is not what was recorded" in complaint
+    assert f"judge journal salvage {journal} -o NEW" in complaint
+    assert (out / "judgments.jsonl").read_bytes() == before
+    assert main(["journal", "verify", str(journal)]) == 1
+    said = capsys.readouterr()
+    assert f"problems            1\n  {digest}: its content is not what was recorded\n" in said.out
+    assert f"`judge journal salvage {journal} -o NEW` keeps what is sound" in said.err
+    new = out.parent / "new.sqlite"
+    assert main(["journal", "salvage", str(out), "-o", str(new)]) == 1
+    assert f"sound               {CALLS - 1}\n" in capsys.readouterr().out
+    new.replace(journal)
+    assert run(out, *OVERLAP) == 0
+    assert (out / "judgments.jsonl").read_bytes() == before
+    assert verify_journal(journal).sound == CALLS
+
+
+def test_a_log_must_not_stay_beside_a_new_journal(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """SQLite would play the log of the old journal into the new one."""
+    log = out / "journal.sqlite-wal"
+    for number, told in enumerate((False, True)):
+        if told:
+            log.write_bytes(b"")
+        assert main(["journal", "salvage", str(out), "-o", str(out.parent / f"new-{number}.sqlite")]) == 0
+        assert (f"remove {log} too" in capsys.readouterr().err) is told
+
+
+def test_a_journal_that_is_not_there_is_a_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["journal", "verify", str(tmp_path)]) == 2
+    assert f"{tmp_path / 'journal.sqlite'}: no such journal" in capsys.readouterr().err
+
+
+def test_a_copy_without_its_log_is_told(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = out / "journal.sqlite"
+    data = bytearray(journal.read_bytes())
+    # What SQLite writes there while a journal is in use.
+    data[18:20] = bytes([2, 2])
+    journal.write_bytes(data)
+    assert main(["journal", "verify", str(out)]) == 1
+    assert "the file: its -wal file is missing: bring journal.sqlite-wal" in capsys.readouterr().out
+    assert run(out, *OVERLAP) == 0
+    assert "copied or moved while judge was running, without journal.sqlite-wal" in capsys.readouterr().err
+    assert run(out, *OVERLAP) == 0
+    assert "journal.sqlite-wal" not in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- prices and dry runs
+
+
+def counted(shown: str) -> dict[str, int]:
+    """The counts of a dry run, by their labels."""
+    labels = {"judgments", "from the journal", "without evidence", "by a shared call", "beyond the limit",
+              "calls to be made"}  # fmt: skip
+    lines = ((line[:20].strip(), line[20:].split()) for line in shown.splitlines())
+    return {label: int(values[0]) for label, values in lines if label in labels}
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("--limit", "10"), ("--jury", "majority", "--model", "server/b", "--samples", "3")]
+)
+def test_a_dry_run_explains_every_judgment(
+    out: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+) -> None:
+    options = ["--model", "server/a", "--base-url", "http://localhost:1", "--criteria", "groundedness", "naturalness"]
+    assert run(out.parent / "new", *options, *more, "--dry-run") == 0
+    shown = capsys.readouterr().out
+    counts = counted(shown)
+    judgments, calls = counts.pop("judgments"), counts.pop("calls to be made")
+    assert len(counts) == 4
+    assert judgments - sum(counts.values()) == calls
+    factors = 2 * 3 if "--jury" in more else 1
+    assert judgments == 77 * 2 * factors
+    assert f"judgments           {judgments} = 77 responses × 2 prompts × " in shown
+    assert counts["beyond the limit"] == (2 * 77 - 2 * 10 if "--limit" in more else 0)
+
+
+def test_a_dry_run_counts_what_the_journal_has(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(out, *OVERLAP, "--dry-run") == 0
+    assert counted(capsys.readouterr().out) == {
+        "judgments": 77, "from the journal": CALLS, "without evidence": 1, "by a shared call": 0,
+        "beyond the limit": 0, "calls to be made": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5"])
+def test_a_dry_run_needs_no_key(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    assert run(tmp_path / "out", "--model", model) == 2
+    assert "needs a key" in capsys.readouterr().err
+    assert run(tmp_path / "out", "--model", model, "--dry-run") == 0
+    shown = capsys.readouterr().out
+    assert f"calls to be made    {CALLS}" in shown
+    assert "cost                about $" in shown
+    assert not (tmp_path / "out").exists()
+
+
+SERVER = ("--model", "server/a", "--base-url", "http://localhost:1")
+
+
+@pytest.mark.parametrize(
+    ("prices", "tokens_in", "tokens_out"),
+    [
+        (["--price", "100/1000"], 100, 1000),
+        (["--price", "server/a=100/1000"], 100, 1000),
+        (["--price", "1/1", "--price", "server/a=100/1000"], 100, 1000),
+    ],
+)
+def test_a_price_of_the_user_makes_the_cost_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], prices: list[str], tokens_in: int, tokens_out: int
+) -> None:
+    assert run(tmp_path / "out", *SERVER, "--dry-run") == 0
+    assert "unknown: no price for server/a here (--price IN/OUT gives one)" in capsys.readouterr().out
+    assert run(tmp_path / "out", *SERVER, "--dry-run", "--max-cost", "1") == 2
+    assert "the price of server/a is not known here" in capsys.readouterr().err
+    assert run(tmp_path / "out", *SERVER, "--dry-run", "--max-cost", "1", *prices) == 0
+    shown = capsys.readouterr().out
+    tokens = int(shown.partition("prompt tokens       about ")[2].split()[0])
+    typical = (tokens * tokens_in + CALLS * 150 * tokens_out) / 1e6
+    most = (tokens * tokens_in + CALLS * 1024 * tokens_out) / 1e6
+    assert f"cost                about ${typical:.2f} (150 tokens a reply), at most ${most:.2f}\n" in shown
+
+
+@pytest.mark.parametrize("price", ["1", "1/2/3", "a/b", "-1/2", "1/nan", "=1/2", "server/a=", ""])
+def test_what_is_no_price_is_refused(tmp_path: Path, price: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(tmp_path / "out", *SERVER, "--dry-run", f"--price={price}")
+    assert stopped.value.code == 2
+    assert "argument --price" in capsys.readouterr().err
+
+
+def test_a_price_of_no_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path / "out", *SERVER, "--dry-run", "--price", "server/b=1/2") == 2
+    assert "--price server/b=…: there is no such model among server/a" in capsys.readouterr().err
+
+
+def test_prices_stand_in_the_manifest_and_change_no_configuration(out: Path) -> None:
+    def manifest() -> dict[str, object]:
+        document: dict[str, object] = json.loads((out / "manifest.json").read_bytes())
+        return document
+
+    before = manifest()
+    assert before["prices"] == {"baseline/overlap": {"in": 0.0, "out": 0.0}}
+    assert run(out, *OVERLAP, "--price", "0.4/1.6") == 0
+    after = manifest()
+    assert after["prices"] == {"baseline/overlap": {"in": 0.4, "out": 1.6}}
+    assert after["configuration"] == before["configuration"]
