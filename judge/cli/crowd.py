@@ -11,7 +11,7 @@ from typing import Any
 
 from judge.cli.options import amount_or_zero, pair, positive
 from judge.cli.printing import print_json, say
-from judge.crowd.aggregators import AGGREGATORS, SMOOTHED, AggregatorOptions
+from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.outputs import FILTER_MIN
 from judge.crowd.rows import TASK
@@ -22,6 +22,7 @@ from judge.errors import UsageError
 from judge.harness.crowd import CrowdPlan, grade_crowd
 from judge.records import Problem
 from judge.stats.consensus import SHARES, TIES
+from judge.stats.worker_models import PRIORS
 
 _SHOWN = 12
 """How many warnings are printed."""
@@ -115,6 +116,11 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
         help=f"pseudo-labels of each worker in {', '.join(SMOOTHED)} (default {AggregatorOptions().smoothing:g})",
     )
     group.add_argument(
+        "--prior",
+        choices=tuple(PRIORS),
+        help=f"the grades' probabilities before any label in {', '.join(PRIOR)} (default {AggregatorOptions().prior})",
+    )
+    group.add_argument(
         "--with-judgments",
         type=Path,
         nargs="+",
@@ -165,6 +171,7 @@ def main(args: argparse.Namespace) -> int:
             majority=args.majority,
             tie=args.tie,
             smoothing=args.smoothing,
+            prior=args.prior,
             with_judgments=args.with_judgments,
             min_labels=args.min_labels,
             too_fast=args.too_fast,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from judge.crowd.reliability import FEWEST_COMMON
-from judge.crowd.study import Study
+from judge.crowd.study import Study, cautions
 from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
 from judge.records import Estimate
 from judge.text.cells import columns_of, count, fold, interval, number, pad, shorten
@@ -68,7 +68,12 @@ def _grades(study: Study) -> str:
         "left, which have no grade and are in no qrels. alpha: Krippendorff's, ordinal, 95 % interval over topics."
     )
     rows = [[name_of(row[0]), *row[1:]] for row in _counts(study)]
-    return f"{table(_HEADER, rows)}\n\n{words}\n\n{table(['grades', *map(str, scale)], spread)}"
+    parts = [table(_HEADER, rows), words, table(["grades", *map(str, scale)], spread)]
+    if study.unlike:
+        unlike = (f"{name_of(name)} {n} of {len(study.labels[name].items)}" for name, n in study.unlike.items())
+        parts.append(f"Grades that are none of those that most labels name: {', '.join(unlike)}.")
+    parts += [f"Warning: {prose(problem.file)}: {prose(problem.message)}." for problem in cautions(study)]
+    return "\n\n".join(parts)
 
 
 def _counts(study: Study) -> Iterator[list[str]]:

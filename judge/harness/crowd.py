@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from judge.ask.labels import read_labels
-from judge.crowd.aggregators import SMOOTHED, VOTING, AggregatorOptions
+from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, VOTING, AggregatorOptions
 from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
 from judge.crowd.known import known_warnings
 from judge.crowd.known_file import read_known
@@ -17,7 +17,7 @@ from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
 from judge.crowd.problems import LabelProblems
 from judge.crowd.regin.resource import read_turns
 from judge.crowd.rows import TASK, Scales
-from judge.crowd.study import Study, StudySettings, study
+from judge.crowd.study import Study, StudySettings, cautions, study
 from judge.crowd.tables import MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.crowd.workers import TOO_FAST
@@ -67,6 +67,8 @@ class CrowdPlan(JobPlan, frozen=True, kw_only=True):
     """A key of TIES: the grade without a majority; by default the mean of all labels, rounded half up."""
     smoothing: float | None = None
     """Pseudo-labels added for each worker, for the aggregators SMOOTHED."""
+    prior: str | None = None
+    """A key of PRIORS: the grades' probabilities before any label, for the aggregators PRIOR; by default `flat`."""
     with_judgments: Sequence[StrPath] = ()
     """Judgments of LLM judges, compared with the workers in one model; this diagnostic changes no grade."""
     min_labels: int = 3
@@ -135,7 +137,9 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     inputs += [Path(path) for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
     inputs += [pool_file(Path(plan.bank))] if plan.bank is not None else []
     write_crowd(Path(plan.out), files, inputs, _options(plan, {name: scales[name] for name in graded.labels}))
-    return CrowdOutcome(Path(plan.out), graded, (*warnings, *problems, *problems.rest(), *empty), bool(empty))
+    return CrowdOutcome(
+        Path(plan.out), graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty)
+    )
 
 
 def _check(plan: CrowdPlan) -> None:
@@ -145,6 +149,11 @@ def _check(plan: CrowdPlan) -> None:
         raise UsageError(f"--majority and --tie belong to {' and '.join(VOTING)}, not to {plan.aggregator}")
     if plan.aggregator not in SMOOTHED and plan.smoothing is not None:
         raise UsageError(f"--smoothing belongs to {', '.join(SMOOTHED)}, not to {plan.aggregator}")
+    if plan.aggregator not in PRIOR and plan.prior is not None:
+        raise UsageError(f"--prior belongs to {', '.join(PRIOR)}, not to {plan.aggregator}")
+    if (least := AGGREGATORS[plan.aggregator].least_smoothing) > _voting(plan).smoothing:
+        why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
+        raise UsageError(f"--smoothing {plan.smoothing:g}: {plan.aggregator} needs {least:g} or more; {why}")
     if (plan.wide or plan.wide_map) and plan.task != TASK:
         raise UsageError("--task is about a column of tasks; a survey read by --wide has none")
     if plan.known is None and (plan.max_fails or plan.max_deviation):
@@ -173,7 +182,10 @@ def _voting(plan: CrowdPlan) -> AggregatorOptions:
     default = AggregatorOptions()
     smoothing = default.smoothing if plan.smoothing is None else plan.smoothing
     return AggregatorOptions(
-        majority=plan.majority or default.majority, tie=plan.tie or default.tie, smoothing=smoothing
+        majority=plan.majority or default.majority,
+        tie=plan.tie or default.tie,
+        smoothing=smoothing,
+        prior=plan.prior or default.prior,
     )
 
 
@@ -239,5 +251,7 @@ def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, 
         values |= {"majority": options.majority, "tie": options.tie}
     if plan.aggregator in SMOOTHED:
         values["smoothing"] = options.smoothing
+    if plan.aggregator in PRIOR:
+        values["prior"] = options.prior
     scales = {name: list(grades) for name, grades in scales.items()}
     return {**values, "criterion": list(plan.criteria), "column": dict(plan.columns), "scales": scales}

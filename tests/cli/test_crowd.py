@@ -220,6 +220,47 @@ def test_transparentcis_from_the_command_line(shared: Path, tmp_path: Path) -> N
     assert (tmp_path / "out/items.tsv").read_text().splitlines()[1].split("\t")[9:13] == ["0", "1", "5", "10"]
 
 
+def skewed(folder: Path) -> Path:
+    """Of 40 items, 36 have the grade 3; of six workers, two are right in all, and four err in turn on every second."""
+    lines = ["worker,turn_id,response_id,label"]
+    for item in range(40):
+        truth = item % 3 if item % 10 == 0 else 3
+        for worker in range(6):
+            wrong = worker > 1 and (item + worker) % 2 == 0
+            lines.append(f"w{worker},1_{item},R{item},{(truth + 1 + item % 3) % 4 if wrong else truth}")
+    return put(folder, "skewed.csv", "\n".join(lines) + "\n")
+
+
+def test_mace_is_warned_about_where_it_leaves_the_majority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (skewed(tmp_path), "--scale", "relevance=0-3", "--aggregator")
+    # Half of the 40 grades are none that most labels name; with the prior estimated, none is.
+    for options, warned, unlike in ((["mace"], 1, 20), (["mace", "--prior", "estimated"], 0, 0), (["glad"], 0, None)):
+        assert run(*given, *options, "--out", tmp_path / "out") == 0
+        summary, said = (tmp_path / "out/summary.md").read_text(), capsys.readouterr().err
+        assert said.count("far_from_majority: 50% of the grades of mace are none that most labels name") == warned
+        assert summary.count("Warning: relevance: 50% of the grades of mace") == warned
+        assert unlike is None or f"none of those that most labels name: relevance {unlike} of 40." in summary
+    assert run(*given, "majority", "--out", tmp_path / "out") == 0
+    assert "that most labels name: relevance" not in (tmp_path / "out/summary.md").read_text()
+
+
+def test_a_prior_belongs_to_mace(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\n")
+    given = (table, "--scale", "relevance=0-3")
+    with pytest.raises(UsageError, match="--prior belongs to mace, not to glad"):
+        run(*given, "--aggregator", "glad", "--prior", "estimated", "--out", tmp_path / "no")
+    for prior, options in (("flat", []), ("estimated", ["--prior", "estimated"])):
+        assert run(*given, "--aggregator", "mace", *options, "--out", tmp_path / prior) == 0
+        assert json.loads((tmp_path / prior / "crowd.json").read_bytes())["options"]["prior"] == prior
+
+
+def test_a_weighted_majority_needs_pseudo_labels(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\n")
+    with pytest.raises(UsageError, match="--smoothing 0: weighted-majority needs 1e-06 or more"):
+        run(table, "--scale", "r=0-3", "--aggregator", "weighted-majority", "--smoothing", 0, "--out", tmp_path / "o")
+    assert not (tmp_path / "o").exists()
+
+
 def test_smoothing_is_what_a_model_is_told(tmp_path: Path) -> None:
     table = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\na,1_2,R1,0\nb,1_2,R1,1\n")
     given = (table, "--scale", "0-3", "--criterion", "relevance", "--aggregator", "dawid-skene")
