@@ -13,12 +13,14 @@ from judge.cli.options import amount_or_zero, pair, positive
 from judge.cli.printing import print_json, say
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
+from judge.crowd.layout import TASK
 from judge.crowd.outputs import FILTER_MIN
-from judge.crowd.rows import TASK
+from judge.crowd.problems import grouped
 from judge.crowd.study import Study
 from judge.crowd.summary import terminal
+from judge.crowd.tables import KINDS
 from judge.crowd.workers import TOO_FAST
-from judge.errors import UsageError
+from judge.errors import InputError, UsageError
 from judge.harness.crowd import CrowdPlan, grade_crowd
 from judge.records import Problem
 from judge.stats.consensus import SHARES, TIES
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     parser.add_argument("--mi-turns", type=Path, metavar="FILE", help="turn ids of the subset qrels, one per line")
-    _reading_arguments(parser.add_argument_group("reading labels (CSV, TSV, JSON Lines, Parquet)"))
+    _reading_arguments(parser.add_argument_group("reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"))
     _known_arguments(parser.add_argument_group("known items"))
     _grading_arguments(parser.add_argument_group("grading"))
 
@@ -60,8 +62,17 @@ def _reading_arguments(group: argparse._ArgumentGroup) -> None:
         default=[],
         type=pair,
         metavar="FIELD=COLUMN",
-        help="column of worker, turn_id, item_id, task, criterion, label, seconds, or label:NAME for one criterion's",
+        help="column of worker, turn_id, response_id, task, criterion, label, seconds, or label:NAME of one criterion",
     )
+    group.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        type=_word,
+        metavar="TEXT=GRADE",
+        help="the grade that a text stands for (repeatable), beside the names of the levels in the criterion's prompts",
+    )
+    group.add_argument("--table", choices=KINDS, help="what the tables are (default: seen from their columns)")
     group.add_argument(
         "--task", default=TASK, metavar="PATTERN", help="groups turn_id and response_id in a task (default TURN/ID)"
     )
@@ -152,33 +163,13 @@ def main(args: argparse.Namespace) -> int:
     fields = [field for field, _ in args.column]
     if repeated := sorted({field for field in fields if fields.count(field) > 1}):
         raise UsageError(f"--column gives {', '.join(repeated)} twice")
-    outcome = grade_crowd(
-        CrowdPlan(
-            labels=args.labels,
-            scales=args.scale,
-            out=args.out,
-            criteria=args.criterion,
-            columns=dict(args.column),
-            task=args.task,
-            wide=args.wide,
-            wide_map=args.wide_map,
-            bank=args.bank,
-            unit=args.unit,
-            known=args.known,
-            max_fails=args.max_fails,
-            max_deviation=args.max_deviation,
-            aggregator=args.aggregator,
-            majority=args.majority,
-            tie=args.tie,
-            smoothing=args.smoothing,
-            prior=args.prior,
-            with_judgments=args.with_judgments,
-            min_labels=args.min_labels,
-            too_fast=args.too_fast,
-            filter_min=args.filter_min,
-            subset_turns=args.mi_turns,
-        )
-    )
+    texts = [text for text, _ in args.label]
+    if repeated := sorted({text for text in texts if texts.count(text) > 1}):
+        raise UsageError(f"--label gives {', '.join(repeated)} twice")
+    try:
+        outcome = grade_crowd(_plan(args))
+    except InputError as error:
+        raise InputError(str(error), grouped(error.problems)) from None
     _warn(outcome.warnings)
     if args.json:
         print_json(_summary(outcome.study, outcome.warnings))
@@ -188,6 +179,36 @@ def main(args: argparse.Namespace) -> int:
             print(f"with_judgments.tsv: {DIAGNOSTIC}")
         say(f"written to {args.out}")
     return 1 if outcome.empty else 0
+
+
+def _plan(args: argparse.Namespace) -> CrowdPlan:
+    return CrowdPlan(
+        labels=args.labels,
+        scales=args.scale,
+        out=args.out,
+        criteria=args.criterion,
+        columns=dict(args.column),
+        words=dict(args.label),
+        table=args.table,
+        task=args.task,
+        wide=args.wide,
+        wide_map=args.wide_map,
+        bank=args.bank,
+        unit=args.unit,
+        known=args.known,
+        max_fails=args.max_fails,
+        max_deviation=args.max_deviation,
+        aggregator=args.aggregator,
+        majority=args.majority,
+        tie=args.tie,
+        smoothing=args.smoothing,
+        prior=args.prior,
+        with_judgments=args.with_judgments,
+        min_labels=args.min_labels,
+        too_fast=args.too_fast,
+        filter_min=args.filter_min,
+        subset_turns=args.mi_turns,
+    )
 
 
 def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
@@ -226,11 +247,19 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
 
 
 def _warn(warnings: Sequence[Problem]) -> None:
-    for problem in warnings[:_SHOWN]:
+    lines = grouped(warnings)
+    for problem in lines[:_SHOWN]:
         where = " ".join(part for part in (problem.turn_id, problem.path) if part)
         say(f"warning: {problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}")
-    if len(warnings) > _SHOWN:
-        say(f"  … and {len(warnings) - _SHOWN} more warnings")
+    if len(lines) > _SHOWN:
+        say(f"  … and {len(lines) - _SHOWN} more kinds of warnings")
+
+
+def _word(text: str) -> tuple[str, int]:
+    word, _, grade = text.rpartition("=")
+    if not word.strip() or not re.fullmatch("-?[0-9]{1,3}", grade.strip(), re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not TEXT=GRADE, such as 'Mostly grounded=2'")
+    return word.strip(), int(grade)
 
 
 def _whole(text: str) -> int:

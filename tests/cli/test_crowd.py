@@ -193,11 +193,49 @@ def test_options_that_did_nothing_are_not_said_to_have_done_it(labels: Path, tmp
         assert ("tie" in options) == ("majority" in options) == (aggregator == "majority")
 
 
-def test_an_export_of_mturk_takes_no_columns(tmp_path: Path) -> None:
-    table = put(tmp_path, "m.csv", "WorkerId,Input.turn_id,Input.item_id,Answer.r\na,1_1,R1,2\n")
-    assert run(table, "--scale", "r=0-3", "--out", tmp_path / "out") == 0
-    with pytest.raises(UsageError):
-        run(table, "--scale", "r=0-3", "--column", "label=Answer.r", "--out", tmp_path / "out")
+def test_an_export_of_mturk_takes_columns_that_are_named(tmp_path: Path) -> None:
+    table = put(tmp_path, "m.csv", "WorkerId,Input.turn,Input.doc,Answer.q1,Answer.q2\na,1_1,R1,2,x\n")
+    columns = ("--column", "turn_id=Input.turn", "--column", "response_id=Input.doc", "--column", "label=Answer.q1")
+    assert run(table, "--scale", "r=0-3", *columns, "--out", tmp_path / "out") == 0
+    assert (tmp_path / "out/qrels/response_r.qrel").read_text() == "1_1 0 R1 2\n"
+
+
+def test_many_like_problems_are_one_line_with_the_likely_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"w{n},1_{n % 7},R{n},{'Mostly' if n % 2 else 'Not at all'}\n" for n in range(374))
+    table = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{rows}")
+    other = put(tmp_path, "u.csv", "worker,turn_id,response_id,label\n,1_1,X,2\n")
+    given = ["crowd", str(table), str(other), "--scale", "relevance=0-3", "--out", str(tmp_path / "o")]
+    assert main(given) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == (
+        "judge: not usable as labels: 375 problems; likely cause: labels of relevance are texts: 'Mostly' (187), "
+        "'Not at all' (187); say the grade of each, --label Mostly=GRADE, or name the column of labels, --column "
+        "label=NAME"
+    )
+    assert said[1:] == [
+        f"  {table}: wrong_label at 374 places, first line 2, line 3, line 4: label 'Not at all' of relevance: "
+        "expected one of 0, 1, 2, 3",
+        f"  {other}: empty_cell at 1_1 line 2: worker is empty",
+    ]
+    assert main([*given, "--label", "Mostly=2", "--label", "not at ALL=0"]) == 2
+    other.unlink()
+    assert main([*given[:2], *given[3:], "--label", "Mostly=2", "--label", "not at ALL=0"]) == 0
+    assert (tmp_path / "o/qrels/response_relevance.qrel").read_text().startswith("1_0 0 R0 0\n1_0 0 R7 2\n")
+
+
+@pytest.mark.parametrize("wrong", ["Mostly", "Mostly=", "=2", "Mostly=two"])
+def test_a_label_in_words_needs_a_grade(labels: Path, tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(SystemExit):
+        run(labels, "--scale", "0-3", "--label", wrong, "--out", tmp_path / "out")
+
+
+def test_the_likely_cause_of_a_wrong_scale_is_the_scale(tmp_path: Path) -> None:
+    rows = "".join(f"w{n},1_1,R{n},{n % 5 + 1}\n" for n in range(25))
+    table = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{rows}")
+    with pytest.raises(InputError, match=r"labels of r reach from 0 to 5: is that its scale, --scale r=0-5\?"):
+        run(table, "--scale", "r=0-3", "--out", tmp_path / "out")
 
 
 @pytest.mark.parametrize("wrong", [[], ["a", "b"], ["a", "--scale", "0-3"], ["a", "--known", "k.tsv"]])

@@ -224,10 +224,10 @@ def test_mace_is_the_em_of_the_paper_written_out(prior, smoothing) -> None:
         spamming = [spam / (spam + earnest) for spam, earnest in both]
         habit = [[n / sum(row) for n in row] for row in spammed]
         p = []
-        for given in labels:
+        for of_item in labels:
             joint = [
                 grades[t]
-                * math.prod(spamming[w] * habit[w][label] + (1 - spamming[w]) * (t == label) for w, label in given)
+                * math.prod(spamming[w] * habit[w][label] + (1 - spamming[w]) * (t == label) for w, label in of_item)
                 for t in range(3)
             ]
             p.append([value / sum(joint) for value in joint])
