@@ -17,7 +17,7 @@ from judge.crowd.layout import TASK
 from judge.crowd.outputs import FILTER_MIN
 from judge.crowd.problems import grouped
 from judge.crowd.study import Study
-from judge.crowd.summary import terminal
+from judge.crowd.summary import CAREFUL, terminal
 from judge.crowd.tables import KINDS
 from judge.crowd.workers import TOO_FAST
 from judge.errors import InputError, UsageError
@@ -222,6 +222,10 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
             "labels_removed": sum(n for topics in audit.labels_removed.values() for n in topics.values()),
             "tolerated": audit.tolerated,
             "unchecked": audit.unchecked,
+            "error_rate": audit.error,
+            "expected_removals": {
+                f"{error:g}": audit.expected(error, graded.settings.max_fails) for error in (CAREFUL, 0.1, 0.2)
+            },
         }
     overall = {row.criterion: row.alpha for row in graded.reliability if row.topic is None and row.of == "kept"}
     return {

@@ -132,7 +132,8 @@ class Rows:
         meanings = ", ".join(f"{shown(self.names['label'][code])} = {values[code]}" for code in used[:_WORDS])
         more = f" and {len(used) - _WORDS:,} other texts" if len(used) > _WORDS else ""
         file, where = self._place(first)
-        message = f"{criterion}, {count_of(int(of_words.sum()), 'time')} a text for a grade: {meanings}{more}; this is the first"
+        times = count_of(int(of_words.sum()), "time")
+        message = f"{criterion}, {times} a text for a grade: {meanings}{more}; this is the first"
         self.problems.append(Problem("label_in_words", "warning", file, None, where, message))
 
     def _explain(self, criterion: str, grades: Sequence[int], rows: NDArray[np.bool_], wrong: Sequence[int]) -> None:

@@ -66,8 +66,56 @@ def test_json_says_the_same(labels: Path, tmp_path: Path, capsys: pytest.Capture
     found = json.loads(capsys.readouterr().out)
     assert found["criteria"]["relevance"]["items"] == 3
     assert found["criteria"]["relevance"]["few_labels"] == 2
-    assert found["filter"] == {"known_items": 1, "removals": 1, "labels_removed": 2, "tolerated": 0, "unchecked": 3}
+    # Three workers met one known item each, and one of them failed it.
+    assert found["filter"] == {
+        **{"known_items": 1, "removals": 1, "labels_removed": 2, "tolerated": 0, "unchecked": 3},
+        **{"error_rate": 1 / 3, "expected_removals": pytest.approx({"0.05": 0.15, "0.1": 0.3, "0.2": 0.6})},
+    }
     assert found["warnings"] == []
+
+
+def screened(folder: Path, items: int) -> tuple[Path, Path]:
+    """Ten workers label so many known items of topic 1; the first fails one, the last fails all."""
+    lines = ["worker,turn_id,response_id,label"]
+    for worker in range(10):
+        grades = [3 if worker == 9 or (worker == 0 and item == 0) else 0 for item in range(items)]
+        lines += [f"w{worker},1_{item},K,{grade}" for item, grade in enumerate(grades)] + [f"w{worker},1_1,R,2"]
+    known = "turn_id,response_id,acceptable\n" + "".join(f"1_{item},K,0\n" for item in range(items))
+    return put(folder, "tested.csv", "\n".join(lines)), put(folder, "k.csv", known)
+
+
+def test_the_summary_says_how_many_careful_workers_zero_tolerance_removes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, known = screened(tmp_path, 5)
+    given = (labels, "--scale", "r=0-3", "--known", known, "--out", tmp_path / "out")
+    assert run(*given) == 0
+    # 10 (1 - .95^5) = 2.26; with one fail allowed 10 (1 - .95^5 - 5 · .05 · .95^4) = .23.
+    # 6 of 50 labels of known items fail: 10 (1 - .88^5) = 4.72.
+    text = (
+        "Warning: Honest workers err too: if every worker failed 5% of the known items, this rule would leave out 2.3 "
+        "of 10 pairs of worker and topic by chance (with --max-fails 1, 0.2); at the error rate found here, 12.0%, "
+        "4.7. It left out 2."
+    )
+    assert text in (tmp_path / "out/summary.md").read_text()
+    said = capsys.readouterr().out
+    assert text in " ".join(said.split())
+    assert all(len(line) <= 80 for line in said.splitlines())
+    # Who always fails is left out with one fail allowed; who failed once is not.
+    assert run(*given, "--max-fails", 1) == 0
+    removed = (tmp_path / "out/removed.tsv").read_text().splitlines()[1:]
+    assert {line.split("\t")[1] for line in removed} == {"w9"}
+    assert "Warning" not in (tmp_path / "out/summary.md").read_text()
+    labels, known = screened(tmp_path, 1)
+    assert run(*given) == 0
+    assert "Honest workers err too" in (tmp_path / "out/summary.md").read_text()
+    assert "Warning" not in (tmp_path / "out/summary.md").read_text()
+
+
+def test_probabilities_of_a_model_are_said_to_be_too_sure(labels: Path, tmp_path: Path) -> None:
+    for aggregator, said in (("dawid-skene", True), ("glad", True), ("majority", False)):
+        assert run(labels, "--scale", "0-3", "--aggregator", aggregator, "--out", tmp_path / "out") == 0
+        assert ("use them as soft labels, not as the chance" in (tmp_path / "out/summary.md").read_text()) == said
 
 
 def test_a_bad_table_writes_nothing(labels: Path, tmp_path: Path) -> None:
