@@ -25,6 +25,8 @@ GENERAL = {
 _SLOT = re.compile(r"(.+?)(?:_([0-9]{1,6}))?", re.DOTALL)
 _NUMBERED = re.compile(r"(?:(.*)[-_.])?(-?[0-9]{1,9})", re.DOTALL)
 _CLASSIFIER = ".label"
+_MOST_ANSWERS = 1_000
+"""The most different values in the answers of a table: each becomes a column."""
 
 
 class FormAnswer(NamedTuple):
@@ -112,6 +114,7 @@ def unfolded(sheet: LabelSheet, column: str, prefix: str, problems: list[Problem
     import polars as pl
 
     cells = sheet.frame[column].cast(pl.String).fill_null("").to_list()
+    names: set[str] = set()
     columns: dict[str, list[str]] = {}
     for row, (cell, number) in enumerate(zip(cells, sheet.numbers.tolist(), strict=True)):
         try:
@@ -120,6 +123,13 @@ def unfolded(sheet: LabelSheet, column: str, prefix: str, problems: list[Problem
             where = f"{sheet.unit} {number}: {column[:60]}"
             problems.append(Problem("not_json", "error", sheet.file, None, where, str(error)))
             continue
+        names |= values.keys()
+        if len(names) > _MOST_ANSWERS:
+            message = f"more than {_MOST_ANSWERS:,} answers up to here: expected those of one form"
+            where = f"{sheet.unit} {number}: {column[:60]}"
+            problems.append(Problem("not_json", "error", sheet.file, None, where, message))
+            columns = {}
+            break
         for name, text in values.items():
             columns.setdefault(name, [""] * len(cells))[row] = text
     kept = sheet.frame.drop(column, *(name for name in columns if name in sheet.frame.columns))

@@ -114,7 +114,7 @@ class Rows:
             }
             self._report(self.codes["label"], problems, rows)
             self._tell_words(criterion, rows, texts, values)
-            self._explain(criterion, grades, rows, [code for code in problems if names[code]])
+            self._explain(criterion, layout, rows, [code for code in problems if names[code]])
         return codes
 
     def _tell_words(
@@ -136,8 +136,9 @@ class Rows:
         message = f"{criterion}, {times} a text for a grade: {meanings}{more}; this is the first"
         self.problems.append(Problem("label_in_words", "warning", file, None, where, message))
 
-    def _explain(self, criterion: str, grades: Sequence[int], rows: NDArray[np.bool_], wrong: Sequence[int]) -> None:
+    def _explain(self, criterion: str, layout: Layout, rows: NDArray[np.bool_], wrong: Sequence[int]) -> None:
         """Say what may have gone wrong where the labels of a criterion are none of its scale."""
+        grades = layout.grades(criterion) or ()
         names = self.names["label"]
         times = np.bincount(self.codes["label"][rows], minlength=len(names))
         often = sorted((code for code in wrong if times[code]), key=lambda code: -times[code])
@@ -153,10 +154,9 @@ class Rows:
             more = f" and {len(often) - _EXAMPLES:,} others" if len(often) > _EXAMPLES else ""
             text = next(names[code] for code in often if not _INTEGER.fullmatch(names[code]))
             option = shlex.quote(f"{text[:SHOWN]}=GRADE")
-            cause = (
-                f"labels of {criterion} are texts: {examples}{more}; say the grade of each, --label {option}, or name "
-                "the column of labels, --column label=NAME"
-            )
+            name = "column of labels, --column label=NAME" if layout.wanted else "criteria to read, --criterion NAME"
+            texts = f"labels of {criterion} are texts: {examples}{more}"
+            cause = f"{texts}; say the grade of each, --label {option}, or name the {name}"
         self.problems.causes.append(cause)
 
     def _check_seconds(self) -> NDArray[np.float32] | None:

@@ -116,6 +116,21 @@ def test_of_several_chosen_buttons_none_is_the_label(tmp_path: Path) -> None:
     ]
 
 
+def test_packed_answers_without_end_are_a_problem(tmp_path: Path) -> None:
+    given = [[json.dumps([{f"q{n}_{i}": 1 for i in range(600)}])] for n in range(2)]
+    found = problems_of(put(tmp_path, "b.csv", batch(["taskAnswers"], *given)))
+    assert [(code, where) for code, where, _ in found] == [
+        ("missing_column", "line 1"),
+        ("not_json", "line 3: Answer.taskAnswers"),
+    ]
+    assert "more than 1,000 answers" in found[1][2]
+    path = put(tmp_path, "b.csv", batch(["taskAnswers", "x"], ["[{", "1"], ["[" * 100_000, "1"]))
+    assert [(code, where) for code, where, _ in problems_of(path)] == [
+        ("not_json", "line 2: Answer.taskAnswers"),
+        ("not_json", "line 3: Answer.taskAnswers"),
+    ]
+
+
 def test_several_criteria_and_several_responses_of_a_form(tmp_path: Path) -> None:
     answers = ["a_1.0", "a_1.1", "a_2.0", "a_2.1", "b_1", "b_2"]
     inputs = ("turn_id", "response_id_1", "response_id_2")
