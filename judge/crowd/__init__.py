@@ -2,7 +2,7 @@
 
 labels       workers' labels of one criterion, as arrays
 tables       tables of labels, read (sheets) and checked (rows); layout is how, words what texts stand for which grade,
-             problems what is wrong
+             tasks what is labeled, problems what is wrong
 platforms    exports of MTurk, Toloka and Label Studio (answers, annotations); wide surveys, with Prolific's submissions
 known        leaves workers who contradict a known item out of that topic (known_file reads known items)
 aggregators  ways from labels to one grade for each item, in a table

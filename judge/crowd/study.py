@@ -57,7 +57,7 @@ class Study:
     changed: Mapping[str, int]
     """How many grades the filter changed or removed."""
     unlike: Mapping[str, int]
-    """How many grades are none of those that most labels name; empty unless the aggregator weighs the workers."""
+    """How many grades are none of those that most labels name; only where workers are estimated."""
     few: Mapping[str, tuple[FewLabels, ...]]
     workers: tuple[WorkerRow, ...]
     """Rows of all workers, removed ones included."""
@@ -94,7 +94,7 @@ def study(
     if audit is not None:
         unfiltered = {name: aggregate(crowd, settings.options) for name, crowd in before.items()}
         changed = {name: changed_grades(aggregated[name], unfiltered[name]) for name in kept}
-    unlike = {name: _unlike(grades) for name, grades in aggregated.items()} if aggregate.weighs else {}
+    unlike = {name: _unlike(grades) for name, grades in aggregated.items() if grades.worker}
     rng = np.random.default_rng(SEED)
     rows: list[ReliabilityRow] = []
     for name, crowd in kept.items():

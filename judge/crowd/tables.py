@@ -3,7 +3,6 @@
 Tables may have millions of rows. So each distinct id and label is checked once, and rows only where one is wrong.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from judge.crowd.problems import EXAMPLES, LabelProblems
 from judge.crowd.rows import IDS, Rows
 from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet
 from judge.crowd.submissions import are_submissions, without_left_out
+from judge.crowd.tasks import with_turns
 from judge.crowd.wide import is_survey, survey_rows
 from judge.crowd.words import Words
 from judge.errors import InputError, UsageError
@@ -157,7 +157,7 @@ def _check_options(layout: Layout) -> None:
 def _kind(sheet: LabelSheet, layout: Layout) -> str:
     """What a table is: as the user says, else by its columns."""
     names = sheet.frame.columns
-    if are_submissions(names) and layout.kind in (None, SURVEYS):
+    if are_submissions(names) and layout.kind != LONG:
         return SUBMISSIONS
     if layout.kind is not None:
         return layout.kind
@@ -173,7 +173,7 @@ def _long(sheet: LabelSheet, kind: str, layout: Layout, problems: LabelProblems)
     if kind in PLATFORMS:
         # Lists and objects of columns that are not needed do no harm.
         rows = platform_rows(sheet, PLATFORMS[kind], layout, problems)
-        return (_with_turns(frame, sheet, layout, problems) for frame in rows)
+        return (with_turns(frame, sheet, layout, problems) for frame in rows)
     problems += (problem for by_row in sheet.problems.values() for problem in by_row.values())
     return survey_rows(sheet, layout, problems)
 
@@ -212,7 +212,7 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> li
             frame = frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
         if criterion is not None:
             frame = frame.with_columns(criterion=pl.lit(criterion), column=pl.lit(name))
-        frames.append(_with_turns(frame, sheet, layout, problems))
+        frames.append(with_turns(frame, sheet, layout, problems))
     return frames
 
 
@@ -249,65 +249,6 @@ def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
     if not labels and "criterion" not in columns and layout.only is None:
         lacking.append("no column of criteria, and no one criterion is given")
     return lacking
-
-
-def _with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "pl.DataFrame":
-    """The frame with turn and item in separate columns; a task or item without a turn is a problem."""
-    if "task" in frame.columns:
-        pattern = _task_pattern(layout.task)
-        item = next(name for name in ("response_id", "question_id", "item_id") if name in pattern.groupindex)
-
-        def split(cell: str) -> tuple[str, str] | None:
-            match = pattern.fullmatch(cell)
-            return (match["turn_id"] or "", match[item] or "") if match else None
-
-        return _split(frame, "task", split, "wrong_task", "does not fit the pattern of tasks", sheet, problems)
-    if "turn_id" not in frame.columns and (turns := layout.turns) is not None:
-
-        def look_up(cell: str) -> tuple[str, str] | None:
-            return (turns[cell], cell) if cell in turns else None
-
-        return _split(frame, "response_id", look_up, "unknown_item", "is not in the bank", sheet, problems)
-    return frame
-
-
-def _task_pattern(task: str) -> re.Pattern[str]:
-    try:
-        pattern = re.compile(task)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"--task {shown(task)} is no regular expression: {error}") from error
-    if not {"response_id", "question_id", "item_id"} & pattern.groupindex.keys() or "turn_id" not in pattern.groupindex:
-        raise UsageError(f"--task {shown(task)}: expected groups (?P<turn_id>…) and (?P<response_id>…)")
-    return pattern
-
-
-def _split(
-    frame: "pl.DataFrame",
-    column: str,
-    split: Callable[[str], tuple[str, str] | None],
-    code: str,
-    message: str,
-    sheet: LabelSheet,
-    problems: LabelProblems,
-) -> "pl.DataFrame":
-    import polars as pl
-
-    cells = frame[column].cast(pl.String).fill_null("").str.strip_chars()
-    distinct = cells.unique()
-    parts = [split(cell) for cell in distinct.to_list()]
-    table = pl.DataFrame(
-        {
-            column: distinct,
-            "turn_id": pl.Series([part and part[0] for part in parts], dtype=pl.String),
-            "item of it": pl.Series([part and part[1] for part in parts], dtype=pl.String),
-        }
-    )
-    joined = frame.with_columns(cells.alias(column)).join(table, on=column, how="left", maintain_order="left")
-    unknown = joined["turn_id"].is_null()
-    for number, cell in joined.filter(unknown).select("number", column).iter_rows():
-        problem = (code, f"{column} {shown(cell)} {message}") if cell else ("empty_cell", f"{column} is empty")
-        problems.append(Problem(problem[0], "error", sheet.file, None, f"{sheet.unit} {number}", problem[1]))
-    return joined.filter(~unknown).drop(column).rename({"item of it": "response_id"})
 
 
 def _marked(frame: "pl.DataFrame", place: int) -> "pl.DataFrame":
