@@ -428,6 +428,11 @@ def _survey(folder: Path, content: bytes) -> None:
     read_tables([_file(folder, content, "x.csv")], columns={}, scales=GRADES, wide=pattern)
 
 
+def _submissions(folder: Path, content: bytes) -> None:
+    tables = [_file(folder, _LONG[0], "labels.csv"), _file(folder, content, "submissions.csv")]
+    read_tables(tables, columns={}, scales=GRADES, criteria=("relevance",), warnings=[])
+
+
 def _known(folder: Path, content: bytes) -> None:
     known = read_known(_file(folder, content, "known.csv"))
     assert isinstance(known.items, frozenset)
@@ -578,6 +583,39 @@ _MTURK = (
     b'"HITId","AssignmentId","WorkerId","WorkTimeInSeconds","AssignmentStatus","Input.turn_id","Input.response_id",'
     b'"Answer.relevance"\n"h","a","ann","10","Approved","1_1","R1","2"\n"h","b","ben","12","Rejected","1_1","R1","3"\n',
 )
+_ANSWERS = (
+    b"WorkerId,Input.turn_id,Input.response_id,Answer.taskAnswers\n"
+    b'ann,1_1,R1,"[{""relevance"":{""0"":false,""2"":true},""why"":""x""}]"\nben,1_1,R1,"[{""relevance"":{""0"":true}}]"\n',
+    b"WorkerId,Input.task,Answer.relevance.0,Answer.relevance.1\nann,1_1/R1,true,false\nben,1_1/R1,false,true\n",
+)
+_TOLOKA = (
+    b"INPUT:turn_id\tINPUT:response_id\tOUTPUT:result\tGOLDEN:result\tASSIGNMENT:worker_id\tASSIGNMENT:status\n"
+    b"1_1\tR1\t2\t\tann\tAPPROVED\n\t\t\t\t\t\n1_1\tR1\t3\t3\tben\tREJECTED\n",
+)
+_STUDIO = (
+    _json(
+        [
+            {
+                "id": 1,
+                "data": {"turn_id": "1_1", "response_id": "R1"},
+                "annotations": [
+                    {
+                        **{
+                            "id": 2,
+                            "completed_by": {"id": 3, "email": "ann"},
+                            "was_cancelled": False,
+                            "lead_time": 2.5,
+                        },
+                        "result": [{"from_name": "relevance", "type": "choices", "value": {"choices": ["2"]}}],
+                    }
+                ],
+            }
+        ]
+    ),
+    _json([{"turn_id": "1_1", "response_id": "R1", "rating": [{"rating": 2}], "annotator": 3, "annotation_id": 2}]),
+    b'turn_id,response_id,annotator,annotation_id,relevance\n1_1,R1,3,2,"[{""rating"": 2}]"\n',
+)
+_SUBMISSIONS = (b"Submission id,Participant id,Status\ns1,ann,APPROVED\ns2,ben,REJECTED\n",)
 _SURVEY = (b"worker,1_1.R1.relevance,1_2.R2.relevance\nann,2,3\nben,0,\n",)
 _KNOWN = (
     b'turn_id,response_id,criterion,acceptable\n1_1,K,relevance,"0,1"\n',
@@ -694,6 +732,10 @@ READERS: dict[str, Reader] = {
     "salt": Reader(lambda: (_SEALED["test.salt"],), partial(_sealed, name="test.salt")),
     "crowd": Reader(lambda: _LONG, partial(_crowd, name="labels.csv")),
     "crowd-mturk": Reader(lambda: _MTURK, partial(_crowd, name="batch.csv")),
+    "crowd-answers": Reader(lambda: _ANSWERS, partial(_crowd, name="batch.csv")),
+    "crowd-toloka": Reader(lambda: _TOLOKA, partial(_crowd, name="assignments.tsv")),
+    "crowd-studio": Reader(lambda: _STUDIO, partial(_crowd, name="project.json")),
+    "crowd-submissions": Reader(lambda: _SUBMISSIONS, _submissions),
     "crowd-parquet": Reader(_parquet, partial(_crowd, name="labels.parquet")),
     "crowd-survey": Reader(lambda: _SURVEY, _survey),
     "crowd-known": Reader(lambda: _KNOWN, _known),

@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from judge.cli.options import amount_or_zero, pair, positive
-from judge.cli.printing import folded_lines, print_json, say
-from judge.crowd.aggregators import AGGREGATORS, SMOOTHED, AggregatorOptions
+from judge.cli.printing import print_json, say
+from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
+from judge.crowd.layout import TASK
 from judge.crowd.outputs import FILTER_MIN
-from judge.crowd.rows import TASK
+from judge.crowd.problems import grouped
 from judge.crowd.study import Study
-from judge.crowd.summary import terminal
+from judge.crowd.summary import CAREFUL, terminal
+from judge.crowd.tables import KINDS
 from judge.crowd.workers import TOO_FAST
-from judge.errors import UsageError
+from judge.errors import InputError, UsageError
 from judge.harness.crowd import CrowdPlan, grade_crowd
 from judge.records import Problem
 from judge.stats.consensus import SHARES, TIES
+from judge.stats.worker_models import PRIORS
 
 _SHOWN = 12
 """How many warnings are printed."""
@@ -33,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     parser.add_argument("--mi-turns", type=Path, metavar="FILE", help="turn ids of the subset qrels, one per line")
-    _reading_arguments(parser.add_argument_group("reading labels (CSV, TSV, JSON Lines, Parquet)"))
+    _reading_arguments(parser.add_argument_group("reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"))
     _known_arguments(parser.add_argument_group("known items"))
     _grading_arguments(parser.add_argument_group("grading"))
 
@@ -59,8 +62,17 @@ def _reading_arguments(group: argparse._ArgumentGroup) -> None:
         default=[],
         type=pair,
         metavar="FIELD=COLUMN",
-        help="column of worker, turn_id, item_id, task, criterion, label, seconds, or label:NAME for one criterion's",
+        help="column of worker, turn_id, response_id, task, criterion, label, seconds, or label:NAME of one criterion",
     )
+    group.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        type=_word,
+        metavar="TEXT=GRADE",
+        help="the grade that a text stands for (repeatable), beside the names of the levels in the criterion's prompts",
+    )
+    group.add_argument("--table", choices=KINDS, help="what the tables are (default: seen from their columns)")
     group.add_argument(
         "--task", default=TASK, metavar="PATTERN", help="groups turn_id and response_id in a task (default TURN/ID)"
     )
@@ -115,6 +127,11 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
         help=f"pseudo-labels of each worker in {', '.join(SMOOTHED)} (default {AggregatorOptions().smoothing:g})",
     )
     group.add_argument(
+        "--prior",
+        choices=tuple(PRIORS),
+        help=f"the grades' probabilities before any label in {', '.join(PRIOR)} (default {AggregatorOptions().prior})",
+    )
+    group.add_argument(
         "--with-judgments",
         type=Path,
         nargs="+",
@@ -146,32 +163,13 @@ def main(args: argparse.Namespace) -> int:
     fields = [field for field, _ in args.column]
     if repeated := sorted({field for field in fields if fields.count(field) > 1}):
         raise UsageError(f"--column gives {', '.join(repeated)} twice")
-    outcome = grade_crowd(
-        CrowdPlan(
-            labels=args.labels,
-            scales=args.scale,
-            out=args.out,
-            criteria=args.criterion,
-            columns=dict(args.column),
-            task=args.task,
-            wide=args.wide,
-            wide_map=args.wide_map,
-            bank=args.bank,
-            unit=args.unit,
-            known=args.known,
-            max_fails=args.max_fails,
-            max_deviation=args.max_deviation,
-            aggregator=args.aggregator,
-            majority=args.majority,
-            tie=args.tie,
-            smoothing=args.smoothing,
-            with_judgments=args.with_judgments,
-            min_labels=args.min_labels,
-            too_fast=args.too_fast,
-            filter_min=args.filter_min,
-            subset_turns=args.mi_turns,
-        )
-    )
+    texts = [text for text, _ in args.label]
+    if repeated := sorted({text for text in texts if texts.count(text) > 1}):
+        raise UsageError(f"--label gives {', '.join(repeated)} twice")
+    try:
+        outcome = grade_crowd(_plan(args))
+    except InputError as error:
+        raise InputError(str(error), grouped(error.problems)) from None
     _warn(outcome.warnings)
     if args.json:
         print_json(_summary(outcome.study, outcome.warnings))
@@ -181,6 +179,36 @@ def main(args: argparse.Namespace) -> int:
             print(f"with_judgments.tsv: {DIAGNOSTIC}")
         say(f"written to {args.out}")
     return 1 if outcome.empty else 0
+
+
+def _plan(args: argparse.Namespace) -> CrowdPlan:
+    return CrowdPlan(
+        labels=args.labels,
+        scales=args.scale,
+        out=args.out,
+        criteria=args.criterion,
+        columns=dict(args.column),
+        words=dict(args.label),
+        table=args.table,
+        task=args.task,
+        wide=args.wide,
+        wide_map=args.wide_map,
+        bank=args.bank,
+        unit=args.unit,
+        known=args.known,
+        max_fails=args.max_fails,
+        max_deviation=args.max_deviation,
+        aggregator=args.aggregator,
+        majority=args.majority,
+        tie=args.tie,
+        smoothing=args.smoothing,
+        prior=args.prior,
+        with_judgments=args.with_judgments,
+        min_labels=args.min_labels,
+        too_fast=args.too_fast,
+        filter_min=args.filter_min,
+        subset_turns=args.mi_turns,
+    )
 
 
 def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
@@ -194,6 +222,10 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
             "labels_removed": sum(n for topics in audit.labels_removed.values() for n in topics.values()),
             "tolerated": audit.tolerated,
             "unchecked": audit.unchecked,
+            "error_rate": audit.error,
+            "expected_removals": {
+                f"{error:g}": audit.expected(error, graded.settings.max_fails) for error in (CAREFUL, 0.1, 0.2)
+            },
         }
     overall = {row.criterion: row.alpha for row in graded.reliability if row.topic is None and row.of == "kept"}
     return {
@@ -219,8 +251,19 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
 
 
 def _warn(warnings: Sequence[Problem]) -> None:
-    for line in folded_lines(warnings, _SHOWN):
-        say(f"warning: {line}")
+    lines = grouped(warnings)
+    for problem in lines[:_SHOWN]:
+        where = " ".join(part for part in (problem.turn_id, problem.path) if part)
+        say(f"warning: {problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}")
+    if len(lines) > _SHOWN:
+        say(f"  … and {len(lines) - _SHOWN} more kinds of warnings")
+
+
+def _word(text: str) -> tuple[str, int]:
+    word, _, grade = text.rpartition("=")
+    if not word.strip() or not re.fullmatch("-?[0-9]{1,3}", grade.strip(), re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not TEXT=GRADE, such as 'Mostly grounded=2'")
+    return word.strip(), int(grade)
 
 
 def _whole(text: str) -> int:

@@ -13,7 +13,7 @@ from judge.stats.ability import glad
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.ordinal import ordinal
 from judge.stats.tables import Floats
-from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Posterior, Votes
+from judge.stats.worker_models import MAX_ITERATIONS, PRIORS, TOLERANCE, Posterior, Votes
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class AggregatorOptions:
     """A key of TIES."""
     smoothing: float = 0.5
     """Pseudo-labels of each worker, in weights and in every model but glad, whose abilities have a prior."""
+    prior: str = "flat"
+    """A key of PRIORS: the grades' probabilities before any label, in `mace`."""
     tolerance: float = TOLERANCE
     """A model has converged when the log-likelihood per item gains less than this."""
     max_iterations: int = MAX_ITERATIONS
@@ -71,6 +73,10 @@ class Aggregator:
     """It has a majority and breaks ties (`majority`, `tie`)."""
     smoothed: bool = False
     """It gives each worker pseudo-labels (`smoothing`)."""
+    least_smoothing: float = 0.0
+    """The smallest `smoothing` that it takes."""
+    priors: bool = False
+    """Its probabilities of the grades before any label can be chosen (`prior`)."""
     weighs: bool = False
     """It estimates from the labels which workers are better; this needs three workers."""
     jury: bool = False
@@ -122,8 +128,9 @@ def _one_coin(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
 
 
 def _mace(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
-    fit = worker_models.mace(_votes(labels), **_fitting(options))
-    return _modeled(labels, fit, "MACE, a probability of spamming and habits for each worker", options.smoothing)
+    fit = worker_models.mace(_votes(labels), prior=options.prior, **_fitting(options))
+    words = f"MACE, a probability of spamming and habits for each worker, {PRIORS[options.prior]}"
+    return _modeled(labels, fit, words, options.smoothing)
 
 
 def _glad(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
@@ -192,12 +199,15 @@ def _aggregated(
 
 AGGREGATORS: dict[str, Aggregator] = {
     "majority": Aggregator(aggregate=_majority, votes=True, jury=True),
-    "weighted-majority": Aggregator(aggregate=_weighted_majority, votes=True, smoothed=True, weighs=True, jury=True),
+    # A worker who always agrees would have an infinite weight without any pseudo-label.
+    "weighted-majority": Aggregator(
+        aggregate=_weighted_majority, votes=True, smoothed=True, least_smoothing=1e-6, weighs=True, jury=True
+    ),
     "mean": Aggregator(aggregate=_mean, jury=True),
     "median": Aggregator(aggregate=_median, jury=True),
     "dawid-skene": Aggregator(aggregate=_dawid_skene, smoothed=True, weighs=True, jury=True),
     "one-coin": Aggregator(aggregate=_one_coin, smoothed=True, weighs=True, jury=True),
-    "mace": Aggregator(aggregate=_mace, smoothed=True, weighs=True),
+    "mace": Aggregator(aggregate=_mace, smoothed=True, priors=True, weighs=True),
     "glad": Aggregator(aggregate=_glad, weighs=True),
     "ordinal": Aggregator(aggregate=_ordinal, smoothed=True, weighs=True),
 }
@@ -205,4 +215,5 @@ AGGREGATORS: dict[str, Aggregator] = {
 
 VOTING = tuple(name for name, row in AGGREGATORS.items() if row.votes)
 SMOOTHED = tuple(name for name, row in AGGREGATORS.items() if row.smoothed)
+PRIOR = tuple(name for name, row in AGGREGATORS.items() if row.priors)
 JURIES = tuple(name for name, row in AGGREGATORS.items() if row.jury)

@@ -1,18 +1,17 @@
 """The tables that show how a crowd's grades came about, as TSV with fixed headers; undefined numbers are empty."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
 
-from judge.crowd.aggregators import Aggregated
-from judge.crowd.labels import CrowdLabels
 from judge.crowd.study import Study
+from judge.records import Record
 from judge.text.tsv import tsv as tsv
 
-_ITEM_COLUMNS = ("turn_id", "item_id", "criterion", "grade", "n", "tied", "mean", "entropy", "unvoted")
-_REMOVED_COLUMNS = ("topic_id", "worker", "turn_id", "item_id", "criterion", "label", "acceptable")
-_FEW_COLUMNS = ("turn_id", "item_id", "criterion", "n", "n_before_filter")
+_ITEM_COLUMNS = ("criterion", "grade", "n", "tied", "mean", "entropy", "unvoted")
+_REMOVED_COLUMNS = ("criterion", "label", "acceptable")
+_FEW_COLUMNS = ("criterion", "n", "n_before_filter")
 _PAIR_COLUMNS = ("criterion", "worker_a", "worker_b", "n", "same", "kappa", "wkappa", "share_of_workers")
 _RELIABILITY_COLUMNS = (
     *("criterion", "topic_id", "labels_of", "alpha", "alpha_lo", "alpha_hi", "items", "topics", "workers", "labels"),
@@ -24,55 +23,87 @@ _WORKER_COLUMNS = (
 )
 
 
-def audit_files(study: Study) -> dict[str, bytes]:
-    """File name to content; `removed.tsv` only if known items were given."""
+class ItemGrade(Record, frozen=True):
+    """An item's grade under a criterion, and what it was made from; undefined numbers are None."""
+
+    turn_id: str
+    response_id: str
+    criterion: str
+    grade: int | None
+    """None where no label is left; so are the fields below `n`."""
+    n: int
+    """Labels."""
+    tied: bool | None
+    mean: float | None
+    entropy: float | None
+    """Of the labels, in bits."""
+    unvoted: bool | None
+    count: dict[str, int]
+    """How many labels name each grade."""
+    p: dict[str, float] | None
+    """The probability of each grade, where a model gave the grades."""
+
+
+def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
+    """File name to content; `removed.tsv` only if known items were given.
+
+    Args:
+        study: The grades.
+        item: The name of the column of ids.
+    """
     files = {
-        "items.tsv": _items(study),
+        "items.tsv": _items(study, item),
         "workers.tsv": _workers(study),
-        "few_labels.tsv": tsv(_FEW_COLUMNS, (row for rows in study.few.values() for row in rows)),
+        "few_labels.tsv": tsv(("turn_id", item, *_FEW_COLUMNS), (row for rows in study.few.values() for row in rows)),
         "pairwise.tsv": _pairs(study),
         "reliability.tsv": _reliability(study),
     }
     if study.audit is not None:
         removals = ([*row[:-1], ",".join(map(str, row.acceptable))] for row in study.audit.removals)
-        files["removed.tsv"] = tsv(_REMOVED_COLUMNS, removals)
+        files["removed.tsv"] = tsv(("topic_id", "worker", "turn_id", item, *_REMOVED_COLUMNS), removals)
     return {name: text.encode() for name, text in files.items()}
 
 
-def _items(study: Study) -> str:
+def _items(study: Study, item: str) -> str:
     """A row for each item and criterion; no grade where no label is left."""
-    scale = sorted({grade for labels in study.labels.values() for grade in labels.grades})
+    scale = [str(grade) for grade in sorted({grade for labels in study.labels.values() for grade in labels.grades})]
     modeled = any(aggregated.posterior is not None for aggregated in study.aggregated.values())
-    columns = [*_ITEM_COLUMNS, *(f"count_{grade}" for grade in scale)]
+    columns = ["turn_id", item, *_ITEM_COLUMNS, *(f"count_{grade}" for grade in scale)]
     columns += [f"p_{grade}" for grade in scale] if modeled else []
-    criteria = study.aggregated.items()
     return tsv(
-        columns, (row for name, aggregated in criteria for row in _item_rows(study.labels[name], aggregated, scale))
+        columns,
+        (
+            [
+                *(getattr(row, name) for name in ("turn_id", "response_id", *_ITEM_COLUMNS)),
+                *map(row.count.get, scale),
+                *(map((row.p or {}).get, scale) if modeled else ()),
+            ]
+            for row in item_grades(study)
+        ),
     )
 
 
-def _item_rows(labels: CrowdLabels, aggregated: Aggregated, scale: Sequence[int]) -> Iterator[list[object]]:
-    place = [labels.grades.index(grade) if grade in labels.grades else None for grade in scale]
-    posterior = aggregated.posterior
-    for i, (item, code, n) in enumerate(
-        zip(labels.items, aggregated.code.tolist(), aggregated.n.tolist(), strict=True)
-    ):
-        counts = aggregated.counts[i].tolist()
-        row: list[object] = [item.turn_id, item.item_id, labels.criterion, labels.grades[code] if n else None, n]
-        row += (
-            [
-                bool(aggregated.tied[i]),
-                float(aggregated.mean[i]),
-                float(aggregated.entropy[i]),
-                bool(aggregated.unvoted[i]),
-            ]
-            if n
-            else [None] * 4
-        )
-        row += [None if p is None else counts[p] for p in place]
-        if posterior is not None:
-            row += [None if p is None or not n else float(posterior[i, p]) for p in place]
-        yield row
+def item_grades(study: Study) -> Iterator[ItemGrade]:
+    """The grade of each item under each criterion, in natural order of turn and item."""
+    for name, aggregated in study.aggregated.items():
+        labels = study.labels[name]
+        scale = [str(grade) for grade in labels.grades]
+        posterior = aggregated.posterior
+        codes, labeled = aggregated.code.tolist(), aggregated.n.tolist()
+        for i, (item, code, n) in enumerate(zip(labels.items, codes, labeled, strict=True)):
+            yield ItemGrade(
+                turn_id=item.turn_id,
+                response_id=item.item_id,
+                criterion=name,
+                grade=labels.grades[code] if n else None,
+                n=n,
+                tied=bool(aggregated.tied[i]) if n else None,
+                mean=float(aggregated.mean[i]) if n else None,
+                entropy=float(aggregated.entropy[i]) if n else None,
+                unvoted=bool(aggregated.unvoted[i]) if n else None,
+                count=dict(zip(scale, aggregated.counts[i].tolist(), strict=True)),
+                p=None if posterior is None or not n else dict(zip(scale, posterior[i].tolist(), strict=True)),
+            )
 
 
 def _workers(study: Study) -> str:

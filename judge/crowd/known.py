@@ -16,6 +16,7 @@ from judge.crowd.known_file import KnownItem
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.rows import distinct
 from judge.records import Problem
+from judge.stats.screening import removal_probability
 from judge.text.ids import natural_key, topic_of
 
 
@@ -43,12 +44,23 @@ class Audit:
     """Pairs of worker and topic with a label of a known item; the filter could act on these."""
     unchecked: int
     """Pairs of worker and topic without a label of a known item."""
+    met: Mapping[int, int]
+    """Labels of known items that a worker gave in a topic to the pairs of worker and topic with so many."""
     known: int
     """Known items that were removed from the labels."""
     unlabeled: tuple[Item, ...]
     """Known items that nobody labeled."""
     labels_removed: Mapping[str, Mapping[str, int]]
     """Criterion and topic to the number of labels of other items that were removed with their workers."""
+
+    @property
+    def error(self) -> float:
+        """The share of all labels of known items that contradict them."""
+        return (len(self.removals) + self.tolerated) / max(sum(n * pairs for n, pairs in self.met.items()), 1)
+
+    def expected(self, error: float, max_fails: int) -> float:
+        """How many pairs of worker and topic the filter removes if every worker errs independently at one rate."""
+        return sum(pairs * removal_probability(error, n, max_fails) for n, pairs in self.met.items())
 
     @property
     def removed(self) -> tuple[tuple[str, str], ...]:
@@ -110,7 +122,8 @@ def filter_workers(
     failed, times = np.unique([pair for pair, _ in fails], return_counts=True)
     gone = failed[times > max_fails].astype(np.int64)
     every = distinct(np.concatenate([distinct(numbers) for numbers in pairs.values()])) if pairs else gone
-    checks = distinct(np.concatenate(met)) if met else gone
+    checks, met_times = np.unique(np.concatenate(met) if met else gone, return_counts=True)
+    sizes, pairs_of_size = np.unique(met_times, return_counts=True)
     gone_pairs = set(gone.tolist())
     removals = [removal for pair, removal in fails if pair in gone_pairs]
     known_items = {Item(*item[:2]) for item in known}
@@ -127,6 +140,7 @@ def filter_workers(
         tolerated=len(fails) - len(removals),
         checked=len(checks),
         unchecked=len(every) - len(checks),
+        met=dict(zip(sizes.tolist(), pairs_of_size.tolist(), strict=True)),
         known=len(known_items & met_items),
         unlabeled=tuple(sorted(known_items - met_items, key=_item_order)),
         labels_removed=removed,

@@ -77,13 +77,26 @@ def crowd_files(
             files[f"qrels/subset/{name}"] = _qrels({item: of_item[item] for item in of_item if item.turn_id in turns})
     files[f"{unit}_judgments.json"] = judgments_json(grades, texts or {}, unit, fields)
     files["gold.jsonl"] = gold_jsonl(gold_rows(grades, texts or {}, study))
-    files |= audit_files(study)
+    files |= audit_files(study, f"{unit}_id")
     files["summary.md"] = summary_markdown(study, unit, _incomplete(grades, texts or {}, unit)).encode()
     return files
 
 
-def write_crowd(out: Path, files: Mapping[str, bytes], inputs: Sequence[Path], options: Mapping[str, Any]) -> None:
+def write_crowd(
+    out: Path,
+    files: Mapping[str, bytes],
+    inputs: Sequence[Path],
+    options: Mapping[str, Any],
+    tables: Mapping[str, str] | None = None,
+) -> None:
     """Write the files, and the manifest last; a folder without it is incomplete.
+
+    Args:
+        out: The folder.
+        files: Name to content.
+        inputs: The files that were read.
+        options: What determined the output, beside them.
+        tables: Name to digest of tables that were no files.
 
     Raises:
         UsageError: An output would replace an input.
@@ -92,7 +105,10 @@ def write_crowd(out: Path, files: Mapping[str, bytes], inputs: Sequence[Path], o
     manifest = {
         "schema": SCHEMA,
         "judge_version": __version__,
-        "inputs": [{"file": path.name, "sha256": sha256(read_stored(path))} for path in inputs],
+        "inputs": [
+            *({"file": name, "sha256": digest} for name, digest in (tables or {}).items()),
+            *({"file": path.name, "sha256": sha256(read_stored(path))} for path in inputs),
+        ],
         "options": dict(options),
         "seed": SEED,
     }

@@ -1,11 +1,15 @@
-"""Lists of problems, limited for each code and file: nobody reads a list of a million wrong labels."""
+"""Lists of problems, limited for each code and file: nobody reads a list of a million wrong labels. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Self
+
+import msgspec
 
 from judge.records import Problem, Severity
 
+EXAMPLES = 3
+"""Problems of one code and file up to which each has a line of its own."""
 MOST_LISTED = 100
 """Problems of one code and file that are listed; the others are counted."""
 
@@ -16,6 +20,8 @@ class LabelProblems(list[Problem]):
     def __init__(self) -> None:
         super().__init__()
         self._times: Counter[tuple[str, Severity, str]] = Counter()
+        self.causes: list[str] = []
+        """What may have gone wrong, in words; a code of `CAUSES` has one anyway."""
 
     def append(self, problem: Problem) -> None:
         """Take a problem: list it, or count it."""
@@ -44,7 +50,43 @@ class LabelProblems(list[Problem]):
     def rest(self) -> list[Problem]:
         """A problem for each code and file that has unlisted problems, with their number."""
         return [
-            Problem(code, severity, file, None, "", f"{n - MOST_LISTED:,} more of these, not listed")
+            Problem(code, severity, file, None, "", f"{n - MOST_LISTED:,} more of these, not listed", n - MOST_LISTED)
             for (code, severity, file), n in self._times.items()
             if n > MOST_LISTED
         ]
+
+    def likely(self) -> str:
+        """The likely causes of the errors in words, empty if nothing is likely."""
+        codes = dict.fromkeys(code for code, severity, _ in self._times if severity == "error")
+        causes = [*self.causes, *(CAUSES[code] for code in codes if code in CAUSES)]
+        return f"; likely cause: {'; '.join(dict.fromkeys(causes))}" if causes else ""
+
+
+def grouped(problems: Sequence[Problem]) -> list[Problem]:
+    """The problems of each file and code together: as they are if they are few, else one for all, with first places.
+
+    No file or code drowns another so.
+    """
+    groups: dict[tuple[str, str, Severity], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault((problem.file, problem.code, problem.severity), []).append(problem)
+    lines: list[Problem] = []
+    for group in groups.values():
+        total = sum(problem.count for problem in group)
+        if total <= EXAMPLES:
+            lines += group
+            continue
+        places = [problem.path for problem in group if problem.path][:EXAMPLES]
+        where = f"{total:,} places, first {', '.join(places)}" if places else f"{total:,} places"
+        first = msgspec.structs.replace(group[0], turn_id=None, path=where, count=total)
+        lines.append(first)
+    return lines
+
+
+CAUSES: dict[str, str] = {
+    "wrong_task": "the cells of tasks name turn and response in another way: say how, --task PATTERN",
+    "unknown_item": "--bank is of another pool than the labels",
+    "different_labels": "one export stands in two tables, or one id names two responses of a turn",
+    "wrong_columns": "a cell holds the delimiter without quotation marks around it",
+}
+"""Code to the likely cause of many such problems."""

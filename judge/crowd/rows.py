@@ -1,9 +1,9 @@
 """Checks rows of labels and makes arrays of them; each distinct value is checked once, for speed."""
 
 import re
+import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -11,65 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.layout import Layout
 from judge.crowd.problems import LabelProblems
 from judge.crowd.sheets import LabelSheet
-from judge.crowd.wide import Wide
+from judge.crowd.words import folded
 from judge.records import Problem, Severity
-from judge.text.safe import MAX_ID, shown
+from judge.text.cells import count as count_of
+from judge.text.safe import MAX_ID, SHOWN, shown
 
 if TYPE_CHECKING:
     import polars as pl
 
-Scales = Mapping[str, Sequence[int]] | Sequence[int]
-"""Criterion to grades, or the grades of every criterion of the tables."""
-
-TASK = r"(?P<turn_id>.+)/(?P<response_id>[^/]+)"
-"""The default pattern of Crowd-Kit's tasks: `turn_id/response_id`."""
-IDS = ("worker", "turn_id", "item_id", "criterion")
+IDS = ("worker", "turn_id", "response_id", "criterion")
 _DIGITS = re.compile(r"\d+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How to read the tables."""
-
-    columns: Mapping[str, str]
-    """Field to column: a key of FIELDS, or `label:` and a criterion where each criterion has a column."""
-    scales: Scales
-    criteria: Sequence[str] = ()
-    """The wanted criteria; all, if empty. A single one applies to tables that name none."""
-    wide: Wide | None = None
-    task: str = TASK
-    """A regular expression with groups turn_id and response_id."""
-    turns: Mapping[str, str] | None = None
-    """Item id to turn id, for tables without turns."""
-    beside: Collection[str] = ()
-    """More criteria to read, if tables have them and they have a scale."""
-    repeatable: Collection[Item] = ()
-    """Items that a worker may label more than once."""
-
-    @property
-    def wanted(self) -> tuple[str, ...] | None:
-        """The criteria that the tables must have; None if any will do."""
-        named = tuple(self.scales) if isinstance(self.scales, Mapping) else None
-        return tuple(self.criteria) or named
-
-    @property
-    def known(self) -> tuple[str, ...] | None:
-        """The criteria to read; None for all criteria of the tables."""
-        extra = (name for name in self.beside if self.grades(name) is not None)
-        return self.wanted and tuple(dict.fromkeys((*self.wanted, *extra)))
-
-    @property
-    def only(self) -> str | None:
-        """The wanted criterion, if there is exactly one."""
-        return self.wanted[0] if self.wanted and len(self.wanted) == 1 else None
-
-    def grades(self, criterion: str) -> tuple[int, ...] | None:
-        """The scale of a criterion, ascending; None if the criterion is unknown."""
-        scale = self.scales.get(criterion) if isinstance(self.scales, Mapping) else self.scales
-        return tuple(sorted(set(scale))) if scale is not None else None
+_WORDS = 12
+"""Texts that stand for grades that a warning names."""
+_EXAMPLES = 3
+"""Wrong labels that a likely cause names."""
 
 
 class Rows:
@@ -133,13 +92,15 @@ class Rows:
     def _check_labels(self, layout: Layout, wanted: NDArray[np.bool_]) -> NDArray[np.int8]:
         """The index of each label in its scale."""
         names = self.names["label"]
-        values = [int(name) if _INTEGER.fullmatch(name) else None for name in names]
+        texts = [None if _INTEGER.fullmatch(name) else folded(name) for name in names]
         codes = np.full(len(self.sound), -1, dtype=np.int8)
         for place, criterion in enumerate(self.names["criterion"]):
             grades = layout.grades(criterion)
             if grades is None or not wanted[place]:
                 continue
             of_grade = {grade: code for code, grade in enumerate(grades)}
+            words = layout.words(criterion, grades) if any(texts) else {}
+            values = [int(name) if text is None else words.get(text) for name, text in zip(names, texts, strict=True)]
             of_label = np.array([-1 if v is None else of_grade.get(v, -1) for v in values], dtype=np.int8)
             rows = self.codes["criterion"] == place
             codes[rows] = of_label[self.codes["label"][rows]]
@@ -152,7 +113,51 @@ class Rows:
                 if of_label[code] < 0
             }
             self._report(self.codes["label"], problems, rows)
+            self._tell_words(criterion, rows, texts, values)
+            self._explain(criterion, layout, rows, [code for code in problems if names[code]])
         return codes
+
+    def _tell_words(
+        self, criterion: str, rows: NDArray[np.bool_], texts: Sequence[str | None], values: Sequence[int | None]
+    ) -> None:
+        """Say which texts were read as which grades."""
+        meant = [
+            code for code, (text, value) in enumerate(zip(texts, values, strict=True)) if text and value is not None
+        ]
+        of_words = rows & np.isin(self.codes["label"], meant)
+        if not of_words.any():
+            return
+        first = int(np.flatnonzero(of_words)[0])
+        used = np.unique(self.codes["label"][of_words]).tolist()
+        meanings = ", ".join(f"{shown(self.names['label'][code])} = {values[code]}" for code in used[:_WORDS])
+        more = f" and {len(used) - _WORDS:,} other texts" if len(used) > _WORDS else ""
+        file, where = self._place(first)
+        times = count_of(int(of_words.sum()), "time")
+        message = f"{criterion}, {times} a text for a grade: {meanings}{more}; this is the first"
+        self.problems.append(Problem("label_in_words", "warning", file, None, where, message))
+
+    def _explain(self, criterion: str, layout: Layout, rows: NDArray[np.bool_], wrong: Sequence[int]) -> None:
+        """Say what may have gone wrong where the labels of a criterion are none of its scale."""
+        grades = layout.grades(criterion) or ()
+        names = self.names["label"]
+        times = np.bincount(self.codes["label"][rows], minlength=len(names))
+        often = sorted((code for code in wrong if times[code]), key=lambda code: -times[code])
+        if not often:
+            return
+        integers = [int(names[code]) for code in often if _INTEGER.fullmatch(names[code])]
+        if len(integers) == len(often):
+            low, high = min(*integers, *grades), max(*integers, *grades)
+            option = f"--scale {criterion}={low}-{high}"
+            cause = f"labels of {criterion} reach from {low} to {high}: is that its scale, {option}?"
+        else:
+            examples = ", ".join(f"{shown(names[code])} ({times[code]:,})" for code in often[:_EXAMPLES])
+            more = f" and {len(often) - _EXAMPLES:,} others" if len(often) > _EXAMPLES else ""
+            text = next(names[code] for code in often if not _INTEGER.fullmatch(names[code]))
+            option = shlex.quote(f"{text[:SHOWN]}=GRADE")
+            name = "column of labels, --column label=NAME" if layout.wanted else "criteria to read, --criterion NAME"
+            texts = f"labels of {criterion} are texts: {examples}{more}"
+            cause = f"{texts}; say the grade of each, --label {option}, or name the {name}"
+        self.problems.causes.append(cause)
 
     def _check_seconds(self) -> NDArray[np.float32] | None:
         import polars as pl
@@ -169,9 +174,9 @@ class Rows:
         """Which rows are of items that may be labeled again."""
         if not items:
             return np.zeros(len(rows), dtype=np.bool_)
-        places = [{name: code for code, name in enumerate(self.names[field])} for field in ("turn_id", "item_id")]
+        places = [{name: code for code, name in enumerate(self.names[field])} for field in ("turn_id", "response_id")]
         turn, item = places
-        n = len(self.names["item_id"])
+        n = len(self.names["response_id"])
         keys = [
             turn[again.turn_id] * n + item[again.item_id] for again in items if again[0] in turn and again[1] in item
         ]
@@ -201,7 +206,7 @@ class Rows:
             same = codes[row] == codes[earlier]
             if not self._listing(row, "duplicate_row" if same else "different_labels", "warning" if same else "error"):
                 continue
-            worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "item_id"))
+            worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "response_id"))
             repetition = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
             if same:
                 self._note(row, "duplicate_row", f"{repetition} as at {self._where(earlier)}; counted once", "warning")
@@ -212,7 +217,10 @@ class Rows:
 
     def _item(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """A number for each row's turn and item, in natural order of both."""
-        return self.codes["turn_id"][rows].astype(np.int64) * len(self.names["item_id"]) + self.codes["item_id"][rows]
+        return (
+            self.codes["turn_id"][rows].astype(np.int64) * len(self.names["response_id"])
+            + self.codes["response_id"][rows]
+        )
 
     def _labels(
         self,
@@ -225,8 +233,8 @@ class Rows:
         """The labels of one criterion as arrays, with its workers and items."""
         workers, worker = np.unique(self.codes["worker"][rows], return_inverse=True)
         items, item = np.unique(self._item(rows), return_inverse=True)
-        n = len(self.names["item_id"])
-        turn_ids, item_ids = (np.array(self.names[field], dtype=object) for field in ("turn_id", "item_id"))
+        n = len(self.names["response_id"])
+        turn_ids, item_ids = (np.array(self.names[field], dtype=object) for field in ("turn_id", "response_id"))
         return CrowdLabels(
             criterion=criterion,
             grades=grades,

@@ -1,20 +1,23 @@
-"""One file of labels as a table: CSV, TSV, JSON Lines or Parquet, gzipped or not, with the number of each row.
+"""One table of labels with the number of each row: CSV, TSV, JSON, JSON Lines or Parquet, gzipped or not; a data frame.
 
-This module only checks that the file is a table; `tables` reads the meaning of its cells.
+This module only checks that it is a table; `tables` reads the meaning of its cells.
 """
 
 import io
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.errors import InputError
+from judge.crowd.annotations import annotation_rows
+from judge.errors import InputError, UsageError
 from judge.files.jsonl import decode_lines
 from judge.files.limits import MAX_COLUMNS, largest_file, most_values
-from judge.files.stored import read_stored, unpack
+from judge.files.stored import read_stored, sha256, unpack
 from judge.files.tabular import read_table, read_text
 from judge.records import Problem
 from judge.text.safe import shown
@@ -29,6 +32,14 @@ _CELL = 16
 """Bytes that a short cell takes in a data frame."""
 
 
+class DataFrame(Protocol):
+    """A data frame of polars, of pandas, or of a library that is like these."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+
+
 @dataclass(frozen=True, eq=False)
 class LabelSheet:
     """A table of texts; columns of Parquet that hold integers stay integers. An empty cell is null or blank."""
@@ -38,9 +49,13 @@ class LabelSheet:
     numbers: NDArray[np.int64]
     """The number of each row, as a message names it."""
     unit: str
-    """`line` of a text file, `row` of a Parquet file."""
+    """`line` of a text file, `row` of a Parquet file or data frame, `entry` of a JSON list."""
     problems: dict[str, dict[int, Problem]] = field(default_factory=dict)
     """Column and row number (0 for all rows) to the problem that counts if the column is needed."""
+
+    def kept(self, mask: "pl.Series") -> "LabelSheet":
+        """The sheet with the rows that the mask selects."""
+        return replace(self, frame=self.frame.filter(mask), numbers=self.numbers[mask.to_numpy()])
 
 
 def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
@@ -55,8 +70,11 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
         return None
     if content.startswith(_PARQUET):
         return _parquet(str(path), content, problems)
-    if content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
+    beginning = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if beginning == b"{":
         return _json_lines(str(path), content, problems)
+    if beginning == b"[":
+        return _json_list(str(path), content, problems)
     text = read_text(path, problems)
     if text is None:
         return None
@@ -134,36 +152,118 @@ def _quoted(path: Path, problems: list[Problem]) -> LabelSheet | None:
 
 
 def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
-    """One object a line; numbers are read as the texts that JSON writes them as."""
-    import polars as pl
-
+    """One object a line."""
     before = len(problems)
-    columns: dict[str, list[str]] = {}
-    numbers: list[int] = []
-    cell_problems: dict[str, dict[int, Problem]] = {}
+    rows: list[tuple[int, dict[str, Any]]] = []
+    names: set[str] = set()
     for number, row in decode_lines(content, dict[str, Any], file, "not_json"):
         if isinstance(row, Problem):
             problems.append(row)
             continue
-        if problem := _too_big(file, len(numbers) + 1, len(columns), most_values()):
+        names.update(row)
+        if problem := _too_big(file, len(rows) + 1, len(names), most_values()):
             problems.append(problem)
             break
+        rows.append((number, row))
+    return _objects(file, rows, "line") if len(problems) == before else None
+
+
+def _json_list(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
+    """One list of objects, counted from 1; tasks of Label Studio become a row for each annotation."""
+    if sum(map(content.count, (b",", b"[", b"{"))) > most_values():
+        message = f"more than {most_values():,} JSON values; --max-file-size allows more"
+        problems.append(Problem("too_many_values", "error", file, None, "", message))
+        return None
+    try:
+        values = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=list[dict[str, Any]])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message, _, path = str(error).partition(" - at `")
+        problems.append(Problem("not_json", "error", file, None, path.rstrip("`") or "$", message))
+        return None
+    rows = annotation_rows(values, file, problems)
+    if not rows:
+        problems.append(Problem("empty_file", "error", file, None, "", "the list holds no label"))
+        return None
+    return _objects(file, rows, "entry")
+
+
+def _objects(file: str, rows: Sequence[tuple[int, Mapping[str, Any]]], unit: str) -> LabelSheet:
+    """Objects as rows; numbers are read as the texts that JSON writes them as."""
+    import polars as pl
+
+    columns: dict[str, list[str]] = {}
+    numbers: list[int] = []
+    cell_problems: dict[str, dict[int, Problem]] = {}
+    for number, row in rows:
         for name, value in row.items():
             if isinstance(value, dict | list):
                 message = f"{shown(value)}: expected a text or a number"
-                problem = Problem("wrong_type", "error", file, None, f"line {number}: $.{name[:60]}", message)
+                problem = Problem("wrong_type", "error", file, None, f"{unit} {number}: $.{name[:60]}", message)
                 cell_problems.setdefault(name, {})[number] = problem
             cells = columns.setdefault(name, [])
             # Rows that lack the field have empty cells.
             cells += [""] * (len(numbers) - len(cells))
             cells.append(_text(value))
         numbers.append(number)
-    if len(problems) > before:
-        return None
     for cells in columns.values():
         cells += [""] * (len(numbers) - len(cells))
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    return LabelSheet(file, frame, np.array(numbers), "line", cell_problems)
+    return LabelSheet(file, frame, np.array(numbers, dtype=np.int64), unit, cell_problems)
+
+
+def is_frame(table: object) -> TypeGuard[DataFrame]:
+    """Whether something is a data frame rather than a path."""
+    return hasattr(table, "columns")
+
+
+def frame_digest(name: str, table: DataFrame) -> str:
+    """SHA-256 of a data frame's columns and cells, which are the same from polars and from pandas."""
+    sheet = frame_sheet(name, table, [])
+    return sha256(sheet.frame.write_csv().encode() if sheet else b"")
+
+
+def frame_sheet(name: str, table: DataFrame, problems: list[Problem]) -> LabelSheet | None:
+    """A data frame of polars, pandas or any library that has `to_dict("list")`, under a name for messages.
+
+    Raises:
+        UsageError: It is no data frame.
+    """
+    import polars as pl
+
+    if isinstance(table, pl.DataFrame):
+        frame = table
+    elif callable(to_dict := getattr(table, "to_dict", None)):
+        columns = to_dict("list")
+        # Library types, such as pandas' NA and timestamps, have a text each; a column of mixed types stays mixed.
+        plain = {str(column): [_plain_cell(cell) for cell in cells] for column, cells in columns.items()}
+        frame = pl.DataFrame({column: _series(cells) for column, cells in plain.items()})
+    else:
+        raise UsageError(f"{name}: {type(table).__name__} is neither a path nor a data frame")
+    return _framed(name, frame, problems)
+
+
+def _plain_cell(cell: object) -> object:
+    """A cell as polars knows it: no value, a boolean, a number, a list or object; anything else as text."""
+    if cell is None or isinstance(cell, str | bool | int | float | list | dict):
+        return cell
+    if isinstance(cell, np.generic):
+        return cell.item()
+    # pandas' NA and NaT are equal to nothing, not even to themselves.
+    text = str(cell)
+    return None if text in ("<NA>", "NaT", "nan") else text
+
+
+def _series(cells: list[object]) -> "pl.Series":
+    import polars as pl
+
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if int in kinds and any(type(cell) is int and abs(cell) >= 2**63 for cell in cells):
+        return pl.Series([None if cell is None else _text(cell) for cell in cells], dtype=pl.String)
+    if kinds <= {int} or kinds <= {int, float} or kinds <= {str} or kinds <= {bool}:
+        return pl.Series(cells, dtype=pl.Float64 if float in kinds else None)
+    if kinds & {list, dict}:
+        return pl.Series([[_text(cell)] for cell in cells])
+    return pl.Series([None if cell is None or cell != cell else _text(cell) for cell in cells], dtype=pl.String)
 
 
 def _text(value: object) -> str:
@@ -175,25 +275,30 @@ def _text(value: object) -> str:
 
 
 def _parquet(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
-    """A Parquet file: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
     import polars as pl
-    from polars import selectors
 
     try:
         size = pl.scan_parquet(io.BytesIO(content))
         if problem := _too_big(file, size.select(pl.len()).collect().item(), len(size.collect_schema())):
             problems.append(problem)
             return None
-        frame = pl.read_parquet(io.BytesIO(content))
-        nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
-        frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
-        frame = frame.with_columns(_plain_numbers(column) for column in frame.select(selectors.float()))
-        frame = frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String))
+        return _framed(file, pl.read_parquet(io.BytesIO(content)), problems)
     # A damaged file can make the reader panic, which is no Exception.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).partition("\n")[0][:200]
         problems.append(Problem("unreadable_file", "error", file, None, "", f"not readable as Parquet: {reason}"))
         return None
+
+
+def _framed(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> LabelSheet | None:
+    """Typed columns: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
+    import polars as pl
+    from polars import selectors
+
+    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
+    frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
+    frame = frame.with_columns(_plain_numbers(column) for column in frame.select(selectors.float()))
+    frame = frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String))
     if not frame.height:
         problems.append(Problem("empty_file", "error", file, None, "", "the table has no row"))
         return None

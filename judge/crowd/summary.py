@@ -6,14 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from judge.crowd.reliability import FEWEST_COMMON
-from judge.crowd.study import Study
+from judge.crowd.study import Study, cautions
 from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
 from judge.records import Estimate
 from judge.text.cells import columns_of, count, fold, interval, number, pad, shorten
 from judge.text.markup import name_of, prose, table
 from judge.text.safe import escape
 
+CAREFUL = 0.05
+"""Share of known items that a careful worker fails, by which the summary says whom the filter may leave out wrongly."""
 COLUMNS = 80
+TOO_SURE = (
+    "p_<grade> of items.tsv and the distributions of gold.jsonl are the model's own probabilities. They are too near "
+    "to 0 and 1, because the model takes the errors of workers as independent and its parameters as known: use them as "
+    "soft labels, not as the chance that a grade is right."
+)
+"""What goes with every output of a model's probabilities."""
 _NAME = 8
 """Columns that a criterion's name has at least."""
 _SHOWN = 20
@@ -68,7 +76,14 @@ def _grades(study: Study) -> str:
         "left, which have no grade and are in no qrels. alpha: Krippendorff's, ordinal, 95 % interval over topics."
     )
     rows = [[name_of(row[0]), *row[1:]] for row in _counts(study)]
-    return f"{table(_HEADER, rows)}\n\n{words}\n\n{table(['grades', *map(str, scale)], spread)}"
+    parts = [table(_HEADER, rows), words, table(["grades", *map(str, scale)], spread)]
+    if any(aggregated.posterior is not None for aggregated in study.aggregated.values()):
+        parts.append(prose(TOO_SURE))
+    if study.unlike:
+        unlike = (f"{name_of(name)} {n} of {len(study.labels[name].items)}" for name, n in study.unlike.items())
+        parts.append(f"Grades that are none of those that most labels name: {', '.join(unlike)}.")
+    parts += [f"Warning: {prose(problem.file)}: {prose(problem.message)}." for problem in cautions(study)]
+    return "\n\n".join(parts)
 
 
 def _counts(study: Study) -> Iterator[list[str]]:
@@ -119,6 +134,7 @@ def _alphas(study: Study, criterion: str) -> list[str]:
 
 def _filter(study: Study) -> list[str]:
     lines = [f"{prose(_filter_rule(study))} {prose(_filter_counts(study))}"]
+    lines += [prose(honest)] if (honest := _honest(study)) else []
     audit = study.audit
     if audit is not None and audit.removals:
         workers = Counter(topic for topic, _ in audit.removed)
@@ -138,6 +154,22 @@ def _filter_rule(study: Study) -> str:
     away = f" by more than {s.max_deviation}" if s.max_deviation else ""
     times = f"more than {count(s.max_fails, 'time')} in a topic" if s.max_fails else "once in a topic"
     return f"A worker whose label is outside a known item's acceptable ones{away} {times} is left out of that topic."
+
+
+def _honest(study: Study) -> str:
+    """How many careful workers the rule is expected to leave out, given the known items that each met; else nothing."""
+    audit = study.audit
+    if audit is None or not audit.checked:
+        return ""
+    fails = study.settings.max_fails
+    careful, pooled = (audit.expected(error, fails) for error in (CAREFUL, audit.error))
+    more = audit.expected(CAREFUL, fails + 1)
+    text = (
+        f"Honest workers err too: if every worker failed {CAREFUL:.0%} of the known items, this rule would leave out "
+        f"{careful:.1f} of {count(audit.checked, 'pair')} of worker and topic by chance (with --max-fails {fails + 1}, "
+        f"{more:.1f}); at the error rate found here, {audit.error:.1%}, {pooled:.1f}. It left out {len(audit.removed)}."
+    )
+    return f"Warning: {text}" if careful >= 1 else text
 
 
 def _filter_counts(study: Study) -> str:
@@ -189,6 +221,7 @@ def terminal(study: Study) -> str:
     lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", COLUMNS)
     if study.audit is not None:
         lines += ["", *fold(_filter_rule(study), COLUMNS), *fold(_filter_counts(study), COLUMNS)]
+        lines += fold(_honest(study), COLUMNS)
         changed = ", ".join(f"{escape(name)} {n}" for name, n in study.changed.items())
         lines += fold(f"grades changed by the filter: {changed}", COLUMNS)
     flagged = len({row.worker for row in study.workers if row.flags})

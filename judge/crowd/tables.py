@@ -3,16 +3,20 @@
 Tables may have millions of rows. So each distinct id and label is checked once, and rows only where one is wrong.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.problems import LabelProblems
-from judge.crowd.rows import IDS, TASK, Layout, Rows, Scales
-from judge.crowd.sheets import LabelSheet, read_sheet
-from judge.crowd.wide import Wide, is_mturk, mturk_rows, survey_rows
+from judge.crowd.layout import FIELDS, LABEL_OF, TASK, Layout, Scales, Wide
+from judge.crowd.platforms import PLATFORMS, platform_rows
+from judge.crowd.problems import EXAMPLES, LabelProblems
+from judge.crowd.rows import IDS, Rows
+from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet
+from judge.crowd.submissions import are_submissions, without_left_out
+from judge.crowd.tasks import with_turns
+from judge.crowd.wide import is_survey, survey_rows
+from judge.crowd.words import Words
 from judge.errors import InputError, UsageError
 from judge.records import Problem
 from judge.text.ids import natural_key
@@ -22,11 +26,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 MAX_GRADES = 100
-_LABEL_OF = "label:"
+LONG, SURVEYS, SUBMISSIONS = "long", "survey", "submissions"
+KINDS = (LONG, *PLATFORMS, SURVEYS, SUBMISSIONS)
+"""What a table can be."""
 
 
 def read_tables(
-    paths: Sequence[Path],
+    paths: Sequence[Path | DataFrame],
     *,
     columns: Mapping[str, str],
     scales: Scales,
@@ -36,6 +42,8 @@ def read_tables(
     turns: Mapping[str, str] | None = None,
     beside: Collection[str] = (),
     repeatable: Collection[Item] = (),
+    words: Callable[[str, Sequence[int]], Words] | None = None,
+    kind: str | None = None,
     warnings: list[Problem] | None = None,
 ) -> dict[str, CrowdLabels]:
     """Read the labels of all files together, by criterion; labels stay in the order of the files' rows.
@@ -43,39 +51,48 @@ def read_tables(
     The first `MOST_LISTED` problems of each code and file are listed, and the others counted.
 
     Args:
-        paths: CSV, TSV, JSON Lines or Parquet files, gzipped or not.
+        paths: CSV, TSV, JSON, JSON Lines or Parquet files, gzipped or not; or data frames.
         columns: Field to column, where the header does not name the field; see `Layout`.
         scales: Grades by criterion; another criterion is a problem. Or the grades of every criterion.
-        wide: What the columns of a survey ask about; MTurk's exports are known by their header.
+        wide: What the columns of a survey ask about; the exports of platforms are known by their header.
         criteria: The wanted criteria; all, if empty. A single one applies to tables that name none.
         task: The pattern of the cells of a column `task`.
         turns: Item id to turn id, for tables without turns.
         beside: More criteria to read, if tables have them and they have a scale.
         repeatable: Items that a worker may label more than once under a criterion.
+        words: Criterion and scale to the texts that stand for its grades.
+        kind: What the tables are, one of KINDS; None to see it from their columns.
         warnings: Gets the problems that do not make labels unusable.
 
     Raises:
         InputError: Rows have problems, or a wanted criterion has no label.
         UsageError: The options contradict each other or are invalid.
     """
-    layout = Layout(columns, scales, criteria, wide, task, turns, beside, repeatable)
+    layout = Layout(_fields(columns), scales, criteria, wide, task, turns, beside, repeatable, words or _no_words, kind)
     _check_options(layout)
     problems = LabelProblems()
     frames: list[pl.DataFrame] = []
     sheets: list[LabelSheet] = []
-    for path in paths:
-        sheet = read_sheet(path, problems)
+    submissions: list[LabelSheet] = []
+    for place, path in enumerate(paths, start=1):
+        sheet = read_sheet(path, problems) if isinstance(path, Path) else frame_sheet(f"table {place}", path, problems)
         if sheet is None:
             continue
-        for frame in _long(sheet, layout, problems):
-            frames.append(_marked(frame, len(sheets)))
+        if (found := _kind(sheet, layout)) == SUBMISSIONS:
+            submissions.append(sheet)
+        else:
+            for frame in _long(sheet, found, layout, problems):
+                frames.append(_marked(frame, len(sheets)))
         # Only names and numbers are needed from here on.
         sheets.append(LabelSheet(sheet.file, sheet.frame.clear(), sheet.numbers[:0], sheet.unit))
+    frames = without_left_out(frames, submissions, problems)
     labels = Rows(_joined(frames), sheets, problems).labels(layout) if frames else {}
     listed = _listed(problems, sheets)
     if n := problems.total("error"):
+        cause = problems.likely() if n > EXAMPLES else ""
         raise InputError(
-            f"not usable as labels: {n:,} problems", [problem for problem in listed if problem.severity == "error"]
+            f"not usable as labels: {n:,} problem{'s' * (n > 1)}{cause}",
+            [problem for problem in listed if problem.severity == "error"],
         )
     _check_found(labels, layout, sheets, listed)
     if warnings is not None:
@@ -104,13 +121,28 @@ def _check_found(
         raise InputError(f"{files}: no label of {names}; found {contents}", warnings)
 
 
+def _fields(columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns by the first name of their field."""
+    first = {name: field for field, names in FIELDS.items() for name in names}
+    fields = {first.get(name, name): column for name, column in columns.items()}
+    if len(fields) < len(columns):
+        raise UsageError(f"--column gives one field twice: {', '.join(columns)}")
+    return fields
+
+
+def _no_words(criterion: str, grades: Sequence[int]) -> Words:
+    return {}
+
+
 def _check_options(layout: Layout) -> None:
-    unknown = [name for name in layout.columns if name not in FIELDS and not name.startswith(_LABEL_OF)]
+    unknown = [name for name in layout.columns if name not in FIELDS and not name.startswith(LABEL_OF)]
     if unknown:
         raise UsageError(f"{', '.join(map(shown, unknown))} is no field: expected one of {', '.join(FIELDS)}")
     if layout.wide is not None and (idle := sorted(layout.columns.keys() - {"worker", "seconds"})):
         raise UsageError(f"a survey's columns are read as --wide says: a column of {', '.join(idle)} cannot go with it")
-    if "task" in layout.columns and {"turn_id", "item_id"} & layout.columns.keys():
+    if layout.kind not in (None, *KINDS):
+        raise UsageError(f"{shown(layout.kind)} is no kind of table: expected one of {', '.join(KINDS)}")
+    if "task" in layout.columns and {"turn_id", "response_id"} & layout.columns.keys():
         raise UsageError("a column of tasks tells turn and item: it cannot go with columns of them")
     for scale in layout.scales.values() if isinstance(layout.scales, Mapping) else [layout.scales]:
         if not 2 <= len(set(scale)) <= MAX_GRADES:
@@ -122,16 +154,28 @@ def _check_options(layout: Layout) -> None:
 # From a sheet to rows of one label each.
 
 
-def _long(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> Iterable["pl.DataFrame"]:
-    if layout.wide is not None or is_mturk(sheet.frame.columns):
-        problems += (problem for by_row in sheet.problems.values() for problem in by_row.values())
+def _kind(sheet: LabelSheet, layout: Layout) -> str:
+    """What a table is: as the user says, else by its columns."""
+    names = sheet.frame.columns
+    if are_submissions(names) and layout.kind != LONG:
+        return SUBMISSIONS
+    if layout.kind is not None:
+        return layout.kind
     if layout.wide is not None:
-        return survey_rows(sheet, layout.wide, layout.columns, layout.only, problems)
-    if is_mturk(sheet.frame.columns):
-        if layout.columns:
-            raise UsageError(f"{sheet.file}: an export of MTurk is read by its own columns, not by those given")
-        return mturk_rows(sheet, layout.known, problems)
-    return _long_rows(sheet, layout, problems)
+        return SURVEYS
+    platforms = (name for name, platform in PLATFORMS.items() if platform.wrote(names))
+    return next(platforms, SURVEYS if is_survey(sheet) else LONG)
+
+
+def _long(sheet: LabelSheet, kind: str, layout: Layout, problems: LabelProblems) -> Iterable["pl.DataFrame"]:
+    if kind == LONG:
+        return _long_rows(sheet, layout, problems)
+    if kind in PLATFORMS:
+        # Lists and objects of columns that are not needed do no harm.
+        rows = platform_rows(sheet, PLATFORMS[kind], layout, problems)
+        return (with_turns(frame, sheet, layout, problems) for frame in rows)
+    problems += (problem for by_row in sheet.problems.values() for problem in by_row.values())
+    return survey_rows(sheet, layout, problems)
 
 
 def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> list["pl.DataFrame"]:
@@ -154,7 +198,7 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> li
     fields.setdefault("criterion", pl.lit(layout.only))
     fields.setdefault("seconds", pl.lit(None, dtype=pl.String))
     labels = {
-        None if field == "label" else field.removeprefix(_LABEL_OF): name
+        None if field == "label" else field.removeprefix(LABEL_OF): name
         for field, name in columns.items()
         if field not in FIELDS or field == "label"
     }
@@ -168,7 +212,7 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> li
             frame = frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
         if criterion is not None:
             frame = frame.with_columns(criterion=pl.lit(criterion), column=pl.lit(name))
-        frames.append(_with_turns(frame, sheet, layout, problems))
+        frames.append(with_turns(frame, sheet, layout, problems))
     return frames
 
 
@@ -180,15 +224,15 @@ def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
         if any(name in names for name in aliases)
     }
     given = dict(layout.columns)
-    items = {"turn_id", "item_id"}
+    items = {"turn_id", "response_id"}
     if "task" not in given and (items & given.keys() or items <= known.keys()):
         known.pop("task", None)
     elif "task" in known | given:
         known = {field: name for field, name in known.items() if field not in items}
-    if any(field.startswith(_LABEL_OF) for field in given):
+    if any(field.startswith(LABEL_OF) for field in given):
         known = {field: name for field, name in known.items() if field not in ("label", "criterion")}
     elif "label" not in known | given:
-        label_columns = {_LABEL_OF + criterion: criterion for criterion in layout.known or () if criterion in names}
+        label_columns = {LABEL_OF + criterion: criterion for criterion in layout.known or () if criterion in names}
         known = {
             field: name for field, name in known.items() if field != "criterion" or not label_columns
         } | label_columns
@@ -198,72 +242,13 @@ def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
 def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
     """The missing columns, in words."""
     lacking = [] if "worker" in columns else ["no column of workers"]
-    item = "item_id" in columns and ("turn_id" in columns or layout.turns is not None)
+    item = "response_id" in columns and ("turn_id" in columns or layout.turns is not None)
     lacking += [] if item or "task" in columns else ["no columns of turns and of responses or questions, nor of tasks"]
-    labels = any(field.startswith(_LABEL_OF) for field in columns)
+    labels = any(field.startswith(LABEL_OF) for field in columns)
     lacking += [] if labels or "label" in columns else ["no column of labels"]
     if not labels and "criterion" not in columns and layout.only is None:
         lacking.append("no column of criteria, and no one criterion is given")
     return lacking
-
-
-def _with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "pl.DataFrame":
-    """The frame with turn and item in separate columns; a task or item without a turn is a problem."""
-    if "task" in frame.columns:
-        pattern = _task_pattern(layout.task)
-        item = next(name for name in ("response_id", "question_id", "item_id") if name in pattern.groupindex)
-
-        def split(cell: str) -> tuple[str, str] | None:
-            match = pattern.fullmatch(cell)
-            return (match["turn_id"] or "", match[item] or "") if match else None
-
-        return _split(frame, "task", split, "wrong_task", "does not fit the pattern of tasks", sheet, problems)
-    if "turn_id" not in frame.columns and (turns := layout.turns) is not None:
-
-        def look_up(cell: str) -> tuple[str, str] | None:
-            return (turns[cell], cell) if cell in turns else None
-
-        return _split(frame, "item_id", look_up, "unknown_item", "is not in the bank", sheet, problems)
-    return frame
-
-
-def _task_pattern(task: str) -> re.Pattern[str]:
-    try:
-        pattern = re.compile(task)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"--task {shown(task)} is no regular expression: {error}") from error
-    if not {"response_id", "question_id", "item_id"} & pattern.groupindex.keys() or "turn_id" not in pattern.groupindex:
-        raise UsageError(f"--task {shown(task)}: expected groups (?P<turn_id>…) and (?P<response_id>…)")
-    return pattern
-
-
-def _split(
-    frame: "pl.DataFrame",
-    column: str,
-    split: Callable[[str], tuple[str, str] | None],
-    code: str,
-    message: str,
-    sheet: LabelSheet,
-    problems: LabelProblems,
-) -> "pl.DataFrame":
-    import polars as pl
-
-    cells = frame[column].cast(pl.String).fill_null("").str.strip_chars()
-    distinct = cells.unique()
-    parts = [split(cell) for cell in distinct.to_list()]
-    table = pl.DataFrame(
-        {
-            column: distinct,
-            "turn_id": pl.Series([part and part[0] for part in parts], dtype=pl.String),
-            "item of it": pl.Series([part and part[1] for part in parts], dtype=pl.String),
-        }
-    )
-    joined = frame.with_columns(cells.alias(column)).join(table, on=column, how="left", maintain_order="left")
-    unknown = joined["turn_id"].is_null()
-    for number, cell in joined.filter(unknown).select("number", column).iter_rows():
-        problem = (code, f"{column} {shown(cell)} {message}") if cell else ("empty_cell", f"{column} is empty")
-        problems.append(Problem(problem[0], "error", sheet.file, None, f"{sheet.unit} {number}", problem[1]))
-    return joined.filter(~unknown).drop(column).rename({"item of it": "item_id"})
 
 
 def _marked(frame: "pl.DataFrame", place: int) -> "pl.DataFrame":
@@ -284,15 +269,3 @@ def _joined(frames: Sequence["pl.DataFrame"]) -> "pl.DataFrame":
     # A wide table is read column by column.
     several = len({frame["file"][0] for frame in frames if frame.height}) < len(frames)
     return joined.sort("file", "number", maintain_order=True) if several else joined
-
-
-FIELDS: dict[str, tuple[str, ...]] = {
-    "worker": ("worker", "worker_id"),
-    "turn_id": ("turn_id",),
-    "item_id": ("item_id", "response_id", "question_id"),
-    "task": ("task",),
-    "criterion": ("criterion",),
-    "label": ("label",),
-    "seconds": ("seconds",),
-}
-"""Field of a long table to the column names that it may have; the first one in the header is used."""

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import cast, get_args, get_origin
 
 import msgspec
 
@@ -15,12 +15,15 @@ StrPath = str | os.PathLike[str]
 
 
 def several(given: StrPath | Iterable[StrPath]) -> tuple[StrPath, ...]:
-    """The given names or paths as a tuple; a text is one name, not a sequence of letters.
+    """The given names or paths as a tuple; a text is one name, not a sequence of letters; a data frame is one table.
 
     >>> several("groundedness"), several(["groundedness", "naturalness"])
     (('groundedness',), ('groundedness', 'naturalness'))
     """
-    return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
+    if isinstance(given, str | os.PathLike):
+        return (given,)
+    # The elements of a data frame are its columns.
+    return cast("tuple[StrPath]", (given,)) if hasattr(given, "columns") else tuple(given)
 
 
 def paths(given: StrPath | Iterable[StrPath]) -> tuple[Path, ...]:

@@ -3,29 +3,34 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
+from judge.ask.criteria import bundled_criteria
 from judge.ask.labels import read_labels
-from judge.crowd.aggregators import SMOOTHED, VOTING, AggregatorOptions
+from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, VOTING, AggregatorOptions
+from judge.crowd.audit import ItemGrade, item_grades
 from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
 from judge.crowd.known import known_warnings
 from judge.crowd.known_file import read_known
 from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.layout import TASK, Scales
 from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
 from judge.crowd.problems import LabelProblems
 from judge.crowd.regin.resource import read_turns
-from judge.crowd.rows import TASK, Scales
-from judge.crowd.study import Study, StudySettings, study
+from judge.crowd.sheets import DataFrame, frame_digest, is_frame
+from judge.crowd.study import Study, StudySettings, cautions, study
 from judge.crowd.tables import MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
-from judge.crowd.workers import TOO_FAST
+from judge.crowd.words import Words, folded, level_words
+from judge.crowd.workers import TOO_FAST, WorkerRow
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath
 from judge.gold import read_bank
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.records import Problem
+from judge.text.table import Table
 
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 
@@ -33,8 +38,8 @@ _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1
 class CrowdPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge crowd` can be told; paths may be strings."""
 
-    labels: Sequence[StrPath]
-    """Tables of labels: CSV, TSV, JSON Lines or Parquet."""
+    labels: Sequence[StrPath | DataFrame]
+    """Tables of labels: CSV, TSV, JSON, JSON Lines or Parquet files, or data frames of polars or pandas."""
     scales: Sequence[str]
     """`LOW-HIGH` for every criterion, or `NAME=LOW-HIGH` for each; with names, any other criterion is an error."""
     out: StrPath
@@ -43,6 +48,10 @@ class CrowdPlan(JobPlan, frozen=True, kw_only=True):
     """Take only these; a single one names the criterion of tables that name none."""
     columns: Mapping[str, str] = {}
     """Field to the name of its column."""
+    table: str | None = None
+    """What the tables are, one of KINDS; None to see it from their columns."""
+    words: Mapping[str, int] = {}
+    """Texts that stand for a grade, beside the names of the levels of the criteria's prompts."""
     task: str = TASK
     """Regular expression with groups `turn_id` and `response_id`, for a column of tasks."""
     wide: str | None = None
@@ -67,6 +76,8 @@ class CrowdPlan(JobPlan, frozen=True, kw_only=True):
     """A key of TIES: the grade without a majority; by default the mean of all labels, rounded half up."""
     smoothing: float | None = None
     """Pseudo-labels added for each worker, for the aggregators SMOOTHED."""
+    prior: str | None = None
+    """A key of PRIORS: the grades' probabilities before any label, for the aggregators PRIOR; by default `flat`."""
     with_judgments: Sequence[StrPath] = ()
     """Judgments of LLM judges, compared with the workers in one model; this diagnostic changes no grade."""
     min_labels: int = 3
@@ -91,6 +102,16 @@ class CrowdOutcome(msgspec.Struct, frozen=True):
     empty: bool
     """Whether a criterion has no label left, so that its qrels are empty."""
 
+    @property
+    def grades(self) -> Table[ItemGrade]:
+        """The grade of each item, as in `items.tsv`; `to_dicts` makes rows for a data frame."""
+        return Table(item_grades(self.study))
+
+    @property
+    def workers(self) -> Table[WorkerRow]:
+        """Each worker under each criterion, as in `workers.tsv`."""
+        return Table(self.study.workers)
+
 
 def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     """Read every input, compute every file, and only then write.
@@ -103,8 +124,9 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     warnings: list[Problem] = []
     known_file = read_known(Path(plan.known)) if plan.known is not None else None
     by_item, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
+    words = _Words(plan.words)
     labels = read_tables(
-        list(map(Path, plan.labels)),
+        [table if is_frame(table) else Path(cast(StrPath, table)) for table in plan.labels],
         columns=dict(plan.columns),
         scales=_scales(plan.scales),
         wide=read_questions(Path(plan.wide_map)) if plan.wide_map is not None else plan.wide,
@@ -113,6 +135,8 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
         turns=turns,
         beside=known_file.criteria if known_file else (),
         repeatable=known_file.items if known_file else (),
+        words=words.of,
+        kind=plan.table,
         warnings=warnings,
     )
     scales = {name: table.grades for name, table in labels.items()}
@@ -131,11 +155,27 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     subset = read_turns(Path(plan.subset_turns)) if plan.subset_turns is not None else None
     files = crowd_files(graded, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
     files |= _joint(plan.with_judgments, graded)
-    inputs = list(map(Path, (*plan.labels, *plan.with_judgments)))
+    frames = {f"table {place}": table for place, table in enumerate(plan.labels, start=1) if is_frame(table)}
+    inputs = [Path(cast(StrPath, path)) for path in (*plan.labels, *plan.with_judgments) if not is_frame(path)]
     inputs += [Path(path) for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
     inputs += [pool_file(Path(plan.bank))] if plan.bank is not None else []
-    write_crowd(Path(plan.out), files, inputs, _options(plan, {name: scales[name] for name in graded.labels}))
-    return CrowdOutcome(Path(plan.out), graded, (*warnings, *problems, *problems.rest(), *empty), bool(empty))
+    options = _options(plan, {name: scales[name] for name in graded.labels})
+    tables = {name: frame_digest(name, table) for name, table in frames.items()}
+    write_crowd(Path(plan.out), files, inputs, options, tables)
+    return CrowdOutcome(
+        Path(plan.out), graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty)
+    )
+
+
+class _Words:
+    """What texts stand for: what the user says, else what the levels of the criterion's prompts are called."""
+
+    def __init__(self, given: Mapping[str, int]) -> None:
+        self._given = {folded(text): grade for text, grade in given.items()}
+
+    def of(self, criterion: str, grades: Sequence[int]) -> Words:
+        """The words of a criterion; its prompts are only read where labels are texts."""
+        return level_words(criterion, grades, bundled_criteria()) | self._given
 
 
 def _check(plan: CrowdPlan) -> None:
@@ -145,6 +185,11 @@ def _check(plan: CrowdPlan) -> None:
         raise UsageError(f"--majority and --tie belong to {' and '.join(VOTING)}, not to {plan.aggregator}")
     if plan.aggregator not in SMOOTHED and plan.smoothing is not None:
         raise UsageError(f"--smoothing belongs to {', '.join(SMOOTHED)}, not to {plan.aggregator}")
+    if plan.aggregator not in PRIOR and plan.prior is not None:
+        raise UsageError(f"--prior belongs to {', '.join(PRIOR)}, not to {plan.aggregator}")
+    if (least := AGGREGATORS[plan.aggregator].least_smoothing) > _voting(plan).smoothing:
+        why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
+        raise UsageError(f"--smoothing {plan.smoothing:g}: {plan.aggregator} needs {least:g} or more; {why}")
     if (plan.wide or plan.wide_map) and plan.task != TASK:
         raise UsageError("--task is about a column of tasks; a survey read by --wide has none")
     if plan.known is None and (plan.max_fails or plan.max_deviation):
@@ -173,7 +218,10 @@ def _voting(plan: CrowdPlan) -> AggregatorOptions:
     default = AggregatorOptions()
     smoothing = default.smoothing if plan.smoothing is None else plan.smoothing
     return AggregatorOptions(
-        majority=plan.majority or default.majority, tie=plan.tie or default.tie, smoothing=smoothing
+        majority=plan.majority or default.majority,
+        tie=plan.tie or default.tie,
+        smoothing=smoothing,
+        prior=plan.prior or default.prior,
     )
 
 
@@ -239,5 +287,8 @@ def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, 
         values |= {"majority": options.majority, "tie": options.tie}
     if plan.aggregator in SMOOTHED:
         values["smoothing"] = options.smoothing
+    if plan.aggregator in PRIOR:
+        values["prior"] = options.prior
     scales = {name: list(grades) for name, grades in scales.items()}
+    values |= {"label": dict(plan.words), "table": plan.table}
     return {**values, "criterion": list(plan.criteria), "column": dict(plan.columns), "scales": scales}

@@ -24,6 +24,11 @@ TOLERANCE = 1e-7
 """Gain in log-likelihood per item under which a fit has converged."""
 MAX_ITERATIONS = 500
 """Most iterations of a fit."""
+PRIORS: dict[str, str] = {
+    "flat": "all grades equally likely before any label",
+    "estimated": "the grades' shares estimated",
+}
+"""The probabilities of the grades before any label, by name, in words."""
 _BLOCK = 2**16
 """Labels that are handled at a time, unless W x k is larger."""
 
@@ -201,20 +206,32 @@ def one_coin(
 
 
 def mace(
-    votes: Votes, *, smoothing: float = 0.5, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS
+    votes: Votes,
+    *,
+    prior: str = "flat",
+    smoothing: float = 0.5,
+    tolerance: float = TOLERANCE,
+    max_iterations: int = MAX_ITERATIONS,
 ) -> Posterior:
     """Every worker spams with a probability of their own: spam comes from habit, any other label is the true grade.
 
-    All grades are equally likely before any label, as in the paper; its random restarts are left out.
+    In the paper all grades are equally likely before any label. Where most items have one grade, that prior takes
+    workers who agree on it for spammers with the same habit. The paper's random restarts are left out.
 
     D. Hovy, T. Berg-Kirkpatrick, A. Vaswani & E. Hovy (2013), Learning whom to trust with MACE, NAACL, 1120-1130.
 
     Args:
         votes: The labels.
+        prior: A key of PRIORS: `flat` as in the paper, or `estimated` with the other parameters.
         smoothing: Pseudo-labels given by spamming, as many given in earnest, and as many spammed of each grade.
         tolerance: Gain in log-likelihood per item under which the fit has converged.
         max_iterations: Most iterations.
+
+    Raises:
+        ValueError: `prior` names no prior.
     """
+    if prior not in PRIORS:
+        raise ValueError(f"{prior}: expected one of {', '.join(PRIORS)}")
     W, k = votes.W, votes.k
     start = {"spamming": np.full(W, 0.5), "habit": np.full((W, k), 1 / k)}
 
@@ -232,7 +249,8 @@ def mace(
         density = smoothing * float(_log(both).sum() + _log(habit).sum())
         return Law(_log(theta), {"spamming": both[:, 0], "habit": habit}, density)
 
-    return em(votes, m_step, tolerance=tolerance, max_iterations=max_iterations, prior=np.full(k, 1 / k))
+    fixed = np.full(k, 1 / k) if prior == "flat" else None
+    return em(votes, m_step, tolerance=tolerance, max_iterations=max_iterations, prior=fixed)
 
 
 def em(votes: Votes, m_step: MStep, *, tolerance: float, max_iterations: int, prior: Floats | None = None) -> Posterior:

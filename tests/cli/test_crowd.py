@@ -66,8 +66,56 @@ def test_json_says_the_same(labels: Path, tmp_path: Path, capsys: pytest.Capture
     found = json.loads(capsys.readouterr().out)
     assert found["criteria"]["relevance"]["items"] == 3
     assert found["criteria"]["relevance"]["few_labels"] == 2
-    assert found["filter"] == {"known_items": 1, "removals": 1, "labels_removed": 2, "tolerated": 0, "unchecked": 3}
+    # Three workers met one known item each, and one of them failed it.
+    assert found["filter"] == {
+        **{"known_items": 1, "removals": 1, "labels_removed": 2, "tolerated": 0, "unchecked": 3},
+        **{"error_rate": 1 / 3, "expected_removals": pytest.approx({"0.05": 0.15, "0.1": 0.3, "0.2": 0.6})},
+    }
     assert found["warnings"] == []
+
+
+def screened(folder: Path, items: int) -> tuple[Path, Path]:
+    """Ten workers label so many known items of topic 1; the first fails one, the last fails all."""
+    lines = ["worker,turn_id,response_id,label"]
+    for worker in range(10):
+        grades = [3 if worker == 9 or (worker == 0 and item == 0) else 0 for item in range(items)]
+        lines += [f"w{worker},1_{item},K,{grade}" for item, grade in enumerate(grades)] + [f"w{worker},1_1,R,2"]
+    known = "turn_id,response_id,acceptable\n" + "".join(f"1_{item},K,0\n" for item in range(items))
+    return put(folder, "tested.csv", "\n".join(lines)), put(folder, "k.csv", known)
+
+
+def test_the_summary_says_how_many_careful_workers_zero_tolerance_removes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, known = screened(tmp_path, 5)
+    given = (labels, "--scale", "r=0-3", "--known", known, "--out", tmp_path / "out")
+    assert run(*given) == 0
+    # 10 (1 - .95^5) = 2.26; with one fail allowed 10 (1 - .95^5 - 5 · .05 · .95^4) = .23.
+    # 6 of 50 labels of known items fail: 10 (1 - .88^5) = 4.72.
+    text = (
+        "Warning: Honest workers err too: if every worker failed 5% of the known items, this rule would leave out 2.3 "
+        "of 10 pairs of worker and topic by chance (with --max-fails 1, 0.2); at the error rate found here, 12.0%, "
+        "4.7. It left out 2."
+    )
+    assert text in (tmp_path / "out/summary.md").read_text()
+    said = capsys.readouterr().out
+    assert text in " ".join(said.split())
+    assert all(len(line) <= 80 for line in said.splitlines())
+    # Who always fails is left out with one fail allowed; who failed once is not.
+    assert run(*given, "--max-fails", 1) == 0
+    removed = (tmp_path / "out/removed.tsv").read_text().splitlines()[1:]
+    assert {line.split("\t")[1] for line in removed} == {"w9"}
+    assert "Warning" not in (tmp_path / "out/summary.md").read_text()
+    labels, known = screened(tmp_path, 1)
+    assert run(*given) == 0
+    assert "Honest workers err too" in (tmp_path / "out/summary.md").read_text()
+    assert "Warning" not in (tmp_path / "out/summary.md").read_text()
+
+
+def test_probabilities_of_a_model_are_said_to_be_too_sure(labels: Path, tmp_path: Path) -> None:
+    for aggregator, said in (("dawid-skene", True), ("glad", True), ("majority", False)):
+        assert run(labels, "--scale", "0-3", "--aggregator", aggregator, "--out", tmp_path / "out") == 0
+        assert ("use them as soft labels, not as the chance" in (tmp_path / "out/summary.md").read_text()) == said
 
 
 def test_a_bad_table_writes_nothing(labels: Path, tmp_path: Path) -> None:
@@ -193,11 +241,49 @@ def test_options_that_did_nothing_are_not_said_to_have_done_it(labels: Path, tmp
         assert ("tie" in options) == ("majority" in options) == (aggregator == "majority")
 
 
-def test_an_export_of_mturk_takes_no_columns(tmp_path: Path) -> None:
-    table = put(tmp_path, "m.csv", "WorkerId,Input.turn_id,Input.item_id,Answer.r\na,1_1,R1,2\n")
-    assert run(table, "--scale", "r=0-3", "--out", tmp_path / "out") == 0
-    with pytest.raises(UsageError):
-        run(table, "--scale", "r=0-3", "--column", "label=Answer.r", "--out", tmp_path / "out")
+def test_an_export_of_mturk_takes_columns_that_are_named(tmp_path: Path) -> None:
+    table = put(tmp_path, "m.csv", "WorkerId,Input.turn,Input.doc,Answer.q1,Answer.q2\na,1_1,R1,2,x\n")
+    columns = ("--column", "turn_id=Input.turn", "--column", "response_id=Input.doc", "--column", "label=Answer.q1")
+    assert run(table, "--scale", "r=0-3", *columns, "--out", tmp_path / "out") == 0
+    assert (tmp_path / "out/qrels/response_r.qrel").read_text() == "1_1 0 R1 2\n"
+
+
+def test_many_like_problems_are_one_line_with_the_likely_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"w{n},1_{n % 7},R{n},{'Mostly' if n % 2 else 'Not at all'}\n" for n in range(374))
+    table = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{rows}")
+    other = put(tmp_path, "u.csv", "worker,turn_id,response_id,label\n,1_1,X,2\n")
+    given = ["crowd", str(table), str(other), "--scale", "relevance=0-3", "--out", str(tmp_path / "o")]
+    assert main(given) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == (
+        "judge: not usable as labels: 375 problems; likely cause: labels of relevance are texts: 'Mostly' (187), "
+        "'Not at all' (187); say the grade of each, --label Mostly=GRADE, or name the column of labels, --column "
+        "label=NAME"
+    )
+    assert said[1:] == [
+        f"  {table}: wrong_label at 374 places, first line 2, line 3, line 4: label 'Not at all' of relevance: "
+        "expected one of 0, 1, 2, 3",
+        f"  {other}: empty_cell at 1_1 line 2: worker is empty",
+    ]
+    assert main([*given, "--label", "Mostly=2", "--label", "not at ALL=0"]) == 2
+    other.unlink()
+    assert main([*given[:2], *given[3:], "--label", "Mostly=2", "--label", "not at ALL=0"]) == 0
+    assert (tmp_path / "o/qrels/response_relevance.qrel").read_text().startswith("1_0 0 R0 0\n1_0 0 R7 2\n")
+
+
+@pytest.mark.parametrize("wrong", ["Mostly", "Mostly=", "=2", "Mostly=two"])
+def test_a_label_in_words_needs_a_grade(labels: Path, tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(SystemExit):
+        run(labels, "--scale", "0-3", "--label", wrong, "--out", tmp_path / "out")
+
+
+def test_the_likely_cause_of_a_wrong_scale_is_the_scale(tmp_path: Path) -> None:
+    rows = "".join(f"w{n},1_1,R{n},{n % 5 + 1}\n" for n in range(25))
+    table = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{rows}")
+    with pytest.raises(InputError, match=r"labels of r reach from 0 to 5: is that its scale, --scale r=0-5\?"):
+        run(table, "--scale", "r=0-3", "--out", tmp_path / "out")
 
 
 @pytest.mark.parametrize("wrong", [[], ["a", "b"], ["a", "--scale", "0-3"], ["a", "--known", "k.tsv"]])
@@ -218,6 +304,47 @@ def test_transparentcis_from_the_command_line(shared: Path, tmp_path: Path) -> N
     lines = (tmp_path / "out/qrels/response_relevance.qrel").read_text().splitlines()
     assert (len(lines), lines[0]) == (50, "Q1 0 Q1_EC1 4")
     assert (tmp_path / "out/items.tsv").read_text().splitlines()[1].split("\t")[9:13] == ["0", "1", "5", "10"]
+
+
+def skewed(folder: Path) -> Path:
+    """Of 40 items, 36 have the grade 3; of six workers, two are right in all, and four err in turn on every second."""
+    lines = ["worker,turn_id,response_id,label"]
+    for item in range(40):
+        truth = item % 3 if item % 10 == 0 else 3
+        for worker in range(6):
+            wrong = worker > 1 and (item + worker) % 2 == 0
+            lines.append(f"w{worker},1_{item},R{item},{(truth + 1 + item % 3) % 4 if wrong else truth}")
+    return put(folder, "skewed.csv", "\n".join(lines) + "\n")
+
+
+def test_mace_is_warned_about_where_it_leaves_the_majority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (skewed(tmp_path), "--scale", "relevance=0-3", "--aggregator")
+    # Half of the 40 grades are none that most labels name; with the prior estimated, none is.
+    for options, warned, unlike in ((["mace"], 1, 20), (["mace", "--prior", "estimated"], 0, 0), (["glad"], 0, None)):
+        assert run(*given, *options, "--out", tmp_path / "out") == 0
+        summary, said = (tmp_path / "out/summary.md").read_text(), capsys.readouterr().err
+        assert said.count("far_from_majority: 50% of the grades of mace are none that most labels name") == warned
+        assert summary.count("Warning: relevance: 50% of the grades of mace") == warned
+        assert unlike is None or f"none of those that most labels name: relevance {unlike} of 40." in summary
+    assert run(*given, "majority", "--out", tmp_path / "out") == 0
+    assert "that most labels name: relevance" not in (tmp_path / "out/summary.md").read_text()
+
+
+def test_a_prior_belongs_to_mace(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\n")
+    given = (table, "--scale", "relevance=0-3")
+    with pytest.raises(UsageError, match="--prior belongs to mace, not to glad"):
+        run(*given, "--aggregator", "glad", "--prior", "estimated", "--out", tmp_path / "no")
+    for prior, options in (("flat", []), ("estimated", ["--prior", "estimated"])):
+        assert run(*given, "--aggregator", "mace", *options, "--out", tmp_path / prior) == 0
+        assert json.loads((tmp_path / prior / "crowd.json").read_bytes())["options"]["prior"] == prior
+
+
+def test_a_weighted_majority_needs_pseudo_labels(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\n")
+    with pytest.raises(UsageError, match="--smoothing 0: weighted-majority needs 1e-06 or more"):
+        run(table, "--scale", "r=0-3", "--aggregator", "weighted-majority", "--smoothing", 0, "--out", tmp_path / "o")
+    assert not (tmp_path / "o").exists()
 
 
 def test_smoothing_is_what_a_model_is_told(tmp_path: Path) -> None:

@@ -105,6 +105,20 @@ def test_tolerance(options: dict[str, int], removed: list[str], tolerated: int) 
     assert ([worker for _, worker in audit.removed], audit.tolerated) == (removed, tolerated)
 
 
+def test_how_many_the_rule_removes_by_chance() -> None:
+    """Two workers meet three known items in topic 1, one of them one more in topic 2; one label of seven fails."""
+    given = [(worker, f"1_{n}", "K", 0) for worker in ("a", "b") for n in (1, 2, 3)]
+    given += [("a", "2_1", "K", 3), ("c", "2_1", "A", 1)]
+    known = [KnownItem(turn, "K", "relevance", (0, 1)) for turn in ("1_1", "1_2", "1_3", "2_1")]
+    _, audit = filter_workers({"relevance": crowd(given)}, known)
+    assert (audit.met, audit.checked, audit.unchecked) == ({3: 2, 1: 1}, 3, 1)
+    assert audit.error == 1 / 7
+    assert audit.expected(0.1, 0) == pytest.approx(2 * (1 - 0.9**3) + 0.1)
+    assert audit.expected(0.1, 1) == pytest.approx(2 * (3 * 0.1**2 * 0.9 + 0.1**3))
+    _, tolerant = filter_workers({"relevance": crowd(given)}, known, max_fails=1)
+    assert (tolerant.met, tolerant.error, tolerant.removed) == (audit.met, audit.error, ())
+
+
 def test_the_distance_is_to_the_nearest_acceptable_grade() -> None:
     labels = {"relevance": crowd([("a", "1_1", "K", 1), ("b", "1_1", "K", 2), ("b", "1_1", "A", 2)])}
     known = [KnownItem("1_1", "K", "relevance", (0, 3))]

@@ -195,7 +195,7 @@ def test_soft_labels_are_distributions_of_the_gold(aggregator: str) -> None:
 def test_items_say_how_their_grade_came_about() -> None:
     header, *rows = lines(crowd_files(studied()), "items.tsv")
     assert header == [
-        *("turn_id", "item_id", "criterion", "grade", "n", "tied", "mean", "entropy", "unvoted"),
+        *("turn_id", "response_id", "criterion", "grade", "n", "tied", "mean", "entropy", "unvoted"),
         *(f"count_{grade}" for grade in SCALE),
     ]
     assert rows[0] == ["1_2", "R9", "relevance", "2", "4", "true", "1.500000", "1.000000", "true", "2", "0", "0", "2"]
@@ -214,7 +214,7 @@ def test_scales_that_differ_share_the_columns_that_they_can() -> None:
 def test_the_audit_trail() -> None:
     files = crowd_files(studied())
     assert lines(files, "removed.tsv") == [
-        ["topic_id", "worker", "turn_id", "item_id", "criterion", "label", "acceptable"],
+        ["topic_id", "worker", "turn_id", "response_id", "criterion", "label", "acceptable"],
         ["1", "f", "1_2", "K", "relevance", "3", "0,1"],
     ]
     assert lines(files, "few_labels.tsv")[1:] == [["1_3", "R1", "relevance", "0", "1"]]

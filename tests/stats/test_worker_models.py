@@ -176,6 +176,72 @@ def test_mace_finds_spammers_and_their_habits() -> None:
     assert fit.prior.tolist() == [1 / 4] * 4
 
 
+def skewed(seed, accuracy, N=400, labels=5):
+    """Items of which 85 % have the last of four grades, labeled by 40 workers who are right so often."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(4, N, p=(0.05, 0.05, 0.05, 0.85))
+    worker = np.concatenate([rng.choice(40, labels, replace=False) for _ in range(N)])
+    item = np.repeat(np.arange(N), labels)
+    right = rng.random(N * labels) < accuracy[worker]
+    label = np.where(right, truth[item], (truth[item] + rng.integers(1, 4, N * labels)) % 4)
+    return Votes(worker, item, label, (40, N, 4)), truth
+
+
+@pytest.mark.slow
+def test_mace_needs_an_estimated_prior_where_most_items_have_one_grade() -> None:
+    for seed in range(5):
+        votes, truth = skewed(seed, np.random.default_rng(100 + seed).uniform(0.5, 0.9, 40))
+        flat, estimated = (mace(votes, prior=prior) for prior in ("flat", "estimated"))
+        majority = votes.shares().argmax(axis=0)
+        # The flat prior does worse than counting, the estimated one better.
+        assert (flat.p.argmax(axis=1) == truth).mean() < 0.65 < 0.8 < (majority == truth).mean()
+        assert (estimated.p.argmax(axis=1) == truth).mean() > 0.93
+        assert estimated.prior == pytest.approx([0.05, 0.05, 0.05, 0.85], abs=0.06)
+
+
+@pytest.mark.parametrize("prior", ["flat", "estimated"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_mace_is_the_em_of_the_paper_written_out(prior, smoothing) -> None:
+    rng = np.random.default_rng(9)
+    rows = [(w, i, rng.choice(3, p=(0.1, 0.2, 0.7))) for i in range(12) for w in rng.choice(5, 3, replace=False)]
+    fit = mace(Votes(*np.array(rows).T, (5, 12, 3)), prior=prior, smoothing=smoothing, tolerance=0, max_iterations=7)
+    spamming, habit = [0.5] * 5, [[1 / 3] * 3 for _ in range(5)]
+    labels = [[(w, label) for w, i, label in rows if i == item] for item in range(12)]
+    p = [[sum(label == t for _, label in given) / len(given) for t in range(3)] for given in labels]
+    for _ in range(7):
+        grades = [sum(row[t] for row in p) / 12 for t in range(3)] if prior == "estimated" else [1 / 3] * 3
+        # Of each label: the expected number given by spamming, by true grade, and the rest given in earnest.
+        spammed = [[smoothing] * 3 for _ in range(5)]
+        both = [[smoothing, smoothing] for _ in range(5)]
+        for item, of_item in enumerate(labels):
+            for w, label in of_item:
+                for t in range(3):
+                    spam = spamming[w] * habit[w][label]
+                    share = 1 if t != label else spam / (spam + 1 - spamming[w])
+                    spammed[w][label] += p[item][t] * share
+                    both[w][0] += p[item][t] * share
+                    both[w][1] += p[item][t] * (1 - share)
+        spamming = [spam / (spam + earnest) for spam, earnest in both]
+        habit = [[n / sum(row) for n in row] for row in spammed]
+        p = []
+        for of_item in labels:
+            joint = [
+                grades[t]
+                * math.prod(spamming[w] * habit[w][label] + (1 - spamming[w]) * (t == label) for w, label in of_item)
+                for t in range(3)
+            ]
+            p.append([value / sum(joint) for value in joint])
+    assert fit.iterations == 7
+    assert fit.p == pytest.approx(np.array(p), abs=1e-9)
+    assert fit.worker["spamming"] == pytest.approx(spamming, abs=1e-9)
+    assert fit.prior == pytest.approx(grades, abs=1e-9)
+
+
+def test_mace_takes_no_other_prior(anesthetists) -> None:
+    with pytest.raises(ValueError, match="expected one of flat, estimated"):
+        mace(anesthetists, prior="even")
+
+
 def test_glad_finds_abilities_and_difficulties() -> None:
     rng = np.random.default_rng(4)
     N, W, k, labels = 1500, 30, 4, 8

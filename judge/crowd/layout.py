@@ -1,0 +1,87 @@
+"""How tables of labels are read: columns, criteria, scales, and the words that stand for grades. Pure."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from judge.crowd.labels import Item
+from judge.crowd.words import Words
+
+Scales = Mapping[str, Sequence[int]] | Sequence[int]
+"""Criterion to grades, or the grades of every criterion of the tables."""
+
+TASK = r"(?P<turn_id>.+)/(?P<response_id>[^/]+)"
+"""The default pattern of Crowd-Kit's tasks: `turn_id/response_id`."""
+SURVEY = r"(?P<turn_id>[^/.:]+)[/.:](?P<response_id>[^/.:]+)(?:[/.:](?P<criterion>[^/.:]+))?"
+"""The default pattern of a survey's columns: turn, response and criterion between slashes, periods or colons."""
+LABEL_OF = "label:"
+"""What stands before the criterion in the field of a column that holds the labels of one criterion."""
+FIELDS: dict[str, tuple[str, ...]] = {
+    "worker": ("worker", "worker_id", "performer"),
+    "turn_id": ("turn_id",),
+    "response_id": ("response_id", "item_id", "question_id"),
+    "task": ("task",),
+    "criterion": ("criterion",),
+    "label": ("label",),
+    "seconds": ("seconds",),
+}
+"""Field of a table to the names that it may have, in a header and in `--column`; the first one in a header is used."""
+
+
+class Question(NamedTuple):
+    """What a column of a survey asks about."""
+
+    turn_id: str
+    response_id: str
+    criterion: str | None
+    """None where the pattern does not say."""
+
+
+Wide = str | Mapping[str, Question]
+"""A regular expression over column names with groups turn_id, response_id and criterion, or a question by column."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How to read the tables."""
+
+    columns: Mapping[str, str]
+    """Field to column: a key of FIELDS, or `label:` and a criterion where each criterion has a column."""
+    scales: Scales
+    criteria: Sequence[str] = ()
+    """The wanted criteria; all, if empty. A single one applies to tables that name none."""
+    wide: Wide | None = None
+    task: str = TASK
+    """A regular expression with groups turn_id and response_id."""
+    turns: Mapping[str, str] | None = None
+    """Item id to turn id, for tables without turns."""
+    beside: Collection[str] = ()
+    """More criteria to read, if tables have them and they have a scale."""
+    repeatable: Collection[Item] = ()
+    """Items that a worker may label more than once."""
+    words: Callable[[str, Sequence[int]], Words] = lambda criterion, grades: {}
+    """Criterion and scale to the texts that stand for its grades."""
+    kind: str | None = None
+    """What the tables are, a key of KINDS; None to see it from their columns."""
+
+    @property
+    def wanted(self) -> tuple[str, ...] | None:
+        """The criteria that the tables must have; None if any will do."""
+        named = tuple(self.scales) if isinstance(self.scales, Mapping) else None
+        return tuple(self.criteria) or named
+
+    @property
+    def known(self) -> tuple[str, ...] | None:
+        """The criteria to read; None for all criteria of the tables."""
+        extra = (name for name in self.beside if self.grades(name) is not None)
+        return self.wanted and tuple(dict.fromkeys((*self.wanted, *extra)))
+
+    @property
+    def only(self) -> str | None:
+        """The wanted criterion, if there is exactly one."""
+        return self.wanted[0] if self.wanted and len(self.wanted) == 1 else None
+
+    def grades(self, criterion: str) -> tuple[int, ...] | None:
+        """The scale of a criterion, ascending; None if the criterion is unknown."""
+        scale = self.scales.get(criterion) if isinstance(self.scales, Mapping) else self.scales
+        return tuple(sorted(set(scale))) if scale is not None else None

@@ -1,0 +1,248 @@
+"""Exports of task platforms as long tables: one row a label, the column it stood in kept.
+
+A row of MTurk's batch results and of Label Studio's annotations is one worker on one task, which may show several items
+and ask for several criteria; a row of Toloka's assignments is one task of a worker's page. A platform is a row of
+`PLATFORMS`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from judge.crowd.annotations import plain_text
+from judge.crowd.answers import GENERAL, FormAnswer, answers_of, slotted, unfolded
+from judge.crowd.layout import FIELDS, LABEL_OF, Layout
+from judge.crowd.problems import LabelProblems
+from judge.crowd.sheets import LabelSheet
+from judge.records import Problem
+from judge.text.safe import shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, kw_only=True)
+class Platform:
+    """How a platform names its columns."""
+
+    marks: tuple[str, ...]
+    """Columns by which its exports are known; the first names the worker."""
+    inputs: str
+    """What stands before the names of what was shown."""
+    answers: str
+    """What stands before the names of answers."""
+    seconds: str | None = None
+    """The column of the time that the whole row took."""
+    status: str | None = None
+    left_out: tuple[str, ...] = ()
+    """The values of the column `status` of rows that have no vote, in lower case."""
+    packed: str | None = None
+    """The column that holds all answers as JSON."""
+    control: str | None = None
+    """What stands before the columns of known answers."""
+    about: tuple[str, ...] = ()
+    """Columns about the row, which are no answers."""
+
+    def wrote(self, names: Collection[str]) -> bool:
+        """Whether a table with these columns is the platform's."""
+        return set(self.marks) <= set(names) and any(name.startswith(self.answers) for name in names)
+
+
+def platform_rows(
+    sheet: LabelSheet, platform: Platform, layout: Layout, problems: LabelProblems
+) -> Iterator["pl.DataFrame"]:
+    """The labels of an export, a frame for each answer; all labels of a row share its time.
+
+    Rows that the platform or its user rejected are left out, with a warning. The frames have a column `task`, or else
+    `response_id` and, unless a bank knows the turns, `turn_id`.
+
+    Args:
+        sheet: The export.
+        platform: Its platform.
+        layout: The options; columns that it gives go before those that the platform names.
+        problems: Takes what is wrong with the columns, and warnings.
+    """
+    import polars as pl
+
+    if platform.status is not None:
+        sheet = without(sheet, platform.status, platform.left_out, problems)
+    _warn_of_controls(sheet, platform, problems)
+    if platform.packed in sheet.frame.columns:
+        sheet = unfolded(sheet, platform.packed, platform.answers, problems)
+    frame = sheet.frame
+    inputs = _inputs(frame.columns, platform, layout)
+    worker = layout.columns.get("worker", platform.marks[0])
+    other = {platform.packed, platform.seconds, worker, *platform.marks, *platform.about, *inputs.values()}
+    columns = [name for name in frame.columns if name.startswith(platform.answers) and name not in other]
+    criterion_input = _input(inputs, "criterion", None)
+    answers = _named(answers_of(frame, columns, platform.answers), platform, layout, by_row=criterion_input is not None)
+    used = {worker, *inputs.values(), *(column for _, answer in answers for column in answer.columns)}
+    problems += (problem for name in sorted(used) for problem in sheet.problems.get(name, {}).values())
+    fields = ("task",) if any(field == "task" for field, _ in inputs) else ("response_id", "turn_id")
+    if layout.turns is not None and not any(field == "turn_id" for field, _ in inputs):
+        fields = fields[:1]
+    places = {answer.slot: [_input(inputs, field, answer.slot) for field in fields] for _, answer in answers}
+    lacking = [
+        f"{platform.inputs}{field}{f'_{slot}' if slot else ''}"
+        for slot, found in sorted(places.items(), key=lambda place: int(place[0] or 0))
+        for field, name in zip(fields, found, strict=True)
+        if name is None
+    ]
+    given = [worker, *layout.columns.values()]
+    lacking += [name for name in given if name not in frame.columns and not _is_stem(name, frame.columns, platform)]
+    if lacking or not answers:
+        heads = ", ".join(shown(name) for name in columns[:20]) or "none"
+        message = (
+            f"no column {', '.join(dict.fromkeys(lacking))}: name it, as in --column response_id=NAME"
+            if lacking
+            else f"no answer is {_wanted(layout)}; the answers are {heads}: name it, as in --column label=NAME"
+        )
+        problems.append(Problem("missing_column", "error", sheet.file, None, "line 1", message))
+        return
+    items = {slot: text_of(str(found[0])) for slot, found in places.items()}
+    labeled = pl.sum_horizontal((items[answer.slot] != "").cast(pl.Int32) for _, answer in answers)
+    seconds = layout.columns.get("seconds", platform.seconds)
+    for criterion, answer in answers:
+        label = answer.label.map_elements(plain_text, return_dtype=pl.String) if not platform.inputs else answer.label
+        found = {field: text_of(str(name)) for field, name in zip(fields, places[answer.slot], strict=True)}
+        constant = text_of(criterion_input) if criterion is None and criterion_input else pl.lit(criterion)
+        read = frame.select(**found, worker=text_of(worker), criterion=constant, label=label)
+        rows = with_place(sheet, answer.columns[0], seconds=seconds, shares=labeled).hstack(read)
+        yield rows.filter((pl.col(fields[0]) != "") | (pl.col("label") != ""))
+
+
+def _inputs(names: Sequence[str], platform: Platform, layout: Layout) -> dict[tuple[str, str | None], str]:
+    """Field and slot of what was shown to its column."""
+    inputs: dict[tuple[str, str | None], str] = {}
+    for field in ("turn_id", "response_id", "task", "criterion"):
+        given = layout.columns.get(field)
+        wanted = (given,) if given else tuple(platform.inputs + alias for alias in FIELDS[field])
+        for name in names:
+            stem, slot = slotted(name)
+            if name in wanted:
+                inputs.setdefault((field, None), name)
+            elif stem in wanted:
+                inputs.setdefault((field, slot), name)
+    fields = {field for field, _ in inputs}
+    # One of the two says what was labeled; a column of tasks only where there is no other, or where the user names it.
+    tasks = "task" in fields and ("task" in layout.columns or "response_id" not in fields)
+    passed_over = {"turn_id", "response_id"} if tasks else {"task"}
+    return {key: name for key, name in inputs.items() if key[0] not in passed_over}
+
+
+def _input(inputs: Mapping[tuple[str, str | None], str], field: str, slot: str | None) -> str | None:
+    return inputs.get((field, slot)) or inputs.get((field, None))
+
+
+def _named(
+    answers: Sequence[FormAnswer], platform: Platform, layout: Layout, *, by_row: bool
+) -> list[tuple[str | None, FormAnswer]]:
+    """The answers that are labels, each with its criterion; None where the column of criteria says it (`by_row`)."""
+    given = {field: name for field, name in layout.columns.items() if field == "label" or field.startswith(LABEL_OF)}
+    whole = None if by_row else layout.only
+    if given:
+        return [
+            (field.removeprefix(LABEL_OF) if field != "label" else whole or answer.name if not by_row else None, answer)
+            for field, name in given.items()
+            for answer in answers
+            if name in answer.columns or name.removeprefix(platform.answers) in (answer.name, _spelled(answer))
+        ]
+    if layout.known is None and not by_row:
+        return [(answer.name or "label", answer) for answer in answers]
+    if of_name := [(answer.name, answer) for answer in answers if answer.name in (layout.known or ())]:
+        return list(of_name)
+    if whole is None and not by_row:
+        return []
+    names = {answer.name for answer in answers}
+    names = names if len(names) == 1 and platform.answers else names & GENERAL
+    return [(whole, answer) for answer in answers if answer.name in names] if len(names) == 1 else []
+
+
+def _spelled(answer: FormAnswer) -> str:
+    return f"{answer.name}_{answer.slot}" if answer.slot else answer.name
+
+
+def _is_stem(name: str, names: Sequence[str], platform: Platform) -> bool:
+    """Whether a name that the user gives is that of several columns: buttons of one answer, or slots."""
+    return any(column.startswith((f"{name}.", f"{name}_", f"{platform.answers}{name}")) for column in names)
+
+
+def _wanted(layout: Layout) -> str:
+    return " or ".join(map(shown, layout.known or ())) or "a label"
+
+
+def _warn_of_controls(sheet: LabelSheet, platform: Platform, problems: LabelProblems) -> None:
+    if platform.control is None or not sheet.frame.height:
+        return
+    import polars as pl
+
+    columns = [name for name in sheet.frame.columns if name.startswith(platform.control)]
+    if not columns:
+        return
+    control = sheet.frame.select(pl.any_horizontal(text_of(name) != "" for name in columns)).to_series()
+    if control.any():
+        numbers = sheet.numbers[control.to_numpy()]
+        message = (
+            f"{len(numbers):,} labels of control tasks ({platform.control}…) are read as any other; name the items in "
+            "--known; this is the first"
+        )
+        problems.append(Problem("control_tasks", "warning", sheet.file, None, f"{sheet.unit} {numbers[0]}", message))
+
+
+# Shared with surveys.
+
+
+def without(sheet: LabelSheet, column: str, values: Collection[str], problems: LabelProblems) -> LabelSheet:
+    """The sheet without the rows that have one of the values, in lower case, in a column; with a warning of how many.
+
+    A sheet without the column stays as it is.
+    """
+    if column not in sheet.frame.columns:
+        return sheet
+    out = sheet.frame.select(text_of(column).str.to_lowercase().is_in(list(values))).to_series()
+    if not out.any():
+        return sheet
+    values_found = ", ".join(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
+    numbers = sheet.numbers[out.to_numpy()]
+    rows = "1 row" if len(numbers) == 1 else f"{len(numbers):,} rows"
+    message = f"{rows} left out, {column} {values_found}; this is the first"
+    problems.append(Problem("row_left_out", "warning", sheet.file, None, f"{sheet.unit} {numbers[0]}", message))
+    return sheet.kept(~out)
+
+
+def text_of(column: str) -> "pl.Expr":
+    """A column's cells without outer white space, empty where there is none."""
+    import polars as pl
+
+    return pl.col(column).cast(pl.String).fill_null("").str.strip_chars()
+
+
+def with_place(sheet: LabelSheet, column: str, *, seconds: str | None, shares: "pl.Expr") -> "pl.DataFrame":
+    """Where each cell of a column stands, and the row's seconds over how many labeled items share them."""
+    import polars as pl
+
+    if seconds is None or seconds not in sheet.frame.columns:
+        share = pl.lit(None, dtype=pl.String)
+    else:
+        time = text_of(seconds)
+        even = (time.cast(pl.Float64, strict=False) / shares).cast(pl.String)
+        # A cell that is no number stays text, so that the check of rows reports it.
+        share = pl.coalesce(even, pl.when(time != "").then(time))
+    return sheet.frame.select(pl.Series("number", sheet.numbers), seconds=share, column=pl.lit(column))
+
+
+PLATFORMS: dict[str, Platform] = {
+    "mturk": Platform(
+        marks=("WorkerId",), inputs="Input.", answers="Answer.", seconds="WorkTimeInSeconds", status="AssignmentStatus",
+        left_out=("rejected",), packed="Answer.taskAnswers",
+    ),
+    "toloka": Platform(
+        marks=("ASSIGNMENT:worker_id",), inputs="INPUT:", answers="OUTPUT:", status="ASSIGNMENT:status",
+        left_out=("rejected", "skipped", "expired"), control="GOLDEN:",
+    ),
+    "label-studio": Platform(
+        marks=("annotator", "annotation_id"), inputs="", answers="", seconds="lead_time",
+        about=("id", "created_at", "updated_at", "agreement"),
+    ),
+}  # fmt: skip
+"""Platform to its columns; the order is that of asking."""

@@ -1,0 +1,393 @@
+"""Tables of labels as platforms export them, read without editing."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from judge.crowd.labels import CrowdLabels
+from judge.crowd.tables import read_tables
+from judge.errors import InputError
+from judge.records import Problem
+
+SCALE = (0, 1, 2, 3)
+ONE = {"groundedness": SCALE}
+LEVELS = {"not grounded": 0, "mostly grounded": 2}
+
+
+def put(folder: Path, name: str, content: str) -> Path:
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]], delimiter: str = ",") -> str:
+    """A table as a platform writes it, with quotation marks where a cell needs them."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter).writerows([header, *rows])
+    return text.getvalue()
+
+
+def read(*paths: Path, **options) -> dict[str, CrowdLabels]:
+    return read_tables(paths, **{"columns": {}, "scales": ONE} | options)
+
+
+def rows(labels: CrowdLabels) -> list[tuple[str, str, str, int]]:
+    """(worker, turn, response, label) in the labels' order."""
+    return [
+        (labels.workers[w], *labels.items[i], labels.grades[c])
+        for w, i, c in zip(labels.worker, labels.item, labels.code, strict=True)
+    ]
+
+
+def problems_of(*paths: Path, **options) -> list[tuple[str, str, str]]:
+    with pytest.raises(InputError) as caught:
+        read(*paths, **options)
+    return [(problem.code, problem.path, problem.message) for problem in caught.value.problems]
+
+
+LABELED = [("A1", "1_1", "R1", 2), ("A2", "1_1", "R1", 0)]
+"""What every export below says."""
+
+# MTurk. The columns of batch results before `Input.` and `Answer.`, in their order.
+HEAD = ("HITId", "Title", "AssignmentId", "WorkerId", "AssignmentStatus", "WorkTimeInSeconds")
+
+
+def batch(answers: Sequence[str], *given: Sequence[object], inputs: Sequence[str] = ("turn_id", "response_id")) -> str:
+    """Batch results of two workers on R1 of turn 1_1."""
+    header = [
+        *HEAD,
+        *(f"Input.{name}" for name in inputs),
+        *(f"Answer.{name}" for name in answers),
+        "Approve",
+        "Reject",
+    ]
+    lines = [
+        ["3H", "Judge it, please", f"3A{n}", f"A{n}", "Approved", 60, "1_1", "R1", *cells, "", ""]
+        for n, cells in enumerate(given, start=1)
+    ]
+    return table(header, lines)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        # A text field or <select> called after the criterion, and one with a name of its own beside a comment.
+        batch(["groundedness"], ["2"], ["0"]),
+        batch(["grade", "comment"], ["2", "fine, 3 of 3"], ["0", ""]),
+        batch(["some question"], ["2"], ["0"]),
+        # crowd-classifier.
+        batch(["category.label"], ["Mostly grounded"], ["not grounded."]),
+        batch(["groundedness.label", "sure.label"], ["Mostly grounded", "yes"], ["Not  grounded", "no"]),
+        # <input type="radio" name="grade" value="2">: a column for each value.
+        batch(["grade.0", "grade.2", "grade.3"], ["false", "true", "false"], ["true", "false", "false"]),
+        batch(["grade.Mostly grounded", "grade.Not grounded"], ["TRUE", "FALSE"], ["FALSE", "TRUE"]),
+        # crowd-radio-button: a column for each button, whose value is its name or "on".
+        batch(["grade-0.on", "grade-2.on"], ["false", "true"], ["true", "false"]),
+        batch(["0.on", "2.on", "agreed.on"], ["false", "true", "true"], ["true", "false", "true"]),
+        batch(["2.2", "0.0"], ["true", "false"], ["false", "true"]),
+        batch(["Mostly grounded.on", "Not grounded.on"], ["true", "false"], ["false", "true"]),
+        # crowd-form: all answers as JSON in one column.
+        batch(["taskAnswers"], ['[{"q":{"label":"Mostly grounded"}}]'], ['[{"q":{"label":"Not grounded"}}]']),
+        batch(["taskAnswers"], ['[{"grade":{"0":false,"2":true},"why":"a"}]'], ['[{"grade":{"0":true,"2":false}}]']),
+        batch(["taskAnswers"], ['[{"grade":2,"more":{"a":[1,2]}}]'], ['[{"grade":"0"}]']),
+    ],
+)  # fmt: skip
+def test_mturk_answers_in_every_form(tmp_path: Path, content: str) -> None:
+    labels = read(put(tmp_path, "Batch_1_batch_results.csv", content), words=lambda *_: LEVELS)["groundedness"]
+    assert rows(labels) == LABELED
+    assert labels.seconds is not None
+    assert labels.seconds.tolist() == [60.0, 60.0]
+
+
+def test_a_box_of_its_own_is_one_where_checked(tmp_path: Path) -> None:
+    path = put(tmp_path, "b.csv", batch(["radio.on"], ["true"], ["false"]))
+    assert [row[3] for row in rows(read(path, scales={"correct": (0, 1)})["correct"])] == [1, 0]
+
+
+def test_of_several_chosen_buttons_none_is_the_label(tmp_path: Path) -> None:
+    path = put(tmp_path, "b.csv", batch(["grade.0", "grade.2"], ["true", "true"], ["false", "false"]))
+    assert [row[:2] for row in problems_of(path)] == [
+        ("wrong_label", "line 2: Answer.grade.0"),
+        ("empty_cell", "line 3: Answer.grade.0"),
+    ]
+
+
+def test_packed_answers_without_end_are_a_problem(tmp_path: Path) -> None:
+    given = [[json.dumps([{f"q{n}_{i}": 1 for i in range(600)}])] for n in range(2)]
+    found = problems_of(put(tmp_path, "b.csv", batch(["taskAnswers"], *given)))
+    assert [(code, where) for code, where, _ in found] == [
+        ("missing_column", "line 1"),
+        ("not_json", "line 3: Answer.taskAnswers"),
+    ]
+    assert "more than 1,000 answers" in found[1][2]
+    path = put(tmp_path, "b.csv", batch(["taskAnswers", "x"], ["[{", "1"], ["[" * 100_000, "1"]))
+    assert [(code, where) for code, where, _ in problems_of(path)] == [
+        ("not_json", "line 2: Answer.taskAnswers"),
+        ("not_json", "line 3: Answer.taskAnswers"),
+    ]
+
+
+def test_several_criteria_and_several_responses_of_a_form(tmp_path: Path) -> None:
+    answers = ["a_1.0", "a_1.1", "a_2.0", "a_2.1", "b_1", "b_2"]
+    inputs = ("turn_id", "response_id_1", "response_id_2")
+    header = [*HEAD, *(f"Input.{name}" for name in inputs), *(f"Answer.{name}" for name in answers)]
+    line = ["H", "T", "A", "w", "Submitted", 8, "1_1", "R1", "R2", "false", "true", "true", "false", 3, 2]
+    labels = read(put(tmp_path, "b.csv", table(header, [line])), scales={"a": (0, 1), "b": SCALE})
+    assert {name: [row[2:] for row in rows(of_criterion)] for name, of_criterion in labels.items()} == {
+        "a": [("R1", 1), ("R2", 0)],
+        "b": [("R1", 3), ("R2", 2)],
+    }
+    assert labels["a"].seconds is not None
+    assert labels["a"].seconds.tolist() == [2.0, 2.0]
+
+
+def test_columns_of_a_platform_can_be_named(tmp_path: Path) -> None:
+    content = batch(["x", "y"], ["3", "2"], ["3", "0"], inputs=("t", "doc")).replace("WorkerId", "WorkerId,Who")
+    content = content.replace(",A1,", ",,A1,").replace(",A2,", ",,A2,")
+    path = put(tmp_path, "b.csv", content)
+    columns = {"worker": "Who", "turn_id": "Input.t", "item_id": "Input.doc"}
+    assert rows(read(path, columns={**columns, "label": "Answer.y"})["groundedness"]) == LABELED
+    assert rows(read(path, columns={**columns, "label:groundedness": "y"})["groundedness"]) == LABELED
+    ((code, _, message),) = problems_of(path, columns=columns)
+    assert (code, "no answer is 'groundedness'; the answers are 'Answer.x', 'Answer.y'" in message) == (
+        "missing_column",
+        True,
+    )
+    ((code, _, message),) = problems_of(path, columns={"label": "Answer.y"})
+    assert "no column Input.response_id, Input.turn_id" in message
+    ((code, _, message),) = problems_of(path, columns={**columns, "label": "Answer.z"})
+    assert "no column Answer.z" in message
+
+
+def test_a_pool_knows_the_turns_of_an_export_too(tmp_path: Path) -> None:
+    content = batch(["grade"], ["2"], ["0"]).replace("Input.turn_id", "Input.nr")
+    assert rows(read(put(tmp_path, "b.csv", content), turns={"R1": "1_1"})["groundedness"]) == LABELED
+    path = put(tmp_path, "b.csv", content.replace(",R1,", ",1_1/R1,").replace("response_id", "task"))
+    assert rows(read(path)["groundedness"]) == LABELED
+
+
+def test_the_kind_of_a_table_can_be_said(tmp_path: Path) -> None:
+    header = ["WorkerId", "turn_id", "response_id", "Answer.a", "label"]
+    path = put(tmp_path, "t.csv", table(header, [["A1", "1_1", "R1", "x", 2], ["A2", "1_1", "R1", "y", 0]]))
+    assert problems_of(path)[0][0] == "missing_column"
+    assert rows(read(path, kind="long", columns={"worker": "WorkerId"})["groundedness"]) == LABELED
+
+
+# Toloka.
+
+TOLOKA = ("INPUT:turn_id", "INPUT:response_id", "INPUT:text", "OUTPUT:result", "GOLDEN:result", "HINT:text",
+          "ASSIGNMENT:link", "ASSIGNMENT:task_id", "ASSIGNMENT:assignment_id", "ASSIGNMENT:worker_id",
+          "ASSIGNMENT:status", "ASSIGNMENT:started")  # fmt: skip
+
+
+def toloka(*given: tuple[str, str, str, str]) -> str:
+    """Assignments; Toloka leaves a line without cells between the pages of its workers."""
+    lines = []
+    for worker, label, golden, status in given:
+        about = ["https://x", "t", "a", worker, status, "2024-01-01T10:00:00.000"]
+        lines += [["1_1", "R1", "A text", label, golden, "", *about], [""] * len(TOLOKA)]
+    return table(TOLOKA, lines, "\t")
+
+
+def test_toloka_assignments(tmp_path: Path) -> None:
+    given = [("A1", "Mostly grounded", "", "APPROVED"), ("A2", "0", "", "ACCEPTED"), ("A3", "9", "", "REJECTED")]
+    path = put(tmp_path, "assignments_from_pool_1.tsv", toloka(*given))
+    warnings: list[Problem] = []
+    labels = read(path, words=lambda *_: LEVELS, warnings=warnings)
+    assert rows(labels["groundedness"]) == LABELED
+    assert [(problem.code, problem.path) for problem in warnings] == [
+        ("label_in_words", "line 2: OUTPUT:result"),
+        ("row_left_out", "line 6"),
+    ]
+    assert warnings[0].message == "groundedness, 1 time a text for a grade: 'Mostly grounded' = 2; this is the first"
+    path.write_text(toloka(*given).replace("OUTPUT:result", "OUTPUT:groundedness"), encoding="utf-8")
+    assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
+    with pytest.raises(InputError, match="1 problem"):
+        read(path)
+
+
+def test_control_tasks_of_toloka_are_told(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.tsv", toloka(("A1", "2", "2", "APPROVED"), ("A2", "0", "2", "APPROVED")))
+    warnings: list[Problem] = []
+    assert rows(read(path, warnings=warnings)["groundedness"]) == LABELED
+    assert [(problem.code, problem.path) for problem in warnings] == [("control_tasks", "line 2")]
+
+
+def test_a_task_may_name_its_criterion(tmp_path: Path) -> None:
+    content = toloka(("A1", "2", "", "APPROVED"), ("A2", "0", "", "APPROVED")).replace("INPUT:text", "INPUT:criterion")
+    path = put(tmp_path, "a.tsv", content.replace("A text", "groundedness"))
+    assert rows(read(path, scales=SCALE)["groundedness"]) == LABELED
+    assert rows(read(path, scales={**ONE, "relevance": SCALE}, criteria=["groundedness"])["groundedness"]) == LABELED
+
+
+# Label Studio.
+
+
+def annotation(number: int, who: object, results: dict[str, dict[str, object]], **more: object) -> dict[str, object]:
+    made = [{"from_name": name, "to_name": "r", "type": "x", "value": value} for name, value in results.items()]
+    return {"id": number, "completed_by": who, "result": made, "was_cancelled": False, "lead_time": 12.5, **more}
+
+
+def test_label_studio_json(tmp_path: Path) -> None:
+    tasks = [
+        {
+            "id": 1,
+            "data": {"turn_id": "1_1", "response_id": "R1", "text": "A text", "passages": [{"id": "p"}]},
+            "annotations": [
+                annotation(
+                    7, {"id": 3, "email": "A1"},
+                    {"groundedness": {"choices": ["Mostly grounded"]}, "why": {"text": ["a"]}},
+                ),
+                annotation(8, "A2", {"groundedness": {"rating": 0}}),
+                annotation(9, 5, {}, was_cancelled=True),
+            ],
+            "predictions": [],
+        }
+    ]  # fmt: skip
+    path = put(tmp_path, "project-1.json", json.dumps(tasks))
+    warnings: list[Problem] = []
+    labels = read(path, words=lambda *_: LEVELS, warnings=warnings)["groundedness"]
+    assert rows(labels) == LABELED
+    assert labels.seconds is not None
+    assert labels.seconds.tolist() == [12.5, 12.5]
+    assert [(problem.code, problem.path) for problem in warnings] == [
+        ("row_left_out", "entry 1"),
+        ("label_in_words", "entry 1: groundedness"),
+    ]
+    assert problems_of(path)[0][:2] == ("wrong_label", "entry 1: groundedness")
+
+
+@pytest.mark.parametrize("name", ["groundedness", "rating", "choice"])
+def test_label_studio_json_min_and_csv(tmp_path: Path, name: str) -> None:
+    about = {"turn_id": "1_1", "response_id": "R1", "text": "A, text", "id": 1, "created_at": "x", "lead_time": 3.25}
+    entries = [
+        {**about, name: [{"rating": 2}], "annotator": "A1", "annotation_id": 7},
+        {**about, name: "Not grounded", "annotator": "A2", "annotation_id": 8},
+    ]
+    path = put(tmp_path, "project.json", json.dumps(entries))
+    assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
+    header = list(entries[0])
+    cells = [[json.dumps(v) if isinstance(v, list) else v for v in entry.values()] for entry in entries]
+    path = put(tmp_path, "project.csv", table(header, cells))
+    assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
+
+
+def test_a_list_of_records_is_a_table(tmp_path: Path) -> None:
+    records = [{"worker": w, "turn_id": t, "response_id": r, "label": label} for w, t, r, label in LABELED]
+    assert rows(read(put(tmp_path, "l.json", json.dumps(records, indent=1)))["groundedness"]) == LABELED
+    records[1]["label"] = [0]
+    assert problems_of(put(tmp_path, "l.json", json.dumps(records)))[0][:2] == ("wrong_type", "entry 2: $.label")
+    assert problems_of(put(tmp_path, "l.json", "[1]"))[0][0] == "not_json"
+    assert problems_of(put(tmp_path, "l.json", "[]"))[0][0] == "empty_file"
+    assert problems_of(put(tmp_path, "l.json", "[" * 100_000))[0][0] == "not_json"
+
+
+# Surveys.
+
+
+def survey(*names: str, texts: Sequence[str] = ()) -> str:
+    header = ["StartDate", "Status", "Finished", "RecordedDate", "ResponseId", "PROLIFIC_PID", *names]
+    below = [
+        "Start Date",
+        "Response Type",
+        "Finished",
+        "Recorded Date",
+        "Response ID",
+        "PROLIFIC_PID",
+        *(texts or names),
+    ]
+    ids = [json.dumps({"ImportId": name}) for name in header]
+    first = ["2024-01-01 10:00:00", "IP Address", "True", "2024-01-01 10:09:00"]
+    lines = [[*first, "R_1", "A1", *"2" * len(names)], [*first, "R_2", "A2", *"0" * len(names)]]
+    return table(header, [below, ids, *lines])
+
+
+@pytest.mark.parametrize("name", ["1_1.R1.groundedness", "1_1/R1", "1_1:R1:groundedness"])
+def test_a_survey_of_qualtrics_needs_no_pattern_where_names_say_all(tmp_path: Path, name: str) -> None:
+    assert rows(read(put(tmp_path, "s.csv", survey(name)))["groundedness"]) == LABELED
+
+
+def test_a_pattern_may_fit_the_texts_of_the_questions(tmp_path: Path) -> None:
+    path = put(tmp_path, "s.csv", survey("Q7", texts=["How grounded is response 1_1-R1, given the passages?"]))
+    labels = read(path, wide=r"response (?P<turn_id>\w+)-(?P<response_id>R\d+)")["groundedness"]
+    assert rows(labels) == LABELED
+    ((code, _, message),) = problems_of(path)
+    assert (code, "--wide PATTERN" in message) == ("missing_column", True)
+
+
+PROLIFIC = "Submission id,Participant id,Status,Started at,Completed at,Time taken,Age\n"
+
+
+def test_submissions_of_prolific_leave_out_who_was_rejected(tmp_path: Path) -> None:
+    survey_of_three = survey("1_1.R1") + "2024,IP Address,True,2024,R_3,A3,3\n2024,IP Address,True,2024,R_4,A4,2\n"
+    labels = put(tmp_path, "s.csv", survey_of_three)
+    statuses = {"A1": "APPROVED", "A2": "AWAITING REVIEW", "A3": "REJECTED", "A5": "RETURNED"}
+    lines = "".join(f"s{name},{name},{status},x,x,300,20\n" for name, status in statuses.items())
+    submissions = put(tmp_path, "prolific_export_1.csv", PROLIFIC + lines)
+    warnings: list[Problem] = []
+    for paths in ((labels, submissions), (submissions, labels)):
+        assert rows(read(*paths, warnings=warnings)["groundedness"]) == [*LABELED, ("A4", "1_1", "R1", 2)]
+    assert [(problem.code, problem.message.partition(";")[0]) for problem in warnings[:2]] == [
+        ("unknown_worker", "1 worker of the labels not listed, such as 'A4'"),
+        ("row_left_out", "1 label of 1 participant left out, who were rejected, returned the task or ran out of time, "
+         "such as 'A3'"),
+    ]  # fmt: skip
+    # Who was let in again after a rejection stays.
+    submissions.write_text(f"{PROLIFIC}{lines}s9,A3,APPROVED,x,x,300,20\n", encoding="utf-8")
+    assert len(rows(read(labels, submissions)["groundedness"])) == 4
+    ((code, _, message),) = problems_of(labels, submissions, columns={"worker": "ResponseId"})
+    assert (code, "--column worker=NAME" in message) == ("unknown_worker", True)
+
+
+# Others.
+
+
+def test_crowd_kit_with_labels_in_words_and_its_older_column(tmp_path: Path) -> None:
+    for worker in ("worker", "performer"):
+        path = put(tmp_path, "t.csv", f"task,{worker},label\n1_1/R1,A1,Mostly grounded\n1_1/R1,A2,not grounded\n")
+        assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
+
+
+def test_words_are_asked_for_by_criterion_and_scale(tmp_path: Path) -> None:
+    asked: list[tuple[str, tuple[int, ...]]] = []
+
+    def words(criterion: str, grades: tuple[int, ...]) -> dict[str, int]:
+        asked.append((criterion, grades))
+        return {"good": grades[-1]}
+
+    path = put(tmp_path, "t.csv", "worker,turn_id,item_id,a,b\nA1,1_1,R1,Good.,1\nA2,1_1,R1,0,GOOD\n")
+    labels = read(path, scales={"a": (0, 1), "b": (1, 2)}, words=words)
+    assert [rows(of_criterion)[0][3] for of_criterion in labels.values()] == [1, 1]
+    assert asked == [("a", (0, 1)), ("b", (1, 2))]
+
+
+def test_transparentcis_in_the_dress_of_every_platform(shared: Path, tmp_path: Path) -> None:
+    with (shared / "worker-level/transparentCIS/judgments_long.tsv").open(encoding="utf-8", newline="") as file:
+        given = [row for row in csv.DictReader(file, delimiter="\t") if row["dimension"] == "relevance"]
+    ids = [(row["worker_id"], row["item_id"].partition("_")[0], row["item_id"], int(row["label"])) for row in given]
+    scales = {"relevance": (1, 2, 3, 4)}
+    chosen = [["true" if label == value else "false" for value in (1, 2, 3, 4)] for *_, label in ids]
+    mturk = table(
+        ["HITId", "WorkerId", "Input.turn_id", "Input.response_id", *(f"Answer.relevance.{n}" for n in (1, 2, 3, 4))],
+        [["H", w, turn, item, *cells] for (w, turn, item, _), cells in zip(ids, chosen, strict=True)],
+    )
+    toloka_tsv = table(
+        ["INPUT:turn_id", "INPUT:response_id", "OUTPUT:label", "ASSIGNMENT:worker_id", "ASSIGNMENT:status"],
+        [[turn, item, label, w, "APPROVED"] for w, turn, item, label in ids],
+        "\t",
+    )
+    studio = json.dumps(
+        [
+            {"data": {"turn_id": turn, "response_id": item},
+             "annotations": [annotation(1, w, {"relevance": {"choices": [str(label)]}})]}
+            for w, turn, item, label in ids
+        ]
+    )  # fmt: skip
+    kit = table(["task", "worker", "label"], [[f"{turn}/{item}", w, label] for w, turn, item, label in ids])
+    contents = {"mturk.csv": mturk, "toloka.tsv": toloka_tsv, "studio.json": studio, "kit.csv": kit}
+    for name, content in contents.items():
+        assert rows(read(put(tmp_path, name, content), scales=scales)["relevance"]) == ids, name
