@@ -17,6 +17,8 @@ from judge.text.safe import storable
 
 _Result = TypeVar("_Result", Judgment, Failure)
 
+JUDGMENTS = "judgments.jsonl"
+"""Name of the file of judgments in an output folder."""
 JURY = "jury/"
 """The beginning of every jury's name."""
 

@@ -1,6 +1,5 @@
 """Cli: the command line, a thin layer over the Python API; data goes to stdout, messages to stderr."""
 
-import argparse
 import importlib
 import io
 import os
@@ -9,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from judge.cli.parser import EXIT_CODES, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError
 from judge.files.bundle import __version__
 from judge.text.safe import printable
@@ -41,13 +41,6 @@ A command lives in the module of its name in this folder, `crowd cast-regin` in 
 """
 COMMANDS = {name: summary for commands in ROOMS.values() for name, summary in commands.items()}
 
-EXIT_CODES = """\
-exit codes:
-  0  done
-  1  findings: errors in runs or prompts, nothing that could be judged, or a gate that is not met
-  2  the command or its input is bad; no result was written
-  3  something outside failed or was interrupted; the same command resumes
-"""
 PROBLEMS_SHOWN = 50
 
 
@@ -96,31 +89,37 @@ def command_module(name: str) -> ModuleType:
     return importlib.import_module(f"judge.cli.{re.sub('[ -]', '_', name)}")
 
 
+def command_parser(name: str) -> CommandParser:
+    """The parser of a command, with those of its actions."""
+    module = command_module(name)
+    parser = CommandParser(prog=f"judge {name}", description=module.__doc__)
+    module.add_arguments(parser)
+    return parser
+
+
 def _dispatch(arguments: list[str]) -> int:
     length = next((n for n in (2, 1) if " ".join(arguments[:n]) in COMMANDS), 0)
     if length:
         name = " ".join(arguments[:length])
-        module = command_module(name)
-        parser = argparse.ArgumentParser(
-            prog=f"judge {name}",
-            description=module.__doc__,
-            epilog=EXIT_CODES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        module.add_arguments(parser)
-        code: int = module.main(parser.parse_args(arguments[length:]))
+        parser = command_parser(name)
+        # Imported here, because it would slow down `judge --help`.
+        from judge.cli.config import announce, parse
+
+        args = parse(parser, arguments[length:])
+        if announce(parser.prog, args):
+            return 0
+        code: int = command_module(name).main(args)
         return code
     listing = "\n".join(
         f"  {room if not place else '':<10} {name:<16} {summary}"
         for room, commands in ROOMS.items()
         for place, (name, summary) in enumerate(commands.items())
     )
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="judge",
         description="Assess the responses of conversational-search runs (TREC iKAT, CAsT).",
         epilog=f"commands:\n{listing}\n\n`judge COMMAND --help` tells more.\n\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        lists="commands and options",
     )
     parser.add_argument("--version", action="version", version=f"judge {__version__}")
     parser.add_argument("command", metavar="COMMAND", choices=sorted(COMMANDS), help="one of those below")

@@ -13,6 +13,7 @@ from pathlib import Path
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.report.terminal import summary
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
+from judge.cli.config import add_config_arguments
 from judge.cli.options import positive
 from judge.cli.printing import print_json, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
@@ -105,8 +106,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seed of resamples and permutations (default 2023)",
     )
     output = parser.add_argument_group("output")
-    output.add_argument("--out", type=Path, metavar="DIR", help="write tables, report, plots and certificate here")
+    output.add_argument(
+        "-o", "--out", type=Path, metavar="DIR", help="write tables, report, plots and certificate here"
+    )
     output.add_argument("--json", action="store_true", help="print all findings as JSON")
+    add_config_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.cli.options import amount_or_zero, pair, positive
+from judge.cli.options import amount_or_zero, columns, pair, positive
 from judge.cli.printing import print_json, say
 from judge.crowd.aggregators import AGGREGATORS, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
@@ -18,7 +18,6 @@ from judge.crowd.rows import TASK
 from judge.crowd.study import Study
 from judge.crowd.summary import terminal
 from judge.crowd.workers import TOO_FAST
-from judge.errors import UsageError
 from judge.harness.crowd import CrowdPlan, grade_crowd
 from judge.records import Problem
 from judge.stats.consensus import SHARES, TIES
@@ -30,7 +29,7 @@ _SHOWN = 12
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("labels", metavar="LABELS", nargs="+", type=Path, help="tables of labels")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="folder to write")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     parser.add_argument("--mi-turns", type=Path, metavar="FILE", help="turn ids of the subset qrels, one per line")
     _reading_arguments(parser.add_argument_group("reading labels (CSV, TSV, JSON Lines, Parquet)"))
@@ -143,16 +142,13 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Grade and summarize; 1 if a criterion has no label left."""
-    fields = [field for field, _ in args.column]
-    if repeated := sorted({field for field in fields if fields.count(field) > 1}):
-        raise UsageError(f"--column gives {', '.join(repeated)} twice")
     outcome = grade_crowd(
         CrowdPlan(
             labels=args.labels,
             scales=args.scale,
             out=args.out,
             criteria=args.criterion,
-            columns=dict(args.column),
+            columns=columns(args.column),
             task=args.task,
             wide=args.wide,
             wide_map=args.wide_map,

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-from judge.cli.options import add_actions, amount_or_zero, pair, positive
+from judge.cli.options import add_actions, amount_or_zero, columns, pair, positive
 from judge.cli.printing import SHOWN, print_json, problem_lines, say
 from judge.gold import SOURCES
 from judge.gold.rows import GoldRow
@@ -90,7 +90,7 @@ def _check(args: argparse.Namespace) -> int:
 def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", choices=sorted(SOURCES), help=", ".join(sorted(SOURCES)))
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="file, or for cast-regin the folder")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="gold file to write")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="gold file to write")
     parser.add_argument("--pool-out", type=Path, metavar="DIR", help="also write pool.jsonl and passages.jsonl there")
     texts = parser.add_mutually_exclusive_group()
     texts.add_argument("--bank", type=Path, metavar="FILE", help="JSON object from response id to text")
@@ -125,7 +125,7 @@ def _import(args: argparse.Namespace) -> None:
             made=args.made,
             inclusion=args.inclusion,
             plan=args.plan,
-            columns=dict(args.column),
+            columns=columns(args.column),
             constants=args.constant,
             generic_as_zero=args.generic_as_zero,
         )
@@ -144,7 +144,7 @@ def _split_arguments(parser: argparse.ArgumentParser) -> None:
         "--test", type=amount_or_zero, required=True, metavar="SHARE", help="share of the test part, e.g. 0.5"
     )
     parser.add_argument("--seed", type=_seed, required=True, metavar="S", help="seed of the split")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="folder to write")
 
 
 def _split(args: argparse.Namespace) -> None:
@@ -162,7 +162,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder or its pool.jsonl")
     parser.add_argument("--n", type=positive, required=True, metavar="N", help="about how many responses to label")
     parser.add_argument("--seed", type=_seed, required=True, metavar="S", help="seed of the draw")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="plan to write (JSONL)")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="plan to write (JSONL)")
     parser.add_argument(
         "--judgments",
         type=Path,

@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=SEED, metavar="N", help=f"seed of the rank intervals' resampling (default {SEED})"
     )
     parser.add_argument(
+        "-o",
         "--out",
         type=Path,
         metavar="PATH",

@@ -15,6 +15,7 @@ from judge.ask.loop import Forecast
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
+from judge.cli.config import add_config_arguments
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_table, say
@@ -87,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
+        "-o", "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
     )
     output.add_argument(
         "--certificate",
@@ -96,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="certificate.json of `judge calibrate`; every output says whether this run is what it certifies",
     )
     output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
+    add_config_arguments(parser)
 
 
 def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
@@ -105,9 +107,9 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         out=args.out,
         criteria=args.criteria,
         prompts=args.prompt,
-        model=args.model[-1] if args.model else None,
+        model=args.model[0] if len(args.model) == 1 else None,
         jury=args.jury,
-        models=args.model if args.jury else (),
+        models=args.model if args.jury or len(args.model) > 1 else (),
         samples=args.samples,
         families=args.families,
         options=model_options(args),
@@ -116,6 +118,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         replace=args.replace,
         certificate=args.certificate,
         argv=tuple(sys.argv[1:] if argv is None else argv),
+        chosen=args.chosen,
     )
     prepared = prepare(plan)
     print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)

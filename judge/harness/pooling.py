@@ -37,8 +37,8 @@ Screening = Literal["off", "flag", "exclude"]
 class Pooling(JobPlan, frozen=True, kw_only=True):
     """Which responses of the runs are pooled, and how; paths may be strings, and one may stand where several may."""
 
-    runs: StrPath
-    """Folder of run files, or one file."""
+    runs: StrPath | Sequence[StrPath]
+    """Folders of run files, and run files."""
     topics: StrPath | None = None
     """The topics file; without one, turn ids and PTKB statements are not checked."""
     format: str | None = None
@@ -148,7 +148,14 @@ def pool_runs(pooling: Pooling) -> Pooled:
         earlier_runs(earlier) if earlier is not None else {},
     )
     if earlier is not None:
-        check_extended(earlier, configured)
+        files = {
+            "topics": pooling.topics,
+            "passage-hashes": pooling.passage_hashes,
+            "turns": pooling.only_turns,
+            "passage-qrels": pooling.passage_qrels,
+            "teams": pooling.teams,
+        }
+        check_extended(earlier, configured, files)
     return Pooled(
         submitted=submitted,
         pool=pool,

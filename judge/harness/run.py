@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from judge.crowd.members import Jury, make_jury
 from judge.crowd.notes import JuryNotes
 from judge.errors import InputError, UsageError
 from judge.files.folder import replace_folder, same_place
-from judge.files.paths import StrPath
+from judge.files.paths import StrPath, file_in
 from judge.harness.folder import UNCALIBRATED, pool_files, result_files
 from judge.harness.manifest import (
     GROWING,
@@ -84,6 +84,8 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """What `judge calibrate` wrote; the outputs say whether this run is what it certifies."""
     argv: Sequence[str] = ()
     """The command line, for the manifest."""
+    chosen: Mapping[str, Any] = {}
+    """The options that are not the default, by their names on the command line, for the manifest and `--extend`."""
 
 
 class Prepared(Record, frozen=True):
@@ -155,7 +157,9 @@ def prepare(plan: Plan) -> Prepared:
     """
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
-    certificate = read_certificate(Path(plan.certificate)) if plan.certificate is not None else None
+    certificate = None
+    if plan.certificate is not None:
+        certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
     families = read_families(Path(plan.families)) if plan.families is not None else {}
     with_turn = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
     if with_turn and plan.topics is None:
@@ -238,7 +242,9 @@ def carry_out(
             journal.adopt(Path(plan.extend) / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
         files = pool_files(pooled)
-        unfinished = manifest_bytes(plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool)
+        unfinished = manifest_bytes(
+            plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool, options=plan.chosen
+        )
         replace_folder(out, {MANIFEST: unfinished} | files, RECORD, more=not changed)
         replies = ask(
             prepared.models,
@@ -259,7 +265,16 @@ def carry_out(
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
         files[MANIFEST] = manifest_bytes(
-            plan.argv, prepared.configured, status, pooled.submitted, pool, results, asked, certified, notes
+            plan.argv,
+            prepared.configured,
+            status,
+            pooled.submitted,
+            pool,
+            results,
+            asked,
+            certified,
+            notes,
+            options=plan.chosen,
         )
         replace_folder(out, files, RECORD)
     return outcome
@@ -306,7 +321,9 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
     if plan.jury is not None:
         return chosen
     if plan.models or plan.samples != 1 or plan.families is not None:
-        raise UsageError("several models, samples and families need a jury (--jury)")
+        raise UsageError(
+            "several models, samples and families need a jury (--jury RULE); `judge calibrate` compares models"
+        )
     for name, (first, *rest) in chosen.items():
         if rest:
             raise UsageError(
