@@ -12,6 +12,7 @@ from judge.files.jsonl import decode_lines
 from judge.files.stored import read_stored, sha256, unpack
 from judge.files.trec import QrelRow, parse_qrels
 from judge.records import Problem
+from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import storable
 
@@ -192,5 +193,5 @@ def _read(stored: bytes, kind: type[_Result], name: str, code: str) -> tuple[_Re
         else:
             rows.append(row)
     if problems:
-        raise InputError(f"{name}: {len(problems)} lines with problems ({code})", problems)
+        raise InputError(f"{name}: {count(len(problems), 'line')} with problems ({code})", problems)
     return tuple(rows)

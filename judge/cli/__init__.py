@@ -34,6 +34,7 @@ ROOMS = {
         "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
     },
     "calibrate": {"calibrate": "find out which judge can be trusted, and how far"},
+    "cli": {"completion": "print a script that completes commands and options in a shell"},
 }
 """Room to its commands, with a summary each; the whole line comes first, then the order of the pipeline.
 
@@ -123,7 +124,8 @@ def _dispatch(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"judge {__version__}")
     parser.add_argument("command", metavar="COMMAND", choices=sorted(COMMANDS), help="one of those below")
-    parser.parse_args(arguments)
+    # What follows a word that is no command is not looked at.
+    parser.parse_args(arguments[:1])
     return 2
 
 

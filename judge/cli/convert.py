@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from judge.cli.options import add_output_option, add_runs_arguments, given_runs
-from judge.cli.printing import say
+from judge.cli.printing import print_json, say
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
 from judge.runs.formats import FORMATS
 from judge.runs.topics import read_topics
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_runs_arguments(parser)
     parser.add_argument("--to", required=True, choices=sorted(TARGETS), help="the format to write")
+    parser.add_argument("--json", action="store_true", help="print files and changes as one JSON object")
     add_output_option(parser, "DIR", "folder for the new files, outside the runs' folder", required=True)
     parser.add_argument(
         "--topics", type=Path, metavar="FILE", help="topics file, to name PTKB statements as the format does"
@@ -39,7 +40,10 @@ def main(args: argparse.Namespace) -> int:
     if args.topics:
         turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
     converted = convert_runs(given_runs(args), args.to, args.out, turns=turns, team=args.team, format=args.format)
-    for file in converted.files:
+    if args.json:
+        changes = [{"what": name, "dropped": dropped, "times": n} for name, dropped, n in tally(converted.changes)]
+        print_json({"files": [str(file) for file in converted.files], "changes": changes})
+    for file in () if args.json else converted.files:
         print(printable(str(file)))
     for problem in converted.problems:
         say(f"{problem.file}: {problem.code}: {problem.message}")

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from judge.cli.options import add_actions, add_output_option, add_runs_option, positive
-from judge.cli.printing import say
+from judge.cli.printing import print_json, say
 from judge.harness.passages import ExtractPlan, IndexPlan, extract_passages, index_passages
 from judge.text.ids import natural_key
 
@@ -61,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="hash list or its index: passages that it does not list, and texts that differ, are named and left out",
     )
+    extract.add_argument(
+        "--json", action="store_true", help="print the counts, and every id left out, as one JSON object"
+    )
     add_output_option(extract, "FILE", "the passages.jsonl to write", required=True)
 
 
@@ -73,7 +76,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _index(args: argparse.Namespace) -> int:
     count = index_passages(IndexPlan(hashes=args.hashes, collection=args.collection or (), out=args.out))
-    say(f"{args.out}: {count:,} passages indexed")
+    say(f"{args.out}: {count:,} {'passage' if count == 1 else 'passages'} indexed")
     return 0
 
 
@@ -89,7 +92,12 @@ def _extract(args: argparse.Namespace) -> int:
         ),
         _say_errors,
     )
-    say(f"{args.out}: {outcome.extracted:,} of {outcome.wanted:,} passages")
+    if args.json:
+        left_out = {
+            kind: sorted(getattr(outcome, kind), key=natural_key) for kind in ("missing", "unlisted", "differing")
+        }
+        print_json({"wanted": outcome.wanted, "extracted": outcome.extracted, **left_out, "errors": outcome.errors})
+    say(f"{args.out}: {outcome.extracted:,} of {outcome.wanted:,} {'passage' if outcome.wanted == 1 else 'passages'}")
     _name(outcome.missing, "not found")
     _name(outcome.unlisted, "left out, not on the hash list")
     _name(outcome.differing, "left out, the text differs from the hash list")
@@ -98,7 +106,7 @@ def _extract(args: argparse.Namespace) -> int:
 
 def _say_errors(errors: int) -> None:
     if errors:
-        say(f"{errors} errors in the runs; `judge validate` lists them")
+        say(f"{errors} {'error' if errors == 1 else 'errors'} in the runs; `judge validate` lists them")
 
 
 def _name(ids: Collection[str], reason: str) -> None:

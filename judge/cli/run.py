@@ -18,7 +18,7 @@ from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_setti
 from judge.cli.config import add_config_arguments
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.printing import print_table, say
+from judge.cli.printing import print_json, print_table, say
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems
 from judge.crowd.aggregators import JURIES
 from judge.harness.run import (
@@ -33,6 +33,7 @@ from judge.harness.run import (
     prepare,
 )
 from judge.models.model import Model
+from judge.text.cells import count
 from judge.text.safe import printable
 
 ASK_AGAIN = {"provider_error", "budget"}
@@ -97,6 +98,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="certificate.json of `judge calibrate`; every output says whether this run is what it certifies",
     )
     output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
+    output.add_argument(
+        "--json", action="store_true", help="print the leaderboard's rows, or what --dry-run counts, as JSON"
+    )
     add_config_arguments(parser)
 
 
@@ -128,10 +132,13 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     for warning in prepared.jury.warnings if prepared.jury else ():
         say(f"warning: {warning}")
     if args.dry_run:
-        _print_forecast(prepared, args.max_tokens)
+        _print_forecast(prepared, args.max_tokens, as_json=args.json)
         return 0
     with FetchReporter(sys.stderr) as fetching, Reporter(prepared.judge, sys.stderr) as reporter:
         outcome = carry_out(prepared, report=reporter, fetching=fetching)
+    if args.json:
+        print_json(outcome.leaderboard)
+        return _close(outcome)
     print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner)
     for line in outcome.notes.agreement if outcome.notes else ():
         print(f"\n{printable(line)}")
@@ -159,24 +166,29 @@ def _close(outcome: Outcome) -> int:
     failures = outcome.failures
     if failures:
         reasons = ", ".join(sorted({failure.reason for failure in failures}))
-        say(f"{len(failures)} of {len(outcome.results)} judgments are missing ({reasons}), see failures.jsonl")
+        say(f"missing: {len(failures)} of {count(len(outcome.results), 'judgment')} ({reasons}), see failures.jsonl")
     if len(failures) == len(outcome.results):
         lacking = all(failure.reason == "no_passages" for failure in failures)
         say(f"nothing was judged{'; --passages FILE gives the texts of the passages' if lacking else ''}")
     member_failures = outcome.notes.failures if outcome.notes else ()
     if member_failures:
         reasons = ", ".join(sorted({failure.reason for failure in member_failures}))
-        say(f"{len(member_failures)} judgments of members are missing ({reasons}), see member_failures.jsonl")
+        say(f"missing: {count(len(member_failures), 'judgment')} of members ({reasons}), see member_failures.jsonl")
     if any(failure.reason in ASK_AGAIN for failure in (*failures, *member_failures)):
         say("the same command asks again where a passing failure or the budget stopped a judgment")
         return 3
     return 1 if len(failures) == len(outcome.results) else 0
 
 
-def _print_forecast(prepared: Prepared, max_tokens: int) -> None:
+def _print_forecast(prepared: Prepared, max_tokens: int, *, as_json: bool) -> None:
     asked = forecast(prepared)
     counts = Forecast(*map(sum, zip(*(counts for _, counts in asked), strict=True)))
     unpriced = [model.name for model, _ in asked if model.price() is None]
+    cost = None if unpriced else [_cost(asked, reply) for reply in (_TYPICAL_REPLY, max_tokens)]
+    if as_json:
+        costs = {"typical": None, "most": None} if cost is None else dict(zip(("typical", "most"), cost, strict=True))
+        print_json({"judge": prepared.judge, **counts._asdict(), "cost": costs, "unpriced": unpriced})
+        return
     print(f"judge               {prepared.judge}")
     if prepared.jury is not None:
         for name, members in prepared.jury.members.items():
@@ -186,10 +198,10 @@ def _print_forecast(prepared: Prepared, max_tokens: int) -> None:
     print(f"  without evidence  {counts.without_evidence}")
     print(f"calls to be made    {counts.calls}")
     print(f"prompt tokens       about {counts.prompt_tokens} (at 4 characters a token)")
-    if unpriced:
+    if cost is None:
         print(f"cost                unknown: no price for {', '.join(unpriced)} here")
     else:
-        typical, most = (_cost(asked, reply) for reply in (_TYPICAL_REPLY, max_tokens))
+        typical, most = cost
         print(f"cost                about ${typical:.2f} ({_TYPICAL_REPLY} tokens a reply), at most ${most:.2f}")
     say("nothing was sent and nothing was written")
 

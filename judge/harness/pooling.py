@@ -27,6 +27,7 @@ from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import TokenRule, Turn
 from judge.runs.topics import read_topics
+from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import shown
 
@@ -295,4 +296,4 @@ def check_complete(pool: Pool) -> None:
         if (lacking := lacking_texts(response, pool))
     ]
     if problems:
-        raise InputError(f"{len(problems)} responses have used passages without a text", problems)
+        raise InputError(f"used passages without a text: {count(len(problems), 'response')}", problems)
