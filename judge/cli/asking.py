@@ -6,6 +6,12 @@ from judge.ask.loop import Settings
 from judge.cli.options import amount_or_zero, positive, positive_amount
 from judge.models.model import ModelOptions
 
+ASKING = (
+    *("base-url", "temperature", "max-tokens", "seed", "timeout", "threads"),
+    *("concurrency", "attempts", "max-cost"),
+)
+"""The options below, which have no effect where nobody is asked."""
+
 
 def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare the options for how a judge is asked."""

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.report.terminal import summary
-from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
+from judge.cli.asking import ASKING, add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.config import add_config_arguments
-from judge.cli.options import positive
+from judge.cli.options import positive, refuse_unused
 from judge.cli.printing import print_json, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 
@@ -115,6 +115,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
+    if not args.model:
+        refuse_unused(args, (*ASKING, "samples", "topics"), "they are about asking a judge, which --model names")
+    if args.scale is None:
+        refuse_unused(args, ["polarity"], "it says which end of --scale is good")
+    if args.test is None:
+        refuse_unused(args, ["seal"], "it is the seal of the grades in --test")
     plan = CalibrationPlan(
         gold=args.gold,
         judgments=args.judgments or (),

@@ -40,7 +40,7 @@ complete -o default -F _judge judge
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the argument."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell")
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 
 def main(args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from judge.cli import calibrate, run
 from judge.cli.config import parse
+from judge.cli.options import refuse_unused
 from judge.cli.parser import CommandParser
 from judge.cli.printing import say
 from judge.errors import InputError
@@ -36,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write, judge, compare, and say what to look at."""
+    if args.no_model:
+        refuse_unused(args, ["model"], "--no-model leaves the second judge out")
     folder: Path = args.folder
     write_example(folder)
     inputs = [

@@ -49,6 +49,22 @@ def pair(text: str) -> tuple[str, str]:
     return field, value
 
 
+def refuse_unused(args: argparse.Namespace, options: Sequence[str], reason: str) -> None:
+    """Refuse options that the rest of the command leaves without effect.
+
+    Args:
+        args: The parsed values.
+        options: Names of options, without the hyphens at the front.
+        reason: Why they have no effect.
+
+    Raises:
+        UsageError: Some of them were given.
+    """
+    given = getattr(args, "given", ())
+    if unused := [f"--{name}" for name in options if name.replace("-", "_") in given]:
+        raise UsageError(f"{', '.join(unused)}: without effect here: {reason}")
+
+
 def columns(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     """The columns of --column by field.
 

@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Collection
 from pathlib import Path
 
-from judge.cli.options import add_actions, add_output_option, add_runs_option, positive
+from judge.cli.options import add_actions, add_output_option, add_runs_option, positive, refuse_unused
 from judge.cli.printing import print_json, say
 from judge.harness.passages import ExtractPlan, IndexPlan, extract_passages, index_passages
 from judge.text.ids import natural_key
@@ -81,6 +81,8 @@ def _index(args: argparse.Namespace) -> int:
 
 
 def _extract(args: argparse.Namespace) -> int:
+    if args.runs is None:
+        refuse_unused(args, ["depth"], "it is about --runs; a pool was made to its own depth")
     outcome = extract_passages(
         ExtractPlan(
             runs=args.runs,

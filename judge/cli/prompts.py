@@ -13,7 +13,7 @@ from judge.ask.criteria import (
     prompt_path,
 )
 from judge.ask.prompt import render
-from judge.cli.options import add_actions
+from judge.cli.options import add_actions, refuse_unused
 from judge.cli.printing import print_json, print_table, say
 from judge.errors import InputError
 from judge.models.records import AnswerForm
@@ -51,6 +51,8 @@ def main(args: argparse.Namespace) -> int:
             else:
                 print_table(_HEADER, [_cells(row) for row in rows], words=len(_HEADER))
         case "show":
+            if not args.rendered:
+                refuse_unused(args, ["form"], "it is about --rendered")
             criterion = find_criterion(args.prompt)
             source = prompt_path(args.prompt).read_text(encoding="utf-8")
             print(_rendered(criterion, args.form) if args.rendered else source.rstrip("\n"))

@@ -147,8 +147,8 @@ def _inclusion(lines: Iterable[_Line]) -> Iterator[Problem]:
             continue
         mixed = len(without) < len(group)
         message = (
-            f"{len(without)} of {count(len(group), 'row')} under {shown(criterion)} without the probability with which the "
-            f"response was drawn: {'rows with and without it cannot be weighted together' if mixed else _UNKNOWN}"
+            f"{len(without)} of {count(len(group), 'row')} under {shown(criterion)} without the probability with which "
+            f"the response was drawn: {'rows with and without it cannot be weighted together' if mixed else _UNKNOWN}"
         )
         code = "mixed_inclusion" if mixed else "unknown_inclusion"
         yield without[0].problem("warning", code, "$.inclusion_probability", message)

@@ -109,3 +109,21 @@ def test_what_is_given_replaces_the_default_and_adds_to_what_was_given() -> None
     assert args.criteria == ["naturalness", "relevance"]
     assert args.depth == 3
     assert args.given == {"runs", "criteria"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("calibrate --gold g --judgments j --temperature 0.5 --topics t", "--temperature, --topics: "),
+        ("calibrate --gold g --judgments j --max-cost 1", "--max-cost: "),
+        ("calibrate --gold g --judgments j --polarity lower", "--polarity: "),
+        ("calibrate --gold g --judgments j --seal s", "--seal: "),
+        ("leaderboard out --families f --seed 3", "--families, --seed: "),
+        ("passages extract --pool out --depth 2 --passages p -o x", "--depth: "),
+        ("prompts show groundedness --form text", "--form: "),
+        ("demo --no-model --model baseline/overlap", "--model: "),
+    ],
+)
+def test_an_option_without_effect_is_refused(typed: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(typed.split()) == 2
+    assert capsys.readouterr().err.startswith(f"judge: {said}without effect here: ")
