@@ -75,7 +75,8 @@ def read_tables(
     listed = _listed(problems, sheets)
     if n := problems.total("error"):
         raise InputError(
-            f"not usable as labels: {n:,} problems", [problem for problem in listed if problem.severity == "error"]
+            f"not usable as labels: {n:,} {'problem' if n == 1 else 'problems'}",
+            [problem for problem in listed if problem.severity == "error"],
         )
     _check_found(labels, layout, sheets, listed)
     if warnings is not None:

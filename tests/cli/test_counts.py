@@ -72,6 +72,8 @@ def test_counts_of_one_are_singular(
         ["passages", "index", "--collection", "passages.jsonl", "-o", "c.idx"],
         ["passages", "extract", "--runs", "r.json", "--passages", "passages.jsonl", "-o", "p.jsonl"],
         ["crowd", "labels.csv", "--scale", "0-3", "--out", "crowd"],
+        ["crowd", "bad.json", "--scale", "0-3", "--out", "none"],
+        ["crowd", "labels.csv", "--scale", "0-3", "--known", "bad.json", "--out", "none"],
         ["prompts", "check", "bad.json"],
     ):
         assert main(command) in (0, 1, 2), command
