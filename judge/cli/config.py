@@ -26,7 +26,7 @@ from judge.text.hints import did_you_mean
 from judge.text.safe import shown
 
 NOT_OPTIONS = frozenset({"help", "config", "save_config"})
-NOT_TAKEN = frozenset({"runs", "out", "extend", "replace", "limit", "dry_run", "json", "max_cost"})
+NOT_TAKEN = frozenset({"runs", "format", "out", "extend", "replace", "limit", "dry_run", "json", "max_cost"})
 """What is about one call, and so is not taken from the folder of --extend."""
 
 
@@ -65,7 +65,7 @@ def parse(parser: CommandParser, arguments: Sequence[str]) -> argparse.Namespace
         settled = _read(parser, ahead.config)
     extended = ahead.extend if ahead.extend is not None else settled.get("extend")
     taken: dict[str, Any] = {}
-    if extended is not None:
+    if extended is not None and "extend" in options:
         recorded = earlier_options(Path(extended))
         known = {key: value for key, value in recorded.items() if key in options and options[key].dest not in NOT_TAKEN}
         taken = _values(parser, known, str(Path(extended) / MANIFEST), lambda key: f"$.options.{key}")
@@ -190,6 +190,8 @@ def _converted(action: argparse.Action, key: str, value: Any) -> Any:
     words = value if isinstance(value, list) else [value]
     if not all(isinstance(word, str | int | float) and not isinstance(word, bool) for word in words):
         raise _Refused("bad_value", f"{key}: expected a text, a number or a list of them, found {shown(value)}")
+    if not words or any("\0" in str(word) for word in words):
+        raise _Refused("bad_value", f"{key}: expected a value{' without NUL' if words else ', found an empty list'}")
     checker = _Checker(prog="", add_help=False)
     checker._add_action(action)
     required, action.required = action.required, False

@@ -203,7 +203,7 @@ def manifest_bytes(
         "python": platform.python_version(),
         "status": status,
         "argv": [_presentable(argument) for argument in argv],
-        "options": dict(options or {}),
+        "options": {name: _public(value) for name, value in (options or {}).items()},
         "configuration": dict(configured),
         "asked": dict(asked or {}),
         "certificate": said,
@@ -238,6 +238,13 @@ def _kind(result: Judgment | Failure) -> str:
 def _presentable(argument: str) -> str:
     """A command-line argument as it may be published: no credentials, and text even where it was bytes."""
     return without_credentials(argument).encode("utf-8", "backslashreplace").decode()
+
+
+def _public(value: Any) -> Any:
+    """The value of an option as it may be published."""
+    if isinstance(value, str):
+        return _presentable(value)
+    return [_public(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 def details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> str:

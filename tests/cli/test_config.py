@@ -1,6 +1,7 @@
 """Options from a file, and options from the folder that is extended."""
 
 import json
+import os
 import shutil
 import tomllib
 from pathlib import Path
@@ -69,6 +70,32 @@ def test_what_is_no_toml_is_said(here: Path, content: bytes, capsys: pytest.Capt
     Path("j.toml").write_bytes(content)
     assert main(["pool", "--runs", "runs", "--config", "j.toml"]) == 2
     assert capsys.readouterr().err.startswith("judge: j.toml: not TOML: ")
+
+
+@pytest.mark.parametrize("value", ["[]", '"a\\u0000b"', '["a", {b = 1}]', "1979-05-27", '[["a"]]'])
+def test_a_value_that_no_command_line_could_have_is_refused(
+    here: Path, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("j.toml").write_text(f"\n\nruns = {value}\n", encoding="utf-8")
+    assert main(["pool", "--config", "j.toml"]) == 2
+    assert "  j.toml: bad_value at line 3: runs: expected a" in capsys.readouterr().err
+
+
+def test_two_values_for_an_option_of_one_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("j.toml").write_text("depth = [1, 2]\n", encoding="utf-8")
+    assert main(["pool", "--runs", "runs", "--config", "j.toml"]) == 2
+    assert "at line 1: depth: given more than once: it takes one value\n" in capsys.readouterr().err
+
+
+def test_a_name_that_is_no_text_is_recorded_readably(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = os.fsdecode(b"r\xff")
+    Path("runs").rename(name)
+    assert main(["pool", "--runs", name, "--out", "out"]) == 0
+    assert manifest("out")["options"]["runs"] == ["r\\udcff"]
+    capsys.readouterr()
+    assert main(["pool", "--runs", name, "--save-config", "j.toml"]) == 2
+    assert "--save-config: an option has no text in UTF-8" in capsys.readouterr().err
+    assert not Path("j.toml").exists()
 
 
 def test_what_is_saved_is_read_back_and_holds_no_secret(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
