@@ -182,3 +182,7 @@ def test_a_configuration_file_may_name_the_folder_to_extend(here: Path, capsys: 
     assert main(["pool", "--config", "j.toml"]) == 0
     assert "as out was made: --topics\n" in capsys.readouterr().err
     assert set(manifest("out")["configuration"]["runs"]) == {"harbor-grounded", "mill-fluent-invented"}
+    # The file is given, so it wins over what is recorded, and contradicts it.
+    Path("j.toml").write_text('extend = "out"\nruns = "runs"\ntopics = "runs/thistle-faulty.json"\n', encoding="utf-8")
+    assert main(["pool", "--config", "j.toml"]) == 2
+    assert "runs/thistle-faulty.json" in capsys.readouterr().err

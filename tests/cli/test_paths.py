@@ -40,6 +40,15 @@ def test_several_folders_and_files_are_pooled_in_whatever_order_they_are_given(h
     assert len(first["runs.jsonl"].splitlines()) == 7
 
 
+def test_the_order_and_the_spelling_of_what_is_given_do_not_matter(here: Path) -> None:
+    Path("link").symlink_to("late")
+    files, problems = find_runs(["runs", "late"])
+    assert [path.name for path in files[:2]] == ["mill-fluent-invented.json", "quarry-copied.json"]
+    assert find_runs(["late", Path("runs")]) == (files, problems)
+    again, _ = find_runs(["late", "runs", "runs/../late/quarry-copied.json", "link"])
+    assert again == files
+
+
 def test_every_missing_folder_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
     assert main(["validate", "runs", "none", "empty"]) == 2
