@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import judge
-from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, main
+from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, command_parser, main
 from judge.cli.demo import write_example
 from tests.conftest import PROJECT
 from tests.test_walls import DOORS
@@ -53,7 +53,7 @@ def test_every_command_and_option_in_a_document_exists(document: str) -> None:
 
 
 COMMAND = re.compile(r"^(?:\.venv/bin/)?judge ([^&\n]+)", re.MULTILINE)
-OUTPUTS = {"out", "output", "report_dir"}
+OUTPUTS = {"out", "report_dir"}
 """Options that name what is written; any other path is read."""
 
 
@@ -68,9 +68,7 @@ def parsed(command: str) -> argparse.Namespace:
     words = shlex.split(command, comments=True)
     length = 2 if " ".join(words[:2]) in COMMANDS else 1
     name = " ".join(words[:length])
-    parser = argparse.ArgumentParser(prog=f"judge {name}", allow_abbrev=False)
-    command_module(name).add_arguments(parser)
-    return parser.parse_args(words[length:])
+    return command_parser(name).parse_args(words[length:])
 
 
 def can_run(args: argparse.Namespace) -> bool:
@@ -150,10 +148,11 @@ def test_the_public_names_are_sorted_and_load() -> None:
 @pytest.mark.parametrize(
     "arguments", [[], ["absent"], ["run"], ["run", "--absent"], ["run", "--runs", "x", "--depth", "0"]]
 )
-def test_wrong_usage_ends_with_2_and_the_usage(arguments: list[str]) -> None:
+def test_wrong_usage_ends_with_2_and_two_lines(arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-m", "judge", *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "usage: judge" in done.stderr
+    assert done.stderr.count("\n") == 2
+    assert "--help` lists the " in done.stderr
     assert "Traceback" not in done.stderr
 
 

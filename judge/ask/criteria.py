@@ -5,7 +5,6 @@ name is the file's; the digest is that of the file's bytes. Every problem of a f
 A criterion named without a variant means the variant `graded`, or the only variant.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Sequence
@@ -25,6 +24,8 @@ from judge.files.bundle import bundled
 from judge.files.paths import StrPath, several
 from judge.files.stored import read_stored, sha256
 from judge.records import Criterion, Level, Problem, Rollup, Scale
+from judge.text.cells import count
+from judge.text.hints import did_you_mean
 from judge.text.ids import natural_key
 
 DEFAULT = "graded"
@@ -81,7 +82,8 @@ def choose_prompts(
         chosen.setdefault(criterion.name, []).append(criterion)
     for name in map(str, several(names)) if names is not None else () if chosen else default:
         if name not in criterion_names():
-            raise UsageError(f"no criterion called {name!r}: there are {', '.join(criterion_names())}")
+            hint = did_you_mean(name, criterion_names())
+            raise UsageError(f"no criterion called {name!r}{hint} (there are {', '.join(criterion_names())})")
         if name not in chosen:
             chosen[name] = [find_criterion(name)]
     return {name: chosen[name] for name in sorted(chosen)}
@@ -106,10 +108,9 @@ def prompt_path(name_or_path: StrPath) -> Path:
         )
     if name_or_path.endswith(".md") or Path(name_or_path).is_file():
         return Path(name_or_path)
-    near = difflib.get_close_matches(name_or_path, [*known, *criterion_names()], n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(name_or_path, [*known, *criterion_names()])
     raise UsageError(
-        f"no prompt called {name_or_path!r}.{hint} Expected one of {', '.join(known)}, or the path of a .md file"
+        f"no prompt called {name_or_path!r}{hint} (expected one of {', '.join(known)}, or the path of a .md file)"
     )
 
 
@@ -165,7 +166,7 @@ def load_folder(folder: StrPath) -> tuple[Criterion, ...]:
             message = f"{criterion.prompt_id!r} is also the name of {namesake.file}"
             problems.append(_problem(criterion.file, LineProblem(_criterion_line(path), "prompt_name", message)))
     if problems:
-        raise InputError(f"{folder}: {len(problems)} problem(s) in prompt files", problems)
+        raise InputError(f"{folder}: {count(len(problems), 'problem')} in prompt files", problems)
     return tuple(criteria.values())
 
 
@@ -179,7 +180,7 @@ def _criterion_line(path: Path) -> int:
 
 def _bad(file: str, line_problems: Sequence[LineProblem]) -> InputError:
     problems = [_problem(file, problem) for problem in sorted(set(line_problems))]
-    return InputError(f"{file}: not a usable prompt, {len(problems)} problem(s)", problems)
+    return InputError(f"{file}: not a usable prompt, {count(len(problems), 'problem')}", problems)
 
 
 def _problem(file: str, problem: LineProblem) -> Problem:

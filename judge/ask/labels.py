@@ -12,6 +12,7 @@ from judge.files.jsonl import decode_lines
 from judge.files.stored import read_stored, sha256, unpack
 from judge.files.trec import QrelRow, parse_qrels
 from judge.records import Problem
+from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import storable
 
@@ -19,6 +20,8 @@ _Result = TypeVar("_Result", Judgment, Failure)
 
 _LARGEST = 10**9
 """The largest grade of a scale is smaller, and so is the mean of any grades."""
+JUDGMENTS = "judgments.jsonl"
+"""Name of the file of judgments in an output folder."""
 JURY = "jury/"
 """The beginning of every jury's name."""
 
@@ -195,5 +198,5 @@ def _read(stored: bytes, kind: type[_Result], name: str, code: str) -> tuple[_Re
         else:
             rows.append(row)
     if problems:
-        raise InputError(f"{name}: {len(problems)} lines with problems ({code})", problems)
+        raise InputError(f"{name}: {count(len(problems), 'line')} with problems ({code})", problems)
     return tuple(rows)

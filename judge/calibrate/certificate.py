@@ -17,6 +17,7 @@ from judge.files.jsonl import json_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
 from judge.records import Criterion, Estimate
+from judge.text.cells import count
 from judge.text.safe import printable
 
 SCHEMA = 1
@@ -218,7 +219,7 @@ def _result(entry: Certified) -> str:
 def _interval(estimate: Estimate) -> str:
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return f"without an interval ({estimate.reason})"
-    n = f"n={estimate.n}, {estimate.topics} topics"
+    n = f"n={estimate.n}, {count(estimate.topics, 'topic')}"
     return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] ({n})"
 
 

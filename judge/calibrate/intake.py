@@ -17,6 +17,7 @@ from judge.gold.rows import GoldRow, finder
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Level, Problem, Scale
+from judge.text.cells import count
 from judge.text.ids import topic_of
 
 _MOST_GRADES = 101
@@ -107,7 +108,9 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
                 raise
             problems += error.problems
     if problems:
-        raise InputError(f"{', '.join(map(str, paths))}: not usable as gold: {len(problems)} problems", problems)
+        raise InputError(
+            f"{', '.join(map(str, paths))}: not usable as gold: {count(len(problems), 'problem')}", problems
+        )
     return Gold(tuple(rows), sha256(b"\n".join(sorted(sha256(data).encode() for data in stored))), columns)
 
 
@@ -140,7 +143,7 @@ def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) 
             own = read_pool_folder(beside, "passages.jsonl")
         sources.append(LabelSource(labels, own))
     if problems:
-        raise InputError(f"labels that cannot be used: {len(problems)} problems", problems)
+        raise InputError(f"labels that cannot be used: {count(len(problems), 'problem')}", problems)
     return tuple(sources)
 
 

@@ -10,15 +10,11 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.models.secrets import redact, remember_credentials
 from judge.text.safe import printable
-
-# Not imported from typing, as in `judge.errors`.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 ROOMS = {
     "harness": {
@@ -44,6 +40,7 @@ ROOMS = {
         "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
     },
     "calibrate": {"calibrate": "find out which judge can be trusted, and how far"},
+    "cli": {"completion": "print a script that completes commands and options in a shell"},
 }
 """Room to its commands, with a summary each; the whole line comes first, then the order of the pipeline.
 
@@ -51,26 +48,8 @@ A command lives in the module of its name in this folder, `crowd cast-regin` in 
 """
 COMMANDS = {name: summary for commands in ROOMS.values() for name, summary in commands.items()}
 
-EXIT_CODES = """\
-exit codes:
-  0  done
-  1  findings: errors in runs or prompts, nothing that could be judged, or a gate that is not met
-  2  the command or its input is bad; no result was written
-  3  something outside failed or was interrupted; the same command resumes
-"""
-GENERAL = """\
-for every command:
-  --max-file-size SIZE  the most bytes of content of a file that is read, unpacked or not: 2G, 800M (default 512M)
-"""
 PROBLEMS_SHOWN = 50
 """The most lines about problems under a message."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """Quotes no credentials of an argument that it does not understand."""
-
-    def error(self, message: str) -> "NoReturn":
-        super().error(redact(message))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -122,9 +101,12 @@ def command_module(name: str) -> ModuleType:
 
 def _general(arguments: list[str]) -> list[str]:
     """Apply the options that every command takes, anywhere in the line, and return the other arguments."""
-    parser = _Parser(prog="judge", add_help=False, allow_abbrev=False)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--max-file-size", metavar="SIZE", action="append")
-    general, rest = parser.parse_known_args(arguments)
+    try:
+        general, rest = parser.parse_known_args(arguments)
+    except argparse.ArgumentError as error:
+        raise UsageError(str(error)) from error
     if general.max_file_size:
         if len(general.max_file_size) > 1:
             raise UsageError("--max-file-size is given twice")
@@ -135,35 +117,42 @@ def _general(arguments: list[str]) -> list[str]:
     return rest
 
 
+def command_parser(name: str) -> CommandParser:
+    """The parser of a command, with those of its actions."""
+    module = command_module(name)
+    parser = CommandParser(prog=f"judge {name}", description=module.__doc__)
+    module.add_arguments(parser)
+    return parser
+
+
 def _dispatch(arguments: list[str]) -> int:
     length = next((n for n in (2, 1) if " ".join(arguments[:n]) in COMMANDS), 0)
     if length:
         name = " ".join(arguments[:length])
-        module = command_module(name)
-        parser = _Parser(
-            prog=f"judge {name}",
-            description=module.__doc__,
-            epilog=f"{GENERAL}\n{EXIT_CODES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        module.add_arguments(parser)
-        code: int = module.main(parser.parse_args(arguments[length:]))
+        parser = command_parser(name)
+        # Imported here, because it would slow down `judge --help`.
+        from judge.cli.config import announce, parse
+
+        args = parse(parser, arguments[length:])
+        if announce(parser.prog, args):
+            return 0
+        code: int = command_module(name).main(args)
         return code
     listing = "\n".join(
         f"  {room if not place else '':<10} {name:<16} {summary}"
         for room, commands in ROOMS.items()
         for place, (name, summary) in enumerate(commands.items())
     )
-    parser = _Parser(
+    parser = CommandParser(
         prog="judge",
         description="Assess the responses of conversational-search runs (TREC iKAT, CAsT).",
         epilog=f"commands:\n{listing}\n\n`judge COMMAND --help` tells more.\n\n{GENERAL}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        lists="commands and options",
     )
     parser.add_argument("--version", action="version", version=f"judge {__version__}")
     parser.add_argument("command", metavar="COMMAND", choices=sorted(COMMANDS), help="one of those below")
-    parser.parse_args(arguments)
+    # What follows a word that is no command is not looked at.
+    parser.parse_args(arguments[:1])
     return 2
 
 

@@ -11,6 +11,12 @@ from judge.harness.manifest import JOURNAL
 from judge.models.journal_rows import lacks_log
 from judge.models.model import ModelOptions, Price
 
+ASKING = (
+    *("base-url", "temperature", "max-tokens", "seed", "timeout", "threads"),
+    *("concurrency", "attempts", "max-cost"),
+)
+"""The options below, which have no effect where nobody is asked."""
+
 
 def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare the options for how a judge is asked."""

@@ -13,13 +13,15 @@ from pathlib import Path
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.report.terminal import summary
 from judge.cli.asking import (
+    ASKING,
     add_judge_arguments,
     add_loop_arguments,
     loop_settings,
     model_options,
     say_lacking_log,
 )
-from judge.cli.options import positive
+from judge.cli.config import add_config_arguments
+from judge.cli.options import positive, refuse_unused
 from judge.cli.printing import print_json, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 
@@ -111,12 +113,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seed of resamples and permutations (default 2023)",
     )
     output = parser.add_argument_group("output")
-    output.add_argument("--out", type=Path, metavar="DIR", help="write tables, report, plots and certificate here")
+    output.add_argument(
+        "-o", "--out", type=Path, metavar="DIR", help="write tables, report, plots and certificate here"
+    )
     output.add_argument("--json", action="store_true", help="print all findings as JSON")
+    add_config_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
+    if not args.model:
+        refuse_unused(args, (*ASKING, "samples", "topics"), "they are about asking a judge, which --model names")
+    if args.scale is None:
+        refuse_unused(args, ["polarity"], "it says which end of --scale is good")
+    if args.test is None:
+        refuse_unused(args, ["seal"], "it is the seal of the grades in --test")
     plan = CalibrationPlan(
         gold=args.gold,
         judgments=args.judgments or (),

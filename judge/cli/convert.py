@@ -10,7 +10,8 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from judge.cli.printing import say
+from judge.cli.options import add_output_option, add_runs_arguments, given_runs
+from judge.cli.printing import print_json, say
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
 from judge.runs.formats import FORMATS
 from judge.runs.topics import read_topics
@@ -20,16 +21,10 @@ from judge.text.safe import printable
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--runs", type=Path, required=True, metavar="DIR", help="folder of run files, or one run file")
+    add_runs_arguments(parser)
     parser.add_argument("--to", required=True, choices=sorted(TARGETS), help="the format to write")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="folder for the new files, outside the runs' folder",
-    )
+    parser.add_argument("--json", action="store_true", help="print files and changes as one JSON object")
+    add_output_option(parser, "DIR", "folder for the new files, outside the runs' folder", required=True)
     parser.add_argument(
         "--topics", type=Path, metavar="FILE", help="topics file, to name PTKB statements as the format does"
     )
@@ -44,8 +39,11 @@ def main(args: argparse.Namespace) -> int:
     turns = None
     if args.topics:
         turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
-    converted = convert_runs(args.runs, args.to, args.output, turns=turns, team=args.team, format=args.format)
-    for file in converted.files:
+    converted = convert_runs(given_runs(args), args.to, args.out, turns=turns, team=args.team, format=args.format)
+    if args.json:
+        changes = [{"what": name, "dropped": dropped, "times": n} for name, dropped, n in tally(converted.changes)]
+        print_json({"files": [str(file) for file in converted.files], "changes": changes})
+    for file in () if args.json else converted.files:
         print(printable(str(file)))
     for problem in converted.problems:
         say(f"{problem.file}: {problem.code}: {problem.message}")

@@ -33,7 +33,7 @@ _SHOWN = 12
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("labels", metavar="LABELS", nargs="+", type=Path, help="tables of labels")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="folder to write")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     parser.add_argument("--mi-turns", type=Path, metavar="FILE", help="turn ids of the subset qrels, one per line")
     _reading_arguments(parser.add_argument_group("reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from judge.calibrate.report.terminal import COLUMNS, short
+from judge.cli.options import add_output_option
 from judge.cli.printing import print_json, say
 from judge.crowd.regin.matching import MatchedRun, Score
 from judge.crowd.regin.resource import RELEVANT
@@ -27,11 +28,13 @@ _NAME = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("folder", metavar="DIR", type=Path, help="the published resource, or one of its two folders")
-    parser.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder to write")
+    add_output_option(parser, "OUT", "folder to write", required=True)
     parser.add_argument(
         "--mi-turns", type=Path, metavar="FILE", help="turn ids of question_relevance_mi_subset, one per line"
     )
-    parser.add_argument("--runs", type=Path, metavar="DIR", help="submitted runs, to be mapped to bank ids by text")
+    parser.add_argument(
+        "--runs", type=Path, nargs="+", metavar="PATH", help="submitted runs, to be mapped to bank ids by text"
+    )
     parser.add_argument("--evaluate", action="store_true", help="evaluate the runs")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
 

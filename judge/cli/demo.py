@@ -9,8 +9,12 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from judge.cli import calibrate, run
+from judge.cli.config import parse
+from judge.cli.options import refuse_unused
+from judge.cli.parser import CommandParser
 from judge.cli.printing import say
 from judge.errors import InputError
 from judge.files.bundle import bundled
@@ -33,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write, judge, compare, and say what to look at."""
+    if args.no_model:
+        refuse_unused(args, ["model"], "--no-model leaves the second judge out")
     folder: Path = args.folder
     write_example(folder)
     inputs = [
@@ -51,10 +57,8 @@ def main(args: argparse.Namespace) -> int:
         return code
     _announce("How far can these judges be trusted? Their grades compared with the example's gold:")
     gold = folder / "gold" / "example.gold.jsonl"
-    parser = argparse.ArgumentParser()
-    calibrate.add_arguments(parser)
     judged = [str(out / "judgments.jsonl") for out in outputs]
-    code = calibrate.main(parser.parse_args(["--gold", str(gold), "--judgments", *judged]))
+    code = calibrate.main(_parsed("calibrate", calibrate, ["--gold", str(gold), "--judgments", *judged]))
     out = outputs[-1]
     _announce(
         f"Open {out / 'leaderboard.md'}, then {out / 'judgments.jsonl'} and "
@@ -81,9 +85,13 @@ def write_example(folder: Path) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser()
-    run.add_arguments(parser)
-    return run.main(parser.parse_args(arguments), ["run", *arguments])
+    return run.main(_parsed("run", run, arguments), ["run", *arguments])
+
+
+def _parsed(name: str, module: ModuleType, arguments: list[str]) -> argparse.Namespace:
+    parser = CommandParser(prog=f"judge {name}")
+    module.add_arguments(parser)
+    return parse(parser, arguments)
 
 
 def _announce(text: str) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-from judge.cli.options import add_actions, amount_or_zero, pair, positive
+from judge.cli.options import add_actions, amount_or_zero, columns, pair, positive
 from judge.cli.printing import SHOWN, print_json, problem_lines, say
 from judge.gold import SOURCES
 from judge.gold.rows import GoldRow
@@ -21,6 +21,7 @@ from judge.harness.gold import (
     split_gold_file,
 )
 from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.text.cells import count
 from judge.text.safe import printable
 
 _MADE = get_args(GoldRow.__annotations__["made"])
@@ -77,20 +78,20 @@ def _check(args: argparse.Namespace) -> int:
             print(printable(line))
     errors = sum(problem.severity == "error" for problem in checked.problems)
     say(
-        f"{len(args.files)} files, {len(checked.rows)} valid rows: "
-        f"{errors} errors, {len(checked.problems) - errors} warnings"
+        f"{count(len(args.files), 'file')}, {count(len(checked.rows), 'valid row')}: "
+        f"{count(errors, 'error')}, {count(len(checked.problems) - errors, 'warning')}"
     )
     if checked.unmatched is None:
         say("not checked without --pool: not_in_pool, different_grades")
     elif checked.unmatched:
-        say(f"{checked.unmatched} of {len(checked.rows)} rows match no response of the pool")
+        say(f"of {count(len(checked.rows), 'row')}, {checked.unmatched} without a response of the pool")
     return 1 if errors else 0
 
 
 def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", choices=sorted(SOURCES), help=", ".join(sorted(SOURCES)))
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="file, or for cast-regin the folder")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="gold file to write")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="gold file to write")
     parser.add_argument("--pool-out", type=Path, metavar="DIR", help="also write pool.jsonl and passages.jsonl there")
     texts = parser.add_mutually_exclusive_group()
     texts.add_argument("--bank", type=Path, metavar="FILE", help="JSON object from response id to text")
@@ -125,17 +126,18 @@ def _import(args: argparse.Namespace) -> None:
             made=args.made,
             inclusion=args.inclusion,
             plan=args.plan,
-            columns=dict(args.column),
+            columns=columns(args.column),
             constants=args.constant,
             generic_as_zero=args.generic_as_zero,
         )
     )
     if imported.pool is not None:
-        say(f"{args.pool_out}: {len(imported.pool.responses)} responses to judge")
+        say(f"{args.pool_out}: {count(len(imported.pool.responses), 'response')} to judge")
     for note in imported.notes:
         say(note)
     counts = Counter(row.criterion for row in imported.rows)
-    say(f"{args.out}: {len(imported.rows)} grades: {', '.join(f'{n} of {name}' for name, n in sorted(counts.items()))}")
+    criteria = ", ".join(f"{n} of {name}" for name, n in sorted(counts.items()))
+    say(f"{args.out}: {count(len(imported.rows), 'grade')}: {criteria}")
 
 
 def _split_arguments(parser: argparse.ArgumentParser) -> None:
@@ -144,13 +146,14 @@ def _split_arguments(parser: argparse.ArgumentParser) -> None:
         "--test", type=amount_or_zero, required=True, metavar="SHARE", help="share of the test part, e.g. 0.5"
     )
     parser.add_argument("--seed", type=_seed, required=True, metavar="S", help="seed of the split")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="folder to write")
 
 
 def _split(args: argparse.Namespace) -> None:
     seal = split_gold_file(GoldSplitPlan(file=args.file, share=args.test, seed=args.seed, out=args.out))
     for name, part in (("dev", seal.dev), ("test", seal.test)):
-        say(f"{name}: {len(part.items)} responses, {part.rows} grades, {len(part.topics)} topics")
+        counts = (len(part.items), "response"), (part.rows, "grade"), (len(part.topics), "topic")
+        say(f"{name}: {', '.join(count(*counted) for counted in counts)}")
     say(f"publish {args.out / 'dev.jsonl'} and {args.out / 'seal.json'}, which holds no test grade")
     say(
         f"keep {args.out / 'test.jsonl'} and {args.out / 'test.salt'} to yourself, and {args.file} too: the salt "
@@ -162,7 +165,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder or its pool.jsonl")
     parser.add_argument("--n", type=positive, required=True, metavar="N", help="about how many responses to label")
     parser.add_argument("--seed", type=_seed, required=True, metavar="S", help="seed of the draw")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="plan to write (JSONL)")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="plan to write (JSONL)")
     parser.add_argument(
         "--judgments",
         type=Path,
@@ -188,6 +191,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="existing grades: their responses are not drawn again, and count as certain part of the sample",
     )
+    parser.add_argument("--json", action="store_true", help="print the counts as one JSON object")
 
 
 def _plan(args: argparse.Namespace) -> None:
@@ -203,13 +207,27 @@ def _plan(args: argparse.Namespace) -> None:
             gold=args.gold,
         )
     )
-    say(f"{args.out}: {len(plan.rows)} of {plan.frame} responses, {plan.turns} of {plan.frame_turns} turns")
+    if args.json:
+        print_json(
+            {
+                "file": str(args.out),
+                "responses": {"drawn": len(plan.rows), "of": plan.frame, "graded": plan.graded},
+                "turns": {"drawn": plan.turns, "of": plan.frame_turns},
+                "uncertainty": plan.uncertainty,
+            }
+        )
+    say(
+        f"{args.out}: {len(plan.rows)} of {count(plan.frame, 'response')}, "
+        f"{plan.turns} of {count(plan.frame_turns, 'turn')}"
+    )
     if args.judgments and plan.uncertainty == "none":
         say(
             "the judgments do not distinguish the turns (no label probabilities, no two judges): all are equally likely"
         )
     if plan.graded:
-        say(f"{plan.graded} responses have grades already; together with this plan their inclusion probability is 1")
+        have = "has" if plan.graded == 1 else "have"
+        graded = f"{count(plan.graded, 'response')} {have} grades already"
+        say(f"{graded}; together with this plan the inclusion probability of each is 1")
 
 
 def _scale(text: str) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from judge.cli.options import refuse_unused
 from judge.cli.printing import print_json, say
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=SEED, metavar="N", help=f"seed of the rank intervals' resampling (default {SEED})"
     )
     parser.add_argument(
+        "-o",
         "--out",
         type=Path,
         metavar="PATH",
@@ -76,6 +78,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     if (args.out and not about_tokens) or args.fallback or args.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
+    refuse_unused(args, ["families", "seed"], "they are about a correction, which needs --gold")
     if args.seal:
         raise UsageError("--seal names the seal of the grades in --test: give both")
     judged = read_judged(args.folder, args.criterion)

@@ -7,25 +7,30 @@ as local/PATH.gguf. JUDGE_CACHE names another folder for the weights.
 
 import argparse
 import sys
+from typing import Any
 
 from judge.ask.progress import FetchReporter
 from judge.cli.options import add_actions
-from judge.cli.printing import say
+from judge.cli.printing import print_json, say
 from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.weights import cache_folder, ensure, is_here
+from judge.text.hints import did_you_mean
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     commands = add_actions(parser, "list|pull")
-    commands.add_parser("list", help="the local models, their licenses, and whether they are fetched")
+    listing = commands.add_parser("list", help="the local models, their licenses, and whether they are fetched")
+    listing.add_argument("--json", action="store_true", help="as a JSON list")
     pull = commands.add_parser("pull", help="fetch weights, or continue a fetch that was interrupted")
     pull.add_argument("names", nargs="+", type=_name, metavar="NAME", help=", ".join(CATALOG))
 
 
 def main(args: argparse.Namespace) -> int:
     """List or fetch."""
-    if args.action == "list":
+    if args.action == "list" and args.json:
+        print_json([_row(weights) for weights in CATALOG.values()])
+    elif args.action == "list":
         for weights in CATALOG.values():
             print(_described(weights))
         say(f"weights are kept in {cache_folder() / 'models'}")
@@ -39,8 +44,21 @@ def main(args: argparse.Namespace) -> int:
 def _name(text: str) -> str:
     name = text.removeprefix("local/")
     if name not in CATALOG:
-        raise argparse.ArgumentTypeError(f"no local model called {name!r}: there are {', '.join(CATALOG)}")
+        hint = did_you_mean(name, CATALOG)
+        raise argparse.ArgumentTypeError(f"no local model called {name!r}{hint} (there are {', '.join(CATALOG)})")
     return name
+
+
+def _row(weights: ModelWeights) -> dict[str, Any]:
+    return {
+        "model": f"local/{weights.name}",
+        "title": weights.title,
+        "bytes": weights.size,
+        "license": weights.license,
+        "about": weights.about,
+        "sha256": weights.sha256,
+        "fetched": is_here(weights),
+    }
 
 
 def _described(weights: ModelWeights) -> str:

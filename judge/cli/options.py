@@ -2,27 +2,17 @@
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from judge.models.secrets import redact
+from judge.errors import UsageError
 from judge.runs.formats import FORMATS
 
 
-class _ActionParser(argparse.ArgumentParser):
-    """Reports an unknown option with the usage of its action; argparse would show the usage of the whole command."""
-
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
-        known, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self.error(redact(f"unrecognized arguments: {' '.join(unknown)}"))
-        return known, unknown
-
-
-def add_actions(parser: argparse.ArgumentParser, names: str) -> "argparse._SubParsersAction[_ActionParser]":
+def add_actions(parser: argparse.ArgumentParser, names: str) -> "argparse._SubParsersAction[argparse.ArgumentParser]":
     """Give a command actions, such as `index|extract`; the one that the user names is in `args.action`."""
-    return parser.add_subparsers(dest="action", required=True, metavar=names, parser_class=_ActionParser)
+    return parser.add_subparsers(dest="action", required=True, metavar=names)
 
 
 def positive(text: str) -> int:
@@ -59,12 +49,82 @@ def pair(text: str) -> tuple[str, str]:
     return field, value
 
 
-def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options for runs, topics, and the counting of tokens."""
-    reading = parser.add_argument_group("reading")
-    reading.add_argument(
-        "--runs", type=Path, required=True, metavar="DIR", help="folder of run files, of any formats, .gz too"
+def refuse_unused(args: argparse.Namespace, options: Sequence[str], reason: str) -> None:
+    """Refuse options that the rest of the command leaves without effect.
+
+    Args:
+        args: The parsed values.
+        options: Names of options, without the hyphens at the front.
+        reason: Why they have no effect.
+
+    Raises:
+        UsageError: Some of them were given.
+    """
+    given = getattr(args, "given", ())
+    if unused := [f"--{name}" for name in options if name.replace("-", "_") in given]:
+        raise UsageError(f"{', '.join(unused)}: without effect here: {reason}")
+
+
+def columns(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The columns of --column by field.
+
+    Raises:
+        UsageError: A field is given two columns.
+    """
+    fields = Counter(field for field, _ in pairs)
+    if repeated := sorted(field for field, times in fields.items() if times > 1):
+        raise UsageError(f"--column gives {', '.join(repeated)} twice")
+    return dict(pairs)
+
+
+def add_runs_arguments(parser: argparse._ActionsContainer) -> None:
+    """Declare the runs as what a command is about: named alone, by --runs, or both; `given_runs` has all of them."""
+    parser.add_argument(
+        "runs", nargs="*", action="append", type=Path, metavar="RUNS", help="folders of run files, and run files"
     )
+    add_runs_option(parser)
+
+
+def add_runs_option(parser: argparse._ActionsContainer, *, required: bool = False) -> None:
+    """Declare the option for the runs."""
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        nargs="+",
+        required=required,
+        metavar="PATH",
+        help="folders of run files, of any formats, .gz too, and run files",
+    )
+
+
+def given_runs(args: argparse.Namespace) -> list[Path]:
+    """The values of the arguments of `add_runs_arguments`.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if not args.runs:
+        raise UsageError("no runs are named: expected folders of run files, or run files")
+    return list(args.runs)
+
+
+def add_output_option(parser: argparse._ActionsContainer, metavar: str, help: str, *, required: bool = False) -> None:
+    """Declare where a command writes, under the name that it has everywhere."""
+    parser.add_argument("-o", "--out", type=Path, required=required, metavar=metavar, help=help)
+
+
+def add_input_arguments(parser: argparse.ArgumentParser, *, alone: bool = False) -> None:
+    """Declare the options for runs, topics, and the counting of tokens.
+
+    Args:
+        parser: The parser of the command.
+        alone: Whether runs may be named without --runs.
+    """
+    reading = parser.add_argument_group("reading")
+    if alone:
+        add_runs_arguments(reading)
+    else:
+        add_runs_option(reading, required=True)
     reading.add_argument(
         "--topics", type=Path, metavar="FILE", help="topics file (iKAT 2023, 2024, 2025 or CAsT 2022 tree)"
     )

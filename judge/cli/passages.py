@@ -11,8 +11,8 @@ import argparse
 from collections.abc import Collection
 from pathlib import Path
 
-from judge.cli.options import add_actions, positive
-from judge.cli.printing import say
+from judge.cli.options import add_actions, add_output_option, add_runs_option, positive, refuse_unused
+from judge.cli.printing import print_json, say
 from judge.harness.passages import ExtractPlan, IndexPlan, extract_passages, index_passages
 from judge.text.ids import natural_key
 
@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--collection", type=Path, nargs="+", metavar="PATH", help="plain JSONL files of passages, or folders of them"
     )
-    index.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the index file to write")
+    add_output_option(index, "FILE", "the index file to write", required=True)
     extract = actions.add_parser("extract", help="write the texts of the passages that runs or a pool use")
     users = extract.add_mutually_exclusive_group(required=True)
-    users.add_argument("--runs", type=Path, metavar="DIR", help="folder of run files, or one run file")
-    users.add_argument("--pool", type=Path, metavar="OUT", help="output folder of `judge pool` or `judge run`")
+    add_runs_option(users)
+    users.add_argument("--pool", type=Path, metavar="OUT|FILE", help="output folder of `judge pool` or `judge run`")
     extract.add_argument(
         "--depth",
         type=positive,
@@ -61,7 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="hash list or its index: passages that it does not list, and texts that differ, are named and left out",
     )
-    extract.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the passages.jsonl to write")
+    extract.add_argument(
+        "--json", action="store_true", help="print the counts, and every id left out, as one JSON object"
+    )
+    add_output_option(extract, "FILE", "the passages.jsonl to write", required=True)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -72,12 +75,14 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _index(args: argparse.Namespace) -> int:
-    count = index_passages(IndexPlan(hashes=args.hashes, collection=args.collection or (), out=args.output))
-    say(f"{args.output}: {count:,} passages indexed")
+    count = index_passages(IndexPlan(hashes=args.hashes, collection=args.collection or (), out=args.out))
+    say(f"{args.out}: {count:,} {'passage' if count == 1 else 'passages'} indexed")
     return 0
 
 
 def _extract(args: argparse.Namespace) -> int:
+    if args.runs is None:
+        refuse_unused(args, ["depth"], "it is about --runs; a pool was made to its own depth")
     outcome = extract_passages(
         ExtractPlan(
             runs=args.runs,
@@ -85,11 +90,16 @@ def _extract(args: argparse.Namespace) -> int:
             depth=args.depth,
             passages=args.passages,
             passage_hashes=args.passage_hashes,
-            out=args.output,
+            out=args.out,
         ),
         _say_errors,
     )
-    say(f"{args.output}: {outcome.extracted:,} of {outcome.wanted:,} passages")
+    if args.json:
+        left_out = {
+            kind: sorted(getattr(outcome, kind), key=natural_key) for kind in ("missing", "unlisted", "differing")
+        }
+        print_json({"wanted": outcome.wanted, "extracted": outcome.extracted, **left_out, "errors": outcome.errors})
+    say(f"{args.out}: {outcome.extracted:,} of {outcome.wanted:,} {'passage' if outcome.wanted == 1 else 'passages'}")
     _name(outcome.missing, "not found")
     _name(outcome.unlisted, "left out, not on the hash list")
     _name(outcome.differing, "left out, the text differs from the hash list")
@@ -98,7 +108,7 @@ def _extract(args: argparse.Namespace) -> int:
 
 def _say_errors(errors: int) -> None:
     if errors:
-        say(f"{errors} errors in the runs; `judge validate` lists them")
+        say(f"{errors} {'error' if errors == 1 else 'errors'} in the runs; `judge validate` lists them")
 
 
 def _name(ids: Collection[str], reason: str) -> None:

@@ -8,9 +8,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from judge.cli.config import add_config_arguments
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.printing import say
-from judge.cli.tables import print_pooled, print_problems
+from judge.cli.printing import print_json, say
+from judge.cli.tables import pooled_counts, print_pooled, print_problems
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, check_complete, pool_runs
 from judge.harness.prepared import DEFAULT_OUT
@@ -21,9 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_pooling_arguments(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
+        "-o", "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
     )
     output.add_argument("--replace", action="store_true", help="write over another pool, or its results, in --out")
+    output.add_argument("--json", action="store_true", help="print the counts of the pool as one JSON object")
+    add_config_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -34,7 +37,9 @@ def main(args: argparse.Namespace) -> int:
     if pooling.missing_passages == "fail":
         check_complete(pooled.pool)
     out = args.out or args.extend or DEFAULT_OUT
-    write_pool(out, pooled, sys.argv[1:], extended=args.extend, replace=args.replace)
+    write_pool(out, pooled, sys.argv[1:], extended=args.extend, replace=args.replace, options=args.chosen)
     print_pooled(pooled)
+    if args.json:
+        print_json(pooled_counts(pooled))
     say(f"the pool is in {out}")
     return 0 if pooled.pool.responses else 1

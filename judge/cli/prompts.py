@@ -4,15 +4,23 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion, load_criterion, prompt_path
+from judge.ask.criteria import (
+    bundled_criteria,
+    criterion_names,
+    default_prompts,
+    find_criterion,
+    load_criterion,
+    prompt_path,
+)
 from judge.ask.prompt import render
-from judge.cli.options import add_actions
-from judge.cli.printing import print_json, print_table
+from judge.cli.options import add_actions, refuse_unused
+from judge.cli.printing import print_json, print_table, say
 from judge.errors import InputError
 from judge.models.records import AnswerForm
 from judge.pool.records import PooledResponse
-from judge.records import Criterion, Passage
+from judge.records import Criterion, Passage, Problem
 from judge.runs.records import Exchange, PtkbStatement, TokenCount, Turn
+from judge.text.hints import nearest
 from judge.text.safe import printable
 
 _HEADER = ("PROMPT", "SCALE", "POSITIVE", "INPUTS", "ANSWER", "DEFAULT", "DIGEST")
@@ -29,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--form", choices=("json", "text", "label"), default="json", help="answer form of --rendered")
     check = actions.add_parser("check", help="list every problem of prompt files")
     check.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a prompt file")
+    check.add_argument("--json", action="store_true", help="as a JSON list, with the problems of each file")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -42,10 +51,16 @@ def main(args: argparse.Namespace) -> int:
             else:
                 print_table(_HEADER, [_cells(row) for row in rows], words=len(_HEADER))
         case "show":
+            if not args.rendered:
+                refuse_unused(args, ["form"], "it is about --rendered")
             criterion = find_criterion(args.prompt)
             source = prompt_path(args.prompt).read_text(encoding="utf-8")
             print(_rendered(criterion, args.form) if args.rendered else source.rstrip("\n"))
         case _:
+            if args.json:
+                checked = [_checked(path) for path in args.paths]
+                print_json(checked)
+                return int(any(row["problems"] for row in checked))
             return max(_check(path) for path in args.paths)
     return 0
 
@@ -94,6 +109,16 @@ def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)
 
 
+def _checked(path: Path) -> dict[str, Any]:
+    """What --json prints of a file."""
+    try:
+        criterion = load_criterion(path)
+    except InputError as error:
+        problems = error.problems or (Problem("unreadable_file", "error", str(path), None, "", str(error)),)
+        return {"file": str(path), "prompt": None, "digest": None, "problems": problems}
+    return {"file": str(path), "prompt": criterion.prompt_id, "digest": criterion.digest, "problems": []}
+
+
 def _check(path: Path) -> int:
     """Print the problems of a file, or that it has none; 1 if it has any."""
     try:
@@ -104,6 +129,14 @@ def _check(path: Path) -> int:
             print(f"  {printable(f'{problem.path}: {problem.code}: {problem.message}')}")
         return 1
     print(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
+    if criterion.name not in criterion_names():
+        meant = nearest(criterion.name, criterion_names())
+        say(
+            f"{path}: warning: the criterion {criterion.name} is close to {meant}, which comes with judge; the grades "
+            f"of different criteria are never compared"
+            if meant
+            else f"{path}: the criterion {criterion.name} is new: none of {', '.join(criterion_names())}"
+        )
     return 0
 
 

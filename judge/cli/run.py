@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from judge.ask.budget import CHARACTERS_PER_TOKEN, TYPICAL_REPLY
 from judge.ask.criteria import criterion_names
 from judge.ask.progress import FetchReporter, Reporter
@@ -21,14 +23,16 @@ from judge.cli.asking import (
     model_options,
     say_lacking_log,
 )
+from judge.cli.config import add_config_arguments
 from judge.cli.options import positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.printing import print_table, say
+from judge.cli.printing import print_json, print_table, say
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
 from judge.harness.run import Outcome, carry_out
+from judge.text.cells import count
 from judge.text.safe import printable
 
 ASK_AGAIN = {"provider_error", "budget"}
@@ -82,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
+        "-o", "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
     )
     output.add_argument(
         "--certificate",
@@ -91,6 +95,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="certificate.json of `judge calibrate`; every output says whether this run is what it certifies",
     )
     output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
+    output.add_argument(
+        "--json", action="store_true", help="print the leaderboard's rows, or what --dry-run counts, as JSON"
+    )
+    add_config_arguments(parser)
 
 
 def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
@@ -100,9 +108,9 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         out=args.out,
         criteria=args.criteria,
         prompts=args.prompt,
-        model=args.model[-1] if args.model else None,
+        model=args.model[0] if len(args.model) == 1 else None,
         jury=args.jury,
-        models=args.model if args.jury else (),
+        models=args.model if args.jury or len(args.model) > 1 else (),
         samples=args.samples,
         families=args.families,
         options=model_options(args),
@@ -111,6 +119,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         replace=args.replace,
         certificate=args.certificate,
         argv=tuple(sys.argv[1:] if argv is None else argv),
+        chosen=args.chosen,
     )
     prepared = prepare(plan, keys=not args.dry_run)
     print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
@@ -121,10 +130,13 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         say(f"warning: {warning}")
     say_lacking_log(prepared.out)
     if args.dry_run:
-        _print_dry_run(prepared)
+        _print_dry_run(prepared, as_json=args.json)
         return 0
     with FetchReporter(sys.stderr) as fetching, Reporter(prepared.judge, sys.stderr) as reporter:
         outcome = carry_out(prepared, report=reporter, fetching=fetching)
+    if args.json:
+        print_json(outcome.leaderboard)
+        return _close(outcome)
     print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner)
     for line in outcome.notes.agreement if outcome.notes else ():
         print(f"\n{printable(line)}")
@@ -154,22 +166,25 @@ def _close(outcome: Outcome) -> int:
     failures = outcome.failures
     if failures:
         reasons = ", ".join(sorted({failure.reason for failure in failures}))
-        say(f"{len(failures)} of {len(outcome.results)} judgments are missing ({reasons}), see failures.jsonl")
+        say(f"missing: {len(failures)} of {count(len(outcome.results), 'judgment')} ({reasons}), see failures.jsonl")
     if len(failures) == len(outcome.results):
         lacking = all(failure.reason == "no_passages" for failure in failures)
         say(f"nothing was judged{'; --passages FILE gives the texts of the passages' if lacking else ''}")
     member_failures = outcome.notes.failures if outcome.notes else ()
     if member_failures:
         reasons = ", ".join(sorted({failure.reason for failure in member_failures}))
-        say(f"{len(member_failures)} judgments of members are missing ({reasons}), see member_failures.jsonl")
+        say(f"missing: {count(len(member_failures), 'judgment')} of members ({reasons}), see member_failures.jsonl")
     if any(failure.reason in ASK_AGAIN for failure in (*failures, *member_failures)):
         say("the same command asks again where a passing failure or the budget stopped a judgment")
         return 3
     return 1 if len(failures) == len(outcome.results) else 0
 
 
-def _print_dry_run(prepared: Prepared) -> None:
+def _print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
     counts = dry_run(prepared)
+    if as_json:
+        print_json({"judge": prepared.judge, **msgspec.structs.asdict(counts)})
+        return
     factors = [
         (counts.responses, "response"),
         (counts.prompts, "prompt"),

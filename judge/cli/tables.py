@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from judge.cli.printing import print_table, say
 from judge.harness.pooling import Pooled
@@ -10,6 +11,7 @@ from judge.records import Criterion, Problem
 from judge.results.leaderboard import HEADER, leaderboard_cells
 from judge.results.rows import LeaderboardRow
 from judge.runs.check.problems import code_lines, file_report, remaining
+from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import printable
 
@@ -41,17 +43,33 @@ def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None
         say("without --topics, turn ids and PTKB statements could not be checked")
 
 
+def pooled_counts(pooled: Pooled) -> dict[str, Any]:
+    """What `print_pooled` says, for --json."""
+    pool = pooled.pool
+    return {
+        "responses": len(pool.responses),
+        "runs": sum(run.selected for run in pooled.submitted.runs),
+        "excluded": dict(sorted(Counter(row.reason for row in pool.exclusions).items())),
+        "screen": None
+        if pooled.screened is None
+        else dict(sorted(Counter(row.code for row in pooled.screened).items())),
+        "without_texts": sum(bool(lacking_texts(response, pool)) for response in pool.responses),
+    }
+
+
 def print_pooled(pooled: Pooled) -> None:
     """Say what was pooled, what was left out and why, and what the screen flagged."""
     pool = pooled.pool
     runs = sum(run.selected for run in pooled.submitted.runs)
-    say(f"pooled {len(pool.responses)} distinct responses of {runs} runs; {len(pool.exclusions)} excluded")
+    responses = count(len(pool.responses), "distinct response")
+    say(f"pooled {responses} of {count(runs, 'run')}; {len(pool.exclusions)} excluded")
     reasons = Counter(row.reason for row in pool.exclusions)
-    for reason, count in sorted(reasons.items()):
-        say(f"  excluded: {reason} × {count}")
+    for reason, n in sorted(reasons.items()):
+        say(f"  excluded: {reason} × {n}")
     flags = Counter(row.code for row in pooled.screened or ())
-    for code, count in sorted(flags.items()):
-        say(f"  screen: {code} × {count}")
+    for code, n in sorted(flags.items()):
+        say(f"  screen: {code} × {n}")
     lacking = sum(bool(lacking_texts(response, pool)) for response in pool.responses)
     if lacking:
-        say(f"  {lacking} responses use passages without a text, see missing_passages.tsv")
+        use = "uses" if lacking == 1 else "use"
+        say(f"  {count(lacking, 'response')} {use} passages without a text, see missing_passages.tsv")

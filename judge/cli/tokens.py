@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from judge.cli.options import positive
+from judge.cli.options import add_runs_arguments, given_runs, positive
 from judge.cli.printing import print_json, print_table, say
 from judge.harness.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
 from judge.runs.formats import FORMATS
@@ -21,9 +21,7 @@ HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "tokens cut
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--runs", type=Path, required=True, metavar="DIR", help="folder of run files, of any formats, or one run file"
-    )
+    add_runs_arguments(parser)
     parser.add_argument("--topics", type=Path, metavar="FILE", help="topics file: turns it does not have are left out")
     parser.add_argument(
         "--format", choices=sorted(FORMATS), help="read every file as this format instead of detecting it"
@@ -42,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Count and print; 1 if a file holds nothing that can be judged."""
     outcome = count_lengths(
-        LengthsPlan(runs=args.runs, topics=args.topics, format=args.format, limit=args.token_limit, depth=args.depth)
+        LengthsPlan(
+            runs=given_runs(args), topics=args.topics, format=args.format, limit=args.token_limit, depth=args.depth
+        )
     )
     for name in outcome.unusable:
         say(f"{name}: holds nothing that can be judged; `judge validate` says why")

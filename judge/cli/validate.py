@@ -1,4 +1,4 @@
-"""List everything that is wrong with the runs of a folder (or with one run file), all at once.
+"""List everything that is wrong with the runs of folders and files, all at once.
 
 An error means that a response, a turn or a run cannot be judged; a warning, that it is judged although a guideline is
 broken. The table of runs comes first, then the problems by file and code, with counts and the first places. Exit code 0
@@ -9,7 +9,7 @@ With --fix, 0 and 1 say what is wrong with the copies, and with the files that h
 import argparse
 from pathlib import Path
 
-from judge.cli.options import add_input_arguments
+from judge.cli.options import add_input_arguments, add_output_option, given_runs
 from judge.cli.printing import print_json, print_table, say
 from judge.errors import UsageError
 from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
@@ -27,7 +27,7 @@ SCHEMA = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_input_arguments(parser)
+    add_input_arguments(parser, alone=True)
     parser.add_argument(
         "--passage-hashes",
         type=Path,
@@ -56,16 +56,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fixing.add_argument(
         "--fix", action="store_true", help="write fixed copies of the runs to the folder of -o, and a log of every fix"
     )
-    fixing.add_argument("-o", "--output", type=Path, metavar="DIR", help="where --fix writes; outside the runs' folder")
+    add_output_option(fixing, "DIR", "where --fix writes; outside the runs' folder")
 
 
 def main(args: argparse.Namespace) -> int:
     """Check the runs and list the problems."""
-    if args.fix != (args.output is not None):
+    if args.fix != (args.out is not None):
         raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")
     outcome = validate_runs(
         ValidationPlan(
-            runs=args.runs,
+            runs=given_runs(args),
             topics=args.topics,
             format=args.format,
             token_rule=args.token_rule,
@@ -75,7 +75,7 @@ def main(args: argparse.Namespace) -> int:
             lengths=args.json,
             report_dir=args.report_dir,
             page_examples=None if args.all else PAGE_EXAMPLES,
-            fixed_dir=args.output,
+            fixed_dir=args.out,
             teams=args.teams,
         )
     )

@@ -90,7 +90,8 @@ class KnownFile:
             problems.append(Problem("empty_file", "error", self.file, None, "", "expected one known item or more"))
         if problems:
             n = problems.total("error")
-            raise InputError(f"{self.file}: not usable as known items: {n:,} problems", [*problems, *problems.rest()])
+            said = f"{n:,} {'problem' if n == 1 else 'problems'}"
+            raise InputError(f"{self.file}: not usable as known items: {said}", [*problems, *problems.rest()])
         if not items:
             raise InputError(f"{self.file}: no known item is about {', '.join(scales)}")
         return tuple(

@@ -15,6 +15,7 @@ from judge.crowd.sheets import LabelSheet
 from judge.errors import InputError, UsageError
 from judge.files.tabular import read_table
 from judge.records import Problem
+from judge.text.cells import count
 from judge.text.safe import shown
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def read_questions(path: Path) -> dict[str, Question]:
         else:
             questions[column] = Question(*fields)
     if problems:
-        raise InputError(f"{path}: not usable as a map of columns: {len(problems)} problems", problems)
+        raise InputError(f"{path}: not usable as a map of columns: {count(len(problems), 'problem')}", problems)
     return questions
 
 

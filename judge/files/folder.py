@@ -46,14 +46,15 @@ def check_apart(folder: Path, paths: Iterable[Path]) -> None:
             raise UsageError(f"{folder}: this is where {path} is; give a folder of its own")
 
 
-def check_outside(folder: Path, runs: Path) -> None:
-    """Refuse an output folder below the folder of runs, where its files would be taken for submissions.
+def check_outside(folder: Path, runs: Iterable[Path]) -> None:
+    """Refuse an output folder below a folder of runs, where its files would be taken for submissions.
 
     Raises:
-        UsageError: The folder is below `runs`; links are followed.
+        UsageError: The folder is below one of `runs`; links are followed.
     """
-    if runs.is_dir() and any(same_place(parent, runs) for parent in folder.resolve().parents):
-        raise UsageError(f"{folder}: this is inside {runs}; give a folder outside it")
+    for given in runs:
+        if given.is_dir() and any(same_place(parent, given) for parent in folder.resolve().parents):
+            raise UsageError(f"{folder}: this is inside {given}; give a folder outside it")
 
 
 def check_own_folder(folder: Path, names: Collection[str], mark: str) -> None:

@@ -6,9 +6,11 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import cast, get_args, get_origin
+from typing import TypeVar, cast, get_args, get_origin
 
 import msgspec
+
+from judge.errors import InputError
 
 StrPath = str | os.PathLike[str]
 """A path as `open` takes it."""
@@ -54,6 +56,24 @@ def _instead(sign: str, match: re.Match[str]) -> str:
     return "" if sign == "." and match[1] else sign + (match[1] or "")
 
 
+def file_in(given: StrPath, *names: str) -> Path:
+    """The file that a path stands for: itself, or in a folder that judge wrote the first of the names that is there.
+
+    Raises:
+        InputError: The folder has none of the files.
+    """
+    path = Path(given)
+    if not path.is_dir():
+        return path
+    for name in names:
+        if (path / name).is_file():
+            return path / name
+    raise InputError(f"{path}: a folder without {' or '.join(names)}; name the file")
+
+
+_Plan = TypeVar("_Plan", bound="JobPlan")
+
+
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Base of the plans of jobs: a path may be a string, and one value may be given in place of several."""
 
@@ -65,6 +85,25 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
             if name in _sequences(type(self)) and value is not None:
                 value = several(value)
             msgspec.structs.force_setattr(self, name, value)
+
+
+def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
+    """The plan with a file in place of each folder that one of its fields names.
+
+    Args:
+        plan: The plan.
+        names: For a field, the names of the file in a folder that judge wrote, by preference.
+
+    Raises:
+        InputError: A folder has none of the files.
+    """
+    changed: dict[str, object] = {}
+    for field, wanted in names.items():
+        given = getattr(plan, field)
+        if given is not None:
+            files = tuple(file_in(path, *wanted) for path in several(given))
+            changed[field] = files if isinstance(given, tuple) else files[0]
+    return msgspec.structs.replace(plan, **changed)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ import msgspec
 from judge.errors import InputError
 from judge.files.limits import MAX_PROBLEMS, numbered, stopped
 from judge.records import Problem
+from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import digest
 
@@ -131,7 +132,7 @@ def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> 
             problem = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
         problems.append(Problem(problem[0], "error", name, fields[0], f"line {number}", problem[1]))
     if problems:
-        raise InputError(f"{name}: not usable as qrels: {len(problems)} lines with problems", problems)
+        raise InputError(f"{name}: not usable as qrels: {count(len(problems), 'line')} with problems", problems)
     return tuple(rows)
 
 

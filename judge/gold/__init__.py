@@ -11,11 +11,12 @@ from judge.gold.check import CheckedGold, check_gold, plain_scale
 from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import LabelingPlan, PlanRow, make_plan, plan_jsonl, read_plan
 from judge.gold.rows import GoldByResponse, check_scale, gold_jsonl, match, parse_gold, read_gold
-from judge.gold.seal import Opening, Seal, open_sealed, read_ledger, read_seal, sealed_beside
+from judge.gold.seal import GOLD_FILES, Opening, Seal, open_sealed, read_ledger, read_seal, sealed_beside
 from judge.gold.sources import SOURCES, Imported, import_gold, typed
 from judge.gold.split import split_topics, write_split
 
 __all__ = [
+    "GOLD_FILES",
     "SOURCES",
     "CheckedGold",
     "GoldByResponse",

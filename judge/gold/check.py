@@ -10,6 +10,7 @@ from judge.gold.rows import GoldRow, finder, match, row_key, scan_gold
 from judge.gold.seal import SealedItem, item_of
 from judge.pool.records import Pool
 from judge.records import Level, Problem, Scale, Severity
+from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import shown
 
@@ -146,8 +147,8 @@ def _inclusion(lines: Iterable[_Line]) -> Iterator[Problem]:
             continue
         mixed = len(without) < len(group)
         message = (
-            f"{len(without)} of {len(group)} rows under {shown(criterion)} do not give the probability with which the "
-            f"response was drawn: {'rows with and without it cannot be weighted together' if mixed else _UNKNOWN}"
+            f"{len(without)} of {count(len(group), 'row')} under {shown(criterion)} without the probability with which "
+            f"the response was drawn: {'rows with and without it cannot be weighted together' if mixed else _UNKNOWN}"
         )
         code = "mixed_inclusion" if mixed else "unknown_inclusion"
         yield without[0].problem("warning", code, "$.inclusion_probability", message)
@@ -200,7 +201,7 @@ def _not_blind(lines: Iterable[_Line]) -> Iterator[Problem]:
         if line.row.made != "blind" and kind not in reported:
             reported.add(kind)
             message = (
-                f"{counts[kind]} rows are {line.row.made}: "
+                f"{count(counts[kind], 'row')} {'is' if counts[kind] == 1 else 'are'} {line.row.made}: "
                 f"not usable for a claim about a judge ({_MADE[line.row.made]})"
             )
             yield line.problem("warning", "not_blind", "$.made", message)

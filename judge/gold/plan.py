@@ -22,6 +22,7 @@ from judge.gold.sampling import fewest, inclusion, systematic
 from judge.gold.uncertainty import turn_uncertainty
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
+from judge.text.cells import count
 from judge.text.ids import natural_key
 
 ORDERS = 50
@@ -162,7 +163,7 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
         else:
             rows.append(row)
     if problems:
-        raise InputError(f"{name}: not usable as a plan: {len(problems)} problems", problems)
+        raise InputError(f"{name}: not usable as a plan: {count(len(problems), 'problem')}", problems)
     return tuple(rows)
 
 

@@ -21,6 +21,7 @@ from judge.files.stored import read_stored, unpack
 from judge.pool.build import normalize
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, Record, Scale
+from judge.text.cells import count
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import digest, shown
 
@@ -74,7 +75,7 @@ def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
     """
     numbered, problems = scan_gold(content, name)
     if problems:
-        raise InputError(f"{name}: not usable as gold: {len(problems)} problems", problems)
+        raise InputError(f"{name}: not usable as gold: {count(len(problems), 'problem')}", problems)
     return tuple(row for _, row in numbered)
 
 

@@ -23,6 +23,9 @@ from judge.records import Problem
 
 SEAL = "seal.json"
 LEDGER = "openings.jsonl"
+GOLD_FILES = ("dev.jsonl", "gold.jsonl")
+"""Names of gold in the folders of `judge gold split` and `judge crowd`."""
+TEST_FILES = ("test.jsonl",)
 _SALT = re.compile(rb"([0-9a-f]{64})\n?")
 
 

@@ -20,6 +20,7 @@ from judge.records import Problem
 from judge.runs.document import open_document
 from judge.runs.records import Provenance
 from judge.runs.tokens import TokenCounter
+from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import shown, storable
 
@@ -61,7 +62,7 @@ def import_gold(source: str, paths: Sequence[Path], options: ImportOptions, *, w
     rows = complete(content, options)
     if content.problems:
         problems = sorted(content.problems, key=lambda problem: (natural_key(problem.file), natural_key(problem.path)))
-        raise InputError(f"not usable as {source}: {len(problems)} problems", problems)
+        raise InputError(f"not usable as {source}: {count(len(problems), 'problem')}", problems)
     if not rows:
         raise InputError(f"{', '.join(map(str, paths))}: no grade to import; {'; '.join(content.notes) or 'no row'}")
     if source in _UNSTATED and any(draft.values.get("made") is None for draft in content.drafts):

@@ -30,7 +30,7 @@ class ReginPlan(JobPlan, frozen=True, kw_only=True):
     """The folder to write."""
     mi_turns: StrPath | None = None
     """A file with the turn ids of `question_relevance_mi_subset`, one per line."""
-    runs: StrPath | None = None
+    runs: StrPath | Sequence[StrPath] | None = None
     """Submitted runs, to be mapped to bank ids by text."""
     evaluate: bool = False
     """Evaluate the runs."""
@@ -75,7 +75,7 @@ def remake_cast_regin(plan: ReginPlan) -> ReginOutcome:
     runs: list[MatchedRun] = []
     scores: list[Score] = []
     if plan.runs is not None:
-        paths, submitted = _runs(Path(plan.runs), problems)
+        paths, submitted = _runs(plan.runs, problems)
         inputs |= set(paths)
         indexes = [TextIndex(part) for part in parts]
         runs = [match_run(run, indexes) for run in submitted]
@@ -114,9 +114,9 @@ def _regenerated(parts: Sequence[Part], turns: Sequence[str] | None) -> tuple[di
     return contents, files
 
 
-def _runs(folder: Path, problems: list[Problem]) -> tuple[Sequence[Path], list[Run]]:
+def _runs(given: StrPath | Sequence[StrPath], problems: list[Problem]) -> tuple[Sequence[Path], list[Run]]:
     """The paths of the runs, and the readable runs: the first of each run id."""
-    paths, folder_problems = find_runs(folder)
+    paths, folder_problems = find_runs(given)
     problems.extend(folder_problems)
     runs: list[Run] = []
     for path in paths:

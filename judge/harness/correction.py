@@ -8,15 +8,16 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from judge.ask.labels import is_jury
+from judge.ask.labels import JUDGMENTS, is_jury
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, replace_folder, write_atomic
-from judge.files.paths import JobPlan, StrPath
+from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.files.stored import read_stored, sha256
-from judge.gold import match, open_sealed, read_gold, read_seal, sealed_beside
+from judge.gold import GOLD_FILES, match, open_sealed, read_gold, read_seal, sealed_beside
 from judge.gold.rows import GoldRow
-from judge.harness.judged import JUDGMENTS, JudgedFolder, read_judged
+from judge.gold.seal import SEAL, TEST_FILES
+from judge.harness.judged import JudgedFolder, read_judged
 from judge.models.families import read_families
 from judge.records import Criterion
 from judge.results.corrected import cautions, change, corrected
@@ -84,6 +85,7 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
         InputError: An input is bad; every problem is listed.
     """
     _check(plan)
+    plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
     judged = read_judged(plan.folder, plan.criterion)
     out = None if plan.out is None else Path(plan.out)
     if out is not None:
@@ -135,7 +137,7 @@ def _gold(paths: Sequence[StrPath]) -> tuple[GoldRow, ...]:
 
 
 def _seal(plan: CorrectionPlan) -> Path:
-    return Path(str(plan.test)).with_name("seal.json") if plan.seal is None else Path(plan.seal)
+    return Path(str(plan.test)).with_name(SEAL) if plan.seal is None else Path(plan.seal)
 
 
 def _opened(

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from judge.ask.criteria import bundled_criteria
-from judge.ask.labels import read_labels
+from judge.ask.labels import JUDGMENTS, read_labels
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, VOTING, AggregatorOptions
 from judge.crowd.audit import ItemGrade, item_grades
 from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
@@ -26,7 +26,7 @@ from judge.crowd.wide import read_questions
 from judge.crowd.words import Words, folded, level_words
 from judge.crowd.workers import TOO_FAST, WorkerRow
 from judge.errors import UsageError
-from judge.files.paths import JobPlan, StrPath
+from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.gold import read_bank
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.records import Problem
@@ -121,6 +121,7 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
         InputError: An input is bad; every problem is listed.
     """
     _check(plan)
+    plan = in_folders(plan, with_judgments=(JUDGMENTS,))
     warnings: list[Problem] = []
     known_file = read_known(Path(plan.known)) if plan.known is not None else None
     by_item, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)

@@ -5,11 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
-from judge.harness.manifest import MANIFEST, POOLING, UNFINISHED, details, read_manifest
+from judge.files.paths import StrPath
+from judge.harness.manifest import MANIFEST, POOLING, UNFINISHED, brief, differences, read_manifest
 from judge.pool.folder import BESIDE, read_pool_folder
 from judge.pool.records import Pool
 from judge.text.ids import natural_key
 from judge.text.safe import shown
+
+_OPTIONS = {
+    "pooling.only_turns": "turns",
+    "pooling.thresholds": "screen-threshold",
+    "token_rule.rule": "token-rule",
+    "token_rule.limit": "token-limit",
+}
+"""Options whose names differ from those in a configuration."""
 
 
 def read_earlier_pool(folder: Path) -> Pool:
@@ -29,12 +38,13 @@ def read_earlier_pool(folder: Path) -> Pool:
     return pool
 
 
-def check_extended(folder: Path, wanted: Mapping[str, Any]) -> None:
+def check_extended(folder: Path, wanted: Mapping[str, Any], files: Mapping[str, StrPath | None]) -> None:
     """Refuse to add to a pool that was made in another way: one leaderboard cannot hold both.
 
     Args:
         folder: The output folder whose pool is extended.
         wanted: From `pool_configuration`.
+        files: The files behind the digests in `wanted`, by the names of their options.
 
     Raises:
         InputError: The folder has no manifest of judge, or its pool was made with other options.
@@ -43,9 +53,22 @@ def check_extended(folder: Path, wanted: Mapping[str, Any]) -> None:
     if manifest is None:
         raise InputError(f"{folder}: no {MANIFEST} there: expected an output folder of `judge run` or `judge pool`")
     earlier = manifest["configuration"]
-    differing = details(earlier, wanted, [key for key in POOLING if earlier.get(key) != wanted.get(key)])
+    recorded = earlier_options(folder)
+    differing = []
+    for key, before, now in differences(earlier, wanted, POOLING):
+        option = _OPTIONS.get(key, key.rpartition(".")[2].replace("_", "-"))
+        if option in files:
+            before, now = recorded.get(option, brief(before)) if before else "none", files[option] or "none"
+            differing.append(
+                f"{now} has changed since" if str(before) == str(now) else f"--{option}: {before} there, {now} now"
+            )
+        else:
+            differing.append(f"--{option}: {brief(before)} there, {brief(now)} now")
     if differing:
-        raise InputError(f"{folder}: pooled in another way ({differing}); pool all runs anew into another folder")
+        raise InputError(
+            f"{folder}: pooled in another way ({'; '.join(differing)}). Leave these options out to pool as before, or "
+            "pool all runs anew into another folder"
+        )
 
 
 def earlier_runs(folder: Path) -> dict[str, str]:
@@ -57,3 +80,14 @@ def earlier_runs(folder: Path) -> dict[str, str]:
     manifest = read_manifest(folder)
     runs = manifest["configuration"].get("runs") if manifest else None
     return dict(runs) if isinstance(runs, dict) else {}
+
+
+def earlier_options(folder: Path) -> dict[str, Any]:
+    """The options that an output folder was made with, by their names on the command line; empty if none are recorded.
+
+    Raises:
+        InputError: Judge did not write the manifest.
+    """
+    manifest = read_manifest(folder)
+    options = manifest.get("options") if manifest else None
+    return dict(options) if isinstance(options, dict) else {}

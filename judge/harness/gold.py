@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judge.ask.criteria import default_prompts, find_criterion
-from judge.ask.labels import read_judgments
+from judge.ask.labels import JUDGMENTS, read_judgments
 from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, write_atomic
-from judge.files.paths import JobPlan, StrPath
+from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.files.stored import read_stored, unpack
 from judge.gold import (
+    GOLD_FILES,
     SOURCES,
     CheckedGold,
     Imported,
@@ -129,6 +130,7 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
         raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
     default_scale = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
     scales = _scales(plan.prompts, () if default_scale else tuple(default_prompts()))
+    plan = in_folders(plan, files=GOLD_FILES)
     contents = [(str(path), _content(path)) for path in map(Path, plan.files)]
     pool = read_pool_folder(Path(plan.pool)) if plan.pool is not None else None
     return check_gold(contents, scales, pool, other=default_scale)
@@ -143,6 +145,7 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
     """
     if plan.source not in SOURCES:
         raise UsageError(f"no source called {plan.source!r}: there are {', '.join(sorted(SOURCES))}")
+    plan = in_folders(plan, bank=("bank.json", "response_bank.json"), plan=("plan.jsonl",))
     out, files = Path(plan.out), list(map(Path, plan.files))
     if out in files:
         raise UsageError(f"{out}: would be written over what it is made of")
@@ -175,6 +178,7 @@ def split_gold_file(plan: GoldSplitPlan) -> Seal:
         UsageError: The share is not between 0 and 1.
         InputError: The gold cannot be split, or `out` holds another split.
     """
+    plan = in_folders(plan, file=("gold.jsonl",))
     return write_split(read_gold(Path(plan.file)), plan.share, plan.seed, Path(plan.out))
 
 
@@ -185,6 +189,7 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         UsageError: `n` is too small; the message says which would do.
         InputError: An input is bad, nothing is left to draw, or `out` holds another plan.
     """
+    plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES)
     judgments = [
         judgment for path in map(Path, plan.judgments) for judgment in read_judgments(_content(path), str(path))
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.labels import is_jury, read_failures, read_judgments
+from judge.ask.labels import JUDGMENTS, is_jury, read_failures, read_judgments
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
 from judge.files.paths import StrPath
@@ -20,8 +20,6 @@ from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.results.leaderboard import had_to_answer, leaderboard
 from judge.results.rows import LeaderboardRow
-
-JUDGMENTS = "judgments.jsonl"
 
 
 class JudgedFolder(msgspec.Struct, frozen=True):

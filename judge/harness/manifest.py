@@ -4,7 +4,7 @@ import os
 import platform
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,7 @@ def manifest_bytes(
     said: CertificateStatement | None = None,
     notes: JuryNotes | None = None,
     prices: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> bytes:
     """How the other files came about; a rerun gives the same bytes, because no time is recorded.
 
@@ -197,6 +198,7 @@ def manifest_bytes(
         said: What the certificate says of the results.
         notes: How a jury came to its grades.
         prices: Price of each model, for the reader: no grade depends on it.
+        options: The options that are not the default, by their names on the command line.
     """
     replies = results if notes is None else notes.said
     manifest: dict[str, Any] = {
@@ -205,6 +207,7 @@ def manifest_bytes(
         "python": platform.python_version(),
         "status": status,
         "argv": [_presentable(argument) for argument in argv],
+        "options": {name: _public(value) for name, value in (options or {}).items()},
         "configuration": dict(configured),
         "asked": dict(asked or {}),
         "prices": dict(prices or {}),
@@ -242,24 +245,38 @@ def _presentable(argument: str) -> str:
     return published(scrub(without_credentials(argument))).encode("utf-8", "backslashreplace").decode()
 
 
+def _public(value: Any) -> Any:
+    """The value of an option as it may be published."""
+    if isinstance(value, str):
+        return _presentable(value)
+    return [_public(member) for member in value] if isinstance(value, list | tuple) else value
+
+
 def details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> str:
     """What differs under these keys, in words."""
     return "; ".join(
-        f"{name}: {_brief(before)} there, {_brief(now)} now"
-        for key in keys
-        for name, before, now in _differences(key, there.get(key), wanted.get(key))
+        f"{name}: {brief(before)} there, {brief(now)} now" for name, before, now in differences(there, wanted, keys)
     )
 
 
-def _differences(key: str, before: Any, now: Any) -> list[tuple[str, Any, Any]]:
-    """Name and both values of each difference; two objects are compared member by member."""
+def differences(
+    there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]
+) -> Iterator[tuple[str, Any, Any]]:
+    """What differs under these keys: name and both values; two objects are compared member by member."""
+    for key in keys:
+        if there.get(key) != wanted.get(key):
+            yield from _by_member(key, there.get(key), wanted.get(key))
+
+
+def _by_member(key: str, before: Any, now: Any) -> list[tuple[str, Any, Any]]:
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return [(key, before, now)]
     names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     return [(f"{key}.{name}", before.get(name), now.get(name)) for name in names]
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """A value as JSON, digests and long values shortened."""
     text = msgspec.json.encode(value).decode()
     text = _DIGEST.sub(r"\1…", text)
     return text if len(text) <= 100 else f"{text[:97]}…"

@@ -8,7 +8,7 @@ import msgspec
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.jsonl import jsonl_bytes
-from judge.files.paths import JobPlan, StrPath
+from judge.files.paths import JobPlan, StrPath, paths
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.manifest import MANIFEST
 from judge.passages import differing, files_of, listed, read_passages
@@ -36,10 +36,10 @@ class ExtractPlan(JobPlan, frozen=True, kw_only=True):
     """The collection: JSONL or TREC-web files, packed or not, folders of them, or an index of it."""
     out: StrPath
     """The `passages.jsonl` to write."""
-    runs: StrPath | None = None
-    """A folder of run files, or one run file."""
+    runs: StrPath | Sequence[StrPath] | None = None
+    """Folders of run files, and run files."""
     pool: StrPath | None = None
-    """Output folder of `judge pool` or `judge run`."""
+    """Output folder of `judge pool` or `judge run`, or its `pool.jsonl`."""
     depth: int = 1
     """With `runs`: how many responses of a turn, by rank, have their passages extracted."""
     passage_hashes: StrPath | None = None
@@ -96,12 +96,14 @@ def extract_passages(plan: ExtractPlan, tell: Callable[[int], None] = lambda err
         UsageError: The plan names no runs and no pool, or both, or the output would replace an input.
         InputError: An input cannot be read, or there is no response; nothing is written.
     """
-    given = [Path(path) for path in (plan.runs, plan.pool) if path is not None]
-    if len(given) != 1:
+    if (plan.runs is None) == (plan.pool is None):
         raise UsageError("passages are extracted for runs or for a pool: give exactly one of them")
-    users, out = given[0], Path(plan.out)
-    _refuse_overwriting(out, _inputs(plan, users))
-    wanted, errors = _used_by_runs(users, plan.depth) if plan.runs is not None else (_used_by_pool(users), 0)
+    out = Path(plan.out)
+    _refuse_overwriting(out, _inputs(plan))
+    if plan.runs is not None:
+        wanted, errors = _used_by_runs(paths(plan.runs), plan.depth)
+    else:
+        wanted, errors = _used_by_pool(_pool_folder(plan)), 0
     tell(errors)
     stored = read_passages(list(map(Path, plan.passages)), wanted)
     kept = stored
@@ -144,20 +146,24 @@ def _refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
         raise UsageError(f"{output}: cannot be written: {error}") from error
 
 
-def _inputs(plan: ExtractPlan, users: Path) -> Iterable[Path]:
+def _inputs(plan: ExtractPlan) -> Iterable[Path]:
     """Every file that an extraction may read."""
     yield from files_of(list(map(Path, plan.passages)))
     if plan.passage_hashes is not None:
         yield Path(plan.passage_hashes)
-    if not users.is_dir():
-        yield users
-    elif plan.runs is not None:
-        yield from users.iterdir()
-    else:
-        yield from (users / name for name in ("pool.jsonl", *BESIDE, MANIFEST))
+    for path in paths(plan.runs or ()):
+        yield from path.iterdir() if path.is_dir() else (path,)
+    if plan.pool is not None:
+        yield from (_pool_folder(plan) / name for name in ("pool.jsonl", *BESIDE, MANIFEST))
 
 
-def _used_by_runs(runs: Path, depth: int) -> tuple[frozenset[str], int]:
+def _pool_folder(plan: ExtractPlan) -> Path:
+    """The folder of the plan's pool, which may be named by its `pool.jsonl`."""
+    path = Path(str(plan.pool))
+    return path.parent if path.is_file() else path
+
+
+def _used_by_runs(runs: Sequence[Path], depth: int) -> tuple[frozenset[str], int]:
     """The ids of the passages that the runs' responses use, and the number of errors in the runs.
 
     Raises:
@@ -165,7 +171,7 @@ def _used_by_runs(runs: Path, depth: int) -> tuple[frozenset[str], int]:
     """
     submitted = read_runs(runs, selection=Selection(depth=depth))
     if not submitted.candidates:
-        raise InputError(f"{runs}: no response, so no passage to extract", submitted.unusable)
+        raise InputError(f"{', '.join(map(str, runs))}: no response, so no passage to extract", submitted.unusable)
     used = frozenset(passage.passage_id for candidate in submitted.candidates for passage in candidate.used)
     return used, len(submitted.unusable)
 

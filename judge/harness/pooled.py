@@ -1,7 +1,8 @@
 """A pool written into an output folder without any judgment: what `judge pool` does after pooling."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from judge.errors import InputError
 from judge.files.folder import replace_folder, same_place
@@ -29,6 +30,7 @@ def write_pool(
     *,
     extended: StrPath | None = None,
     replace: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a pool into a folder; `judge run` with the same options can continue there.
 
@@ -38,6 +40,7 @@ def write_pool(
         argv: The command line, for the manifest.
         extended: The folder whose pool was extended; its journal is taken over, so that nothing is paid for twice.
         replace: Write over another pool, and remove its judgments.
+        options: The options by their names on the command line, for the manifest.
 
     Raises:
         InputError: The folder cannot be used or holds something else.
@@ -53,7 +56,8 @@ def write_pool(
             journal.adopt(earlier / JOURNAL)
 
     def manifest_of(status: str) -> dict[str, bytes]:
-        return {MANIFEST: manifest_bytes(argv, pooled.configured, status, pooled.submitted, pooled.pool)}
+        content = manifest_bytes(argv, pooled.configured, status, pooled.submitted, pooled.pool, options=options)
+        return {MANIFEST: content}
 
     files = pool_files(pooled)
     replace_folder(out, manifest_of(UNFINISHED) | files, RECORD, more=not changed)

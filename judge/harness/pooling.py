@@ -28,6 +28,7 @@ from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import TokenRule, Turn
 from judge.runs.topics import read_topics
+from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import shown
 from judge.text.table import Table
@@ -39,8 +40,8 @@ Screening = Literal["off", "flag", "exclude"]
 class Pooling(JobPlan, frozen=True, kw_only=True):
     """Which responses of the runs are pooled, and how; paths may be strings, and one may stand where several may."""
 
-    runs: StrPath
-    """Folder of run files, or one file."""
+    runs: StrPath | Sequence[StrPath]
+    """Folders of run files, and run files."""
     topics: StrPath | None = None
     """The topics file; without one, turn ids and PTKB statements are not checked."""
     format: str | None = None
@@ -152,7 +153,14 @@ def pool_runs(pooling: Pooling) -> Pooled:
         earlier_runs(earlier) if earlier is not None else {},
     )
     if earlier is not None:
-        check_extended(earlier, configured)
+        files = {
+            "topics": pooling.topics,
+            "passage-hashes": pooling.passage_hashes,
+            "turns": pooling.only_turns,
+            "passage-qrels": pooling.passage_qrels,
+            "teams": pooling.teams,
+        }
+        check_extended(earlier, configured, files)
     return Pooled(
         submitted=submitted,
         pool=pool,
@@ -312,4 +320,4 @@ def check_complete(pool: Pool) -> None:
         if (lacking := lacking_texts(response, pool))
     ]
     if problems:
-        raise InputError(f"{len(problems)} responses have used passages without a text", problems)
+        raise InputError(f"used passages without a text: {count(len(problems), 'response')}", problems)

@@ -17,7 +17,7 @@ from judge.calibrate.certificate import Certificate, CertificateStatement, match
 from judge.crowd.members import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
-from judge.files.paths import StrPath
+from judge.files.paths import StrPath, file_in
 from judge.harness.manifest import GROWING, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
@@ -64,6 +64,8 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """What `judge calibrate` wrote; the outputs say whether this run is what it certifies."""
     argv: Sequence[str] = ()
     """The command line, for the manifest."""
+    chosen: Mapping[str, Any] = {}
+    """The options that are not the default, by their names on the command line, for the manifest and `--extend`."""
 
 
 class Prepared(Record, frozen=True):
@@ -134,7 +136,9 @@ def prepare(plan: Plan, *, keys: bool = True) -> Prepared:
     """
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
-    certificate = read_certificate(Path(plan.certificate)) if plan.certificate is not None else None
+    certificate = None
+    if plan.certificate is not None:
+        certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
     families = read_families(Path(plan.families)) if plan.families is not None else {}
     with_turn = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
     if with_turn and plan.topics is None:
@@ -185,7 +189,9 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
     if plan.jury is not None:
         return chosen
     if plan.models or plan.samples != 1 or plan.families is not None:
-        raise UsageError("several models, samples and families need a jury (--jury)")
+        raise UsageError(
+            "several models, samples and families need a jury (--jury RULE); `judge calibrate` compares models"
+        )
     for name, (first, *rest) in chosen.items():
         if rest:
             raise UsageError(

@@ -76,7 +76,9 @@ def carry_out(
             journal.adopt(Path(plan.extend) / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
         files = pool_files(pooled)
-        unfinished = manifest_bytes(plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool)
+        unfinished = manifest_bytes(
+            plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool, options=plan.chosen
+        )
         replace_folder(out, {MANIFEST: unfinished} | files, RECORD, more=not changed)
         replies = ask(
             prepared.models,
@@ -107,6 +109,7 @@ def carry_out(
             certified,
             notes,
             prices=prepared.prices,
+            options=plan.chosen,
         )
         replace_folder(out, files, RECORD)
     return outcome

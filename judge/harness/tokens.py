@@ -23,8 +23,8 @@ COLUMNS = (
 class LengthsPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge tokens` can be told; paths may be strings."""
 
-    runs: StrPath
-    """A folder of run files, or one run file."""
+    runs: StrPath | Sequence[StrPath]
+    """Folders of run files, and run files."""
     topics: StrPath | None = None
     """A topics file; turns that it does not have are left out."""
     format: str | None = None
@@ -76,7 +76,7 @@ def count_lengths(plan: LengthsPlan) -> LengthsOutcome:
     turns = None
     if plan.topics is not None:
         turns = {turn.turn_id: turn for topic in read_topics(Path(plan.topics)) for turn in topic.turns}
-    paths, problems = find_runs(Path(plan.runs))
+    paths, problems = find_runs(plan.runs)
     counters = {rule: TokenCounter(rule, plan.limit) for rule in RULES}
     lengths: list[RunLengths] = []
     unusable: list[str] = []

@@ -7,7 +7,7 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
-from judge.files.paths import JobPlan, StrPath
+from judge.files.paths import JobPlan, StrPath, paths
 from judge.models.families import read_teams
 from judge.records import Problem
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
@@ -34,8 +34,8 @@ _Checked = tuple[FileReport, Run | None, Trace | None]
 class ValidationPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge validate` can be told; paths may be strings."""
 
-    runs: StrPath
-    """Folder of run files, or one file."""
+    runs: StrPath | Sequence[StrPath]
+    """Folders of run files, and run files."""
     topics: StrPath | None = None
     format: str | None = None
     """A key of FORMATS; detected if None."""
@@ -101,20 +101,20 @@ def validate_runs(plan: ValidationPlan) -> ValidationOutcome:
         InputError: The folder of runs, the topics or the hashes cannot be read.
     """
     checker = _Checker(plan)
-    runs = Path(plan.runs)
-    paths, folder_problems = find_runs(runs)
+    runs = paths(plan.runs)
+    files_of_runs, folder_problems = find_runs(runs)
     if plan.report_dir is not None:
-        check_apart(Path(plan.report_dir), (runs, *paths))
+        check_apart(Path(plan.report_dir), (*runs, *files_of_runs))
         check_outside(Path(plan.report_dir), runs)
         if plan.fixed_dir is not None and same_place(Path(plan.report_dir), Path(plan.fixed_dir)):
             raise UsageError("the pages and the fixed copies need different folders")
-    folder = FixFolder(Path(plan.fixed_dir), runs, paths) if plan.fixed_dir is not None else None
-    checked = {path: checker.check(path) for path in paths}
+    folder = FixFolder(Path(plan.fixed_dir), runs, files_of_runs) if plan.fixed_dir is not None else None
+    checked = {path: checker.check(path) for path in files_of_runs}
     unread: list[_Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in folder_problems]
     files = _together([*unread, *checked.values()], strict=plan.strict)
     several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])
     if plan.report_dir is not None:
-        _write_pages(plan, Path(plan.report_dir), files, paths, several_years)
+        _write_pages(plan, Path(plan.report_dir), files, files_of_runs, several_years)
     unreadable = any(run is None for _, run, _ in checked.values())
     unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
     if folder is None:
@@ -213,7 +213,7 @@ def _write_pages(
     plan: ValidationPlan,
     folder: Path,
     files: Sequence[FileReport],
-    paths: Sequence[Path],
+    runs: Sequence[Path],
     several_years: str | None,
 ) -> None:
     """One page per run, or per file that should be one, one per team, and the index."""
@@ -236,5 +236,5 @@ def _write_pages(
         message = f"holds pages that this call does not write: {some}; remove them or choose another folder"
         raise UsageError(f"{folder}: {message}")
     contents = {name: page.encode("utf-8", "backslashreplace") for name, page in pages.items()}
-    inputs = [*paths, *(Path(path) for path in (plan.topics, plan.passage_hashes, plan.teams) if path is not None)]
+    inputs = [*runs, *(Path(path) for path in (plan.topics, plan.passage_hashes, plan.teams) if path is not None)]
     replace_folder(folder, contents, RECORD, inputs=inputs)

@@ -6,6 +6,8 @@ from pathlib import Path
 from judge.passages.problems import CollectionProblems
 from judge.text.ids import natural_key
 
+_OWN = "passages.jsonl"
+"""The passages among the files of an output folder."""
 _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".trecweb") for packed in ("", ".gz", ".bz2", ".zst"))
 
 
@@ -29,6 +31,9 @@ def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
             continue
         if inside is None or _is_lucene(inside):
             files.append(path)
+            continue
+        if {_OWN, "manifest.json"} <= {file.name for file in inside}:
+            files.append(path / _OWN)
             continue
         shards = [file for file in inside if file.name.endswith(_SUFFIXES) and file.name[0] != "."]
         if not shards:

@@ -1,7 +1,6 @@
 """From a folder of runs to a pool: read, check, keep what may be judged, one file in memory at a time."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -68,7 +67,7 @@ def turns_by_id(topics: Sequence[Topic]) -> dict[str, Turn]:
 
 
 def read_runs(
-    runs: StrPath,
+    runs: StrPath | Sequence[StrPath],
     topics: Sequence[Topic] | None = None,
     *,
     format: str | None = None,
@@ -78,10 +77,10 @@ def read_runs(
     hashes: Hashes | None = None,
     measured: Callable[[Run], None] | None = None,
 ) -> Submitted:
-    """Read and check every run of a folder (or one run file), one at a time, keeping only what may be judged.
+    """Read and check every run of folders and files, one at a time, keeping only what may be judged.
 
     Args:
-        runs: The folder, or a file.
+        runs: Folders of run files, and run files; one or several.
         topics: The topics that turn ids and PTKB statements are checked against; None skips these checks.
         format: Read every file as this format instead of detecting it.
         selection: The responses to be pooled; by default each run's first-ranked response for every turn.
@@ -91,11 +90,10 @@ def read_runs(
         measured: Called with each usable run while its passages are still in memory.
 
     Raises:
-        InputError: The folder is missing or holds no run.
+        InputError: A folder is missing or holds no run.
     """
     selection = selection or Selection()
-    runs = Path(runs)
-    paths, folder_problems = find_runs(runs)
+    files, folder_problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
     count_tokens = TokenCounter(rule=token_rule, limit=token_limit)
     submissions: list[Submission] = []
@@ -104,7 +102,7 @@ def read_runs(
     pooled: list[Candidate] = []
     exclusions: list[Exclusion] = []
     problems: list[Problem] = list(folder_problems)
-    for path in paths:
+    for path in files:
         read = read_run(path, format)
         if read.run is None:
             problems.extend(read.problems)

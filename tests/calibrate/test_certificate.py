@@ -323,9 +323,9 @@ def test_a_damaged_certificate_stops_a_run_before_anything(
 
 
 def test_a_folder_or_nothing_for_a_certificate_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for path in (tmp_path, tmp_path / "absent.json"):
+    for path, said in ((tmp_path, "a folder without certificate.json"), (tmp_path / "absent.json", "cannot be read")):
         assert judged(tmp_path, None, "--certificate", str(path)) == 2
-        assert "cannot be read" in capsys.readouterr().err
+        assert f"{path}: {said}" in capsys.readouterr().err
 
 
 @pytest.mark.slow

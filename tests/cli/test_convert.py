@@ -1,11 +1,10 @@
 """`judge convert`: what it prints where, and its exit codes."""
 
-import argparse
 import json
 
 import pytest
 
-from judge.cli import convert
+from judge.cli import command_parser, convert
 from judge.errors import InputError, UsageError
 
 PASSAGE = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True, "text": "Tea."}
@@ -24,11 +23,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(folder, *arguments):
-    parser = argparse.ArgumentParser()
-    convert.add_arguments(parser)
-    standing = ["--runs", str(folder / "runs"), "-o", str(folder / "out")]
-    return convert.main(parser.parse_args([*standing, *arguments]))
+def run(folder, *arguments, out=None):
+    standing = ["--runs", str(folder / "runs"), "-o", str(out or folder / "out")]
+    return convert.main(command_parser("convert").parse_args([*standing, *arguments]))
 
 
 def test_files_on_stdout_and_counts_on_stderr(folder, capsys):
@@ -62,5 +59,5 @@ def test_nothing_is_written_inside_the_folder_of_runs(folder):
     (folder / "link").symlink_to(folder / "runs")
     for out in (folder / "runs" / "out", folder / "runs" / "a" / "b", folder / "link" / "out"):
         with pytest.raises(UsageError, match=r"this is inside .*runs; give a folder outside it"):
-            run(folder, "--to", "ikat2025", "--team", "t", "-o", str(out))
+            run(folder, "--to", "ikat2025", "--team", "t", out=out)
     assert sorted(one.name for one in (folder / "runs").iterdir()) == ["notes.txt", "r.json"]

@@ -49,8 +49,7 @@ def test_sound_gold_is_silent_and_exits_0(tmp_path: Path, capsys) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert (
-        err
-        == "1 files, 1 valid rows: 0 errors, 0 warnings\nnot checked without --pool: not_in_pool, different_grades\n"
+        err == "1 file, 1 valid row: 0 errors, 0 warnings\nnot checked without --pool: not_in_pool, different_grades\n"
     )
 
 
@@ -136,7 +135,7 @@ def test_import_check_split_and_plan_go_together(begin: Path, tmp_path: Path, ca
     assert f"{out}: 12 grades: 12 of groundedness" in capsys.readouterr().err
     assert {row.inclusion_probability for row in read_gold(out)} == {1.0}
     assert gold("check", out, "--pool", pool, "--prompt", "groundedness/yes_no") == 0
-    assert capsys.readouterr().err == "1 files, 12 valid rows: 0 errors, 0 warnings\n"
+    assert capsys.readouterr().err == "1 file, 12 valid rows: 0 errors, 0 warnings\n"
 
     split = tmp_path / "split"
     assert gold("split", out, "--test", "0.5", "--seed", "1", "--out", split) == 0
@@ -167,7 +166,7 @@ def test_import_check_split_and_plan_go_together(begin: Path, tmp_path: Path, ca
     assert gold(*left) == 0
     said = capsys.readouterr().err
     assert "6 of 6 responses, 6 of 6 turns" in said
-    assert "6 responses have grades already; together with this plan their inclusion probability is 1" in said
+    assert "6 responses have grades already; together with this plan the inclusion probability of each is 1" in said
 
 
 def test_bad_input_is_listed_and_nothing_is_written(begin: Path, tmp_path: Path, capsys) -> None:

@@ -153,7 +153,7 @@ def test_errors_in_runs_are_mentioned(folder, capsys):
     (folder / "runs" / "bad.json").write_text("{")
     code, lines = extract(folder, "--passages", str(folder / "collection.jsonl"))
     assert (code, len(lines)) == (1, 1)
-    assert "1 errors in the runs; `judge validate` lists them" in capsys.readouterr().err
+    assert "1 error in the runs; `judge validate` lists them" in capsys.readouterr().err
 
 
 def test_without_a_response_nothing_is_written(folder, capsys):

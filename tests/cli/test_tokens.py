@@ -1,10 +1,9 @@
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
-from judge.cli import tokens
+from judge.cli import command_parser, tokens
 from judge.errors import InputError
 from judge.harness.tokens import COLUMNS
 
@@ -37,9 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> int:
-    parser = argparse.ArgumentParser()
-    tokens.add_arguments(parser)
-    return tokens.main(parser.parse_args([str(one) for one in arguments]))
+    return tokens.main(command_parser("tokens").parse_args([str(one) for one in arguments]))
 
 
 def test_what_each_policy_would_change_under_each_rule(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from judge.files.stored import read_stored
 from judge.files.trec import QrelRow, column, qrels_lines
 from judge.records import Problem
 from judge.runs.document import decode, file_name
+from judge.text.cells import count
 from judge.text.safe import MAX_ID, shown, storable
 
 GRADES = range(4)
@@ -168,7 +169,7 @@ def read_regin(folder: Path, name: Name = "response") -> dict[str, list[tuple[st
     for part in read_resource(folder):
         if part.kind.name == name:
             if part.problems:
-                raise InputError(f"{part.folder}: damaged: {len(part.problems)} problems", part.problems)
+                raise InputError(f"{part.folder}: damaged: {count(len(part.problems), 'problem')}", part.problems)
             return {criterion: part.graded(criterion) for criterion in part.kind.all_turns}
     raise InputError(f"{folder}: no {KINDS[name].folder} here")
 

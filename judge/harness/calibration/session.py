@@ -12,7 +12,7 @@ import msgspec
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
-from judge.ask.labels import Labels, is_jury, labels_of
+from judge.ask.labels import JUDGMENTS, Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
@@ -38,9 +38,11 @@ from judge.calibrate.report.folder import calibration_files
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder, replace_folder
+from judge.files.paths import in_folders
 from judge.files.stored import sha256
-from judge.gold import open_sealed, read_seal
+from judge.gold import GOLD_FILES, open_sealed, read_seal
 from judge.gold.rows import GoldRow
+from judge.gold.seal import SEAL, TEST_FILES
 from judge.harness.calibration.asking import Asking, ProgressReport, gold_tasks, results_jsonl
 from judge.harness.calibration.certified import certified, resampling
 from judge.harness.calibration.plan import ASKING, CalibrationPlan, by_id, check_plan
@@ -112,6 +114,7 @@ class _Session:
         self, plan: CalibrationPlan, now: datetime, asking: Callable[[str], ProgressReport], fetching: Fetching | None
     ) -> None:
         check_plan(plan)
+        plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
         self.plan, self.now = plan, now
         self._criterion = None if plan.criterion is None else os.fspath(plan.criterion)
         self.asking = Asking(plan, asking, fetching)
@@ -256,7 +259,7 @@ class _Session:
         if self.out:
             make_folder(self.out)
         test = Path(self.plan.test)
-        seal = Path(self.plan.seal) if self.plan.seal is not None else test.with_name("seal.json")
+        seal = Path(self.plan.seal) if self.plan.seal is not None else test.with_name(SEAL)
         digest = sha256(msgspec.json.encode(question, order="sorted"))
         now = self.now.isoformat(timespec="seconds")
         rows, opening = open_sealed(

@@ -3,11 +3,13 @@
 import importlib
 
 from judge.errors import UsageError
+from judge.models.catalog import CATALOG
 from judge.models.model import Model, ModelOptions
 from judge.models.records import AnswerForm as AnswerForm
 from judge.models.records import Completion as Completion
 from judge.models.records import Request as Request
 from judge.records import Criterion as Criterion
+from judge.text.hints import did_you_mean
 
 BACKENDS = {
     "baseline": "judge.models.backends.baseline",
@@ -31,8 +33,8 @@ def open_model(name: str, options: ModelOptions | None = None) -> Model:
     backend, slash, model = name.partition("/")
     if not slash or not model:
         raise UsageError(
-            f"model name {name!r} has no backend: expected backend/model, with backend one of "
-            f"{', '.join(sorted(BACKENDS))} or a litellm provider"
+            f"model name {name!r} has no backend{did_you_mean(name, [f'local/{weights}' for weights in CATALOG])} "
+            f"(expected backend/model, with backend one of {', '.join(sorted(BACKENDS))} or a litellm provider)"
         )
     if backend not in BACKENDS:
         backend, model = "litellm", name

@@ -8,6 +8,7 @@ from judge.errors import UsageError
 from judge.models.model import Model, ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
+from judge.text.hints import did_you_mean
 from judge.text.words import containment
 
 VERSION = 1
@@ -82,7 +83,7 @@ def open_model(model: str, options: ModelOptions) -> Model:
     """
     if model not in BASELINES:
         names = ", ".join(f"baseline/{name}" for name in BASELINES)
-        raise UsageError(f"no baseline called {model!r}: expected {names}")
+        raise UsageError(f"no baseline called {model!r}{did_you_mean(model, BASELINES)} (expected {names})")
     return BASELINES[model]()
 
 

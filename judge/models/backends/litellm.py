@@ -21,6 +21,7 @@ from judge.errors import (
     UsageError,
 )
 from judge.models.address import read_address
+from judge.models.backends import BACKENDS
 from judge.models.chat import chat_messages, refuse_threads, response_format
 from judge.models.http_errors import Refusal, error_for, read_refusal
 from judge.models.model import ModelOptions, Price
@@ -28,6 +29,7 @@ from judge.models.moved import moved, names_of, refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.secrets import remember_environment, scrub, scrubbed
 from judge.records import Criterion
+from judge.text.hints import did_you_mean
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
 """Providers that also take sign-in files, roles, tokens or defaults, which litellm's check does not see."""
@@ -51,6 +53,7 @@ class LitellmModel:
         except self._litellm.BadRequestError as error:
             raise UsageError(
                 f"model name {model!r} begins with no backend of judge and no provider that litellm knows"
+                f"{did_you_mean(model.partition('/')[0], [*BACKENDS, *map(str, self._litellm.provider_list)])}"
             ) from error
         self._bare = str(bare)
         # litellm reads these by itself, and prefers the option.

@@ -21,6 +21,7 @@ from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.weights import ensure, file_digest, is_here, weights_file
 from judge.records import Criterion
+from judge.text.hints import did_you_mean
 
 _CONTEXT = 8192
 """Tokens of prompt and completion together; fewer where a model was trained on fewer."""
@@ -244,6 +245,7 @@ def open_model(model: str, options: ModelOptions) -> LocalModel:
         return LocalModel(CATALOG[model], options)
     if not model.endswith(".gguf"):
         raise UsageError(
-            f"no local model called {model!r}: there are {', '.join(CATALOG)}, or local/PATH for a file PATH.gguf"
+            f"no local model called {model!r}{did_you_mean(model, CATALOG)} (there are {', '.join(CATALOG)}, or "
+            "local/PATH for a file PATH.gguf)"
         )
     return LocalModel(Path(model).expanduser(), options)

@@ -8,6 +8,7 @@ import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import check_apart, check_outside, check_own_folder, make_folder, write_atomic
+from judge.files.paths import StrPath, paths
 from judge.files.stored import read_stored
 from judge.files.trec import safe_names
 from judge.records import Problem
@@ -63,15 +64,15 @@ def _written(
 
 
 def convert_runs(
-    runs: Path,
+    runs: StrPath | Sequence[StrPath],
     to: str,
-    out: Path,
+    out: StrPath,
     *,
     turns: Mapping[str, Turn] | None = None,
     team: str | None = None,
     format: str | None = None,
 ) -> Conversion:
-    """Write every run of a folder (or one run file) in another format into `out`, beside the log of the changes.
+    """Write every run of folders and files in another format into `out`, beside the log of the changes.
 
     One run at a time is in memory. The new files wait in a temporary folder until all runs have been converted.
 
@@ -82,14 +83,15 @@ def convert_runs(
         OperationalError: The disk is full, or `out` or the temporary folder cannot be written.
     """
     target = _target(to, team)
-    paths, folder_problems = find_runs(runs)
-    check_apart(out, (runs, *paths))
-    check_outside(out, runs)
+    given, out = paths(runs), Path(out)
+    files, folder_problems = find_runs(given)
+    check_apart(out, (*given, *files))
+    check_outside(out, given)
     problems = [problem for problem in folder_problems if problem.severity == "error"]
     headers: list[Run] = []
     changes: list[Change] = []
     with tempfile.TemporaryDirectory(prefix="judge-convert-") as waiting:
-        for place, path in enumerate(paths):
+        for place, path in enumerate(files):
             read = read_run(path, format)
             problems += _obstacles(read, to, target, team)
             if read.run is None:
@@ -99,8 +101,8 @@ def convert_runs(
                 content, changed = _written(read, read.run, target, turns, team)
                 _keep(Path(waiting) / str(place), content)
                 changes.extend(changed)
-        files = _move(headers, problems, Path(waiting), out, target, changes)
-    return Conversion(files, tuple(changes), folder_problems)
+        written = _move(headers, problems, Path(waiting), out, target, changes)
+    return Conversion(written, tuple(changes), folder_problems)
 
 
 def _keep(path: Path, content: bytes) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,7 @@ from judge.files.folder import (
     temporary_name,
     write_atomic,
 )
+from judge.files.paths import StrPath, paths
 from judge.files.stored import read_stored
 from judge.runs.document import Document, decode, open_document
 from judge.runs.fix.fixes import Fix, Fixer
@@ -81,14 +83,17 @@ class FixFolder:
         OperationalError: A file cannot be written.
     """
 
-    def __init__(self, folder: Path, runs: Path, paths: Sequence[Path]) -> None:
+    def __init__(self, folder: Path, runs: StrPath | Iterable[StrPath], files: Sequence[Path]) -> None:
         self.folder = folder
-        names = {path.name for path in paths}
+        given = paths(runs)
+        names = Counter(path.name for path in files)
+        if twice := sorted(name for name, times in names.items() if times > 1):
+            raise UsageError(f"{', '.join(twice[:5])}: several run files have this name, and so would their copies")
         if LOG in names:
             raise UsageError(f"a run file has the name of the log, {LOG}; give it another")
-        check_apart(folder, (runs, *paths))
-        check_outside(folder, runs)
-        check_own_folder(folder, names | {LOG}, LOG)
+        check_apart(folder, (*given, *files))
+        check_outside(folder, given)
+        check_own_folder(folder, {*names, LOG}, LOG)
         make_folder(folder)
         self._log: IO[bytes] | None = None
 

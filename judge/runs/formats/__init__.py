@@ -2,11 +2,13 @@
 
 import importlib
 import stat
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
 from judge.errors import InputError, UsageError
+from judge.files.paths import StrPath, paths
 from judge.records import Problem
 from judge.runs.check.codes import problem
 from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
@@ -32,12 +34,47 @@ class _Format(Protocol):
     def read(self, document: Document) -> ReadRun: ...
 
 
-def find_runs(folder: Path) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """The files of a folder that may be runs, in natural order, and a problem for every other entry.
+def find_runs(given: StrPath | Iterable[StrPath]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+    """The files that may be runs, in natural order, and a problem for every other entry of a folder.
+
+    Folders and files may be given, one or several; a file that is given twice, or beside its folder, is one file.
 
     A file that begins as JSON, or as a pool, may be a run. So may a file with the name of a run, and one that is empty,
     packed or marked as another encoding: reading it reports the problem. A bank beside a pool belongs to the pool. A
     path of a file stands for that file.
+
+    Raises:
+        InputError: A folder is missing, cannot be read, or holds no run; every such folder is named.
+    """
+    places = paths(given)
+    if len(places) == 1:
+        return _runs_of(places[0])
+    files: dict[Path, Path] = {}
+    problems: dict[Problem, None] = {}
+    refused: list[InputError] = []
+    for place in dict.fromkeys(places):
+        try:
+            inside, beside = _runs_of(place)
+        except InputError as error:
+            refused.append(error)
+            continue
+        problems |= dict.fromkeys(beside)
+        for path in inside:
+            files.setdefault(path.resolve(), path)
+    if refused:
+        raise InputError("; ".join(map(str, refused)), [problem for error in refused for problem in error.problems])
+    return tuple(sorted(_without_banks(files.values()), key=lambda path: natural_key(str(path)))), tuple(problems)
+
+
+def _without_banks(files: Iterable[Path]) -> Iterator[Path]:
+    """The files without the banks of the pools among them."""
+    heads = {path: read_head(path) for path in files}
+    pools = {path.parent for path, head in heads.items() if is_pool(head)}
+    return (path for path, head in heads.items() if not (path.parent in pools and is_bank(head)))
+
+
+def _runs_of(folder: Path) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+    """The files of one folder that may be runs, or the one file that stands for itself.
 
     Raises:
         InputError: The folder is missing, cannot be read, or holds no run.
@@ -59,10 +96,10 @@ def find_runs(folder: Path) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
         else:
             heads[path] = head
     pooled = any(is_pool(head) for head in heads.values())
-    paths = tuple(path for path, head in heads.items() if not (pooled and is_bank(head)))
-    if not paths:
+    files = tuple(path for path, head in heads.items() if not (pooled and is_bank(head)))
+    if not files:
         raise InputError(f"{folder}: no run files here", problems)
-    return paths, tuple(problems)
+    return files, tuple(problems)
 
 
 def read_run(path: Path, format: str | None = None) -> ReadRun:

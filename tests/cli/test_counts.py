@@ -1,0 +1,89 @@
+"""One of a thing is said in the singular."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from judge.cli import main
+from tests.conftest import PROJECT
+
+PLURAL = re.compile(
+    r"(?<![\d.,/:-])1 (?:[a-z]+ )?(runs|files|responses|turns|topics|problems|errors|warnings|rows|grades|passages|"
+    r"judgments|changes|labels|items|workers|options|lines)\b"
+)
+RUN = {
+    "run_name": "r",
+    "run_type": "manual",
+    "eval_response": True,
+    "turns": [
+        {
+            "turn_id": "9-1_1",
+            "responses": [
+                {
+                    "rank": 1,
+                    "text": "Tea is hot in the morning.",
+                    "ptkb_provenance": [1],
+                    "passage_provenance": [
+                        {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True, "text": "Tea is hot."},
+                        {"id": "clueweb22-en0000-00-00001:0", "score": 0.8, "used": True},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 1, "utterance": "Hi"}]}]
+GOLD = {"turn_id": "9-1_1", "topic_id": "9-1", "criterion": "groundedness", "grade": 1, "assessor": "a"}
+
+
+def test_counts_of_one_are_singular(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("r.json").write_text(json.dumps(RUN), encoding="utf-8")
+    Path("bad.json").write_text("{", encoding="utf-8")
+    Path("topics.json").write_text(json.dumps(TOPICS), encoding="utf-8")
+    Path("gold.jsonl").write_text(json.dumps(GOLD | {"response_id": "R00001"}) + "\n", encoding="utf-8")
+    Path("bad.jsonl").write_text("{}\n", encoding="utf-8")
+    Path("passages.jsonl").write_text('{"id": "clueweb22-en0000-00-00000:0", "contents": "Tea."}\n', encoding="utf-8")
+    Path("labels.csv").write_text(
+        "worker,turn_id,response_id,criterion,label\nw,9-1_1,R1,relevance,2\n", encoding="utf-8"
+    )
+    judge = ["--model", "baseline/overlap", "--criteria", "groundedness"]
+    told = 0
+    for command in (
+        ["validate", "r.json", "--topics", "topics.json"],
+        ["validate", "bad.json"],
+        ["tokens", "r.json"],
+        ["convert", "r.json", "--to", "trec-run", "-o", "trec"],
+        ["pool", "--runs", "r.json", "--topics", "topics.json", "-o", "pool"],
+        ["run", "--runs", "r.json", "--missing-passages", "judge-without", *judge, "-o", "out"],
+        ["run", "--runs", "r.json", *judge, "-o", "missing"],
+        ["run", "--runs", "r.json", "--missing-passages", "fail", *judge, "-o", "failed"],
+        ["run", "--runs", "r.json", *judge, "--dry-run", "-o", "dry"],
+        ["leaderboard", "out"],
+        ["gold", "check", "gold.jsonl"],
+        ["gold", "check", "bad.jsonl"],
+        ["gold", "check", "gold.jsonl", "--pool", "out"],
+        ["gold", "split", "bad.jsonl", "--test", "0.5", "--seed", "1", "-o", "split"],
+        ["gold", "plan", "--pool", "out", "--n", "1", "--per-run", "1", "--seed", "1", "-o", "plan.jsonl"],
+        ["passages", "index", "--collection", "passages.jsonl", "-o", "c.idx"],
+        ["passages", "extract", "--runs", "r.json", "--passages", "passages.jsonl", "-o", "p.jsonl"],
+        ["crowd", "labels.csv", "--scale", "0-3", "--out", "crowd"],
+        ["crowd", "bad.json", "--scale", "0-3", "--out", "none"],
+        ["crowd", "labels.csv", "--scale", "0-3", "--known", "bad.json", "--out", "none"],
+        ["prompts", "check", "bad.json"],
+    ):
+        assert main(command) in (0, 1, 2), command
+        captured = capsys.readouterr()
+        said = captured.out + captured.err
+        told += len(re.findall(r"\b1 [a-z]", said))
+        assert not PLURAL.search(said), (command, said)
+    assert told > 20
+
+
+def test_no_message_leaves_the_plural_to_its_reader() -> None:
+    for path in sorted((PROJECT / "judge").rglob("*.py")):
+        assert not re.search(r"[a-z]\(s\)[^\n]*[\"']", path.read_text(encoding="utf-8")), path

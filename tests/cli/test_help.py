@@ -1,0 +1,163 @@
+"""What the command line says of itself: examples that parse, hints for mistyped names, completion."""
+
+import argparse
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from judge.cli import COMMANDS, command_parser, main
+from judge.cli.completion import SHELLS
+from judge.cli.examples import EXAMPLES
+from judge.cli.parser import CommandParser
+from judge.errors import UsageError
+from judge.models.backends import open_model
+from tests.cli.test_repeats import parsers
+from tests.conftest import PROJECT
+
+PLACES = {parser.prog.removeprefix("judge "): parser for command in COMMANDS for parser in parsers(command)}
+
+
+def test_every_command_and_action_has_two_or_three_examples_in_its_help() -> None:
+    assert EXAMPLES.keys() == PLACES.keys()
+    for place, parser in PLACES.items():
+        assert 2 <= len(EXAMPLES[place]) <= 3, place
+        text = parser.format_help()
+        assert all(f"\n  {example}\n" in text for example in EXAMPLES[place]), place
+        assert "exit codes:" in text
+
+
+@pytest.mark.parametrize("place", EXAMPLES)
+def test_the_examples_parse(place: str) -> None:
+    for example in EXAMPLES[place]:
+        assert example.startswith(f"judge {place}")
+        words = shlex.split(example)[1:]
+        length = 2 if " ".join(words[:2]) in COMMANDS else 1
+        command_parser(" ".join(words[:length])).parse_args(words[length:])
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("runn --runs x", "judge: argument COMMAND: invalid choice: 'runn'; did you mean run? (choose from "),
+        ("run --rusn x", "judge run: unrecognized arguments: --rusn; did you mean --runs?"),
+        ("run --Max-cost=3 --runs x", "judge run: unrecognized arguments: --Max-cost=3; did you mean --max-cost?"),
+        ("gold chek x", "judge gold: argument check|import|split|plan: invalid choice: 'chek'; did you mean check?"),
+        (
+            "run --runs x --criteria groundednes",
+            "--criteria: invalid choice: 'groundednes'; did you mean groundedness?",
+        ),
+        ("run --runs x --format cast2020", "argument --format: invalid choice: 'cast2020'; did you mean cast2022?"),
+        ("models pull qwen2.5", "no local model called 'qwen2.5'; did you mean qwen2.5-1.5b?"),
+        ("validate --strcit", "judge validate: unrecognized arguments: --strcit; did you mean --strict?"),
+        ("run --bogus", "judge run: unrecognized arguments: --bogus\n"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(
+    typed: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(typed.split())
+    assert stopped.value.code == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 2
+    place = err.splitlines()[0].partition(":")[0]
+    assert err.splitlines()[1].startswith(f"`{place} --help` lists the ")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sever/llama", "; did you mean server?"),
+        ("openia/gpt-4.1-mini", "; did you mean openai?"),
+        ("baseline/overlp", "; did you mean overlap?"),
+        ("local/qwen2.5", "; did you mean qwen2.5-1.5b?"),
+        ("qwen2.5-1.5b", "; did you mean local/qwen2.5-1.5b?"),
+    ],
+)
+def test_a_mistyped_model_is_answered_with_the_one_that_was_meant(name: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        open_model(name)
+    assert said in str(refused.value)
+
+
+def test_a_mistyped_prompt_is_answered_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", "show", "groundedness/garded"]) == 2
+    assert "no prompt called 'groundedness/garded'; did you mean groundedness/graded?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("criterion", "said"),
+    [
+        ("groundedness", ""),
+        ("groundednes", "my.md: warning: the criterion groundednes is close to groundedness, which comes with judge; "),
+        ("support", "my.md: the criterion support is new: none of completeness, "),
+    ],
+)
+def test_a_criterion_that_nobody_else_has_is_said(
+    criterion: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (PROJECT / "prompts" / "groundedness" / "graded.md").read_text(encoding="utf-8")
+    Path("my.md").write_text(text.replace('"groundedness"', f'"{criterion}"', 1), encoding="utf-8")
+    assert main(["prompts", "check", "my.md"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"my.md: good: {criterion}/my")
+    assert err.startswith(said) and bool(err) == bool(said)
+
+
+def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert main(["completion", shell]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_option_stands_in_the_script_of_a_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = script(shell, capsys)
+    for place, parser in PLACES.items():
+        for action in parser._actions:
+            for name in action.option_strings:
+                if shell == "fish":
+                    seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in place.split())
+                    lines = [line for line in text.splitlines() if line.startswith(f"complete -c judge -n '{seen}' ")]
+                    assert any(f"-l {name[2:]}" in f"{line} " or f"-s {name[1:]} " in f"{line} " for line in lines)
+                else:
+                    assert any(line.lstrip().startswith(f'"{place}") ') and name in line for line in text.splitlines())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("judge va", {"validate"}),
+        ("judge gold ", {"check", "import", "split", "plan"}),
+        ("judge run --criteria na", {"naturalness"}),
+        ("judge run --runs x --max-c", {"--max-cost"}),
+        ("judge gold plan --per", {"--per-run"}),
+        ("judge crowd cast-regin x --eval", {"--evaluate"}),
+        ("judge run --runs ", set()),
+    ],
+)
+def test_bash_completes(typed: str, offered: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("no bash here")
+    (tmp_path / "judge.bash").write_text(script("bash", capsys), encoding="utf-8")
+    words = typed.split(" ")
+    asked = (
+        f"source {tmp_path}/judge.bash; COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}; "
+        '_judge; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run([bash, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert set(done.stdout.split()) == offered
+
+
+def test_a_parser_without_examples_ends_with_the_exit_codes() -> None:
+    parser = CommandParser(prog="judge x")
+    assert isinstance(parser, argparse.ArgumentParser)
+    assert "examples:" not in parser.format_help()
