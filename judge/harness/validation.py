@@ -229,7 +229,7 @@ def _write_pages(
         pages[name] = team_page(team, [(file, by_file[file.file]) for file in files if file.team == team])
     pages["index.md"] = index_page(files, names, teams, several_years)
     own = {name for name, _ in recorded(folder, RECORD)}
-    present = sorted(str(path.relative_to(folder)) for path in (*folder.glob("*.md"), *folder.glob(f"{TEAMS}/*.md")))
+    present = sorted(str(path.relative_to(folder)) for path in (*folder.glob("*.md"), *(folder / TEAMS).glob("*.md")))
     # A page of somebody else's would be sent with the others.
     if strange := [name for name in present if name not in pages and name not in own]:
         some = ", ".join(map(shown, strange[:EXAMPLES])) + (", …" if len(strange) > EXAMPLES else "")

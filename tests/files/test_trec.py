@@ -188,3 +188,13 @@ def test_the_published_label_file_with_off_scale_grades_is_refused_by_line(share
     lines = [number for number, line in enumerate(text.splitlines(), start=1) if line.endswith(" 5")]
     assert [problem.path for problem in caught.value.problems] == [f"line {number}" for number in lines]
     assert len(lines) == 2
+
+
+def test_run_ids_that_share_the_beginning_of_their_digest_have_two_names() -> None:
+    """Both ids are `r` and unsafe characters, and their SHA-256 begin with the same 48 bits."""
+    ids = (
+        "r   // /////// ///      / /   // // / /  /  / ///",
+        "r /  /  ////  // //   /  / ////  /   /  / ///// /",
+    )
+    assert safe_name(ids[0]) == safe_name(ids[1])
+    assert len(set(safe_names([*ids, "other"]).values())) == 3

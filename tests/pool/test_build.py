@@ -352,3 +352,18 @@ def test_the_cast_sample_run_pools_to_one_response_a_turn(shared: Path) -> None:
     assert pool.responses[0].turn_id == "132_1-1"
     assert all(len(response.passages) == 3 for response in pool.responses)
     assert set(pool.passages) == {key for response in pool.responses for key in response.passages}
+
+
+COLLIDING = (
+    "r   // /////// ///      / /   // // / /  /  / ///",
+    "r /  /  ////  // //   /  / ////  /   /  / ///// /",
+)
+"""Two texts whose SHA-256 begin with the same 48 bits, found in minutes."""
+
+
+def test_two_texts_that_share_the_beginning_of_their_digest_are_two_passages() -> None:
+    one, other = COLLIDING
+    assert sha(one)[:12] == sha(other)[:12]
+    pool = pool_of(cand("a", "1_1", "same", psg("p", text=one)), cand("b", "1_1", "same", psg("p", text=other)))
+    assert len(pool.responses) == 2
+    assert sorted(passage.text for passage in pool.passages.values()) == sorted(COLLIDING)
