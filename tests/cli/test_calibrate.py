@@ -50,7 +50,9 @@ def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 def calibrate(gold: Iterable[Path] | Path, *more: str | Path) -> int:
     files = [gold] if isinstance(gold, Path) else gold
-    return main(["calibrate", "--gold", *map(str, files), *FAST, *map(str, more)])
+    # An option of one value may be given only once.
+    fast = [word for pair in zip(FAST[::2], FAST[1::2], strict=True) if pair[0] not in more for word in pair]
+    return main(["calibrate", "--gold", *map(str, files), *fast, *map(str, more)])
 
 
 def stored(tmp_path: Path, noise: float = 0.1, world: list[Item] = WORLD, **gold: object) -> tuple[Path, Path]:

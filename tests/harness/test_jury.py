@@ -167,7 +167,7 @@ def test_a_jury_of_other_members_is_another_configuration(mock: Mock, tmp_path: 
          "groundedness/graded and groundedness/yes_no: members of one jury must grade on one scale"),
         (["--jury", "majority", *OVERLAP, "--prompt", "groundedness", "--prompt", "groundedness/graded"], "the same"),
         (["--jury", "majority", *OVERLAP, "--samples", "1001"], "1001 samples: expected 1 to 1000"),
-        ([*OVERLAP, "--samples", "2"], "need a jury (--jury)"),
+        ([*OVERLAP, "--samples", "2"], "need a jury (--jury RULE)"),
         ([*OVERLAP, "--prompt", "groundedness", "--prompt", "groundedness/yes_no"], "two prompts for groundedness"),
         (["--jury", "majority", *OVERLAP, "--model", "server/a", "--max-cost", "1"], "price of server/a is not known"),
     ],
@@ -253,7 +253,7 @@ def test_members_without_an_answer_are_counted_and_asked_again(
     jury = ["--jury", "majority", "--criteria", "groundedness", *OVERLAP, *asked(mock, "server/a")]
     # The first call of the server and its attempts fail; the baseline has answered.
     mock.script(*({"status": 500} for _ in range(2)))
-    assert run(out, *jury, "--attempts", "1", "--concurrency", "4") == 3
+    assert run(out, *jury, "--attempts", "1") == 3
     missing = lines(out / "member_failures.jsonl")
     assert Counter(one["reason"] for one in missing) == {"provider_error": 2, "no_passages": 2}
     assert len(lines(out / "judgments.jsonl")) == CALLS
