@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from judge.models.backends import open_model as open_model
     from judge.models.journal import Journal as Journal
     from judge.models.model import ModelOptions as ModelOptions
+    from judge.models.model import Price as Price
     from judge.pool.intake import make_pool as make_pool
     from judge.pool.intake import read_runs as read_runs
     from judge.results.leaderboard import leaderboard as leaderboard

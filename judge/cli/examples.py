@@ -36,6 +36,12 @@ EXAMPLES = {
     "models": ("judge models list", "judge models pull qwen2.5-1.5b"),
     "models list": ("judge models list", "judge models list --json"),
     "models pull": ("judge models pull qwen2.5-1.5b", "judge models pull smollm2-135m"),
+    "journal": ("judge journal verify out/", "judge journal salvage out/ --out salvaged.sqlite"),
+    "journal verify": ("judge journal verify out/", "judge journal verify out/journal.sqlite"),
+    "journal salvage": (
+        "judge journal salvage out/ --out salvaged.sqlite",
+        "judge journal salvage damaged.sqlite --out sound.sqlite",
+    ),
     "prompts": ("judge prompts list", "judge prompts show groundedness/graded --rendered", "judge prompts check my.md"),
     "prompts list": ("judge prompts list", "judge prompts list --json"),
     "prompts show": ("judge prompts show groundedness", "judge prompts show my.md --rendered --form label"),
