@@ -15,13 +15,13 @@ from judge.cli.printing import print_json, say
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
-from judge.harness.correction import SEED, CorrectionOutcome, CorrectionPlan, correct_leaderboard
+from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.harness.judged import read_judged
 from judge.results.corrected_tables import WIDTH, change_text, corrected_lines, flag_lines, reading
 from judge.text.cells import fold
 from judge.text.safe import printable
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of what --gold --json prints."""
 
 
@@ -52,9 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fallback", choices=("family",), help="correct runs with fewer than 3 gold grades by their family's error"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=SEED, metavar="N", help=f"seed of the rank intervals' resampling (default {SEED})"
     )
     parser.add_argument(
         "--out",
@@ -101,7 +98,6 @@ def _correct(args: argparse.Namespace) -> None:
             target=args.target,
             families=args.families,
             fallback=args.fallback,
-            seed=args.seed,
             out=args.out,
         )
     )
@@ -115,7 +111,7 @@ def _correct(args: argparse.Namespace) -> None:
         _print(outcome)
         return
     seal = {} if outcome.seal is None else {"seal": outcome.seal}
-    head = {"schema": SCHEMA, "target": args.target, "seed": args.seed, "gold": outcome.gold, **seal}
+    head = {"schema": SCHEMA, "target": args.target, "gold": outcome.gold, **seal}
     print_json({**head, "cautions": outcome.cautions, "rows": outcome.rows})
 
 

@@ -7,10 +7,13 @@ from judge.cli.printing import print_table, say
 from judge.harness.pooling import Pooled
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, Problem
-from judge.results.leaderboard import HEADER, leaderboard_cells
+from judge.results.leaderboard import HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
 from judge.results.rows import LeaderboardRow
+from judge.text.cells import fold
 from judge.text.safe import printable
 
+WIDTH = 110
+"""Columns of a terminal that a leaderboard takes, where run ids are not long."""
 _SHOWN = 12
 """How many errors in runs are listed before a pool is made."""
 
@@ -22,7 +25,11 @@ def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criteri
         better = "higher is better" if criterion.scale.polarity == "higher" else "lower is better"
         grades = [level.grade for level in criterion.scale.levels]
         print(f"\n{criterion.name}, prompt {criterion.prompt_id}, grades {min(grades)} to {max(grades)}, {better}")
-        print_table(HEADER, leaderboard_cells([row for row in rows if row.criterion == criterion.name]))
+        cells = leaderboard_cells([row for row in rows if row.criterion == criterion.name])
+        below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in cells]
+        print_table(HEADER[:ON_TERMINAL], [row[:ON_TERMINAL] for row in cells], words=2, below=below)
+    for line in flag_lines(rows):
+        print("\n" + "\n".join(fold(line, WIDTH)))
 
 
 def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None:

@@ -18,8 +18,9 @@ from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
 from judge.pool.records import Pool
 from judge.records import Criterion
-from judge.results.leaderboard import had_to_answer, leaderboard
+from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
+from judge.results.turns import had_to_answer
 
 JUDGMENTS = "judgments.jsonl"
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
@@ -15,8 +16,8 @@ from judge.gold import GoldByResponse, check_scale
 from judge.gold.rows import GoldRow
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Estimate, Problem
-from judge.results.leaderboard import answers
 from judge.results.rows import CorrectedRow, RankingChange, RowFlag
+from judge.results.turns import HARNESS, RunTurns, run_turns, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
 from judge.stats.gold_sample import RunGrades, Target
 from judge.stats.means import consensus, mean_interval
@@ -43,15 +44,32 @@ class _Gold(msgspec.Struct, frozen=True):
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """The responses that stand for one run, in natural order of turns."""
+    """One run's turns, with the responses that the judge graded."""
 
-    run_id: str
-    turns: int
-    """Turns that the run had to answer."""
+    run: RunTurns
     judged: tuple[tuple[PooledResponse, int], ...]
-    """Responses with their grade by the judge."""
-    others: tuple[PooledResponse, ...]
-    """Responses without a grade by the judge."""
+    """Responses with their grade by the judge, in natural order of turns."""
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+    @property
+    def turns(self) -> int:
+        """Turns that the run had to answer."""
+        return self.run.turns
+
+    @property
+    def others(self) -> tuple[PooledResponse, ...]:
+        """Responses without a grade by the judge."""
+        return (*self.run.failed, *self.run.left_out)
+
+    def bound(self, mean: float, gold: Mapping[str, _Gold], worst: int) -> float | None:
+        """The mean over all turns, where those without a grade have their gold grade or count as the worst."""
+        known = [
+            gold[response.response_id].grade if response.response_id in gold else worst for response in self.run.failed
+        ]
+        return self.run.bound(mean, known, worst)
 
 
 def corrected(
@@ -65,10 +83,12 @@ def corrected(
     judge_families: Collection[str] = (),
     fallback: Literal["family"] | None = None,
     expected: Mapping[str, Collection[str]] | None = None,
-    rng: np.random.Generator,
     name: str = "gold",
 ) -> tuple[CorrectedRow, ...]:
-    """Correct the mean of each run by gold; best corrected mean first, then runs without one by their raw mean.
+    """Correct the mean of each run by gold; best bound first, then runs without a corrected mean by their raw bound.
+
+    Ranks go by the bound, the corrected mean over all turns, where those without a grade count as the worst one
+    (`run_turns` has the exceptions); so do ties and rank intervals.
 
     Args:
         pool: The responses, and those that were excluded.
@@ -80,7 +100,6 @@ def corrected(
         judge_families: The family of the judge, or those of a jury's members.
         fallback: What to do about runs with fewer than 3 gold grades.
         expected: As for `leaderboard`.
-        rng: The source of randomness for rank intervals.
         name: The gold's name, for messages.
 
     Raises:
@@ -100,10 +119,13 @@ def corrected(
     bounds = min(levels), max(levels)
     higher = criterion.scale.polarity == "higher"
     corrections = correct(_samples(entries, gold, families), target=target, bounds=bounds, fallback=fallback)
-    run_places = places(corrections, rng, higher_is_better=higher)
+    worst = worst_grade(criterion.scale)
+    bounded = [_bounded(entry, run, gold, worst) for entry, run in zip(entries, corrections, strict=True)]
+    topics = [_topics(entry, gold, target) for entry in entries]
+    run_places = places(bounded, topics, higher_is_better=higher)
     rows = [
-        _row(entry, correction, place, criterion, gold, bounds, families.get(entry.run_id), judge_families)
-        for entry, correction, place in zip(entries, corrections, run_places, strict=True)
+        _row(entry, correction, bound, place, criterion, gold, families.get(entry.run_id), judge_families)
+        for entry, correction, bound, place in zip(entries, corrections, bounded, run_places, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: _order(row, higher)))
 
@@ -145,10 +167,10 @@ def cautions(
 
 
 def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingChange:
-    """Compare the raw order of the runs with the corrected one."""
+    """Compare the raw order of the runs with the corrected one, both by the bound."""
     sign = 1 if higher_is_better else -1
-    both = [(row.raw.value, row.corrected.value) for row in rows if row.corrected.value is not None]
-    pairs = [(sign * raw, sign * corrected) for raw, corrected in both if raw is not None]
+    both = [(row.raw_bound, row.bound) for row in rows if row.bound is not None]
+    pairs = [(sign * raw, sign * bound) for raw, bound in both if raw is not None]
     raw, best = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     shares = {k: _defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
     return RankingChange(
@@ -189,22 +211,10 @@ def _entries(
     expected: Mapping[str, Collection[str]] | None,
 ) -> list[_Entry]:
     """The runs in natural order of their ids."""
-    grades = {
-        result.response_id: result.grade
-        for result in results
-        if isinstance(result, Judgment)
-        and (result.criterion, result.variant, result.sample, result.unable)
-        == (criterion.name, criterion.variant, 0, False)
-    }
-    entries = []
-    for run_id, (turns, responses) in answers(pool, expected).items():
-        ordered = sorted(responses, key=lambda response: (natural_key(response.turn_id), response.turn_id))
-        judged = tuple(
-            (response, grades[response.response_id]) for response in ordered if response.response_id in grades
-        )
-        others = tuple(response for response in ordered if response.response_id not in grades)
-        entries.append(_Entry(run_id, turns, judged, others))
-    return sorted(entries, key=lambda entry: (natural_key(entry.run_id), entry.run_id))
+    return [
+        _Entry(run, tuple((response, judgment.grade) for response, judgment in run.graded))
+        for run in run_turns(pool, results, criterion, expected)
+    ]
 
 
 def _check(entries: Sequence[_Entry], gold: Mapping[str, _Gold], name: str) -> None:
@@ -296,31 +306,60 @@ def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Map
     return samples
 
 
+def _bounded(entry: _Entry, correction: Corrected, gold: Mapping[str, _Gold], worst: int) -> Corrected:
+    """The corrected mean as the bound over all turns, which is a linear function of it, with its errors."""
+    if correction.value is None:
+        return correction
+    value = entry.bound(correction.value, gold, worst)
+    at_0, at_1 = entry.bound(0.0, gold, worst), entry.bound(1.0, gold, worst)
+    slope = at_1 - at_0 if at_0 is not None and at_1 is not None else 0.0
+    return replace(
+        correction,
+        value=value,
+        se=None if correction.se is None else correction.se * slope,
+        influence=None if correction.influence is None else correction.influence * slope,
+        scale=correction.scale * slope**2,
+    )
+
+
+def _topics(entry: _Entry, gold: Mapping[str, _Gold], target: Target) -> int:
+    """The topics behind a corrected mean: of all judged responses or, for new topics, of those with gold."""
+    return len({response.topic_id for response, _ in entry.judged if target == "pool" or response.response_id in gold})
+
+
 def _row(
     entry: _Entry,
     correction: Corrected,
+    bounded: Corrected,
     place: Place | None,
     criterion: Criterion,
     gold: Mapping[str, _Gold],
-    bounds: tuple[int, int],
     family: str | None,
     judge_families: Collection[str],
 ) -> CorrectedRow:
+    levels = [level.grade for level in criterion.scale.levels]
+    bounds = min(levels), max(levels)
     topics = [response.topic_id for response, _ in entry.judged]
     with_gold = {response.topic_id for response, _ in entry.judged if response.response_id in gold}
     n = len(entry.judged)
     low, high = _bounds(entry, correction, gold, bounds)
+    raw, worst = (
+        mean_interval([grade for _, grade in entry.judged], topics, bounds=bounds),
+        worst_grade(criterion.scale),
+    )
     row = CorrectedRow(
         run_id=entry.run_id,
         criterion=criterion.name,
         family=family,
         n=n,
         missing=entry.turns - n,
-        raw=mean_interval([grade for _, grade in entry.judged], topics, bounds=bounds),
+        raw=raw,
+        raw_bound=entry.run.bound(raw.value, [worst] * len(entry.run.failed), worst),
         gold=correction.n,
         corrected=Estimate(
             correction.value, correction.low, correction.high, correction.n, len(with_gold), correction.reason
         ),
+        bound=bounded.value,
         bound_low=low,
         bound_high=high,
         method=correction.method,
@@ -333,7 +372,7 @@ def _row(
         tie=place.letters if place else "",
         flags=(),
     )
-    return msgspec.structs.replace(row, flags=_flags(row, correction, judge_families))
+    return msgspec.structs.replace(row, flags=_flags(row, entry.run, correction, judge_families))
 
 
 def _bounds(
@@ -361,12 +400,16 @@ def _bounds(
     return low, high
 
 
-def _flags(row: CorrectedRow, correction: Corrected, judge_families: Collection[str]) -> tuple[RowFlag, ...]:
+def _flags(
+    row: CorrectedRow, run: RunTurns, correction: Corrected, judge_families: Collection[str]
+) -> tuple[RowFlag, ...]:
     flags: dict[RowFlag, bool] = {
         "SELF": row.family in judge_families,
         "UNCORRECTED": correction.value is None,
         "DEGENERATE": correction.degenerate,
-        "MISSING": row.missing > 0,
+        "MISSING": bool(run.failed or run.unanswered),
+        "HARNESS": any(reason in HARNESS for reason in run.reasons),
+        "TRIAL": run.not_asked > 0,
         "FEWGOLD": correction.method in {"ppi++", "ppi++ pooled", "gold only"} and correction.drawn < FEWEST_OWN,
         "FAMILY": correction.method == "family",
     }
@@ -374,9 +417,9 @@ def _flags(row: CorrectedRow, correction: Corrected, judge_families: Collection[
 
 
 def _order(row: CorrectedRow, higher: bool) -> tuple[object, ...]:
-    value = row.raw.value if row.corrected.value is None else row.corrected.value
+    value = row.raw_bound if row.corrected.value is None else row.bound
     worst_first = math.inf if value is None else -value if higher else value
-    return row.corrected.value is None, worst_first, natural_key(row.run_id), row.run_id
+    return row.corrected.value is None, worst_first, natural_key(row.run_id)
 
 
 def _defined(value: float | Undefined) -> float | None:

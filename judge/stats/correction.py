@@ -23,7 +23,7 @@ Method = Literal["ppi++", "ppi++ pooled", "gold only", "family", "census", "raw"
 FEWEST = 3
 """Fewest gold grades that correct a run by themselves."""
 FEWEST_OWN = 8
-"""Fewest drawn gold grades (π < 1) for a variance of the run's own and for λ; below, λ is 1 and runs share a variance."""
+"""Fewest drawn gold grades (π < 1) for a variance of a run's own; below, λ is 1 and runs share a variance."""
 ROUNDING = 1e-12
 """Variances below this are zero."""
 
@@ -93,16 +93,16 @@ def correct(
     u_i = w_i (e_i - Σ w e), q = 1-π, and ū the mean of u by q within a stratum. Gold chosen for certain has no part in
     it (J. Hájek, 1964, Annals of Mathematical Statistics 35(4), 1491-1523). V is (1 - n/N) s²/n with n-2 degrees of
     freedom where all π = n/N. The variances of several runs are moderated toward a common one (`moderated`), which adds
-    degrees of freedom, in all at most the number of turns with drawn gold less 1. If every response has gold, the mean is
-    exact.
+    degrees of freedom, in all at most the number of turns with drawn gold less 1. If every response has gold, the mean
+    is exact.
     `topics`: V = G/(G-1) Σ_t ψ_t² with ψ_t the sum over a topic of λ(f_i - f̄)/N + w_i (e_i - ē), and G-1 degrees,
     where G topics have gold.
 
     λ is the same for all runs with FEWEST_OWN or more drawn gold grades, since that of one run is a rough estimate. In
     simulations of 24 runs with 10 gold grades each, λ in common and moderated variances cover .96 instead of .93, with
-    intervals narrower by 7 %. Runs with fewer than FEWEST_OWN drawn gold grades share one variance. Runs with fewer than FEWEST gold grades are
-    not corrected or, with `fallback`, corrected by the gold of their family. A run has no interval if all its gold was
-    chosen for certain and does not cover it.
+    intervals narrower by 7 %. Runs with fewer than FEWEST_OWN drawn gold grades share one variance. Runs with fewer
+    than FEWEST gold grades are not corrected or, with `fallback`, corrected by the gold of their family. A run has no
+    interval if all its gold was chosen for certain and does not cover it.
 
     Args:
         runs: The runs, with the codes of topics and turns in common.

@@ -21,6 +21,8 @@ FEWEST_TOPICS_APART = 8
 In simulations of 5 to 24 equal runs, some pair is told apart in at most 7 % of worlds from 8 topics on. With 3 topics,
 two equal runs can look apart on all of them by chance alone.
 """
+_TABLED = (*range(1, 21), 24, 30, 40, 60, 120, 240)
+"""Degrees of freedom of quantiles, as in printed tables; those between count as the next fewer."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,11 @@ def separated(corrected: Sequence[Corrected], *, alpha: float = 0.05) -> NDArray
     difference = np.abs(value[i] - value[j])
     exact = V < ROUNDING**2
     beyond = difference > ROUNDING
-    # The fraction of a degree of freedom is dropped, so that few quantiles are computed.
-    for whole in np.unique(np.floor(df[~exact])):
-        here = ~exact & (np.floor(df) == whole)
-        beyond[here] = difference[here] > range_quantile(len(runs), max(float(whole), 1.0), alpha) * np.sqrt(V[here])
+    # A quantile takes a quarter of a second, so few are computed.
+    tabled = np.array(_TABLED)[np.maximum(np.searchsorted(_TABLED, df, side="right") - 1, 0)]
+    for row in np.unique(tabled[~exact]):
+        here = ~exact & (tabled == row)
+        beyond[here] = difference[here] > range_quantile(len(runs), float(row), alpha) * np.sqrt(V[here])
     a, b = np.array(known)[i[beyond]], np.array(known)[j[beyond]]
     apart[a, b] = apart[b, a] = True
     return apart
@@ -134,7 +137,9 @@ def range_quantile(R: int, df: float, alpha: float = 0.05) -> float:
 def _variances(runs: Sequence[Corrected], i: NDArray[np.intp], j: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """The variance of the difference of runs i and j, and its degrees of freedom (P, P)."""
     units = max((len(run.influence) for run in runs if run.influence is not None), default=0)
-    Psi = np.array([np.zeros(units) if run.influence is None else run.influence for run in runs]).reshape(len(runs), units)
+    Psi = np.array([np.zeros(units) if run.influence is None else run.influence for run in runs]).reshape(
+        len(runs), units
+    )
     touched = (Psi != 0).astype(np.float64)
     sizes = np.maximum(touched.sum(axis=1), 1)
     shared = (touched @ touched.T / np.sqrt(np.outer(sizes, sizes)))[i, j]
