@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
     elif args.json:
         print_json(judged.leaderboard)
     else:
-        print_leaderboard(judged.leaderboard, judged.criteria, judged.banner)
+        print_leaderboard(judged.leaderboard, judged.criteria, judged.banner, judged.differences)
     return 0
 
 

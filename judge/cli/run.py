@@ -129,7 +129,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         return 0
     with FetchReporter(sys.stderr) as fetching, Reporter(prepared.judge, sys.stderr) as reporter:
         outcome = carry_out(prepared, report=reporter, fetching=fetching)
-    print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner)
+    print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences)
     for line in outcome.notes.agreement if outcome.notes else ():
         print(f"\n{printable(line)}")
     return _close(outcome)

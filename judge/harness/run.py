@@ -24,6 +24,7 @@ from judge.errors import InputError, UsageError
 from judge.files.folder import replace_folder, same_place
 from judge.files.paths import StrPath
 from judge.harness.folder import UNCALIBRATED, pool_files, result_files
+from judge.harness.judged import compared
 from judge.harness.manifest import (
     GROWING,
     JOURNAL,
@@ -43,7 +44,7 @@ from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.results.leaderboard import leaderboard
-from judge.results.rows import LeaderboardRow
+from judge.results.rows import LeaderboardRow, RunDifference
 from judge.text.ids import natural_key
 from judge.text.table import Table
 
@@ -130,6 +131,8 @@ class Outcome(Record, frozen=True):
     criteria: tuple[Criterion, ...]
     results: Table[Judgment | Failure]
     leaderboard: Table[LeaderboardRow]
+    differences: Table[RunDifference]
+    """Every two runs."""
     statement: CertificateStatement | None = None
     """What the certificate says, where there is one."""
     notes: JuryNotes | None = None
@@ -253,9 +256,10 @@ def carry_out(
         results, notes = jury.decide(replies) if jury is not None else (replies, None)
         rows = leaderboard(pool, results, criteria)
         certified = _statement(prepared, results)
-        outcome = Outcome(out, pool, criteria, Table(results), rows, certified, notes)
+        pairs = compared(pool, results, criteria)
+        outcome = Outcome(out, pool, criteria, Table(results), rows, pairs, certified, notes)
         partial = _on_partial_evidence(pool, results, criteria)
-        files |= result_files(results, criteria, rows, outcome.banner, notes, partial)
+        files |= result_files(results, criteria, rows, outcome.banner, notes, partial, pairs)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
         files[MANIFEST] = manifest_bytes(

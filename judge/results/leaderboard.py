@@ -220,9 +220,21 @@ def leaderboard_cells(rows: Iterable[LeaderboardRow]) -> list[list[str]]:
 
 
 def leaderboard_markdown(
-    rows: Sequence[LeaderboardRow], banner: str, criteria: Sequence[Criterion] = (), notes: Iterable[str] = ()
+    rows: Sequence[LeaderboardRow],
+    banner: str,
+    criteria: Sequence[Criterion] = (),
+    notes: Iterable[str] = (),
+    apart: Mapping[str, str] | None = None,
 ) -> str:
-    """A table for each criterion under the banner and the notes; `criteria` adds how to read the grades."""
+    """A table for each criterion under the banner and the notes.
+
+    Args:
+        rows: The leaderboard.
+        banner: How far to believe the judge.
+        criteria: The prompts, for how to read the grades.
+        notes: What else to know.
+        apart: Criterion to a sentence on which runs differ.
+    """
     prompts = {criterion.name: criterion for criterion in criteria}
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):
@@ -232,6 +244,7 @@ def leaderboard_markdown(
         if name in prompts:
             parts.append(markdown_cell(reading(prompts[name])) + "\n\n")
         parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
+        parts += [f"\n{apart[name]}\n"] if apart and name in apart else []
     return "".join([*parts, _NOTES, *(f"\n{line}.\n" for line in flag_lines(rows))])
 
 

@@ -87,12 +87,13 @@ def _share(scale: Scale, turns: int) -> str:
     beside = "share_positive there is over the graded turns of the run alone"
     if not positive or scale.polarity == "lower" or positive[0] < 1 or positive != grades[-len(positive) :]:
         return (
-            "trec_eval cannot make a share of positive grades of this file, since it takes grades from 1 on, the higher "
-            f"the better; share_of_turns of leaderboard.tsv is over the {turns} turns of this file, {beside}"
+            "trec_eval cannot make a share of positive grades of this file, since it takes grades from 1 on, the "
+            f"higher the better; share_of_turns of leaderboard.tsv is over the {turns} turns of this file, {beside}"
         )
     return (
-        f"P(rel={positive[0]})@1 of this file and response_runs/, by `trec_eval -c` or ir-measures, is share_of_turns of "
-        f"leaderboard.tsv: over the {turns} turns of this file, where a turn without a grade is not positive; {beside}"
+        f"P(rel={positive[0]})@1 of this file and response_runs/, by `trec_eval -c` or ir-measures, is "
+        f"share_of_turns of leaderboard.tsv: over the {turns} turns of this file, where a turn without a grade is not "
+        f"positive; {beside}"
     )
 
 

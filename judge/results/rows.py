@@ -112,3 +112,17 @@ class LeaderboardRow(Record, frozen=True):
     def coverage(self) -> float:
         """Share of the turns that have a grade or an 'unable' verdict."""
         return (self.n + self.unable) / self.turns
+
+
+class RunDifference(Record, frozen=True):
+    """Two runs under one criterion, on the turns that both had to answer."""
+
+    criterion: str
+    run_a: str
+    run_b: str
+    difference: Estimate
+    """The mean of run_a less that of run_b, with the interval of this pair alone; n counts the turns."""
+    p: float | None
+    """The p-value of this pair alone; None without enough topics."""
+    p_adjusted: float | None
+    """Adjusted for all pairs of runs."""

@@ -46,7 +46,8 @@ def test_the_example_gives_every_promised_file(tmp_path: Path, capsys: pytest.Ca
     assert run(RUNS, tmp_path / "out") == 0
     written = files(tmp_path / "out")
     assert {name for name in written if not name.startswith("response_runs")} == {
-        "bank.json", "excluded.tsv", "failures.jsonl", "judgments.jsonl", "leaderboard.md", "leaderboard.tsv",
+        "bank.json", "differences.tsv", "excluded.tsv", "failures.jsonl", "judgments.jsonl", "leaderboard.md",
+        "leaderboard.tsv",
         "manifest.json", "missing_passages.tsv", "passages.jsonl", "pool.jsonl", "pool.txt", "problems.json",
         "run.sha256", "runs.jsonl",
         "qrels/response_groundedness.llm.qrel", "qrels/response_groundedness.llm.qrel.json", "screen.tsv",
