@@ -12,15 +12,15 @@ import numpy as np
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
-from judge.gold import GoldByResponse, check_scale
-from judge.gold.rows import GoldRow
-from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, Estimate, Problem
+from judge.gold import GoldByResponse
+from judge.pool.records import Pool
+from judge.records import Criterion, Estimate
+from judge.results.graded import GoldGrade, GradedRun, check_inclusion, gold_grades, graded_runs, one_part
 from judge.results.rows import CorrectedRow, RankingChange, RowFlag
-from judge.results.turns import HARNESS, RunTurns, run_turns, worst_grade
+from judge.results.turns import HARNESS, RunTurns, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
 from judge.stats.gold_sample import RunGrades, Target
-from judge.stats.means import consensus, mean_interval
+from judge.stats.means import mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import Place, places
 from judge.stats.tables import Undefined
@@ -29,47 +29,6 @@ from judge.text.ids import natural_key
 TOP = (1, 3, 5)
 _PLAUSIBLE = 1.5
 """Factor by which the number of responses that gold stands for may differ from their real number."""
-_SHOWN = 20
-"""Topics that a message names."""
-
-
-class _Gold(msgspec.Struct, frozen=True):
-    """The gold of one response."""
-
-    grade: int
-    probability: float
-    """The inclusion probability; nan where it is unknown."""
-    stratum: str | None
-    rows: tuple[GoldRow, ...]
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    """One run's turns, with the responses that the judge graded."""
-
-    run: RunTurns
-    judged: tuple[tuple[PooledResponse, int], ...]
-    """Responses with their grade by the judge, in natural order of turns."""
-
-    @property
-    def run_id(self) -> str:
-        return self.run.run_id
-
-    @property
-    def turns(self) -> int:
-        """Turns that the run had to answer."""
-        return self.run.turns
-
-    @property
-    def others(self) -> tuple[PooledResponse, ...]:
-        """Responses without a grade by the judge."""
-        return (*self.run.failed, *self.run.left_out)
-
-    def bound(self, mean: float, gold: Mapping[str, _Gold], worst: int) -> float | None:
-        """The mean over all turns, where those without a grade have their gold grade or count as the worst."""
-        known = [
-            gold[response.response_id].grade if response.response_id in gold else worst for response in self.run.failed
-        ]
-        return self.run.bound(mean, known, worst)
 
 
 def corrected(
@@ -107,10 +66,10 @@ def corrected(
             Or the gold is one part of a split and lacks topics of the pool.
     """
     families = families or {}
-    gold = _gold(matched_gold, criterion, name)
-    entries = _entries(pool, results, criterion, expected)
-    _check(entries, gold, name)
-    if target == "pool" and (part := _one_part(entries, gold)) and part[1]:
+    gold = gold_grades(matched_gold, criterion, name)
+    entries = graded_runs(pool, results, criterion, expected)
+    check_inclusion(entries, gold, name)
+    if target == "pool" and (part := one_part(entries, gold)) and part[1]:
         raise InputError(
             f"{name}: {part[0]}, so corrected means of all responses would be a guess: give both parts of the split "
             "(the test part with --test), or --target topics"
@@ -141,13 +100,13 @@ def cautions(
         criterion: As for `corrected`.
         matched_gold: As for `corrected`.
     """
-    gold = _gold(matched_gold, criterion, "gold")
-    entries = _entries(pool, results, criterion, None)
+    gold = gold_grades(matched_gold, criterion, "gold")
+    entries = graded_runs(pool, results, criterion, None)
     used = {response.response_id for entry in entries for response, _ in entry.judged} & gold.keys()
     rows = [row for response_id in used for row in gold[response_id].rows]
     made = Counter(row.made for row in rows if row.made != "blind")
     warnings = []
-    if part := _one_part(entries, gold):
+    if part := one_part(entries, gold):
         warnings.append(part[0])
     if made:
         ways = ", ".join(f"{count} {way}" for way, count in sorted(made.items()))
@@ -184,103 +143,9 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
     )
 
 
-def _gold(matched: GoldByResponse, criterion: Criterion, name: str) -> dict[str, _Gold]:
-    """Response id to the consensus of its assessors."""
-    rows = {
-        response_id: tuple(rows)
-        for (response_id, criterion_name), rows in matched.items()
-        if criterion_name == criterion.name and rows
-    }
-    if problems := check_scale((row for group in rows.values() for row in group), criterion.scale, name):
-        raise InputError(f"{name}: grades that are not on the scale of {criterion.prompt_id}", problems)
-    return {
-        response_id: _Gold(
-            grade=consensus([row.grade for row in group]),
-            probability=group[0].inclusion_probability or math.nan,
-            stratum=group[0].stratum,
-            rows=group,
-        )
-        for response_id, group in rows.items()
-    }
-
-
-def _entries(
-    pool: Pool,
-    results: Iterable[Judgment | Failure],
-    criterion: Criterion,
-    expected: Mapping[str, Collection[str]] | None,
-) -> list[_Entry]:
-    """The runs in natural order of their ids."""
-    return [
-        _Entry(run, tuple((response, judgment.grade) for response, judgment in run.graded))
-        for run in run_turns(pool, results, criterion, expected)
-    ]
-
-
-def _check(entries: Sequence[_Entry], gold: Mapping[str, _Gold], name: str) -> None:
-    """Refuse gold whose inclusion probabilities are unknown or contradictory."""
-    path = "$.inclusion_probability"
-    problems = []
-    used = {
-        response.response_id: response
-        for entry in entries
-        for response, _ in entry.judged
-        if response.response_id in gold
-    }
-    for response_id in sorted(used, key=natural_key):
-        for row in gold[response_id].rows:
-            if row.inclusion_probability is None:
-                problem = "not known: expected the probability with which this response was chosen for grading"
-            elif row.inclusion_probability != gold[response_id].probability:
-                problem = (
-                    f"{row.inclusion_probability}, but {gold[response_id].probability} in another row: expected one"
-                )
-            else:
-                continue
-            where = f"{row.criterion} grade by {row.assessor} for response {response_id}"
-            problems.append(Problem("inclusion_probability", "error", name, row.turn_id, path, f"{where}: {problem}"))
-    if problems:
-        raise InputError(
-            f"{name}: without the probabilities with which responses were chosen for gold, corrected means can be far "
-            "off; `judge gold plan` draws with known probabilities, `judge gold import --inclusion P` declares that of "
-            "a random sample (1 if every response has a grade)",
-            problems,
-        )
-    graded_by_run = [
-        (entry, [gold[response.response_id] for response, _ in entry.judged if response.response_id in gold])
-        for entry in entries
-    ]
-    # By chance, all graded responses of some runs may be certain ones; only if all are of all runs is it a problem.
-    if all(grade.probability == 1 for _, graded in graded_by_run for grade in graded):
-        for entry, graded in graded_by_run:
-            if 0 < len(graded) < len(entry.judged):
-                message = (
-                    f"{entry.run_id}: probability 1 for all {len(graded)} gold grades, but {len(entry.judged)} "
-                    "responses were judged: expected less than 1 where not every response has a grade"
-                )
-                problems.append(Problem("inclusion_probability", "error", name, None, path, message))
-    if problems:
-        raise InputError(f"{name}: inclusion probabilities contradict the number of grades", problems)
-
-
-def _one_part(entries: Sequence[_Entry], gold: Mapping[str, _Gold]) -> tuple[str, bool] | None:
-    """A sentence if the used gold is only one part of a split, and whether judged topics lack gold."""
-    judged = [response for entry in entries for response, _ in entry.judged]
-    used = [response for response in judged if response.response_id in gold]
-    parts = {row.split for response in used for row in gold[response.response_id].rows if row.split}
-    if len(parts) != 1:
-        return None
-    missing = sorted(
-        {response.topic_id for response in judged} - {response.topic_id for response in used}, key=natural_key
-    )
-    sentence = f"the gold is only the {parts.pop()} part of a split"
-    if not missing:
-        return f"{sentence}, though it has grades in every topic judged", False
-    shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
-    return f"{sentence} and has no grade in {len(missing)} of the topics judged ({shown})", True
-
-
-def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Mapping[str, str]) -> list[RunGrades]:
+def _samples(
+    entries: Sequence[GradedRun], gold: Mapping[str, GoldGrade], families: Mapping[str, str]
+) -> list[RunGrades]:
     turns: dict[str, int] = defaultdict(lambda: len(turns))
     topics: dict[str, int] = defaultdict(lambda: len(topics))
     strata: dict[str | None, int] = defaultdict(lambda: len(strata))
@@ -306,7 +171,7 @@ def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Map
     return samples
 
 
-def _bounded(entry: _Entry, correction: Corrected, gold: Mapping[str, _Gold], worst: int) -> Corrected:
+def _bounded(entry: GradedRun, correction: Corrected, gold: Mapping[str, GoldGrade], worst: int) -> Corrected:
     """The corrected mean as the bound over all turns, which is a linear function of it, with its errors."""
     if correction.value is None:
         return correction
@@ -322,18 +187,18 @@ def _bounded(entry: _Entry, correction: Corrected, gold: Mapping[str, _Gold], wo
     )
 
 
-def _topics(entry: _Entry, gold: Mapping[str, _Gold], target: Target) -> int:
+def _topics(entry: GradedRun, gold: Mapping[str, GoldGrade], target: Target) -> int:
     """The topics behind a corrected mean: of all judged responses or, for new topics, of those with gold."""
     return len({response.topic_id for response, _ in entry.judged if target == "pool" or response.response_id in gold})
 
 
 def _row(
-    entry: _Entry,
+    entry: GradedRun,
     correction: Corrected,
     bounded: Corrected,
     place: Place | None,
     criterion: Criterion,
-    gold: Mapping[str, _Gold],
+    gold: Mapping[str, GoldGrade],
     family: str | None,
     judge_families: Collection[str],
 ) -> CorrectedRow:
@@ -376,7 +241,7 @@ def _row(
 
 
 def _bounds(
-    entry: _Entry, correction: Corrected, gold: Mapping[str, _Gold], bounds: tuple[int, int]
+    entry: GradedRun, correction: Corrected, gold: Mapping[str, GoldGrade], bounds: tuple[int, int]
 ) -> tuple[float | None, float | None]:
     """The ends of the interval if each response without the judge's grade had its gold grade, else an extreme grade.
 

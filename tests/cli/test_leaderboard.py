@@ -85,7 +85,7 @@ def test_without_gold_the_leaderboard_is_raw_and_says_so(folder: Path, capsys: p
     assert run(folder) == 0
     out = capsys.readouterr().out
     assert out.startswith("UNCALIBRATED")
-    names = [line.split()[1] for line in out.splitlines() if line.startswith(("1", "2", "3"))]
+    names = [line.split()[1] for line in out.splitlines() if line.startswith(("1  ", "2  ", "3  "))]
     assert names == ["own\\x1b[31m|run", "solid", "weak"]
     assert "23/24" in out
 
