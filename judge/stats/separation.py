@@ -88,7 +88,7 @@ def separated(corrected: Sequence[Corrected], *, alpha: float = 0.05) -> NDArray
     pair is apart if |difference| > q(R, df) / √2 √V: J. W. Tukey (1953), The problem of multiple comparisons.
 
     In simulations of 5, 10 and 24 equal runs on 8 to 25 topics, some pair was told apart in 2 to 7 % of the worlds; if
-    the runs' noise differs by a factor of three, in up to 9 %.
+    the runs' noise differs by a factor of three, in up to 10 %.
 
     A run without influence values counts with its standard error, independent of all others. A run without a standard
     error cannot be told from any other; two exact means are apart if they differ.
