@@ -39,9 +39,9 @@ FLAGS: dict[RowFlag, str] = {
 }
 _NOTES = f"""
 rank: by the bound. mean: over the graded turns alone. bound: over all turns that the run had to answer, with the worst
-grade for each turn without one; so a run gains nothing by responses that nobody can grade. Turns that no run can help,
-which are those left out of a trial, those behind a spent budget, and those on which the provider failed for every run,
-count as the run's other responses do.
+grade for each turn without one; so a run gains nothing by responses that nobody can grade. Turns whose lack of a grade
+is no run's doing count as the run's other responses do on average: those left out of a trial, those for which the
+budget was spent, and those on which the provider failed for every run.
 
 n/turns: the graded turns, which the mean is over, of those that the run had to answer. coverage: the share of them with
 a grade or the verdict "unable". Runs of different coverage are not graded on the same turns.
