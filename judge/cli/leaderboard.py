@@ -16,13 +16,13 @@ from judge.cli.printing import print_json, say
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
-from judge.harness.correction import SEED, CorrectionOutcome, CorrectionPlan, correct_leaderboard
+from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.harness.judged import read_judged
 from judge.results.corrected_tables import WIDTH, change_text, corrected_lines, flag_lines, reading
 from judge.text.cells import fold
 from judge.text.safe import printable
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of what --gold --json prints."""
 
 
@@ -55,9 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fallback", choices=("family",), help="correct runs with fewer than 3 gold grades by their family's error"
     )
     parser.add_argument(
-        "--seed", type=int, default=SEED, metavar="N", help=f"seed of the rank intervals' resampling (default {SEED})"
-    )
-    parser.add_argument(
         "-o",
         "--out",
         type=Path,
@@ -78,7 +75,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     if (args.out and not about_tokens) or args.fallback or args.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
-    refuse_unused(args, ["families", "seed"], "they are about a correction, which needs --gold")
+    refuse_unused(args, ["families"], "they are about a correction, which needs --gold")
     if args.seal:
         raise UsageError("--seal names the seal of the grades in --test: give both")
     judged = read_judged(args.folder, args.criterion)
@@ -89,7 +86,7 @@ def main(args: argparse.Namespace) -> int:
     elif args.json:
         print_json(judged.leaderboard)
     else:
-        print_leaderboard(judged.leaderboard, judged.criteria, judged.banner)
+        print_leaderboard(judged.leaderboard, judged.criteria, judged.banner, judged.differences)
     return 0
 
 
@@ -104,7 +101,6 @@ def _correct(args: argparse.Namespace) -> None:
             target=args.target,
             families=args.families,
             fallback=args.fallback,
-            seed=args.seed,
             out=args.out,
         )
     )
@@ -118,7 +114,7 @@ def _correct(args: argparse.Namespace) -> None:
         _print(outcome)
         return
     seal = {} if outcome.seal is None else {"seal": outcome.seal}
-    head = {"schema": SCHEMA, "target": args.target, "seed": args.seed, "gold": outcome.gold, **seal}
+    head = {"schema": SCHEMA, "target": args.target, "gold": outcome.gold, **seal}
     print_json({**head, "cautions": outcome.cautions, "rows": outcome.rows})
 
 

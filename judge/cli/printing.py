@@ -18,16 +18,27 @@ SHOWN = 5
 """How many problems of one code are listed for one file, unless all are asked for."""
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> None:
-    """Print columns: the first `words` columns to the left, the others, which hold numbers, to the right."""
+def print_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1, below: Sequence[str] = ()
+) -> None:
+    """Print columns: the first `words` columns to the left, the others, which hold numbers, to the right.
+
+    Args:
+        header: The names of the columns.
+        rows: The cells of each row.
+        words: How many columns hold words.
+        below: A line for under each row, or an empty one.
+    """
     cells = [[printable(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    for row in cells:
+    for row, line in zip(cells, ("", *(below or [""] * len(rows))), strict=True):
         padded = (
             cell.ljust(width) if column < words else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         print("  ".join(padded).rstrip())
+        if line:
+            print(f"{' ' * (widths[0] + 2)}{printable(line)}")
 
 
 def print_json(value: object) -> None:

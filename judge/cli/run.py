@@ -137,7 +137,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     if args.json:
         print_json(outcome.leaderboard)
         return _close(outcome)
-    print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner)
+    print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences)
     for line in outcome.notes.agreement if outcome.notes else ():
         print(f"\n{printable(line)}")
     for line in outcome.model_notes:

@@ -8,22 +8,38 @@ from judge.cli.printing import print_table, say
 from judge.harness.pooling import Pooled
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, Problem
-from judge.results.leaderboard import HEADER, leaderboard_cells
-from judge.results.rows import LeaderboardRow
+from judge.results.differences import told_apart
+from judge.results.leaderboard import HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
+from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
-from judge.text.cells import count
+from judge.text.cells import count, fold
 from judge.text.ids import natural_key
 from judge.text.safe import printable
 
+WIDTH = 110
+"""Columns of a terminal that a leaderboard takes, where run ids are not long."""
 
-def print_leaderboard(rows: Sequence[LeaderboardRow], criteria: Sequence[Criterion], banner: str) -> None:
-    """Print the banner, and under it one table per criterion."""
+
+def print_leaderboard(
+    rows: Sequence[LeaderboardRow],
+    criteria: Sequence[Criterion],
+    banner: str,
+    pairs: Sequence[RunDifference] = (),
+) -> None:
+    """Print the banner, and under it one table per criterion, with a sentence on which pairs of runs differ."""
+    apart = told_apart(pairs)
     print(printable(banner))
     for criterion in criteria:
         better = "higher is better" if criterion.scale.polarity == "higher" else "lower is better"
         grades = [level.grade for level in criterion.scale.levels]
         print(f"\n{criterion.name}, prompt {criterion.prompt_id}, grades {min(grades)} to {max(grades)}, {better}")
-        print_table(HEADER, leaderboard_cells([row for row in rows if row.criterion == criterion.name]))
+        cells = leaderboard_cells([row for row in rows if row.criterion == criterion.name])
+        below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in cells]
+        print_table(HEADER[:ON_TERMINAL], [row[:ON_TERMINAL] for row in cells], words=2, below=below)
+        if criterion.name in apart:
+            print("\n".join(fold(apart[criterion.name], WIDTH)))
+    for line in flag_lines(rows):
+        print("\n" + "\n".join(fold(line, WIDTH)))
 
 
 def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None:

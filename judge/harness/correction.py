@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-import numpy as np
 
 from judge.ask.labels import JUDGMENTS, is_jury
 from judge.calibrate.report.plots import raw_vs_corrected
@@ -21,10 +20,9 @@ from judge.harness.judged import JudgedFolder, read_judged
 from judge.models.families import read_families
 from judge.records import Criterion
 from judge.results.corrected import cautions, change, corrected
-from judge.results.corrected_tables import corrected_markdown, corrected_tsv
+from judge.results.corrected_tables import TOO_FEW_TOPICS, corrected_markdown, corrected_tsv, too_few_topics
 from judge.results.rows import CorrectedRow, RankingChange
 
-SEED = 2023
 RECORD = "corrected.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
@@ -48,8 +46,6 @@ class CorrectionPlan(JobPlan, frozen=True, kw_only=True):
     """Run or judge, a tab and the family of models behind it: flags SELF."""
     fallback: Literal["family"] | None = None
     """Correct runs with fewer than 3 gold grades by their family's error."""
-    seed: int = SEED
-    """Seed of the resampling for the rank intervals."""
     out: StrPath | None = None
     """A folder for all files, or one file named .tsv or .md."""
 
@@ -121,8 +117,6 @@ def _check(plan: CorrectionPlan) -> None:
         raise UsageError("--seal names the seal of the grades in --test: give both")
     if plan.fallback and plan.families is None:
         raise UsageError("--fallback family needs --families, which says what family a run is of")
-    if plan.seed < 0:
-        raise UsageError(f"--seed {plan.seed}: expected a number of 0 or more")
 
 
 def _gold(paths: Sequence[StrPath]) -> tuple[GoldRow, ...]:
@@ -205,7 +199,7 @@ def _corrected(
         all_cautions += [
             f"{criterion.name}: {text}" for text in cautions(judged.pool, judged.results, criterion, matched)
         ]
-        rows += corrected(
+        corrected_rows = corrected(
             judged.pool,
             judged.results,
             criterion,
@@ -215,9 +209,11 @@ def _corrected(
             judge_families={families[judge] for judge in judges if judge in families},
             fallback=plan.fallback,
             expected=judged.expected,
-            rng=np.random.default_rng(plan.seed),
             name=name,
         )
+        if any(map(too_few_topics, corrected_rows)):
+            all_cautions.append(f"{criterion.name}: {TOO_FEW_TOPICS}")
+        rows += corrected_rows
     return criteria, tuple(rows), tuple(all_cautions)
 
 

@@ -16,9 +16,10 @@ from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion
+from judge.results.differences import differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
-from judge.results.rows import LeaderboardRow
+from judge.results.rows import LeaderboardRow, RunDifference
 from judge.text.tsv import tsv
 
 UNCALIBRATED = (
@@ -58,6 +59,7 @@ def result_files(
     notes: JuryNotes | None = None,
     partial: Mapping[str, int] | None = None,
     models: Sequence[str] = (),
+    pairs: Sequence[RunDifference] = (),
 ) -> dict[str, bytes]:
     """The files of a judge's results, by name.
 
@@ -69,6 +71,7 @@ def result_files(
         notes: How a jury came to its grades.
         partial: Criterion to the number of grades that rest on some of the used passages only.
         models: From `model_notes`.
+        pairs: Every two runs.
     """
     partial = partial or {}
     judgments = [result for result in results if isinstance(result, Judgment)]
@@ -78,7 +81,8 @@ def result_files(
         "judgments.jsonl": jsonl_bytes(judgments),
         "failures.jsonl": jsonl_bytes(failures),
         "leaderboard.tsv": leaderboard_tsv(rows).encode(),
-        "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines).encode(),
+        "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines, told_apart(pairs)).encode(),
+        "differences.tsv": differences_tsv(pairs).encode(),
     }
     if notes is not None:
         files["members.jsonl"] = jsonl_bytes(vote for vote in notes.said if isinstance(vote, Judgment))

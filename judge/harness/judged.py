@@ -1,11 +1,12 @@
 """An output folder that `judge run` filled: its pool, its results and the prompts behind them, read back."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import JUDGMENTS, is_jury, read_failures, read_judgments
@@ -18,8 +19,31 @@ from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
 from judge.pool.records import Pool
 from judge.records import Criterion
-from judge.results.leaderboard import had_to_answer, leaderboard
-from judge.results.rows import LeaderboardRow
+from judge.results.differences import differences
+from judge.results.leaderboard import leaderboard
+from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.turns import had_to_answer
+from judge.text.table import Table
+
+SEED = 2023
+"""Of the tests of differences, so that the same folder has the same p-values."""
+
+
+def compared(
+    pool: Pool,
+    results: Sequence[Judgment | Failure],
+    criteria: Sequence[Criterion],
+    expected: Mapping[str, Collection[str]] | None = None,
+) -> Table[RunDifference]:
+    """Every two runs under each criterion, with the seed that every command takes.
+
+    Args:
+        pool: As for `leaderboard`.
+        results: As for `leaderboard`.
+        criteria: As for `leaderboard`.
+        expected: As for `leaderboard`.
+    """
+    return differences(pool, results, criteria, expected=expected, rng=np.random.default_rng(SEED))
 
 
 class JudgedFolder(msgspec.Struct, frozen=True):
@@ -46,6 +70,11 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     def leaderboard(self) -> tuple[LeaderboardRow, ...]:
         """One row per run and criterion."""
         return leaderboard(self.pool, self.results, self.criteria, expected=self.expected)
+
+    @property
+    def differences(self) -> tuple[RunDifference, ...]:
+        """Every two runs under each criterion."""
+        return compared(self.pool, self.results, self.criteria, self.expected)
 
     def judges(self, criterion: Criterion) -> set[str]:
         """The judges that gave the grades; for a jury also its members, which the manifest lists.

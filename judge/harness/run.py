@@ -14,6 +14,7 @@ from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
 from judge.files.folder import replace_folder
 from judge.harness.folder import UNCALIBRATED, pool_files, result_files
+from judge.harness.judged import compared
 from judge.harness.manifest import JOURNAL, MANIFEST, RECORD, UNFINISHED, manifest_bytes
 from judge.harness.prepared import Plan, Prepared, check_out, prepare
 from judge.models.journal import Journal
@@ -21,7 +22,7 @@ from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.results.leaderboard import leaderboard
-from judge.results.rows import LeaderboardRow
+from judge.results.rows import LeaderboardRow, RunDifference
 from judge.text.table import Table
 
 
@@ -33,6 +34,8 @@ class Outcome(Record, frozen=True):
     criteria: tuple[Criterion, ...]
     results: Table[Judgment | Failure]
     leaderboard: Table[LeaderboardRow]
+    differences: Table[RunDifference]
+    """Every two runs."""
     statement: CertificateStatement | None = None
     """What the certificate says, where there is one."""
     notes: JuryNotes | None = None
@@ -93,9 +96,10 @@ def carry_out(
         results, notes = jury.decide(replies) if jury is not None else (replies, None)
         rows = leaderboard(pool, results, criteria)
         certified = prepared.certified(_returned(results))
-        outcome = Outcome(out, pool, criteria, Table(results), rows, certified, notes, model_notes(replies))
+        pairs = compared(pool, results, criteria)
+        outcome = Outcome(out, pool, criteria, Table(results), rows, pairs, certified, notes, model_notes(replies))
         partial = _on_partial_evidence(pool, results, criteria)
-        files |= result_files(results, criteria, rows, outcome.banner, notes, partial, outcome.model_notes)
+        files |= result_files(results, criteria, rows, outcome.banner, notes, partial, outcome.model_notes, pairs)
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
         files[MANIFEST] = manifest_bytes(

@@ -3,6 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
@@ -11,15 +12,15 @@ import numpy as np
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
-from judge.gold import GoldByResponse, check_scale
-from judge.gold.rows import GoldRow
-from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, Estimate, Problem
-from judge.results.leaderboard import answers
+from judge.gold import GoldByResponse
+from judge.pool.records import Pool
+from judge.records import Criterion, Estimate
+from judge.results.graded import GoldGrade, GradedRun, check_inclusion, gold_grades, graded_runs, one_part
 from judge.results.rows import CorrectedRow, RankingChange, RowFlag
+from judge.results.turns import HARNESS, RunTurns, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
 from judge.stats.gold_sample import RunGrades, Target
-from judge.stats.means import consensus, mean_interval
+from judge.stats.means import mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import Place, places
 from judge.stats.tables import Undefined
@@ -28,30 +29,6 @@ from judge.text.ids import natural_key
 TOP = (1, 3, 5)
 _PLAUSIBLE = 1.5
 """Factor by which the number of responses that gold stands for may differ from their real number."""
-_SHOWN = 20
-"""Topics that a message names."""
-
-
-class _Gold(msgspec.Struct, frozen=True):
-    """The gold of one response."""
-
-    grade: int
-    probability: float
-    """The inclusion probability; nan where it is unknown."""
-    stratum: str | None
-    rows: tuple[GoldRow, ...]
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    """The responses that stand for one run, in natural order of turns."""
-
-    run_id: str
-    turns: int
-    """Turns that the run had to answer."""
-    judged: tuple[tuple[PooledResponse, int], ...]
-    """Responses with their grade by the judge."""
-    others: tuple[PooledResponse, ...]
-    """Responses without a grade by the judge."""
 
 
 def corrected(
@@ -65,10 +42,12 @@ def corrected(
     judge_families: Collection[str] = (),
     fallback: Literal["family"] | None = None,
     expected: Mapping[str, Collection[str]] | None = None,
-    rng: np.random.Generator,
     name: str = "gold",
 ) -> tuple[CorrectedRow, ...]:
-    """Correct the mean of each run by gold; best corrected mean first, then runs without one by their raw mean.
+    """Correct the mean of each run by gold; best bound first, then runs without a corrected mean by their raw bound.
+
+    Ranks go by the bound, the corrected mean over all turns, where those without a grade count as the worst one
+    (`run_turns` has the exceptions); so do ties and rank intervals.
 
     Args:
         pool: The responses, and those that were excluded.
@@ -80,7 +59,6 @@ def corrected(
         judge_families: The family of the judge, or those of a jury's members.
         fallback: What to do about runs with fewer than 3 gold grades.
         expected: As for `leaderboard`.
-        rng: The source of randomness for rank intervals.
         name: The gold's name, for messages.
 
     Raises:
@@ -88,10 +66,10 @@ def corrected(
             Or the gold is one part of a split and lacks topics of the pool.
     """
     families = families or {}
-    gold = _gold(matched_gold, criterion, name)
-    entries = _entries(pool, results, criterion, expected)
-    _check(entries, gold, name)
-    if target == "pool" and (part := _one_part(entries, gold)) and part[1]:
+    gold = gold_grades(matched_gold, criterion, name)
+    entries = graded_runs(pool, results, criterion, expected)
+    check_inclusion(entries, gold, name)
+    if target == "pool" and (part := one_part(entries, gold)) and part[1]:
         raise InputError(
             f"{name}: {part[0]}, so corrected means of all responses would be a guess: give both parts of the split "
             "(the test part with --test), or --target topics"
@@ -100,10 +78,13 @@ def corrected(
     bounds = min(levels), max(levels)
     higher = criterion.scale.polarity == "higher"
     corrections = correct(_samples(entries, gold, families), target=target, bounds=bounds, fallback=fallback)
-    run_places = places(corrections, rng, higher_is_better=higher)
+    worst = worst_grade(criterion.scale)
+    bounded = [_bounded(entry, run, gold, worst) for entry, run in zip(entries, corrections, strict=True)]
+    topics = [_topics(entry, gold, target) for entry in entries]
+    run_places = places(bounded, topics, higher_is_better=higher)
     rows = [
-        _row(entry, correction, place, criterion, gold, bounds, families.get(entry.run_id), judge_families)
-        for entry, correction, place in zip(entries, corrections, run_places, strict=True)
+        _row(entry, correction, bound, place, criterion, gold, families.get(entry.run_id), judge_families)
+        for entry, correction, bound, place in zip(entries, corrections, bounded, run_places, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: _order(row, higher)))
 
@@ -119,13 +100,13 @@ def cautions(
         criterion: As for `corrected`.
         matched_gold: As for `corrected`.
     """
-    gold = _gold(matched_gold, criterion, "gold")
-    entries = _entries(pool, results, criterion, None)
+    gold = gold_grades(matched_gold, criterion, "gold")
+    entries = graded_runs(pool, results, criterion, None)
     used = {response.response_id for entry in entries for response, _ in entry.judged} & gold.keys()
     rows = [row for response_id in used for row in gold[response_id].rows]
     made = Counter(row.made for row in rows if row.made != "blind")
     warnings = []
-    if part := _one_part(entries, gold):
+    if part := one_part(entries, gold):
         warnings.append(part[0])
     if made:
         ways = ", ".join(f"{count} {way}" for way, count in sorted(made.items()))
@@ -145,10 +126,10 @@ def cautions(
 
 
 def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingChange:
-    """Compare the raw order of the runs with the corrected one."""
+    """Compare the raw order of the runs with the corrected one, both by the bound."""
     sign = 1 if higher_is_better else -1
-    both = [(row.raw.value, row.corrected.value) for row in rows if row.corrected.value is not None]
-    pairs = [(sign * raw, sign * corrected) for raw, corrected in both if raw is not None]
+    both = [(row.raw_bound, row.bound) for row in rows if row.bound is not None]
+    pairs = [(sign * raw, sign * bound) for raw, bound in both if raw is not None]
     raw, best = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     shares = {k: _defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
     return RankingChange(
@@ -162,115 +143,9 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
     )
 
 
-def _gold(matched: GoldByResponse, criterion: Criterion, name: str) -> dict[str, _Gold]:
-    """Response id to the consensus of its assessors."""
-    rows = {
-        response_id: tuple(rows)
-        for (response_id, criterion_name), rows in matched.items()
-        if criterion_name == criterion.name and rows
-    }
-    if problems := check_scale((row for group in rows.values() for row in group), criterion.scale, name):
-        raise InputError(f"{name}: grades that are not on the scale of {criterion.prompt_id}", problems)
-    return {
-        response_id: _Gold(
-            grade=consensus([row.grade for row in group]),
-            probability=group[0].inclusion_probability or math.nan,
-            stratum=group[0].stratum,
-            rows=group,
-        )
-        for response_id, group in rows.items()
-    }
-
-
-def _entries(
-    pool: Pool,
-    results: Iterable[Judgment | Failure],
-    criterion: Criterion,
-    expected: Mapping[str, Collection[str]] | None,
-) -> list[_Entry]:
-    """The runs in natural order of their ids."""
-    grades = {
-        result.response_id: result.grade
-        for result in results
-        if isinstance(result, Judgment)
-        and (result.criterion, result.variant, result.sample, result.unable)
-        == (criterion.name, criterion.variant, 0, False)
-    }
-    entries = []
-    for run_id, (turns, responses) in answers(pool, expected).items():
-        ordered = sorted(responses, key=lambda response: (natural_key(response.turn_id), response.turn_id))
-        judged = tuple(
-            (response, grades[response.response_id]) for response in ordered if response.response_id in grades
-        )
-        others = tuple(response for response in ordered if response.response_id not in grades)
-        entries.append(_Entry(run_id, turns, judged, others))
-    return sorted(entries, key=lambda entry: (natural_key(entry.run_id), entry.run_id))
-
-
-def _check(entries: Sequence[_Entry], gold: Mapping[str, _Gold], name: str) -> None:
-    """Refuse gold whose inclusion probabilities are unknown or contradictory."""
-    path = "$.inclusion_probability"
-    problems = []
-    used = {
-        response.response_id: response
-        for entry in entries
-        for response, _ in entry.judged
-        if response.response_id in gold
-    }
-    for response_id in sorted(used, key=natural_key):
-        for row in gold[response_id].rows:
-            if row.inclusion_probability is None:
-                problem = "not known: expected the probability with which this response was chosen for grading"
-            elif row.inclusion_probability != gold[response_id].probability:
-                problem = (
-                    f"{row.inclusion_probability}, but {gold[response_id].probability} in another row: expected one"
-                )
-            else:
-                continue
-            where = f"{row.criterion} grade by {row.assessor} for response {response_id}"
-            problems.append(Problem("inclusion_probability", "error", name, row.turn_id, path, f"{where}: {problem}"))
-    if problems:
-        raise InputError(
-            f"{name}: without the probabilities with which responses were chosen for gold, corrected means can be far "
-            "off; `judge gold plan` draws with known probabilities, `judge gold import --inclusion P` declares that of "
-            "a random sample (1 if every response has a grade)",
-            problems,
-        )
-    graded_by_run = [
-        (entry, [gold[response.response_id] for response, _ in entry.judged if response.response_id in gold])
-        for entry in entries
-    ]
-    # By chance, all graded responses of some runs may be certain ones; only if all are of all runs is it a problem.
-    if all(grade.probability == 1 for _, graded in graded_by_run for grade in graded):
-        for entry, graded in graded_by_run:
-            if 0 < len(graded) < len(entry.judged):
-                message = (
-                    f"{entry.run_id}: probability 1 for all {len(graded)} gold grades, but {len(entry.judged)} "
-                    "responses were judged: expected less than 1 where not every response has a grade"
-                )
-                problems.append(Problem("inclusion_probability", "error", name, None, path, message))
-    if problems:
-        raise InputError(f"{name}: inclusion probabilities contradict the number of grades", problems)
-
-
-def _one_part(entries: Sequence[_Entry], gold: Mapping[str, _Gold]) -> tuple[str, bool] | None:
-    """A sentence if the used gold is only one part of a split, and whether judged topics lack gold."""
-    judged = [response for entry in entries for response, _ in entry.judged]
-    used = [response for response in judged if response.response_id in gold]
-    parts = {row.split for response in used for row in gold[response.response_id].rows if row.split}
-    if len(parts) != 1:
-        return None
-    missing = sorted(
-        {response.topic_id for response in judged} - {response.topic_id for response in used}, key=natural_key
-    )
-    sentence = f"the gold is only the {parts.pop()} part of a split"
-    if not missing:
-        return f"{sentence}, though it has grades in every topic judged", False
-    shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
-    return f"{sentence} and has no grade in {len(missing)} of the topics judged ({shown})", True
-
-
-def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Mapping[str, str]) -> list[RunGrades]:
+def _samples(
+    entries: Sequence[GradedRun], gold: Mapping[str, GoldGrade], families: Mapping[str, str]
+) -> list[RunGrades]:
     turns: dict[str, int] = defaultdict(lambda: len(turns))
     topics: dict[str, int] = defaultdict(lambda: len(topics))
     strata: dict[str | None, int] = defaultdict(lambda: len(strata))
@@ -296,31 +171,60 @@ def _samples(entries: Sequence[_Entry], gold: Mapping[str, _Gold], families: Map
     return samples
 
 
+def _bounded(entry: GradedRun, correction: Corrected, gold: Mapping[str, GoldGrade], worst: int) -> Corrected:
+    """The corrected mean as the bound over all turns, which is a linear function of it, with its errors."""
+    if correction.value is None:
+        return correction
+    value = entry.bound(correction.value, gold, worst)
+    at_0, at_1 = entry.bound(0.0, gold, worst), entry.bound(1.0, gold, worst)
+    slope = at_1 - at_0 if at_0 is not None and at_1 is not None else 0.0
+    return replace(
+        correction,
+        value=value,
+        se=None if correction.se is None else correction.se * slope,
+        influence=None if correction.influence is None else correction.influence * slope,
+        scale=correction.scale * slope**2,
+    )
+
+
+def _topics(entry: GradedRun, gold: Mapping[str, GoldGrade], target: Target) -> int:
+    """The topics behind a corrected mean: of all judged responses or, for new topics, of those with gold."""
+    return len({response.topic_id for response, _ in entry.judged if target == "pool" or response.response_id in gold})
+
+
 def _row(
-    entry: _Entry,
+    entry: GradedRun,
     correction: Corrected,
+    bounded: Corrected,
     place: Place | None,
     criterion: Criterion,
-    gold: Mapping[str, _Gold],
-    bounds: tuple[int, int],
+    gold: Mapping[str, GoldGrade],
     family: str | None,
     judge_families: Collection[str],
 ) -> CorrectedRow:
+    levels = [level.grade for level in criterion.scale.levels]
+    bounds = min(levels), max(levels)
     topics = [response.topic_id for response, _ in entry.judged]
     with_gold = {response.topic_id for response, _ in entry.judged if response.response_id in gold}
     n = len(entry.judged)
     low, high = _bounds(entry, correction, gold, bounds)
+    raw, worst = (
+        mean_interval([grade for _, grade in entry.judged], topics, bounds=bounds),
+        worst_grade(criterion.scale),
+    )
     row = CorrectedRow(
         run_id=entry.run_id,
         criterion=criterion.name,
         family=family,
         n=n,
         missing=entry.turns - n,
-        raw=mean_interval([grade for _, grade in entry.judged], topics, bounds=bounds),
+        raw=raw,
+        raw_bound=entry.run.bound(raw.value, [worst] * len(entry.run.failed), worst),
         gold=correction.n,
         corrected=Estimate(
             correction.value, correction.low, correction.high, correction.n, len(with_gold), correction.reason
         ),
+        bound=bounded.value,
         bound_low=low,
         bound_high=high,
         method=correction.method,
@@ -333,11 +237,11 @@ def _row(
         tie=place.letters if place else "",
         flags=(),
     )
-    return msgspec.structs.replace(row, flags=_flags(row, correction, judge_families))
+    return msgspec.structs.replace(row, flags=_flags(row, entry.run, correction, judge_families))
 
 
 def _bounds(
-    entry: _Entry, correction: Corrected, gold: Mapping[str, _Gold], bounds: tuple[int, int]
+    entry: GradedRun, correction: Corrected, gold: Mapping[str, GoldGrade], bounds: tuple[int, int]
 ) -> tuple[float | None, float | None]:
     """The ends of the interval if each response without the judge's grade had its gold grade, else an extreme grade.
 
@@ -361,12 +265,16 @@ def _bounds(
     return low, high
 
 
-def _flags(row: CorrectedRow, correction: Corrected, judge_families: Collection[str]) -> tuple[RowFlag, ...]:
+def _flags(
+    row: CorrectedRow, run: RunTurns, correction: Corrected, judge_families: Collection[str]
+) -> tuple[RowFlag, ...]:
     flags: dict[RowFlag, bool] = {
         "SELF": row.family in judge_families,
         "UNCORRECTED": correction.value is None,
         "DEGENERATE": correction.degenerate,
-        "MISSING": row.missing > 0,
+        "MISSING": bool(run.failed or run.unanswered),
+        "HARNESS": any(reason in HARNESS for reason in run.reasons),
+        "TRIAL": run.not_asked > 0,
         "FEWGOLD": correction.method in {"ppi++", "ppi++ pooled", "gold only"} and correction.drawn < FEWEST_OWN,
         "FAMILY": correction.method == "family",
     }
@@ -374,9 +282,9 @@ def _flags(row: CorrectedRow, correction: Corrected, judge_families: Collection[
 
 
 def _order(row: CorrectedRow, higher: bool) -> tuple[object, ...]:
-    value = row.raw.value if row.corrected.value is None else row.corrected.value
+    value = row.raw_bound if row.corrected.value is None else row.bound
     worst_first = math.inf if value is None else -value if higher else value
-    return row.corrected.value is None, worst_first, natural_key(row.run_id), row.run_id
+    return row.corrected.value is None, worst_first, natural_key(row.run_id)
 
 
 def _defined(value: float | Undefined) -> float | None:

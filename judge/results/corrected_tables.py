@@ -3,25 +3,31 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from judge.records import Criterion
+from judge.results.leaderboard import FLAGS as BOARD_FLAGS
 from judge.results.rows import CorrectedRow, RankingChange
+from judge.stats.separation import FEWEST_TOPICS_APART
 from judge.text.cells import columns_of, count, interval, markdown_cell, number, pad, shorten
 from judge.text.safe import escape, printable
 from judge.text.tsv import tsv
 
 COLUMNS = (
     *("criterion", "rank", "rank_lo", "rank_hi", "tie", "run", "family", "n", "missing", "raw", "raw_lo", "raw_hi"),
-    *("gold_n", "corrected", "lo", "hi", "bound_lo", "bound_hi", "method", "lambda", "ess", "bias", "flags", "note"),
+    *("raw_bound", "gold_n", "corrected", "lo", "hi", "bound", "bound_lo", "bound_hi", "method", "lambda", "ess"),
+    *("bias", "flags", "note"),
 )
 HEADER = (
-    *("rank", "ranks", "tie", "run", "raw [95 %]", "corrected [95 %]", "bounds", "gold", "n", "method", "lambda"),
-    *("ESS", "bias", "flags"),
+    *("rank", "ranks", "tie", "run", "raw [95 %]", "corrected [95 %]", "bound", "bounds", "gold", "n", "method"),
+    *("lambda", "ESS", "bias", "flags"),
 )
 WIDTH = 80
 FLAGS = {
     "SELF": "the run's model is of the judge's family",
     "UNCORRECTED": "too little gold for a correction",
     "DEGENERATE": "its gold, or gold minus judge, shows no variation; the interval is Clopper and Pearson's",
-    "MISSING": "turns without a grade by the judge, which the means are not over; see bounds",
+    "MISSING": "turns without a grade by the judge, which the means are not over and which count against the run in "
+    "its bound and its rank",
+    "HARNESS": BOARD_FLAGS["HARNESS"],
+    "TRIAL": BOARD_FLAGS["TRIAL"],
     "FEWGOLD": "fewer than 8 gold grades that were drawn, not certain: too few for a variance of its own",
     "FAMILY": "corrected by the mean error in its family of runs",
 }
@@ -32,12 +38,20 @@ _TARGETS = {
 _NOTES = """
 corrected: gold grades of a part of the responses, carried to all of them by the judge's grades (PPI++). lambda: how
 much the judge's grades count; ESS (effective sample size): gold grades times how many times larger the variance would
-be without the judge; bias: judge minus gold. bounds: the interval with every turn that has no grade at its gold grade,
-or at the lowest and the highest grade.
+be without the judge; bias: judge minus gold. bound: the corrected mean over all turns that the run had to answer, with
+the gold grade of each turn without a grade or, where there is none, the worst grade. bounds: the interval with such
+turns at the lowest and the highest grade.
 
-ranks: the ranks that the run may have. Runs that share a letter (tie) cannot be told apart. Both hold for all runs at
-once with 95 % confidence.
+rank: by the bound. ranks: the ranks that the run may have. Runs that share a letter (tie) cannot be told apart. Both
+hold for all runs at once with 95 % confidence.
 """
+TOO_FEW_TOPICS = f"no run is told apart from another, since that needs {FEWEST_TOPICS_APART} topics"
+"""Why there are no tie letters and no rank intervals."""
+
+
+def too_few_topics(row: CorrectedRow) -> bool:
+    """Whether a run has a rank, but too few topics for letters and a rank interval."""
+    return row.rank is not None and row.rank_low is None
 
 
 def corrected_tsv(rows: Iterable[CorrectedRow]) -> str:
@@ -45,10 +59,10 @@ def corrected_tsv(rows: Iterable[CorrectedRow]) -> str:
     lines = (
         (
             *(row.criterion, row.rank, row.rank_low, row.rank_high, row.tie, row.run_id, row.family),
-            *(row.n, row.missing, row.raw.value, row.raw.low, row.raw.high, row.gold),
-            *(row.corrected.value, row.corrected.low, row.corrected.high, row.bound_low, row.bound_high),
+            *(row.n, row.missing, row.raw.value, row.raw.low, row.raw.high, row.raw_bound, row.gold),
+            *(row.corrected.value, row.corrected.low, row.corrected.high, row.bound, row.bound_low, row.bound_high),
             *(row.method, row.weight, row.effective_n, row.bias, " ".join(row.flags)),
-            row.corrected.reason or row.raw.reason,
+            row.corrected.reason or (TOO_FEW_TOPICS if too_few_topics(row) else row.raw.reason),
         )
         for row in rows
     )
@@ -86,6 +100,7 @@ def _markdown_cells(row: CorrectedRow) -> list[str]:
         markdown_cell(escape(row.run_id)),
         interval(row.raw),
         interval(row.corrected),
+        number(row.bound),
         bounds if row.missing else "-",
         str(row.gold),
         f"{row.n}/{row.n + row.missing}",
@@ -99,7 +114,7 @@ def _markdown_cells(row: CorrectedRow) -> list[str]:
 
 def corrected_lines(rows: Sequence[CorrectedRow]) -> list[str]:
     """The rows of one criterion for a terminal; flags that do not fit get a line of their own."""
-    header = ("rank", "ranks", "tie", "run", "raw", "corrected", "[95 %]", "gold")
+    header = ("rank", "ranks", "tie", "run", "raw", "corrected", "[95 %]", "bound", "gold")
     cells = [
         (
             str(row.rank or "-"),
@@ -109,6 +124,7 @@ def corrected_lines(rows: Sequence[CorrectedRow]) -> list[str]:
             number(row.raw.value, 2),
             number(row.corrected.value, 2),
             _spread(row),
+            number(row.bound, 2),
             f"{row.gold}/{row.n}",
         )
         for row in rows

@@ -4,32 +4,55 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+import msgspec
+
 from judge.ask.records import Failure, Judgment
-from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, Estimate
-from judge.results.rows import LeaderboardRow
+from judge.pool.records import Pool
+from judge.records import Criterion, Estimate, FailureReason
+from judge.results.rows import LeaderboardRow, RowFlag
+from judge.results.turns import HARNESS, RunTurns, run_turns, top_pooled, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell
-from judge.text.ids import NaturalKey, natural_key
+from judge.text.ids import natural_key
 from judge.text.safe import escape
 from judge.text.table import Table
 from judge.text.tsv import tsv
 
-_Asked = tuple[str, str, str]
-"""Criterion, variant, response id."""
+ROUNDING = 1e-9
+"""Bounds this close are equal."""
 COLUMNS = (
-    *("run_id", "criterion", "turns", "n", "unable", "missing", "not_asked", "unanswered", "coverage"),
-    *("mean", "low", "high", "topics", "expected_mean", "positive", "share_positive", "note"),
+    *("run_id", "criterion", "rank", "turns", "n", "unable", "missing", "harness", "not_asked", "unanswered"),
+    *("coverage", "mean", "low", "high", "topics", "bound", "expected_mean", "positive", "share_positive"),
+    *("share_of_turns", "reasons", "flags", "note"),
 )
-HEADER = ("run", "mean", "95 % interval", "positive", "expected", "n/turns", "coverage", "no grade")
+HEADER = (
+    *("rank", "run", "mean", "95 % interval", "bound", "positive", "all turns", "expected", "n/turns", "coverage"),
+    *("no grade", "flags"),
+)
 """For people: `positive` is the share with its counts, `expected` the mean under the label probabilities."""
+ON_TERMINAL = HEADER.index("coverage")
+"""How many of these columns a terminal has room for; the others stand below a row."""
+FLAGS: dict[RowFlag, str] = {
+    "MISSING": "turns without a grade count against the run in its bound and its rank",
+    "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
+    "TRIAL": "only a part of its responses was asked about",
+}
 _NOTES = f"""
+rank: by the bound. mean: over the graded turns alone. bound: over all turns that the run had to answer, with the worst
+grade for each turn without one; so a run gains nothing by responses that nobody can grade. Turns whose lack of a grade
+is no run's doing count as the run's other responses do on average: those left out of a trial, those for which the
+budget was spent, and those on which the provider failed for every run.
+
 n/turns: the graded turns, which the mean is over, of those that the run had to answer. coverage: the share of them with
 a grade or the verdict "unable". Runs of different coverage are not graded on the same turns.
 
-no grade: *unable*, the judge could not say; *missing*, the judge was asked and failed (`failures.jsonl`); *not asked*,
-the response was left out of a trial (`--limit`); *unanswered*, there is no response, or the one that the run ranks
-first is excluded (`excluded.tsv`). A response ranked lower never takes its place.
+positive: the share of the graded turns with a positive grade. all turns: the turns with a positive grade among all
+turns of the qrels, which is what `trec_eval -c` makes of the published qrels and response runs.
+
+no grade: *unable*, the judge could not say; *missing*, the judge was asked and failed (`failures.jsonl`), for a reason
+that may lie in the response; *harness*, the provider failed or the budget was spent; *not asked*, the response was left
+out of a trial (`--limit`); *unanswered*, there is no response, or the one that the run ranks first is excluded
+(`excluded.tsv`). A response ranked lower never takes its place.
 
 95 % interval: of Student's t over topics, from {FEWEST_TOPICS} topics on. The topic of a turn is its id up to the last
 `_`: `9-1` and `9-2`, two personas of one theme, count as two topics.
@@ -43,7 +66,10 @@ def leaderboard(
     *,
     expected: Mapping[str, Collection[str]] | None = None,
 ) -> Table[LeaderboardRow]:
-    """A row for each run and criterion: criteria as given, best mean first, ties in natural order of run id.
+    """A row for each run and criterion: criteria as given, best bound first, ties in natural order of run id.
+
+    The bound is the mean over all turns that a run had to answer, where turns without a grade count as the worst one
+    (`run_turns` has the exceptions). Equal bounds share a rank.
 
     A pooled response counts for every run that gave it. At any pool depth, the response that a run ranked first stands
     for the run in a turn; if it was excluded, the turn is unanswered. A run whose responses were all excluded has a
@@ -61,128 +87,105 @@ def leaderboard(
     """
     if len({criterion.name for criterion in criteria}) < len(criteria):
         raise ValueError("two prompts of one criterion cannot share a leaderboard")
-    judged: dict[_Asked, Judgment | None] = {}
-    for result in results:
-        key = (result.criterion, result.variant, result.response_id)
-        if isinstance(result, Failure):
-            judged.setdefault(key, None)
-        elif judged.get(key):
-            raise ValueError(f"{result.response_id} has two judgments under {result.criterion}/{result.variant}")
-        else:
-            judged[key] = result
-    answered = answers(pool, expected)
+    results = tuple(results)
     return Table(
         row
         for criterion in criteria
-        for row in sorted(
-            (_row(run_id, turns, responses, criterion, judged) for run_id, (turns, responses) in answered.items()),
-            key=lambda row: _place(row, criterion.scale.polarity == "higher"),
-        )
+        for row in _ranked(_rows(pool, results, criterion, expected), criterion.scale.polarity == "higher")
     )
 
 
-def answers(
-    pool: Pool, expected: Mapping[str, Collection[str]] | None = None
-) -> dict[str, tuple[int, tuple[PooledResponse, ...]]]:
-    """Run id to the number of turns it had to answer and the responses that stand for it; runs without turns have none.
-
-    Args:
-        pool: As for `leaderboard`.
-        expected: As for `leaderboard`.
-    """
-    expected = had_to_answer(pool) if expected is None else expected
-    every = {response.turn_id for response in pool.responses}.union(*expected.values())
-    responses = first_ranked(pool)
-    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
-    declined.update(run.run_id for run in pool.runs if not run.selected)
-    run_ids = {*responses, *expected, *(row.run_id for row in pool.exclusions)} - declined
-    turns = {run_id: {*expected.get(run_id, every), *responses.get(run_id, {})} for run_id in run_ids}
-    return {run_id: (len(had), tuple(responses.get(run_id, {}).values())) for run_id, had in turns.items() if had}
-
-
-def had_to_answer(pool: Pool) -> dict[str, Collection[str]]:
-    """Id of each selected run to the ids of the turns that it had to answer, beside those that it answered."""
-    return {run.run_id: run.turns or () for run in pool.runs if run.selected}
-
-
-def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
-    """Run id and turn id to the pooled response that the run ranked first.
-
-    A response excluded for `no_relevant_passage` was never a candidate, so the next one may be first. If a response
-    that ranks better was excluded for another reason, the turn is unanswered.
-    """
-    best: dict[tuple[str, str], tuple[int, PooledResponse | None]] = {}
-    for response in pool.responses:
-        for entry in response.runs:
-            key = entry.run_id, response.turn_id
-            if key not in best or entry.rank < best[key][0]:
-                best[key] = entry.rank, response
-    for row in pool.exclusions:
-        if row.reason == "no_relevant_passage":
-            continue
-        key = row.run_id, row.turn_id
-        # Rank 0 is valid too: some runs count from 0. At equal rank the pooled response stays first.
-        if key in best and row.rank is not None and row.rank < best[key][0]:
-            best[key] = row.rank, None
-    runs: dict[str, dict[str, PooledResponse]] = {}
-    for (run_id, turn_id), (_, first) in best.items():
-        if first:
-            runs.setdefault(run_id, {})[turn_id] = first
-    return runs
-
-
-def _row(
-    run_id: str,
-    turns: int,
-    responses: Sequence[PooledResponse],
+def _rows(
+    pool: Pool,
+    results: Sequence[Judgment | Failure],
     criterion: Criterion,
-    judged: Mapping[_Asked, Judgment | None],
-) -> LeaderboardRow:
+    expected: Mapping[str, Collection[str]] | None,
+) -> list[LeaderboardRow]:
+    """The rows under one criterion, in natural order of run id, without ranks."""
+    grades = {
+        result.response_id: result
+        for result in results
+        if isinstance(result, Judgment)
+        and (result.criterion, result.variant, result.unable) == (criterion.name, criterion.variant, False)
+    }
+    in_qrels = {response.turn_id for response in pool.responses if response.response_id in grades}
+    positive = {name for name, judgment in grades.items() if judgment.grade in criterion.scale.positive}
+    tops = top_pooled(pool)
+    return [
+        _row(
+            run,
+            criterion,
+            sum(response_id in positive for response_id in tops.get(run.run_id, {}).values()) / len(in_qrels)
+            if in_qrels
+            else None,
+        )
+        for run in run_turns(pool, results, criterion, expected)
+    ]
+
+
+def _row(run: RunTurns, criterion: Criterion, share_of_turns: float | None) -> LeaderboardRow:
     """The row of one run; the mean is clustered by the topics in the turn ids, so `9-1` and `9-2` are two."""
     scale = criterion.scale
-    keys = [(criterion.name, criterion.variant, response.response_id) for response in responses]
-    asked = [judged[key] for key in keys if key in judged]
-    judgments = [judgment for judgment in asked if judgment]
-    graded = [judgment for judgment in judgments if not judgment.unable]
+    judgments = [judgment for _, judgment in run.graded]
     levels = [level.grade for level in scale.levels]
     mean = mean_interval(
-        [judgment.grade for judgment in graded],
-        [judgment.topic_id for judgment in graded],
+        [judgment.grade for judgment in judgments],
+        [judgment.topic_id for judgment in judgments],
         bounds=(min(levels), max(levels)),
     )
-    expected = [judgment.expected for judgment in graded if judgment.expected is not None]
-    positive = sum(judgment.grade in scale.positive for judgment in graded)
-    n = len(graded)
+    expected = [judgment.expected for judgment in judgments if judgment.expected is not None]
+    positive = sum(judgment.grade in scale.positive for judgment in judgments)
+    n, worst = len(judgments), worst_grade(scale)
+    harness = sum(count for reason, count in run.reasons.items() if reason in HARNESS)
+    flags: dict[RowFlag, bool] = {
+        "MISSING": bool(run.failed or run.unanswered),
+        "HARNESS": harness > 0,
+        "TRIAL": run.not_asked > 0,
+    }
     return LeaderboardRow(
-        run_id=run_id,
+        run_id=run.run_id,
         criterion=criterion.name,
-        turns=turns,
+        rank=None,
+        turns=run.turns,
         n=n,
-        unable=len(judgments) - n,
-        missing=len(asked) - len(judgments),
-        not_asked=len(responses) - len(asked),
-        unanswered=turns - len(responses),
+        unable=run.unable,
+        missing=sum(run.reasons.values()),
+        harness=harness,
+        not_asked=run.not_asked,
+        unanswered=run.unanswered,
         mean=mean,
+        bound=run.bound(mean.value, [worst] * len(run.failed), worst),
         # A mean over some of the grades must not stand beside one over all of them.
         expected_mean=math.fsum(expected) / n if n and len(expected) == n else None,
         positive=positive,
         share_positive=positive / n if n else None,
+        share_of_turns=share_of_turns,
+        reasons=run.reasons,
+        flags=tuple(flag for flag, applies in flags.items() if applies),
     )
 
 
-def _place(row: LeaderboardRow, higher: bool) -> tuple[float, NaturalKey, str]:
-    value = row.mean.value
-    worst_first = math.inf if value is None else -value if higher else value
-    return worst_first, natural_key(row.run_id), row.run_id
+def _ranked(rows: Iterable[LeaderboardRow], higher: bool) -> list[LeaderboardRow]:
+    """The rows by bound, each with its rank; rows without a bound have none and come last."""
+    sign = 1 if higher else -1
+    bounds = [sign * row.bound for row in rows if row.bound is not None]
+    ranked = [
+        row
+        if row.bound is None
+        else msgspec.structs.replace(row, rank=1 + sum(other > sign * row.bound + ROUNDING for other in bounds))
+        for row in rows
+    ]
+    return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
 
 
 def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
     """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
     lines = (
         (
-            *(row.run_id, row.criterion, row.turns, row.n, row.unable, row.missing, row.not_asked, row.unanswered),
-            *(row.coverage, row.mean.value, row.mean.low, row.mean.high, row.mean.topics, row.expected_mean),
-            *(row.positive, row.share_positive, row.mean.reason),
+            *(row.run_id, row.criterion, row.rank, row.turns, row.n, row.unable, row.missing, row.harness),
+            *(row.not_asked, row.unanswered, row.coverage, row.mean.value, row.mean.low, row.mean.high),
+            *(row.mean.topics, row.bound, row.expected_mean, row.positive, row.share_positive, row.share_of_turns),
+            *(_reasons(row.reasons), " ".join(row.flags), row.mean.reason),
         )
         for row in rows
     )
@@ -199,33 +202,56 @@ def leaderboard_cells(rows: Iterable[LeaderboardRow]) -> list[list[str]]:
     """The rows of one criterion as text for a table, under HEADER; run ids without control characters."""
     return [
         [
+            str(row.rank or "-"),
             escape(row.run_id),
             decimals(row.mean.value, 3) or "-",
             _interval(row.mean),
+            decimals(row.bound, 3) or "-",
             _share(row),
+            decimals(row.share_of_turns, 2) or "-",
             decimals(row.expected_mean, 3) or "-",
             f"{row.n}/{row.turns}",
             decimals(row.coverage, 2),
             _without_grade(row),
+            " ".join(row.flags) or "-",
         ]
         for row in rows
     ]
 
 
 def leaderboard_markdown(
-    rows: Iterable[LeaderboardRow], banner: str, criteria: Sequence[Criterion] = (), notes: Iterable[str] = ()
+    rows: Sequence[LeaderboardRow],
+    banner: str,
+    criteria: Sequence[Criterion] = (),
+    notes: Iterable[str] = (),
+    apart: Mapping[str, str] | None = None,
 ) -> str:
-    """A table for each criterion under the banner and the notes; `criteria` adds how to read the grades."""
+    """A table for each criterion under the banner and the notes.
+
+    Args:
+        rows: The leaderboard.
+        banner: How far to believe the judge.
+        criteria: The prompts, for how to read the grades.
+        notes: What else to know.
+        apart: Criterion to a sentence on which runs differ.
+    """
     prompts = {criterion.name: criterion for criterion in criteria}
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):
-        table = [HEADER, ["---"] + ["---:"] * (len(HEADER) - 1)]
-        table += [[markdown_cell(run_id), *numbers] for run_id, *numbers in leaderboard_cells(group)]
+        table = [HEADER, ["---:", "---"] + ["---:"] * (len(HEADER) - 3) + ["---"]]
+        table += [[rank, markdown_cell(run_id), *numbers] for rank, run_id, *numbers in leaderboard_cells(group)]
         parts.append(f"\n## {markdown_cell(name)}\n\n")
         if name in prompts:
             parts.append(markdown_cell(reading(prompts[name])) + "\n\n")
         parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
-    return "".join([*parts, _NOTES])
+        parts += [f"\n{apart[name]}\n"] if apart and name in apart else []
+    return "".join([*parts, _NOTES, *(f"\n{line}.\n" for line in flag_lines(rows))])
+
+
+def flag_lines(rows: Iterable[LeaderboardRow]) -> list[str]:
+    """The meaning of each flag in the rows."""
+    used = {flag for row in rows for flag in row.flags}
+    return [f"{flag}: {meaning}" for flag, meaning in FLAGS.items() if flag in used]
 
 
 def reading(criterion: Criterion) -> str:
@@ -251,11 +277,20 @@ def _share(row: LeaderboardRow) -> str:
 
 
 def _without_grade(row: LeaderboardRow) -> str:
-    """Why turns have no grade, with counts, or a dash."""
+    """Why turns have no grade, with counts, or a dash; failures of the harness stand apart."""
     counts = {
         "unable": row.unable,
-        "missing": row.missing,
+        f"missing ({_reasons(row.reasons, harness=False)})": row.missing - row.harness,
+        f"harness ({_reasons(row.reasons, harness=True)})": row.harness,
         "not asked": row.not_asked,
         "unanswered": row.unanswered,
     }
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "-"
+
+
+def _reasons(reasons: Mapping[FailureReason, int], harness: bool | None = None) -> str:
+    """Reasons with their counts where they differ: all of them, those of the harness, or the others."""
+    chosen = {reason: n for reason, n in reasons.items() if harness is None or (reason in HARNESS) is harness}
+    return ", ".join(
+        reason if harness is not None and len(chosen) == 1 else f"{n} {reason}" for reason, n in chosen.items()
+    )

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from judge.ask.records import Failure, Judgment
 from judge.files.trec import QrelRow, column, qrels_lines, safe_name
-from judge.records import Criterion, Level
+from judge.records import Criterion, Level, Scale
 from judge.text.ids import natural_key
 
 _Result = TypeVar("_Result", Judgment, Failure)
@@ -68,6 +68,7 @@ def sidecar(
             "unable": _level(scale.unable) if scale.unable else None,
         },
         "reading": f"{scale.polarity} grades are better; {_unable(scale.unable)}",
+        "share": _share(scale, len({judgment.turn_id for judgment in under if not judgment.unable})),
         "judges": sorted({result.judge for result in under} | {result.judge for result in failed}),
         "models_returned": sorted({judgment.model for judgment in under if judgment.model is not None}),
         "counts": {
@@ -77,6 +78,23 @@ def sidecar(
             "failures": dict(sorted(Counter(failure.reason for failure in failed).items())),
         },
     }
+
+
+def _share(scale: Scale, turns: int) -> str:
+    """Which share of positive grades a reader of the qrels gets, and which one the leaderboard has beside it."""
+    grades = sorted(level.grade for level in scale.levels)
+    positive = sorted(scale.positive)
+    beside = "share_positive there is over the graded turns of the run alone"
+    if not positive or scale.polarity == "lower" or positive[0] < 1 or positive != grades[-len(positive) :]:
+        return (
+            "trec_eval cannot make a share of positive grades of this file, since it takes grades from 1 on, the "
+            f"higher the better; share_of_turns of leaderboard.tsv is over the {turns} turns of this file, {beside}"
+        )
+    return (
+        f"P(rel={positive[0]})@1 of this file and response_runs/, by `trec_eval -c` or ir-measures, is "
+        f"share_of_turns of leaderboard.tsv: over the {turns} turns of this file, where a turn without a grade is not "
+        f"positive; {beside}"
+    )
 
 
 def _under(results: Iterable[_Result], criterion: Criterion) -> Iterator[_Result]:

@@ -2,14 +2,15 @@
 
 from typing import Literal
 
-from judge.records import Estimate, Record
+from judge.records import Estimate, FailureReason, Record
 
-RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "FEWGOLD", "FAMILY"]
+RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "HARNESS", "TRIAL", "FEWGOLD", "FAMILY"]
 """Warnings about a run's row.
 
 SELF: the run's model is of the judge's family. UNCORRECTED: too little gold for a correction. DEGENERATE: its
-grades, or gold minus judge, do not vary. MISSING: it has responses without a grade. FEWGOLD: fewer than 8 gold
-grades that were drawn, so the variance is shared by the runs. FAMILY: corrected by its family's mean error.
+grades, or gold minus judge, do not vary. MISSING: turns without a grade count against it. HARNESS: the provider failed
+or the budget was spent. TRIAL: only a part of its responses was asked about. FEWGOLD: fewer than 8 gold grades that
+were drawn, so the variance is shared by the runs. FAMILY: corrected by its family's mean error.
 """
 
 
@@ -25,10 +26,14 @@ class CorrectedRow(Record, frozen=True):
     """Turns that should have such a grade and have none."""
     raw: Estimate
     """The mean of the judge's grades."""
+    raw_bound: float | None
+    """The same over all turns, where those without a grade count as the worst one; the leaderboard's `bound`."""
     gold: int
     """Gold grades of this run's responses."""
     corrected: Estimate
     """The mean corrected by gold."""
+    bound: float | None
+    """The corrected mean over all turns, where those without a grade have their gold grade or count as the worst."""
     bound_low: float | None
     bound_high: float | None
     """The interval if each missing turn had its gold grade or, without one, an extreme grade of the scale."""
@@ -41,12 +46,12 @@ class CorrectedRow(Record, frozen=True):
     bias: float | None
     """Mean of judge minus gold on this run."""
     rank: int | None
-    """By the corrected mean."""
+    """By the bound."""
     rank_low: int | None
     rank_high: int | None
-    """The ends of the 95 % interval of the rank, which holds for all runs at once."""
+    """The ends of the 95 % interval of the rank, which holds for all runs at once; None with too few topics."""
     tie: str
-    """Runs that share a letter cannot be told apart."""
+    """Runs that share a letter cannot be told apart; empty with too few topics."""
     flags: tuple[RowFlag, ...]
 
 
@@ -71,26 +76,53 @@ class LeaderboardRow(Record, frozen=True):
 
     run_id: str
     criterion: str
+    rank: int | None
+    """By the bound; equal bounds share a rank. None if nobody asked about its responses."""
     turns: int
-    """Turns that the run had to answer; the five counts below add up to it."""
+    """Turns that the run had to answer; n, unable, missing, not_asked and unanswered add up to it."""
     n: int
     """Turns with a grade."""
     unable: int
     """Turns on which the judge said that it cannot grade."""
     missing: int
     """Turns on which the judge was asked and failed."""
+    harness: int
+    """Turns of these on which the provider failed or the budget was spent."""
     not_asked: int
     """Turns left out of a trial of part of the pool."""
     unanswered: int
     """Turns without a pooled response that the run ranked first."""
     mean: Estimate
+    """Over the graded turns."""
+    bound: float | None
+    """Mean over all turns, where those without a grade count as the worst one."""
     expected_mean: float | None
     """Mean of the expected grades under the label probabilities."""
     positive: int
     """Turns with a positive grade."""
     share_positive: float | None
+    """Share of the graded turns with a positive grade."""
+    share_of_turns: float | None
+    """Share of the turns of the qrels on which the run's top pooled response has a positive grade."""
+    reasons: dict[FailureReason, int]
+    """Why judgments are missing, with counts."""
+    flags: tuple[RowFlag, ...]
 
     @property
     def coverage(self) -> float:
         """Share of the turns that have a grade or an 'unable' verdict."""
         return (self.n + self.unable) / self.turns
+
+
+class RunDifference(Record, frozen=True):
+    """Two runs under one criterion, on the turns that both had to answer."""
+
+    criterion: str
+    run_a: str
+    run_b: str
+    difference: Estimate
+    """The mean of run_a less that of run_b, with the interval of this pair alone; n counts the turns."""
+    p: float | None
+    """The p-value of this pair alone; None without enough topics."""
+    p_adjusted: float | None
+    """Adjusted for all pairs of runs."""

@@ -4,7 +4,7 @@ Nothing is judged again. A response over the limit is removed and its turn is un
 with `--over-limit exclude`.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -12,8 +12,9 @@ from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion
-from judge.results.leaderboard import first_ranked, leaderboard
+from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
+from judge.results.turns import first_ranked
 from judge.runs.records import Exclusion, TokenRule
 from judge.runs.tokens import RULES
 from judge.stats.ranking import kendall_tau_b
@@ -27,7 +28,7 @@ AS_JUDGED = "none"
 VIEWS: tuple[str, ...] = (AS_JUDGED, *RULES)
 COLUMNS = (
     *("criterion", "run_id", "rule", "limit", "over_limit"),
-    *("turns", "n", "unanswered", "mean", "rank", "tau_b", "note"),
+    *("turns", "n", "unanswered", "mean", "bound", "rank", "tau_b", "note"),
 )
 
 
@@ -44,12 +45,14 @@ class View(msgspec.Struct, frozen=True):
     n: int
     unanswered: int
     mean: float | None
+    bound: float | None
+    """The mean over all turns, where those without a grade count as the worst one."""
     rank: int | None
-    """One more than the number of runs with a better mean; equal means share a rank."""
+    """By the bound; equal bounds share a rank."""
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """Kendall's tau-b between the runs' means with and without a rule, over runs that have both."""
+    """Kendall's tau-b between the runs' bounds with and without a rule, over runs that have both."""
 
     criterion: str
     rule: str
@@ -135,14 +138,12 @@ def token_sensitivity(
     views: list[View] = []
     agreements: list[Agreement] = []
     for criterion in criteria:
-        higher = criterion.scale.polarity == "higher"
-        means = {
-            view: {row.run_id: row.mean.value for row in rows if row.criterion == criterion.name}
+        bounds = {
+            view: {row.run_id: row.bound for row in rows if row.criterion == criterion.name}
             for view, rows in boards.items()
         }
-        ranks = {rule: _ranks(values, higher) for rule, values in means.items()}
         rows = {(rule, row.run_id): row for rule in VIEWS for row in boards[rule] if row.criterion == criterion.name}
-        for run_id in means[AS_JUDGED]:
+        for run_id in bounds[AS_JUDGED]:
             for view in VIEWS:
                 row = rows[view, run_id]
                 views.append(
@@ -155,21 +156,12 @@ def token_sensitivity(
                         n=row.n,
                         unanswered=row.unanswered,
                         mean=row.mean.value,
-                        rank=ranks[view].get(run_id),
+                        bound=row.bound,
+                        rank=row.rank,
                     )
                 )
-        agreements += [_agreement(criterion.name, rule, means[AS_JUDGED], means[rule]) for rule in RULES]
+        agreements += [_agreement(criterion.name, rule, bounds[AS_JUDGED], bounds[rule]) for rule in RULES]
     return Sensitivity(limit, tuple(views), tuple(agreements))
-
-
-def _ranks(means: Mapping[str, float | None], higher: bool) -> dict[str, int]:
-    values = [value for value in means.values() if value is not None]
-    better: Callable[[float, float], bool] = (lambda a, b: a > b) if higher else (lambda a, b: a < b)
-    return {
-        run_id: 1 + sum(better(rival, value) for rival in values)
-        for run_id, value in means.items()
-        if value is not None
-    }
 
 
 def _agreement(
@@ -211,7 +203,9 @@ def sensitivity_tsv(sensitivity: Sensitivity) -> str:
         agreement = taus.get((view.criterion, view.rule))
         tau = (agreement.tau_b, agreement.reason) if agreement else (None, None)
         counts = (view.over, view.turns, view.n, view.unanswered)
-        lines.append((view.criterion, view.run_id, view.rule, sensitivity.limit, *counts, view.mean, view.rank, *tau))
+        lines.append(
+            (view.criterion, view.run_id, view.rule, sensitivity.limit, *counts, view.mean, view.bound, view.rank, *tau)
+        )
     return tsv(COLUMNS, lines, 4)
 
 
@@ -233,5 +227,6 @@ def explained(limit: int) -> str:
     """What the table shows, in two sentences."""
     return (
         f"Left: all judged responses. Then, for each way of counting tokens, how many of the run's turns have a first "
-        f"response of more than {limit}, and the mean and rank with these turns unanswered."
+        f"response of more than {limit}, and the mean and rank with these turns unanswered, which count as the worst "
+        "grade in the rank."
     )

@@ -16,13 +16,14 @@ import numpy as np
 
 from judge.stats.gold_sample import GoldSample, RunGrades, Target, gold_sample, influence, shared_variance, unit_codes
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, t_quantile
+from judge.stats.moderated import fit_prior
 from judge.stats.tables import Floats
 
 Method = Literal["ppi++", "ppi++ pooled", "gold only", "family", "census", "raw"]
 FEWEST = 3
 """Fewest gold grades that correct a run by themselves."""
 FEWEST_OWN = 8
-"""Fewest drawn gold grades (π < 1) for a run's own λ and variance; below, λ is 1 and runs share a variance."""
+"""Fewest drawn gold grades (π < 1) for a variance of a run's own; below, λ is 1 and runs share a variance."""
 ROUNDING = 1e-12
 """Variances below this are zero."""
 
@@ -41,7 +42,7 @@ class Corrected:
     high: float | None = None
     se: float | None = None
     """Standard error."""
-    df: int = 0
+    df: float = 0
     """Degrees of freedom of the standard error."""
     weight: float | None = None
     """λ."""
@@ -52,7 +53,13 @@ class Corrected:
     degenerate: bool = False
     """The gold, or gold minus judge, shows no variation, so the interval is Clopper and Pearson's."""
     influence: Floats | None = None
-    """By code of turn (`pool`) or topic (`topics`); the squares add up to se². None without a variance of its own."""
+    """By code of turn (`pool`) or topic (`topics`); the squares add up to the run's own variance for pairs of runs.
+
+    None without a variance of its own."""
+    own_df: float = 0
+    """Degrees of freedom of that variance."""
+    scale: float = 0.0
+    """The variance if a gold grade's part in θ had the variance 1."""
     reason: str | None = None
     """Why the value or the interval is missing."""
     drawn: int = 0
@@ -68,6 +75,10 @@ class _Setting:
     """Number of codes of turns or topics."""
     shared: tuple[tuple[float, int], ...] = ()
     """`shared_variance` at λ = 0 and at λ = 1."""
+    weight: float = 0.0
+    """λ of the runs with a variance of their own."""
+    common: bool = False
+    """Whether several runs have a part in λ."""
 
 
 def correct(
@@ -83,13 +94,17 @@ def correct(
     `pool`: V = m/(m-1-H) Σ_S q_i (u_i - ū)² over the m gold grades that were drawn, in H strata, with e = y - λf,
     u_i = w_i (e_i - Σ w e), q = 1-π, and ū the mean of u by q within a stratum. Gold chosen for certain has no part in
     it (J. Hájek, 1964, Annals of Mathematical Statistics 35(4), 1491-1523). V is (1 - n/N) s²/n with n-2 degrees of
-    freedom where all π = n/N. If every response has gold, the mean is exact.
+    freedom where all π = n/N. The variances of several runs are moderated toward a common one (`moderated`), which adds
+    degrees of freedom, in all at most the number of turns with drawn gold less 1. If every response has gold, the mean
+    is exact.
     `topics`: V = G/(G-1) Σ_t ψ_t² with ψ_t the sum over a topic of λ(f_i - f̄)/N + w_i (e_i - ē), and G-1 degrees,
     where G topics have gold.
 
-    Runs with fewer than FEWEST_OWN drawn gold grades share one variance. Runs with fewer than FEWEST gold grades are
-    not corrected or, with `fallback`, corrected by the gold of their family. A run has no interval if all its gold was
-    chosen for certain and does not cover it.
+    λ is the same for all runs with FEWEST_OWN or more drawn gold grades, since that of one run is a rough estimate. In
+    simulations of 24 runs with 10 gold grades each, λ in common and moderated variances cover .95 instead of .93, with
+    intervals narrower by 7 %. Runs with fewer than FEWEST_OWN drawn gold grades share one variance. Runs with fewer
+    than FEWEST gold grades are not corrected or, with `fallback`, corrected by the gold of their family. A run has no
+    interval if all its gold was chosen for certain and does not cover it.
 
     Args:
         runs: The runs, with the codes of topics and turns in common.
@@ -106,34 +121,72 @@ def correct(
         raise ValueError("gold chosen with certainty does not cover the runs")
     units = 1 + max((int(unit_codes(run, target).max()) for run in runs if len(run.judged)), default=-1)
     setting = _Setting(target, bounds, level, units)
-    setting = replace(setting, shared=tuple(shared_variance(samples, weight, target, units) for weight in (0.0, 1.0)))
-    return tuple(
-        _within(
-            _of_family(sample, samples, setting)
-            if fallback == "family" and sample.n < FEWEST and not sample.census
-            else _of_run(sample, setting),
-            bounds,
-        )
-        for sample in samples
+    tuning = [(sample.y, sample.f, sample.w) for sample in samples if _tunes(sample)]
+    setting = replace(
+        setting,
+        shared=tuple(shared_variance(samples, weight, target, units) for weight in (0.0, 1.0)),
+        weight=tuned_weight(tuning),
+        common=len(tuning) > 1,
     )
+    corrections = [
+        _of_family(sample, samples, setting)
+        if fallback == "family" and sample.n < FEWEST and not sample.census
+        else _of_run(sample, setting)
+        for sample in samples
+    ]
+    if target == "pool":
+        corrections = _moderated(corrections, samples, level)
+    return tuple(_within(corrected, bounds) for corrected in corrections)
 
 
-def tuned_weight(y: Floats, f: Floats, w: Floats) -> float:
-    """λ = cov(y, f) / var(f) within [0, 1]; 0 where the judge would widen the interval.
+def tuned_weight(golds: Sequence[tuple[Floats, Floats, Floats]]) -> float:
+    """λ = Σ n cov(y, f) / Σ n var(f) over runs, within [0, 1]; 0 where the judge would widen the intervals.
 
     Gold alone is better if |ρ| < 1/√(n-2): P. Mani et al. (2025), No free lunch: non-asymptotic analysis of
-    prediction-powered inference, arXiv:2505.20178.
+    prediction-powered inference, arXiv:2505.20178. Of k runs, n-2 is Σ n - k - 1.
 
     Args:
-        y: Gold grades (n,).
-        f: The judge's grades of the same responses (n,).
-        w: Weights (n,) that add up to 1.
+        golds: For each run its gold grades y (n,), the judge's grades f of the same responses (n,), and weights w (n,)
+            that add up to 1.
     """
-    dy, df = y - w @ y, f - w @ f
-    vy, vf, cov = float(w @ dy**2), float(w @ df**2), float(w @ (dy * df))
-    if min(vy, vf) < ROUNDING or cov * cov * (len(y) - 2) < vy * vf:
+    vy = vf = cov = 0.0
+    left = -1
+    for y, f, w in golds:
+        dy, df = y - w @ y, f - w @ f
+        vy += len(y) * float(w @ dy**2)
+        vf += len(y) * float(w @ df**2)
+        cov += len(y) * float(w @ (dy * df))
+        left += len(y) - 1
+    if min(vy, vf) < ROUNDING or cov * cov * left < vy * vf:
         return 0.0
     return min(max(cov / vf, 0.0), 1.0)
+
+
+def _tunes(sample: GoldSample) -> bool:
+    """Whether a run has a part in λ."""
+    return not sample.census and sample.m >= FEWEST_OWN
+
+
+def _moderated(corrections: Sequence[Corrected], samples: Sequence[GoldSample], level: float) -> list[Corrected]:
+    """The same with intervals from moderated variances, where a run has a variance of its own."""
+    places = [
+        place
+        for place, run in enumerate(corrections)
+        if run.influence is not None and run.se and run.own_df > 0 and not run.degenerate
+    ]
+    moderated = list(corrections)
+    if not places:
+        return moderated
+    runs = [corrections[place] for place in places]
+    df = np.array([run.df for run in runs])
+    scale = np.array([run.scale for run in runs])
+    variances = np.array([_known(run.se) ** 2 for run in runs]) / scale
+    drawn = (samples[place] for place in places)
+    turns = np.unique(np.concatenate([sample.run.turns[sample.chosen[sample.drawn]] for sample in drawn]))
+    prior = fit_prior(variances, df)
+    for place, run, V, d in zip(places, runs, scale * prior.moderate(variances, df), df, strict=True):
+        moderated[place] = _spread(run, math.sqrt(V), max(d, min(d + prior.df, len(turns) - 1)), level)
+    return moderated
 
 
 def _of_run(sample: GoldSample, setting: _Setting) -> Corrected:
@@ -149,7 +202,8 @@ def _of_run(sample: GoldSample, setting: _Setting) -> Corrected:
     if n < FEWEST:
         return replace(corrected, reason=f"fewer than {FEWEST} gold grades")
     constant = np.ptp(sample.run.judged) == 0 and np.ptp(y) == 0
-    weight = 0.0 if constant else 1.0 if m < FEWEST_OWN else tuned_weight(y, f, sample.w)
+    # Gold that does not vary says nothing of the variance; see `_degenerate`.
+    weight = (0.0 if constant else 1.0) if m < FEWEST_OWN else setting.weight if np.ptp(y) else 0.0
     method: Method = "ppi++" if weight else "gold only"
     corrected = replace(corrected, method=method, value=sample.value(weight), weight=weight)
     if not m:
@@ -168,15 +222,21 @@ def _of_run(sample: GoldSample, setting: _Setting) -> Corrected:
 def _by_own_variance(corrected: Corrected, sample: GoldSample, weight: float, setting: _Setting) -> Corrected:
     if setting.target == "topics" and sample.T_gold < FEWEST_TOPICS:
         return replace(corrected, reason=f"gold in fewer than {FEWEST_TOPICS} topics")
-    parts, df = influence(sample, weight, setting.target, setting.units)
+    parts, df = influence(sample, weight, setting.target, setting.units, tuned=not setting.common)
     V = float(parts @ parts)
-    corrected = _spread(replace(corrected, influence=parts), math.sqrt(V), df, setting.level)
+    left = 1 - sample.pi if setting.target == "pool" else np.ones(sample.n)
+    scale = float(left @ sample.w**2)
+    corrected = replace(corrected, influence=parts, own_df=df, scale=scale)
+    # A common λ costs a run next to nothing, and pairs are told apart as if it cost nothing; but intervals without that
+    # degree of freedom would cover .95 at best.
+    less = df - (setting.common and setting.target == "pool")
+    corrected = _spread(corrected, math.sqrt(V * df / less), less, setting.level)
     e = sample.y - weight * sample.f
     if V < ROUNDING or np.ptp(e[sample.sampled(setting.target)]) < ROUNDING:
         return _degenerate(corrected, sample, setting)
     if corrected.method == "census":
         return corrected
-    alone, _ = influence(sample, 0.0, setting.target, setting.units)
+    alone, _ = influence(sample, 0.0, setting.target, setting.units, tuned=not setting.common)
     return replace(corrected, effective_n=sample.n * float(alone @ alone) / V)
 
 
@@ -199,7 +259,7 @@ def _degenerate(corrected: Corrected, sample: GoldSample, setting: _Setting) -> 
     """
     n = len(np.unique(unit_codes(sample.run, setting.target)[sample.chosen][sample.sampled(setting.target)]))
     p, _ = clopper_pearson(n, n, setting.level)
-    value = _value(corrected)
+    value = _known(corrected.value)
     low, high = (p * value + (1 - p) * end for end in setting.bounds)
     if corrected.low is not None and corrected.high is not None:
         low, high = min(low, corrected.low), max(high, corrected.high)
@@ -243,13 +303,13 @@ def _of_family(sample: GoldSample, samples: Sequence[GoldSample], setting: _Sett
     return _spread(corrected, math.sqrt(V), min(U - 1, m - 1) if tau2 else U - 1, setting.level)
 
 
-def _spread(corrected: Corrected, se: float, df: int, level: float) -> Corrected:
-    half = t_quantile(level, df) * se
-    return replace(corrected, low=_value(corrected) - half, high=_value(corrected) + half, se=se, df=df)
+def _spread(corrected: Corrected, se: float, df: float, level: float) -> Corrected:
+    half, value = t_quantile(level, df) * se, _known(corrected.value)
+    return replace(corrected, low=value - half, high=value + half, se=se, df=df)
 
 
-def _value(corrected: Corrected) -> float:
-    return math.nan if corrected.value is None else corrected.value
+def _known(number: float | None) -> float:
+    return math.nan if number is None else number
 
 
 def _within(corrected: Corrected, bounds: tuple[float, float]) -> Corrected:

@@ -110,7 +110,9 @@ def unit_codes(run: RunGrades, target: Target) -> NDArray[np.int64]:
     return run.turns if target == "pool" else run.topics
 
 
-def influence(sample: GoldSample, weight: float, target: Target, units: int) -> tuple[Floats, int]:
+def influence(
+    sample: GoldSample, weight: float, target: Target, units: int, *, tuned: bool = True
+) -> tuple[Floats, int]:
     """The part of each turn or topic in the error of θ, and the degrees of freedom of its variance V.
 
     Args:
@@ -118,6 +120,7 @@ def influence(sample: GoldSample, weight: float, target: Target, units: int) -> 
         weight: λ.
         target: What the mean is about.
         units: U, the number of codes of turns or topics.
+        tuned: λ is this run's alone, which costs a degree of freedom of `pool`.
 
     Returns:
         Influence values by code (U,), whose squares add up to V, and V's degrees of freedom.
@@ -128,7 +131,7 @@ def influence(sample: GoldSample, weight: float, target: Target, units: int) -> 
     parts = np.zeros(len(run.judged))
     if target == "pool":
         strata, H = _strata(sample)
-        df = m - 1 - H
+        df = m - H - tuned
         drawn = sample.drawn
         parts[sample.chosen[drawn]] = math.sqrt(m / df) * _deviations(u[drawn], 1 - sample.pi[drawn], strata)
     else:

@@ -85,7 +85,7 @@ def test_without_gold_the_leaderboard_is_raw_and_says_so(folder: Path, capsys: p
     assert run(folder) == 0
     out = capsys.readouterr().out
     assert out.startswith("UNCALIBRATED")
-    names = [line.split()[0] for line in out.splitlines() if line.startswith(("own", "solid", "weak"))]
+    names = [line.split()[1] for line in out.splitlines() if line.startswith(("1  ", "2  ", "3  "))]
     assert names == ["own\\x1b[31m|run", "solid", "weak"]
     assert "23/24" in out
 
@@ -121,10 +121,10 @@ def test_gold_takes_the_lead_from_the_judges_favorite(folder: Path, capsys: pyte
     assert (out / "corrected.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_same_seed_gives_the_same_bytes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_command_gives_the_same_bytes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed, written = [], []
     for name in ("a.tsv", "b.tsv"):
-        assert run(folder, "--gold", folder.parent / "gold.jsonl", "--seed", 5, "--out", folder.parent / name) == 0
+        assert run(folder, "--gold", folder.parent / "gold.jsonl", "--out", folder.parent / name) == 0
         printed.append(capsys.readouterr().out)
         written.append((folder.parent / name).read_bytes())
     assert printed[0] == printed[1]
@@ -143,7 +143,7 @@ def test_json_has_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) 
     shown = json.loads(capsys.readouterr().out)
     digest = sha256(sha256((folder.parent / "gold.jsonl").read_bytes()).encode())
     assert {key: value for key, value in shown.items() if key != "rows"} == {
-        "schema": 1, "target": "topics", "seed": 2023, "gold": digest, "cautions": [],
+        "schema": 2, "target": "topics", "gold": digest, "cautions": [],
     }  # fmt: skip
     rows = shown["rows"]
     assert [row["rank"] for row in rows] == [1, 2, 3]
@@ -263,7 +263,6 @@ def test_a_run_of_a_jury_members_family_is_flagged(folder: Path, capsys: pytest.
         (["--fallback", "family"], "needs --gold"),
         (["--gold", "{gold}", "--seal", "x"], "--seal names the seal of the grades in --test: give both"),
         (["--gold", "{gold}", "--fallback", "family"], "needs --families"),
-        (["--gold", "{gold}", "--seed", "-1"], "0 or more"),
         (["--gold", "{gold}", "--criterion", "completeness/graded"], "no judgment under"),
         (["--criterion", "nonsense"], "nonsense"),
     ],
@@ -369,17 +368,21 @@ def test_all_rules_side_by_side(lengths: Path, capsys: pytest.CaptureFixture[str
         ("english", 3),
         ("whitespace", 3),
     ]
-    means = {rule: [view["mean"] for view in found["views"] if view["rule"] == rule] for rule in ("none", "english")}
+    bounds = {rule: [view["bound"] for view in found["views"] if view["rule"] == rule] for rule in ("none", "english")}
     ranks = {rule: [view["rank"] for view in found["views"] if view["rule"] == rule] for rule in ("none", "english")}
     assert ranks["none"] == [1, 2, 3]
-    assert ranks["english"] == [sorted(means["english"], reverse=True).index(mean) + 1 for mean in means["english"]]
+    assert ranks["english"] == [sorted(bounds["english"], reverse=True).index(bound) + 1 for bound in bounds["english"]]
 
 
-def test_a_run_that_is_left_without_a_grade_is_not_ranked(lengths: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_that_are_left_without_a_grade_share_the_worst_bound(
+    lengths: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(lengths, "--token-sensitivity", "--token-limit", 245, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert [(one["tau_b"], one["runs"]) for one in found["agreements"]] == [(None, 0), (None, 0), (1.0, 3)]
-    assert {view["rank"] for view in found["views"] if view["rule"] == "bare"} == {None}
+    assert [(one["tau_b"], one["runs"]) for one in found["agreements"]] == [(None, 3), (None, 3), (1.0, 3)]
+    assert {(view["mean"], view["bound"], view["rank"]) for view in found["views"] if view["rule"] == "bare"} == {
+        (None, 0.0, 1)
+    }
     assert run(lengths, "--token-sensitivity", "--token-limit", 245, "--out", lengths / "x.md") == 0
     assert "fewer than 2 items" not in (lengths / "x.md").read_text(encoding="utf-8")
 

@@ -101,7 +101,7 @@ OPTIONAL = (
     (
         "pool",
         f"{_RUN} {_OVERLAP} {_FEW}",
-        "judgments.jsonl failures.jsonl leaderboard.tsv leaderboard.md qrels/*.qrel qrels/*.json",
+        "judgments.jsonl failures.jsonl leaderboard.tsv leaderboard.md differences.tsv qrels/*.qrel qrels/*.json",
     ),
     (
         "calibrate",

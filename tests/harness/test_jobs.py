@@ -43,11 +43,11 @@ def test_a_correction_is_that_of_the_command(
 ) -> None:
     # Drawing takes most of the time and is tested elsewhere.
     monkeypatch.setattr("judge.harness.correction.raw_vs_corrected", lambda rows: (b"svg", b"png"))
-    options = ["--gold", str(GOLD), "--target", "topics", "--seed", "7"]
+    options = ["--gold", str(GOLD), "--target", "topics"]
     assert main(["leaderboard", str(out), *options, "--out", str(tmp_path / "command"), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     outcome = judge.correct_leaderboard(
-        judge.CorrectionPlan(folder=str(out), gold=str(GOLD), target="topics", seed=7, out=str(tmp_path / "job"))
+        judge.CorrectionPlan(folder=str(out), gold=str(GOLD), target="topics", out=str(tmp_path / "job"))
     )
     assert files(tmp_path / "job") == files(tmp_path / "command")
     assert [row.run_id for row in outcome.rows] == [row["run_id"] for row in printed["rows"]]
@@ -62,7 +62,6 @@ def test_a_correction_is_that_of_the_command(
         ({"gold": ()}, "a correction needs gold grades"),
         ({"seal": "seal.json"}, "--seal names the seal of the grades in --test"),
         ({"fallback": "family"}, "--fallback family needs --families"),
-        ({"seed": -1}, "expected a number of 0 or more"),
         ({"criterion": "naturalness"}, "no judgment under naturalness/graded"),
     ],
 )

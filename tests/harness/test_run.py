@@ -42,11 +42,29 @@ def example(tmp_path: Path) -> Path:
     return Path(shutil.copytree(RUNS, tmp_path / "runs"))
 
 
+def test_the_share_of_all_turns_is_what_trec_eval_makes_of_the_written_files(tmp_path: Path) -> None:
+    """Oracle: P(rel=2)@1 of ir-measures over the turns of the qrels, as the sidecar says."""
+    import ir_measures
+
+    assert run(RUNS, tmp_path / "out") == 0
+    head, *lines = (line.split("\t") for line in (tmp_path / "out" / "leaderboard.tsv").read_text().splitlines())
+    qrels = tmp_path / "out" / "qrels" / "response_groundedness.llm.qrel"
+    measure = ir_measures.P(rel=2) @ 1
+    for row in (dict(zip(head, line, strict=True)) for line in lines):
+        file = tmp_path / "out" / "response_runs" / f"{row['run_id']}.run"
+        read = list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(file)))
+        assert row["share_of_turns"] == f"{ir_measures.calc_aggregate([measure], *read)[measure]:.4f}"
+    assert "thistle-faulty" in {line[0] for line in lines if line[head.index("share_positive")] == "0.7000"}
+    said = json.loads((qrels.parent / f"{qrels.name}.json").read_text(encoding="utf-8"))["share"]
+    assert said.startswith("P(rel=2)@1 of this file and response_runs/")
+
+
 def test_the_example_gives_every_promised_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(RUNS, tmp_path / "out") == 0
     written = files(tmp_path / "out")
     assert {name for name in written if not name.startswith("response_runs")} == {
-        "bank.json", "excluded.tsv", "failures.jsonl", "judgments.jsonl", "leaderboard.md", "leaderboard.tsv",
+        "bank.json", "differences.tsv", "excluded.tsv", "failures.jsonl", "judgments.jsonl", "leaderboard.md",
+        "leaderboard.tsv",
         "manifest.json", "missing_passages.tsv", "passages.jsonl", "pool.jsonl", "pool.txt", "problems.json",
         "run.sha256", "runs.jsonl",
         "qrels/response_groundedness.llm.qrel", "qrels/response_groundedness.llm.qrel.json", "screen.tsv",

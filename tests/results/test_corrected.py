@@ -3,7 +3,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
@@ -79,9 +79,7 @@ class World:
         self.pool = Pool(tuple(responses), {}, ())
 
     def rows(self, polarity: str = "higher", **options: object) -> dict[str, CorrectedRow]:
-        found = corrected(
-            self.pool, self.results, criterion(polarity), self.gold, rng=np.random.default_rng(0), **options
-        )
+        found = corrected(self.pool, self.results, criterion(polarity), self.gold, **options)
         return {row.run_id: row for row in found}
 
 
@@ -118,7 +116,7 @@ def test_a_shared_response_is_gold_for_every_run_that_gave_it() -> None:
     matched = {(one.response_id, "groundedness"): gold(one, i % 3, p=8 / 9) for i, one in enumerate(responses[:8])}
     results = [judgment(one, i % 4) for i, one in enumerate(responses)]
     x, y = corrected(
-        Pool(tuple(responses), {}, ()), results, criterion(), matched, rng=np.random.default_rng(0)
+        Pool(tuple(responses), {}, ()), results, criterion(), matched
     )  # fmt: skip
     assert (x.gold, y.gold) == (8, 8)
     assert x.corrected == y.corrected
@@ -169,7 +167,7 @@ def test_only_the_response_ranked_first_stands_for_a_run() -> None:
     pool = Pool((first, second), {}, ())
     (row,) = corrected(
         pool, [judgment(first, 1), judgment(second, 3)], criterion(),
-        {("R1", "groundedness"): gold(second, 3)}, rng=np.random.default_rng(0),
+        {("R1", "groundedness"): gold(second, 3)},
     )  # fmt: skip
     assert (row.raw.value, row.n, row.gold) == (1.0, 1, 0)
 
@@ -355,6 +353,7 @@ def test_cautions_name_gold_that_was_not_given_blind_and_gold_that_does_not_add_
     assert "stands for 100 responses, but 20 were judged" in found
 
 
+@settings(deadline=None)
 @given(st.permutations(range(20)), st.randoms(use_true_random=False))
 def test_the_order_of_files_does_not_matter(order: list[int], random) -> None:
     world = World(a=TEN + REST, b=REST + TEN)
@@ -369,10 +368,10 @@ def row(run_id: str, raw: float, value: float | None, **changes: object) -> Corr
     low, high = (None, None) if value is None else (value - 0.25, value + 0.25)
     fields: dict[str, object] = {
         "criterion": "groundedness", "family": None, "n": 80, "missing": 0,
-        "raw": Estimate(raw, raw - 0.1, raw + 0.1, 80, 20), "gold": 20,
+        "raw": Estimate(raw, raw - 0.1, raw + 0.1, 80, 20), "raw_bound": raw, "gold": 20,
         "corrected": Estimate(value, low, high, 20, 10, None if value is not None else "fewer than 3 gold grades"),
-        "bound_low": low, "bound_high": high, "method": "ppi++", "weight": 0.8125, "effective_n": 31.5, "bias": 0.25,
-        "rank": 1, "rank_low": 1, "rank_high": 2, "tie": "a", "flags": (), **changes,
+        "bound": value, "bound_low": low, "bound_high": high, "method": "ppi++", "weight": 0.8125,
+        "effective_n": 31.5, "bias": 0.25, "rank": 1, "rank_low": 1, "rank_high": 2, "tie": "a", "flags": (), **changes,
     }  # fmt: skip
     return CorrectedRow(run_id=run_id, **fields)
 
@@ -400,20 +399,21 @@ def test_one_run_has_no_order() -> None:
 
 def test_the_tsv_has_the_announced_columns() -> None:
     assert COLUMNS[1:-1] == tuple(
-        "rank rank_lo rank_hi tie run family n missing raw raw_lo raw_hi gold_n corrected lo hi bound_lo bound_hi "
-        "method lambda ess bias flags".split()
+        "rank rank_lo rank_hi tie run family n missing raw raw_lo raw_hi raw_bound gold_n corrected lo hi bound "
+        "bound_lo bound_hi method lambda ess bias flags".split()
     )
     header, first, second = corrected_tsv(
         [row("a\tb", 2.5, 2.0, family="gpt", flags=("SELF", "MISSING")), RAW]
     ).splitlines()
     assert header.split("\t") == list(COLUMNS)
     assert first.split("\t") == [
-        "groundedness", "1", "1", "2", "a", r"a\tb", "gpt", "80", "0", "2.5000", "2.4000", "2.6000", "20", "2.0000",
-        "1.7500", "2.2500", "1.7500", "2.2500", "ppi++", "0.8125", "31.5000", "0.2500", "SELF MISSING", "",
+        "groundedness", "1", "1", "2", "a", r"a\tb", "gpt", "80", "0", "2.5000", "2.4000", "2.6000", "2.5000", "20",
+        "2.0000", "1.7500", "2.2500", "2.0000", "1.7500", "2.2500", "ppi++", "0.8125", "31.5000", "0.2500",
+        "SELF MISSING", "",
     ]  # fmt: skip
     assert second.split("\t") == [
-        "groundedness", "", "", "", "", "raw", "", "80", "0", "2.0000", "1.9000", "2.1000", "0", "", "", "", "", "",
-        "raw", "", "", "", "UNCORRECTED", "fewer than 3 gold grades",
+        "groundedness", "", "", "", "", "raw", "", "80", "0", "2.0000", "1.9000", "2.1000", "2.0000", "0", "", "",
+        "", "", "", "", "raw", "", "", "", "UNCORRECTED", "fewer than 3 gold grades",
     ]  # fmt: skip
 
 
@@ -458,3 +458,48 @@ def test_undefined_numbers_are_none() -> None:
     for found in World(a=TEN + REST, b=[(1, None)] * 20, c=[(None, None)] * 20).rows().values():
         numbers = [found.weight, found.effective_n, found.bias, found.bound_low, found.bound_high, found.raw.value]
         assert not any(isinstance(number, float) and math.isnan(number) for number in numbers)
+
+
+def test_a_run_that_is_mostly_without_a_grade_ranks_by_its_bound() -> None:
+    """The mean of one graded turn of 20, with 3, is 3; over all turns it is 3/20."""
+    few = [(3, 3)] + [(None, None)] * 19
+    rows = World(1.0, honest=[(2, 2)] * 20, few=few).rows()
+    assert [(run_id, row.rank, row.corrected.value, row.bound, row.raw_bound) for run_id, row in rows.items()] == [
+        ("honest", 1, 2.0, 2.0, 2.0),
+        ("few", 2, 3.0, 3 / 20, 3 / 20),
+    ]
+    # Its grades are of one topic, so it is told apart from no run.
+    assert (rows["few"].flags, rows["few"].rank_low, rows["few"].tie) == (("MISSING",), 1, "a")
+    lower = World(1.0, honest=[(2, 2)] * 20, few=[(0, 0)] + [(None, None)] * 19).rows("lower")
+    assert [(run_id, row.rank, row.bound) for run_id, row in lower.items()] == [
+        ("honest", 1, 2.0),
+        ("few", 2, pytest.approx(19 * 3 / 20)),
+    ]
+
+
+def test_a_turn_that_people_graded_counts_with_their_grade() -> None:
+    row = World(1.0, a=[(2, 2)] * 10 + [(None, 3), (None, None)]).rows()["a"]
+    assert (row.bound, row.raw_bound) == (pytest.approx((10 * 2 + 3 + 0) / 12), pytest.approx(10 * 2 / 12))
+
+
+def test_on_few_topics_nothing_says_that_runs_differ() -> None:
+    rows = World(1.0, a=[(3, 3)] * 14, b=[(0, 0)] * 14).rows()
+    assert [(row.rank, row.rank_low, row.rank_high, row.tie) for row in rows.values()] == [
+        (1, None, None, ""),
+        (2, None, None, ""),
+    ]
+    assert "no run is told apart from another, since that needs 8 topics" in corrected_tsv(rows.values())
+    assert [row.tie for row in World(1.0, a=[(3, 3)] * 16, b=[(0, 0)] * 16).rows().values()] == ["a", "b"]
+
+
+def test_the_errors_of_a_bound_shrink_with_the_share_of_turns_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the turns are without a grade, so the bound is half the mean, and so are its errors."""
+    seen = []
+    monkeypatch.setattr(
+        "judge.results.corrected.places", lambda runs, topics, **_: seen.append(runs[0]) or [None] * len(runs)
+    )
+    whole = World(a=TEN + REST).rows()["a"]
+    half = World(a=TEN + REST + [(None, None)] * 20).rows()["a"]
+    assert (half.corrected.value, half.bound) == (whole.corrected.value, pytest.approx(whole.corrected.value / 2))
+    assert (seen[1].se, seen[1].scale) == (pytest.approx(seen[0].se / 2), pytest.approx(seen[0].scale / 4))
+    assert seen[1].influence @ seen[1].influence == pytest.approx(seen[1].se ** 2)

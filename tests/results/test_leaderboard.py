@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
+from judge.files.trec import response_run
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.leaderboard import (
@@ -19,6 +20,7 @@ from judge.results.leaderboard import (
     leaderboard_markdown,
     leaderboard_tsv,
 )
+from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
 from judge.runs.records import Exclusion, TokenCount
 from judge.text.ids import topic_of
@@ -65,18 +67,19 @@ def judgment(
     )  # fmt: skip
 
 
-def failure(response: PooledResponse, name: str = "groundedness") -> Failure:
+def failure(response: PooledResponse, name: str = "groundedness", reason: str = "unreadable") -> Failure:
     return Failure(
-        response.response_id, response.turn_id, response.topic_id, name, "graded", "unreadable", "", None, "litellm/m",
+        response.response_id, response.turn_id, response.topic_id, name, "graded", reason, "", None, "litellm/m",
         "c" * 64, "r" * 64, 0,
     )  # fmt: skip
 
 
 def row(run_id: str, *, mean: Estimate | None = None, **changes: object) -> LeaderboardRow:
     fields: dict[str, object] = {
-        "criterion": "groundedness", "turns": 84, "n": 73, "unable": 3, "missing": 4, "not_asked": 0,
-        "unanswered": 4, "mean": mean or Estimate(2.5, 2.25, 2.75, 73, 23), "expected_mean": 2.4375, "positive": 65,
-        "share_positive": 65 / 73, **changes,
+        "criterion": "groundedness", "rank": 1, "turns": 84, "n": 73, "unable": 3, "missing": 4, "harness": 1,
+        "not_asked": 0, "unanswered": 4, "mean": mean or Estimate(2.5, 2.25, 2.75, 73, 23), "bound": 2.1726,
+        "expected_mean": 2.4375, "positive": 65, "share_positive": 65 / 73, "share_of_turns": 65 / 218,
+        "reasons": {"provider_error": 1, "refused": 3}, "flags": ("MISSING", "HARNESS"), **changes,
     }  # fmt: skip
     return LeaderboardRow(run_id=run_id, **fields)
 
@@ -196,13 +199,144 @@ def test_an_excluded_response_with_the_rank_of_a_pooled_one_takes_nothing_from_i
     assert (found.n, found.unanswered, found.mean.value) == (1, 0, 3.0)
 
 
-def test_runs_stand_best_mean_first_then_in_natural_order_and_the_unjudged_last() -> None:
+def ungradable(reason: str, *, honest: int = 2) -> tuple[Pool, list[Judgment | Failure]]:
+    """A run with one response of the top grade and 15 failures, beside a run with 16 equal grades."""
+    items, results = [], []
+    for turn in range(16):
+        own = pooled(f"R{turn}", f"{turn // 2}_{turn}", ("own", 1))
+        other = pooled(f"R{turn + 16}", f"{turn // 2}_{turn}", ("honest", 1))
+        items += [own, other]
+        results += [failure(own, reason=reason) if turn else judgment(own, 3), judgment(other, honest)]
+    return pool(*items), results
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["unreadable", "refused", "truncated", "content_filter", "context_length", "no_passages", "provider_error"],
+)
+def test_a_run_gains_nothing_by_responses_that_nobody_can_grade(reason: str) -> None:
+    rows = leaderboard(*ungradable(reason), [criterion()])
+    assert [(one.rank, one.run_id, one.mean.value, one.bound, one.flags[:1]) for one in rows] == [
+        (1, "honest", 2.0, 2.0, ()),
+        (2, "own", 3.0, 3 / 16, ("MISSING",)),
+    ]
+    assert (rows[1].missing, rows[1].reasons) == (15, {reason: 15})
+    assert rows[1].harness == (15 if reason == "provider_error" else 0)
+    lower = leaderboard(*ungradable(reason, honest=1), [criterion(polarity="lower")])
+    assert [(one.rank, one.run_id, one.bound) for one in lower] == [
+        (1, "honest", 1.0),
+        (2, "own", (3 + 15 * 3) / 16),
+    ]
+
+
+def test_unanswered_and_unable_turns_count_against_a_run_too() -> None:
+    a, b, c = (pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(3))
+    (found,) = leaderboard(
+        pool(a, b), [judgment(a, 3), judgment(b, -1, unable=True)], [criterion()], expected={"x": ["0_1", "1_1", "2_1"]}
+    )
+    assert (found.mean.value, found.bound, found.flags) == (3.0, 3 / 3, ("MISSING",))
+    (found,) = leaderboard(pool(a, b, c), [failure(a), failure(b), failure(c)], [criterion()])
+    assert (found.mean.value, found.bound, found.rank) == (None, 0.0, 1)
+
+
+def test_a_spent_budget_counts_against_nobody() -> None:
+    here, results = ungradable("budget")
+    rows = leaderboard(here, results, [criterion()])
+    assert [(one.rank, one.run_id, one.bound, one.flags) for one in rows] == [
+        (1, "own", 3.0, ("HARNESS",)),
+        (2, "honest", 2.0, ()),
+    ]
+
+
+def test_a_provider_that_fails_on_every_response_of_a_turn_counts_against_nobody() -> None:
+    turns = [[pooled(f"{run}{turn}", f"{turn}_1", (run, 1)) for run in "xy"] for turn in range(2)]
+    (x0, y0), (x1, y1) = turns
+    here = pool(x0, y0, x1, y1)
+    down = [failure(x1, reason="provider_error"), failure(y1, reason="provider_error")]
+    rows = leaderboard(here, [judgment(x0, 3), judgment(y0, 2), *down], [criterion()])
+    assert [(one.run_id, one.bound, one.flags) for one in rows] == [("x", 3.0, ("HARNESS",)), ("y", 2.0, ("HARNESS",))]
+    # Where another run's response of the turn was judged, the response itself may be to blame.
+    rows = leaderboard(here, [judgment(x0, 3), judgment(y0, 2), down[0], judgment(y1, 2)], [criterion()])
+    assert [(one.run_id, one.bound, one.flags) for one in rows] == [
+        ("y", 2.0, ()),
+        ("x", 3 / 2, ("MISSING", "HARNESS")),
+    ]
+
+
+def test_a_trial_ranks_by_its_sample_and_keeps_the_share_of_unanswered_turns() -> None:
+    """Of 8 turns x answered 6; 2 were asked about, with 3 and a failure: (6 · 3/2 + 2 · 0) / 8."""
+    responses = [pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(6)]
+    silent = pooled("R9", "0_1", ("unasked", 1))
+    expected = {"x": [f"{i}_1" for i in range(8)], "unasked": ["0_1"]}
+    rows = leaderboard(
+        pool(*responses, silent), [judgment(responses[0], 3), failure(responses[1])], [criterion()], expected=expected
+    )
+    assert [(one.rank, one.run_id, one.bound, one.flags) for one in rows] == [
+        (1, "x", 6 * (3 / 2) / 8, ("MISSING", "TRIAL")),
+        (None, "unasked", None, ("TRIAL",)),
+    ]
+
+
+def test_every_format_shows_both_means_and_the_flag() -> None:
+    rows = leaderboard(*ungradable("no_passages"), [criterion()])
+    line = [line.split("\t") for line in leaderboard_tsv(rows).splitlines()][2]
+    assert {"3.0000", "0.1875", "15 no_passages", "MISSING"} <= set(line)
+    markdown = leaderboard_markdown(rows, "banner", [criterion()])
+    assert "| 2 | own | 3.000 |" in markdown
+    assert "| 0.188 |" in markdown
+    assert "| 15 missing (no_passages) | MISSING |" in markdown
+    assert (rows.to_dicts()[1]["bound"], rows.to_dicts()[1]["flags"]) == (3 / 16, ["MISSING"])
+    assert "<td>[&#x27;MISSING&#x27;]</td>" in rows._repr_html_()
+
+
+def test_the_terminal_shows_both_means_and_the_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    print_leaderboard(leaderboard(*ungradable("no_passages"), [criterion()]), [criterion()], "banner")
+    lines = capsys.readouterr().out.splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("2     own"))
+    assert {"3.000", "0.188", "1/16"} <= set(lines[place].split())
+    assert lines[place + 1] == "      15 missing (no_passages); MISSING"
+    assert any(line.startswith("MISSING: turns without a grade count against the run") for line in lines)
+
+
+def test_the_share_of_all_turns_is_that_of_trec_eval_from_the_published_files(tmp_path: Path) -> None:
+    """Oracle: P(rel=2)@1 of ir-measures, which averages over all turns of the qrels as `trec_eval -c` does."""
+    import ir_measures
+
+    draw = random.Random(7)
+    items, results = [], []
+    for turn in range(12):
+        for place, run_id in enumerate(("a", "b", "deep")):
+            if draw.random() < 0.3:
+                continue
+            for rank in range(1, 3 if run_id == "deep" else 2):
+                one = pooled(f"R{turn:02}{place}{rank}", f"{turn}_1", (run_id, rank))
+                items.append(one)
+                if draw.random() < 0.8:
+                    results.append(judgment(one, draw.choice([0, 1, 2, 3])))
+    # The first choice of a run is excluded, so that a lower one stands first in its file.
+    here = pool(*(one for one in items if one.response_id != "R0021"), excluded=(excluded("deep", "0_1"),))
+    results = [one for one in results if one.response_id != "R0021"]
+    rows = {one.run_id: one for one in leaderboard(here, results, [criterion()])}
+    qrels = tmp_path / "x.qrel"
+    qrels.write_text(qrels_text(results, criterion()), encoding="utf-8")
+    measure = ir_measures.P(rel=2) @ 1
+    for run_id, found in rows.items():
+        entries = [(r.turn_id, r.response_id, e.rank) for r in here.responses for e in r.runs if e.run_id == run_id]
+        file = tmp_path / f"{run_id}.run"
+        file.write_text(response_run(run_id, entries), encoding="utf-8")
+        read = list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(file)))
+        assert found.share_of_turns == pytest.approx(ir_measures.calc_aggregate([measure], *read)[measure])
+        assert 0 < found.share_of_turns < found.share_positive
+
+
+def test_runs_stand_best_bound_first_then_in_natural_order_and_the_unjudged_last() -> None:
     responses = [pooled(f"R{i}", "1_1", (run_id, 1)) for i, run_id in enumerate(["run10", "run2", "top", "none"])]
     results = [judgment(responses[0], 2), judgment(responses[1], 2), judgment(responses[2], 3), failure(responses[3])]
     order = [one.run_id for one in leaderboard(pool(*responses), results, [criterion()])]
     assert order == ["top", "run2", "run10", "none"]
-    order = [one.run_id for one in leaderboard(pool(*responses), results, [criterion(polarity="lower")])]
-    assert order == ["run2", "run10", "top", "none"]
+    # A run without any grade has the worst bound, 3 where lower is better, and shares it with `top`.
+    order = [(one.rank, one.run_id) for one in leaderboard(pool(*responses), results, [criterion(polarity="lower")])]
+    assert order == [(1, "run2"), (1, "run10"), (3, "none"), (3, "top")]
 
 
 def test_criteria_stand_in_the_order_given_and_do_not_mix() -> None:
@@ -244,20 +378,29 @@ def test_the_tsv_has_four_decimals_and_empty_fields_where_undefined() -> None:
             expected_mean=None,
             positive=0,
             share_positive=None,
+            rank=None,
+            bound=None,
+            share_of_turns=0.0,
+            harness=0,
+            reasons={"unreadable": 9},
+            flags=("MISSING", "TRIAL"),
         ),
     ]
     head, first, second = (line.split("\t") for line in leaderboard_tsv(rows).splitlines())
     assert tuple(head) == COLUMNS
     assert dict(zip(head, first, strict=True)) == {
-        "run_id": "x", "criterion": "groundedness", "turns": "84", "n": "73", "unable": "3", "missing": "4",
-        "not_asked": "0", "unanswered": "4", "coverage": "0.9048",
-        "mean": "2.5000", "low": "2.2500", "high": "2.7500", "topics": "23",
-        "expected_mean": "2.4375", "positive": "65", "share_positive": "0.8904", "note": "",
+        "run_id": "x", "criterion": "groundedness", "rank": "1", "turns": "84", "n": "73", "unable": "3",
+        "missing": "4", "harness": "1", "not_asked": "0", "unanswered": "4", "coverage": "0.9048",
+        "mean": "2.5000", "low": "2.2500", "high": "2.7500", "topics": "23", "bound": "2.1726",
+        "expected_mean": "2.4375", "positive": "65", "share_positive": "0.8904", "share_of_turns": "0.2982",
+        "reasons": "1 provider_error, 3 refused", "flags": "MISSING HARNESS", "note": "",
     }  # fmt: skip
     assert dict(zip(head, second, strict=True)) == {
-        "run_id": "y", "criterion": "groundedness", "turns": "84", "n": "0", "unable": "0", "missing": "9",
-        "not_asked": "75", "unanswered": "0", "coverage": "0.0000", "mean": "", "low": "", "high": "", "topics": "0",
-        "expected_mean": "", "positive": "0", "share_positive": "", "note": "no grades",
+        "run_id": "y", "criterion": "groundedness", "rank": "", "turns": "84", "n": "0", "unable": "0",
+        "missing": "9", "harness": "0", "not_asked": "75", "unanswered": "0", "coverage": "0.0000",
+        "mean": "", "low": "", "high": "", "topics": "0", "bound": "", "expected_mean": "",
+        "positive": "0", "share_positive": "", "share_of_turns": "0.0000", "reasons": "9 unreadable",
+        "flags": "MISSING TRIAL", "note": "no grades",
     }  # fmt: skip
 
 
@@ -268,28 +411,39 @@ def test_a_negative_zero_loses_its_sign() -> None:
 def test_the_share_is_printed_with_positive_and_other_counts() -> None:
     (cells,) = leaderboard_cells([row("run-4", mean=Estimate(2.5, None, None, 73, 23, "all grades equal"))])
     assert dict(zip(HEADER, cells, strict=True)) == {
-        "run": "run-4", "mean": "2.500", "95 % interval": "all grades equal", "positive": "0.89 (65/8)",
-        "expected": "2.438", "n/turns": "73/84", "coverage": "0.90", "no grade": "3 unable, 4 missing, 4 unanswered",
+        "rank": "1", "run": "run-4", "mean": "2.500", "95 % interval": "all grades equal", "bound": "2.173",
+        "positive": "0.89 (65/8)", "all turns": "0.30", "expected": "2.438", "n/turns": "73/84", "coverage": "0.90",
+        "no grade": "3 unable, 3 missing (refused), 1 harness (provider_error), 4 unanswered",
+        "flags": "MISSING HARNESS",
     }  # fmt: skip
 
 
 def test_markdown_has_a_table_a_criterion_under_the_banner() -> None:
-    whole = {"n": 84, "unable": 0, "missing": 0, "unanswered": 0, "positive": 84, "share_positive": 1.0}
+    whole = {"n": 84, "unable": 0, "missing": 0, "unanswered": 0, "positive": 84, "share_positive": 1.0,
+             "bound": 2.5, "share_of_turns": 1.0, "harness": 0, "reasons": {}, "flags": ()}  # fmt: skip
     rows = [row("b"), row("a"), row("b", criterion="naturalness", expected_mean=None, **whole)]
     text = leaderboard_markdown(rows, "UNCALIBRATED", [criterion(polarity="lower", positive=(0, 1))])
-    table, notes = text[: text.index("\nn/turns:")], text[text.index("\nn/turns:") :]
+    table, notes = text[: text.index("\nrank:")], text[text.index("\nrank:") :]
     assert table == (
         "# Leaderboard\n\n**UNCALIBRATED**\n\n## groundedness\n\n"
         "Prompt groundedness/graded, grades 0, 1, 2, 3: lower is better; positive: 0, 1 "
         "(share, then positive and other counts).\n\n"
-        "| run | mean | 95 % interval | positive | expected | n/turns | coverage | no grade |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| b | 2.500 | [2.250, 2.750] | 0.89 (65/8) | 2.438 | 73/84 | 0.90 | 3 unable, 4 missing, 4 unanswered |\n"
-        "| a | 2.500 | [2.250, 2.750] | 0.89 (65/8) | 2.438 | 73/84 | 0.90 | 3 unable, 4 missing, 4 unanswered |\n"
+        "| rank | run | mean | 95 % interval | bound | positive | all turns | expected | n/turns | coverage | no grade "
+        "| flags |\n"
+        "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n"
+        "| 1 | b | 2.500 | [2.250, 2.750] | 2.173 | 0.89 (65/8) | 0.30 | 2.438 | 73/84 | 0.90 "
+        "| 3 unable, 3 missing (refused), 1 harness (provider_error), 4 unanswered | MISSING HARNESS |\n"
+        "| 1 | a | 2.500 | [2.250, 2.750] | 2.173 | 0.89 (65/8) | 0.30 | 2.438 | 73/84 | 0.90 "
+        "| 3 unable, 3 missing (refused), 1 harness (provider_error), 4 unanswered | MISSING HARNESS |\n"
         "\n## naturalness\n\n"
-        "| run | mean | 95 % interval | positive | expected | n/turns | coverage | no grade |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| b | 2.500 | [2.250, 2.750] | 1.00 (84/0) | - | 84/84 | 1.00 | - |\n"
+        "| rank | run | mean | 95 % interval | bound | positive | all turns | expected | n/turns | coverage | no grade "
+        "| flags |\n"
+        "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n"
+        "| 1 | b | 2.500 | [2.250, 2.750] | 2.500 | 1.00 (84/0) | 1.00 | - | 84/84 | 1.00 | - | - |\n"
+    )
+    assert notes.endswith(
+        "\nMISSING: turns without a grade count against the run in its bound and its rank.\n"
+        "\nHARNESS: the provider failed or the budget was spent; the same command asks again, and ranks may change.\n"
     )
     assert "from 3 topics on" in notes
     assert "`9-1` and `9-2`, two personas of one theme, count as two topics" in notes
@@ -313,7 +467,7 @@ def test_markdown_has_a_table_a_criterion_under_the_banner() -> None:
 )
 def test_a_hostile_run_id_shows_as_itself_in_markdown(run_id: str, shown: str) -> None:
     lines = leaderboard_markdown([row(run_id)], "banner").splitlines()
-    assert any(line.startswith(f"| {shown} | 2.500 |") for line in lines)
+    assert any(line.startswith(f"| 1 | {shown} | 2.500 |") for line in lines)
 
 
 def test_printable_text_tells_a_line_break_from_a_backslash_and_n() -> None:
@@ -381,7 +535,7 @@ def ikat_2023(shared: Path, name: str, positive: tuple[int, ...], grades: range,
 
 def test_ikat_2023_groundedness_has_the_published_order_only_with_its_inverted_polarity(shared: Path) -> None:
     rows = ikat_2023(shared, "groundedness", (0,), range(2), "lower")
-    assert [(one.run_id.lower(), leaderboard_cells([one])[0][3]) for one in rows] == [
+    assert [(one.run_id.lower(), leaderboard_cells([one])[0][5]) for one in rows] == [
         ("run-4-gpt-4", "0.89 (65/8)"),
         ("georgetown_infosense_ikat_run_3", "0.68 (50/23)"),
         ("uot-yahoo_run_llmnoptkb", "0.67 (49/24)"),

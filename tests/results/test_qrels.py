@@ -124,8 +124,24 @@ def test_the_sidecar_says_what_was_asked_who_answered_and_what_is_missing() -> N
         "failures": {"refused": 2, "unreadable": 1},
     }
     assert "not by human assessors" in found["note"]
+    # Grade 0 is positive here, which trec_eval takes for no relevance.
+    assert found["share"].startswith("trec_eval cannot make a share of positive grades of this file")
+    assert "over the 1 turns of this file" in found["share"]
     assert found["calibration"] == "CALIBRATED: or so it says."
     assert msgspec.json.decode(msgspec.json.encode(found)) == found
+
+
+def test_the_sidecar_says_which_share_a_reader_of_the_qrels_gets() -> None:
+    levels = tuple(Level(grade, str(grade), "") for grade in range(4))
+    graded = msgspec.structs.replace(criterion(), scale=Scale(levels, "higher", (2, 3), None))
+    judgments = [judgment("9-1_2", "R00001", 1), judgment("9-1_2", "R00002", 3), judgment("9-1_3", "R00003", 3)]
+    assert sidecar(graded, judgments, [], "")["share"] == (
+        "P(rel=2)@1 of this file and response_runs/, by `trec_eval -c` or ir-measures, is share_of_turns of "
+        "leaderboard.tsv: over the 2 turns of this file, where a turn without a grade is not positive; share_positive "
+        "there is over the graded turns of the run alone"
+    )
+    gap = msgspec.structs.replace(graded, scale=Scale(levels, "higher", (1, 3), None))
+    assert sidecar(gap, judgments, [], "")["share"].startswith("trec_eval cannot")
 
 
 def test_released_grades_come_out_in_natural_order_with_nothing_lost(shared: Path) -> None:

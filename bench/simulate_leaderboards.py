@@ -1,0 +1,198 @@
+"""What leaderboards say of runs, in simulated worlds with a known truth: do intervals cover, and who is told apart?
+
+    python bench/simulate_leaderboards.py [--only G10,E] [--replicates N] [--seed S]
+
+G10, G20, G40 are worlds of 24 runs with so many gold grades each, four of them preferred by the judge (`world` of
+`simulations.py`). E are equal runs, told apart by the corrected leaderboard where every response has gold and the runs
+are a sample of topics; S is the same where a part has gold, N where the noise of the runs differs. D are equal runs in
+`differences.tsv`, P its power. Prints as `simulations.py` does, and exits with 1 if a figure is out of its band.
+"""
+
+import argparse
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from simulations import CUTS, GRADES, Finding, Floats, covers, drawn, finding, shown, world
+
+from judge.stats.correction import Corrected, correct
+from judge.stats.gold_sample import RunGrades
+from judge.stats.run_differences import run_differences
+from judge.stats.separation import separated
+
+TURNS = 7
+COVERAGE = {10: (0.95, 0.97), 20: (0.94, 0.97), 40: (0.935, 0.97)}
+APART = {10: 0.06, 20: 0.17, 40: 0.36}
+"""The least share of pairs told apart, where the truth has 24 different runs."""
+EQUAL_RUNS, TOPICS = (5, 10, 24), (8, 10, 25)
+
+
+def graded(judge: Floats, human: Floats, gold: np.ndarray, topics: np.ndarray) -> list[RunGrades]:
+    """Runs with a random part of gold, as `correct` takes them."""
+    pi, turns = np.full(gold.shape[1], gold[0].mean()), np.arange(gold.shape[1])
+    return [RunGrades(f, np.where(g, y, np.nan), pi, topics, turns) for f, y, g in zip(judge, human, gold, strict=True)]
+
+
+def with_gold(g: int, replicates: int, rng: np.random.Generator) -> list[Finding]:
+    """Coverage of corrected means, and the pairs that they tell apart, with g gold grades a run."""
+    covered, preferred, apart, false = [], [], [], []
+    for _ in range(replicates):
+        here = world(rng)
+        truth = here.human.mean(axis=1)
+        gold = drawn(rng, here.human.shape, g)
+        runs = correct(graded(here.judge, here.human, gold, here.topics), target="pool", bounds=(GRADES[0], GRADES[-1]))
+        hit = covers(np.array([(run.value, run.low, run.high) for run in runs], dtype=np.float64).T, truth)
+        covered.append(hit.mean())
+        preferred.append(hit[here.preferred].mean())
+        pairs = np.triu(separated(runs), 1)
+        apart.append(pairs.sum() / (len(runs) * (len(runs) - 1) / 2))
+        false.append(any(_wrong(runs, truth, int(a), int(b)) for a, b in zip(*np.nonzero(pairs), strict=True)))
+    name = f"G{g}"
+    return [
+        finding(name, f"corrected, {g} a run: coverage", covered, *COVERAGE.get(g, (None, None))),
+        finding(name, f"corrected, {g} a run: coverage of preferred runs", preferred, 0.92),
+        finding(name, f"pairs told apart, {g} a run", apart, APART.get(g)),
+        finding(name, f"some pair told apart the wrong way round, {g} a run", false, high=0.05),
+    ]
+
+
+def _wrong(runs: Sequence[Corrected], truth: Floats, a: int, b: int) -> bool:
+    values = runs[a].value, runs[b].value
+    return values[0] is not None and values[1] is not None and (values[0] - values[1]) * (truth[a] - truth[b]) <= 0
+
+
+def equal_runs(rng: np.random.Generator, R: int, T: int, spread: float = 0.0) -> tuple[Floats, np.ndarray]:
+    """Grades (R x N) of runs with one expected grade, and topics (N,); noise differs by a factor of exp(spread z)."""
+    topics = np.repeat(np.arange(T), TURNS)
+    noise = 0.5 * np.exp(rng.normal(0, spread, R))[:, None] if spread else np.full((R, 1), 0.7)
+    own = noise * (0.5 * rng.normal(size=(R, T))[:, topics] + rng.normal(size=(R, T * TURNS)))
+    z = rng.normal(0, 0.4, T)[topics] + rng.normal(0, 0.4, T * TURNS) + own
+    # Cut to grades, runs of different noise would have different means.
+    return (z if spread else np.digitize(z, CUTS) * 1.0), topics
+
+
+def _told_apart(
+    id: str,
+    replicates: int,
+    rng: np.random.Generator,
+    runs: Sequence[int],
+    topics: Sequence[int],
+    *,
+    spread: float = 0.0,
+    share: float = 1.0,
+    high: float | None = 0.07,
+) -> list[Finding]:
+    """How often the corrected leaderboard tells some of R equal runs apart, as a sample of T topics."""
+    findings = []
+    for T in topics:
+        for R in runs:
+            false = []
+            for _ in range(replicates):
+                human, of = equal_runs(rng, R, T, spread)
+                seen = np.clip(human + rng.integers(-1, 2, human.shape), GRADES[0], GRADES[-1])
+                if share == 1.0:
+                    gold = np.ones(human.shape, dtype=bool)
+                else:
+                    gold = drawn(rng, (R, T, TURNS), round(share * TURNS)).reshape(R, -1)
+                done = correct(graded(seen * 1.0, human, gold, of), target="topics", bounds=(-9, 9))
+                false.append(bool(separated(done).any()))
+            findings.append(finding(id, f"{R} equal runs, {T} topics: some pair told apart", false, high=high))
+    return findings
+
+
+def e(
+    replicates: int, rng: np.random.Generator, runs: Sequence[int] = EQUAL_RUNS, topics: Sequence[int] = TOPICS
+) -> list[Finding]:
+    return _told_apart("E", replicates, rng, runs, topics)
+
+
+def s(
+    replicates: int, rng: np.random.Generator, runs: Sequence[int] = EQUAL_RUNS, topics: Sequence[int] = TOPICS
+) -> list[Finding]:
+    return _told_apart("S", replicates, rng, runs, topics, share=3 / TURNS)
+
+
+def n(
+    replicates: int, rng: np.random.Generator, runs: Sequence[int] = EQUAL_RUNS, topics: Sequence[int] = TOPICS
+) -> list[Finding]:
+    return _told_apart("N", replicates, rng, runs, topics, spread=0.5, high=0.1)
+
+
+def d(
+    replicates: int, rng: np.random.Generator, runs: Sequence[int] = EQUAL_RUNS, topics: Sequence[int] = TOPICS
+) -> list[Finding]:
+    findings = []
+    for T in topics:
+        for R in runs:
+            false = []
+            for _ in range(replicates):
+                grades, of = equal_runs(rng, R, T)
+                pairs = run_differences(grades, [str(topic) for topic in of], rng, flips=1000)
+                false.append(any(pair.p_adjusted is not None and pair.p_adjusted <= 0.05 for pair in pairs))
+            findings.append(finding("D", f"{R} equal runs, {T} topics: some difference", false, high=0.07))
+    return findings
+
+
+def p(replicates: int, rng: np.random.Generator, T: int = 25) -> list[Finding]:
+    """Of 24 runs that all differ, the share of pairs with an adjusted p of .05 or less, and mistakes among them."""
+    apart, wrong = [], []
+    for _ in range(replicates):
+        here = world(rng, T=T)
+        pairs = run_differences(here.human, [str(topic) for topic in here.topics], rng, flips=1000)
+        told = [pair for pair in pairs if pair.p_adjusted is not None and pair.p_adjusted <= 0.05]
+        apart.append(len(told) / len(pairs))
+        signs = [(pair.difference.value or 0.0) * (here.truth[pair.a] - here.truth[pair.b]) for pair in told]
+        wrong.append(any(sign < 0 for sign in signs))
+    return [
+        finding("P", f"24 runs, {T} topics: pairs with a difference", apart, low=0.4),
+        finding("P", f"24 runs, {T} topics: some difference the wrong way round", wrong, high=0.05),
+    ]
+
+
+SIMULATIONS: dict[str, tuple[Callable[[int, np.random.Generator], list[Finding]], int]] = {
+    "G10": (partial(with_gold, 10), 300),
+    "G20": (partial(with_gold, 20), 300),
+    "G40": (partial(with_gold, 40), 200),
+    "E": (e, 400),
+    "S": (s, 400),
+    "N": (n, 400),
+    "D": (d, 200),
+    "P": (p, 50),
+}
+"""The simulations by id, with the number of replicates that the bands are meant for."""
+
+
+def simulate(id: str, replicates: int | None = None, seed: int = 0) -> list[Finding]:
+    """Run a simulation; its random numbers do not depend on which others run."""
+    run, by_default = SIMULATIONS[id]
+    return run(replicates or by_default, np.random.default_rng([seed, zlib.crc32(id.encode())]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="ids, separated by commas")
+    parser.add_argument("--replicates", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    ids = args.only.split(",") if args.only else list(SIMULATIONS)
+    if unknown := [id for id in ids if id not in SIMULATIONS]:
+        parser.error(f"no simulation {', '.join(unknown)}; there are {', '.join(SIMULATIONS)}")
+    broken = 0
+    for id in ids:
+        for figure in simulate(id, args.replicates, args.seed):
+            print(shown(figure), flush=True)
+            # A rate at its limit leaves its band by chance every other time; two standard errors are not chance.
+            broken += not figure.within(2.0)
+    if broken:
+        print(f"{broken} out of band")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

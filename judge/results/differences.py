@@ -1,0 +1,99 @@
+"""Every two runs on the same turns: the difference of their means, and which differences are not chance. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from judge.ask.records import Failure, Judgment
+from judge.pool.records import Pool
+from judge.records import Criterion
+from judge.results.rows import RunDifference
+from judge.results.turns import run_turns, worst_grade
+from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
+from judge.text.cells import count
+from judge.text.ids import natural_key, topic_of
+from judge.text.table import Table
+from judge.text.tsv import tsv
+
+ALPHA = 0.05
+"""Adjusted p up to which two runs are said to differ."""
+COLUMNS = (*("criterion", "run_a", "run_b", "difference", "low", "high", "p", "p_adjusted", "turns", "topics", "note"),)
+
+
+def differences(
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    criteria: Sequence[Criterion],
+    *,
+    expected: Mapping[str, Collection[str]] | None = None,
+    rng: np.random.Generator,
+) -> Table[RunDifference]:
+    """A row for each criterion and pair of runs: criteria as given, runs in natural order.
+
+    Runs are compared on the turns that both had to answer. As in their ranks, a turn has the worst grade where the lack
+    of a grade counts against a run (`run_turns`); where it counts against no run, the turn is left out.
+
+    Args:
+        pool: As for `leaderboard`.
+        results: As for `leaderboard`.
+        criteria: As for `leaderboard`.
+        expected: As for `leaderboard`.
+        rng: The source of randomness of the tests.
+    """
+    results = tuple(results)
+    return Table(row for criterion in criteria for row in _under(pool, results, criterion, expected, rng))
+
+
+def _under(
+    pool: Pool,
+    results: Sequence[Judgment | Failure],
+    criterion: Criterion,
+    expected: Mapping[str, Collection[str]] | None,
+    rng: np.random.Generator,
+) -> list[RunDifference]:
+    runs = run_turns(pool, results, criterion, expected)
+    by_run = [run.grades(worst_grade(criterion.scale)) for run in runs]
+    turns = sorted(set().union(*by_run), key=natural_key)
+    grades = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run]).reshape(len(runs), len(turns))
+    return [
+        RunDifference(
+            criterion=criterion.name,
+            run_a=runs[found.a].run_id,
+            run_b=runs[found.b].run_id,
+            difference=found.difference,
+            p=found.p,
+            p_adjusted=found.p_adjusted,
+        )
+        for found in run_differences(grades, [topic_of(turn_id) for turn_id in turns], rng)
+    ]
+
+
+def differences_tsv(rows: Iterable[RunDifference]) -> str:
+    """All pairs under one header, four decimals; undefined numbers are empty, the reason is the note."""
+    lines = (
+        (
+            *(row.criterion, row.run_a, row.run_b, row.difference.value, row.difference.low, row.difference.high),
+            *(row.p, row.p_adjusted, row.difference.n, row.difference.topics, row.difference.reason),
+        )
+        for row in rows
+    )
+    return tsv(COLUMNS, lines, 4)
+
+
+def told_apart(rows: Iterable[RunDifference]) -> dict[str, str]:
+    """Criterion to the sentence that says how many pairs of runs differ, or why none can."""
+    by_criterion: dict[str, list[RunDifference]] = {}
+    for row in rows:
+        by_criterion.setdefault(row.criterion, []).append(row)
+    return {criterion: _told_apart(group) for criterion, group in by_criterion.items()}
+
+
+def _told_apart(rows: Sequence[RunDifference]) -> str:
+    tested = [row.p_adjusted for row in rows if row.p_adjusted is not None]
+    if not tested:
+        return f"No run is told apart from another: that needs {FEWEST_TOPICS_COMPARED} topics in common."
+    apart = sum(p <= ALPHA for p in tested)
+    return (
+        f"{apart} of {count(len(rows), 'pair')} of runs can be told apart (p at most {ALPHA:.2f}, adjusted for all "
+        "pairs; differences.tsv)."
+    )

@@ -1,0 +1,218 @@
+"""What became of the turns that each run had to answer: graded, failed, unanswered or never asked about. Pure."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from judge.ask.records import Failure, Judgment
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, FailureReason, Record, Scale
+from judge.text.ids import NaturalKey, natural_key
+
+HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
+"""Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
+
+
+class RunTurns(Record, frozen=True):
+    """The turns of one run under one criterion."""
+
+    run_id: str
+    turn_ids: tuple[str, ...]
+    """The turns that the run had to answer, in natural order."""
+    graded: tuple[tuple[PooledResponse, Judgment], ...]
+    """The responses with a grade, in natural order of turns."""
+    failed: tuple[PooledResponse, ...]
+    """The responses that have no grade, which counts against the run."""
+    left_out: tuple[PooledResponse, ...]
+    """The responses that have no grade for a reason that counts against no run."""
+    unable: int
+    """Turns on which the judge said that it cannot grade."""
+    reasons: dict[FailureReason, int]
+    """Why judgments are missing, with counts."""
+    not_asked: int
+    """Responses left out of a trial of part of the pool."""
+
+    @property
+    def turns(self) -> int:
+        """Turns that the run had to answer."""
+        return len(self.turn_ids)
+
+    @property
+    def unanswered(self) -> int:
+        """Turns without a pooled response that the run ranked first."""
+        return self.turns - len(self.graded) - len(self.failed) - len(self.left_out)
+
+    def bound(self, mean: float | None, failed: Sequence[float], worst: float) -> float | None:
+        """The mean over all turns that the run had to answer; None if nobody asked about its responses.
+
+        Responses that are left out count as the run's other responses do on average, unanswered turns as the worst
+        grade.
+
+        Args:
+            mean: The mean of the responses with a grade; None if there are none.
+            failed: What each failed response counts.
+            worst: The worst grade of the scale.
+        """
+        asked = len(self.graded) + len(failed)
+        answered = asked + len(self.left_out)
+        if answered and not asked:
+            return None
+        total = math.fsum([len(self.graded) * (mean or 0.0), *failed])
+        return math.fsum([total * answered / asked if asked else 0.0, self.unanswered * worst]) / self.turns
+
+    def grades(self, worst: float) -> dict[str, float]:
+        """Turn to its grade, or to the worst one where the lack of a grade counts against the run."""
+        left_out = {response.turn_id for response in self.left_out}
+        grades = {turn_id: worst for turn_id in self.turn_ids if turn_id not in left_out}
+        return grades | {response.turn_id: float(judgment.grade) for response, judgment in self.graded}
+
+
+def worst_grade(scale: Scale) -> int:
+    """The grade at the bad end of a scale."""
+    grades = [level.grade for level in scale.levels]
+    return min(grades) if scale.polarity == "higher" else max(grades)
+
+
+def run_turns(
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    criterion: Criterion,
+    expected: Mapping[str, Collection[str]] | None = None,
+) -> tuple[RunTurns, ...]:
+    """The turns of every run under a criterion, in natural order of run id; runs without turns are left out.
+
+    The lack of a grade counts against a run that did not answer, or whose response the judge could not grade: it may be
+    the run's doing. It counts against no run if the response was left out of a trial or the budget was spent, or if
+    the provider failed on every response of the turn that it was asked about. Where it failed on some only, those may
+    have caused it.
+
+    Args:
+        pool: The responses, the excluded ones, and the turns that each run had to answer.
+        results: A judgment or a failure of each response that was asked about.
+        criterion: The prompt whose results count.
+        expected: As for `leaderboard`.
+
+    Raises:
+        ValueError: A response has two judgments under the criterion.
+    """
+    outcomes = _outcomes(results, criterion)
+    reached = {
+        response.turn_id
+        for response in pool.responses
+        if (outcome := outcomes.get(response.response_id)) is not None and _reason(outcome) not in HARNESS
+    }
+    expected = had_to_answer(pool) if expected is None else expected
+    every = {response.turn_id for response in pool.responses}.union(*expected.values())
+    firsts = first_ranked(pool)
+    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
+    declined.update(run.run_id for run in pool.runs if not run.selected)
+    run_ids = {*firsts, *expected, *(row.run_id for row in pool.exclusions)} - declined
+    return tuple(
+        _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached)
+        for run_id in sorted(run_ids, key=natural_key)
+        if (turns := {*expected.get(run_id, every), *firsts.get(run_id, {})})
+    )
+
+
+def _of_run(
+    run_id: str,
+    turns: Collection[str],
+    firsts: Mapping[str, PooledResponse],
+    outcomes: Mapping[str, Judgment | Failure],
+    reached: Collection[str],
+) -> RunTurns:
+    graded: list[tuple[PooledResponse, Judgment]] = []
+    failed: list[PooledResponse] = []
+    left_out: list[PooledResponse] = []
+    reasons: Counter[FailureReason] = Counter()
+    unable = not_asked = 0
+    for turn_id in sorted(firsts, key=natural_key):
+        response = firsts[turn_id]
+        outcome = outcomes.get(response.response_id)
+        if isinstance(outcome, Judgment) and not outcome.unable:
+            graded.append((response, outcome))
+            continue
+        not_asked += outcome is None
+        unable += isinstance(outcome, Judgment)
+        if isinstance(outcome, Failure):
+            reasons[outcome.reason] += 1
+        nobodys = outcome is None or _reason(outcome) == "budget"
+        lost = outcome is not None and _reason(outcome) == "provider_error" and turn_id not in reached
+        (left_out if nobodys or lost else failed).append(response)
+    return RunTurns(
+        run_id=run_id,
+        turn_ids=tuple(sorted(turns, key=natural_key)),
+        graded=tuple(graded),
+        failed=tuple(failed),
+        left_out=tuple(left_out),
+        unable=unable,
+        reasons=dict(sorted(reasons.items())),
+        not_asked=not_asked,
+    )
+
+
+def _outcomes(results: Iterable[Judgment | Failure], criterion: Criterion) -> dict[str, Judgment | Failure]:
+    """Response id to its judgment or failure under a prompt."""
+    outcomes: dict[str, Judgment | Failure] = {}
+    for result in results:
+        if (result.criterion, result.variant) != (criterion.name, criterion.variant):
+            continue
+        if isinstance(result, Failure):
+            outcomes.setdefault(result.response_id, result)
+        elif isinstance(outcomes.get(result.response_id), Judgment):
+            raise ValueError(f"{result.response_id} has two judgments under {criterion.prompt_id}")
+        else:
+            outcomes[result.response_id] = result
+    return outcomes
+
+
+def _reason(outcome: Judgment | Failure) -> FailureReason | None:
+    return outcome.reason if isinstance(outcome, Failure) else None
+
+
+def had_to_answer(pool: Pool) -> dict[str, Collection[str]]:
+    """Id of each selected run to the ids of the turns that it had to answer, beside those that it answered."""
+    return {run.run_id: run.turns or () for run in pool.runs if run.selected}
+
+
+def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
+    """Run id and turn id to the pooled response that the run ranked first.
+
+    A response excluded for `no_relevant_passage` was never a candidate, so the next one may be first. If a response
+    that ranks better was excluded for another reason, the turn is unanswered.
+    """
+    best: dict[tuple[str, str], tuple[int, PooledResponse | None]] = {}
+    for response in pool.responses:
+        for entry in response.runs:
+            key = entry.run_id, response.turn_id
+            if key not in best or entry.rank < best[key][0]:
+                best[key] = entry.rank, response
+    for row in pool.exclusions:
+        if row.reason == "no_relevant_passage":
+            continue
+        key = row.run_id, row.turn_id
+        # Rank 0 is valid too: some runs count from 0. At equal rank the pooled response stays first.
+        if key in best and row.rank is not None and row.rank < best[key][0]:
+            best[key] = row.rank, None
+    runs: dict[str, dict[str, PooledResponse]] = {}
+    for (run_id, turn_id), (_, first) in best.items():
+        if first:
+            runs.setdefault(run_id, {})[turn_id] = first
+    return runs
+
+
+def top_pooled(pool: Pool) -> dict[str, dict[str, str]]:
+    """Run id and turn id to the id of the pooled response that stands first in the run's file of `response_runs/`.
+
+    Other than by `first_ranked`, that is a lower one where the response ranked first was excluded.
+    """
+    best: dict[tuple[str, str], tuple[int, NaturalKey, str]] = {}
+    for response in pool.responses:
+        for entry in response.runs:
+            key = entry.run_id, response.turn_id
+            place = entry.rank, natural_key(response.response_id), response.response_id
+            best[key] = min(best.get(key, place), place)
+    tops: dict[str, dict[str, str]] = {}
+    for (run_id, turn_id), (_, _, response_id) in best.items():
+        tops.setdefault(run_id, {})[turn_id] = response_id
+    return tops

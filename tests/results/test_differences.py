@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from judge.ask.records import Failure, Judgment
+from judge.cli.tables import print_leaderboard
+from judge.pool.records import Pool
+from judge.records import Estimate
+from judge.results.differences import COLUMNS, differences, differences_tsv, told_apart
+from judge.results.leaderboard import leaderboard, leaderboard_markdown
+from judge.results.rows import RunDifference
+from judge.text.table import Table
+from tests.results.test_leaderboard import criterion, failure, judgment, pooled
+
+
+def made(topics: int, **runs: list[int | str | None]) -> tuple[Pool, list[Judgment | Failure]]:
+    """Runs with a turn in each topic: a grade, the reason of a failure, or None where nobody asked."""
+    responses, results = [], []
+    for run_id, grades in runs.items():
+        for topic, grade in zip(range(topics), grades, strict=True):
+            response = pooled(f"R{len(responses):03}", f"{topic}_1", (run_id, 1))
+            responses.append(response)
+            if isinstance(grade, str):
+                results.append(failure(response, reason=grade))
+            elif grade is not None:
+                results.append(judgment(response, grade))
+    return Pool(tuple(responses), {}, ()), results
+
+
+def compared(pool: Pool, results: list[Judgment | Failure], **options: str) -> Table[RunDifference]:
+    return differences(pool, results, [criterion(**options)], rng=np.random.default_rng(0))
+
+
+def test_a_turn_without_a_grade_is_the_worst_one_or_left_out_as_in_the_rank() -> None:
+    rows = compared(*made(9, b=[2] * 9, a=[3, *["refused"] * 6, None, "budget"]))
+    (found,) = rows
+    # Seven turns count for both: 3 - 2 and six times 0 - 2.
+    assert (found.run_a, found.run_b, found.difference.n) == ("a", "b", 7)
+    assert found.difference.value == pytest.approx((1 - 6 * 2) / 7)
+    (lower,) = compared(*made(9, b=[2] * 9, a=[3, *["refused"] * 8]), polarity="lower")
+    assert lower.difference.value == pytest.approx(1.0)
+
+
+def test_every_pair_has_a_line_and_a_sentence_says_how_many_differ() -> None:
+    pool, results = made(10, top=[3, 3, 3, 2, 3, 3, 3, 3, 3, 3], low=[0, 1, 0, 0, 0, 0, 1, 0, 0, 0], also=[0] * 9 + [1])
+    rows = compared(pool, results)
+    assert [(one.run_a, one.run_b) for one in rows] == [("also", "low"), ("also", "top"), ("low", "top")]
+    # Ten topics that all go one way have p = 2/2^10; the largest of the two wide differences bounds both.
+    assert rows[1].p == rows[2].p == rows[1].p_adjusted == rows[2].p_adjusted == 2 / 2**10
+    assert rows[0].p_adjusted == rows[0].p > 0.5
+    sentence = "2 of 3 pairs of runs can be told apart (p at most 0.05, adjusted for all pairs; differences.tsv)."
+    assert told_apart(rows) == {"groundedness": sentence}
+    board = leaderboard(pool, results, [criterion()])
+    assert f"\n{sentence}\n" in leaderboard_markdown(board, "banner", [criterion()], apart=told_apart(rows))
+
+
+def test_on_few_topics_nothing_is_told_apart_and_every_format_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    pool, results = made(7, top=[3] * 7, low=[0] * 7)
+    rows = compared(pool, results)
+    assert (rows[0].p, rows[0].p_adjusted, rows[0].difference.low) == (None, None, None)
+    sentence = "No run is told apart from another: that needs 8 topics in common."
+    assert told_apart(rows) == {"groundedness": sentence}
+    assert differences_tsv(rows).splitlines()[1].endswith("\t7\t7\tfewer than 8 topics")
+    print_leaderboard(leaderboard(pool, results, [criterion()]), [criterion()], "banner", rows)
+    assert sentence in capsys.readouterr().out
+
+
+def test_one_run_is_compared_with_nobody() -> None:
+    rows = compared(*made(9, a=[3] * 9))
+    assert (rows, told_apart(rows)) == ((), {})
+    assert compared(Pool((), {}, ()), []) == ()
+
+
+def test_the_tsv_has_four_decimals_and_hostile_names_stay_in_their_cells() -> None:
+    row = RunDifference("groundedness", "a\tb", "c\x1b", Estimate(0.5, 0.25, 0.75, 73, 23), 0.0001, 0.02)
+    head, line = differences_tsv([row]).splitlines()
+    assert tuple(head.split("\t")) == COLUMNS
+    assert line.split("\t") == [
+        "groundedness", r"a\tb", r"c\x1b", "0.5000", "0.2500", "0.7500", "0.0001", "0.0200", "73", "23", "",
+    ]  # fmt: skip
