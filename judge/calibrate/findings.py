@@ -217,6 +217,20 @@ class AlternativeRow(msgspec.Struct, frozen=True):
     """Why the test is undefined."""
 
 
+class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often the grades behind a verdict were looked at, according to a ledger."""
+
+    criterion: str
+    ledger: Literal["seal", "gold", "out"]
+    """Where the ledger is: beside the seal, beside the gold, or in the output folder."""
+    number: int
+    """Lines of the ledger: different questions to the grades, this calibration's included."""
+    candidates: int
+    """Different candidates under the criterion in all of these questions."""
+    head: str
+    """SHA-256 of the ledger's last line."""
+
+
 class Calibration(msgspec.Struct, frozen=True):
     """All findings of `judge calibrate`."""
 
@@ -232,3 +246,5 @@ class Calibration(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     """What a reader must know before any number; printed in every output."""
     expected: tuple[ExpectedLine, ...] = ()
+    looks: tuple[Looks, ...] = ()
+    """By criterion; empty where no ledger is kept."""

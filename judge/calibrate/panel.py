@@ -17,6 +17,7 @@ from judge.calibrate.findings import Split
 from judge.calibrate.inputs import ItemKey, input_problems
 from judge.errors import InputError
 from judge.gold.rows import GoldRow
+from judge.gold.seal import item_of
 from judge.pool.records import Pool
 from judge.records import Scale
 from judge.stats.means import consensus
@@ -39,6 +40,8 @@ class GradedItem(msgspec.Struct, frozen=True):
     """The runs that gave it at rank 1, as far as known."""
     words: int | None
     """Length of its text; None without a pool."""
+    named: str = ""
+    """Digest of its text or its id, as the gold names it: the same in every pool."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,5 +270,7 @@ def _items(
         named = {row.run_id for row in gold[turn_id, response_id] if row.run_id is not None}
         runs = {entry.run_id for entry in known.runs if entry.rank == 1} if known else named
         words = known.tokens.whitespace if known else None
-        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), tuple(sorted(runs, key=natural_key)), words))
+        names = min(item_of(row).response for row in gold[turn_id, response_id])
+        ordered = tuple(sorted(runs, key=natural_key))
+        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), ordered, words, names))
     return tuple(items)

@@ -13,7 +13,7 @@ from judge.calibrate.report.lookup import (
     split_of,
     verdict_of,
 )
-from judge.calibrate.report.phrases import ON_TERMINAL, heading
+from judge.calibrate.report.phrases import ON_TERMINAL, heading, looked_at
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import columns_of, count, fold, number, pad, shorten
@@ -52,6 +52,8 @@ def _criterion(calibration: Calibration, criterion: str) -> list[str]:
     selection = selection_of(calibration, criterion)
     if selection and (selected := _selected(selection)):
         lines += fold(selected, COLUMNS)
+    for look in of(calibration.looks, criterion):
+        lines += fold(looked_at(look), COLUMNS) if look.ledger != "seal" else []
     if verdict := verdict_of(calibration, criterion):
         for intro, texts in (("required", verdict.requirements), ("because", verdict.reasons)):
             lines += fold(f"{intro}: {printable('; '.join(texts))}", COLUMNS) if texts else []

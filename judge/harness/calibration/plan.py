@@ -7,6 +7,7 @@ from judge.ask.loop import Settings
 from judge.ask.several import MOST_SAMPLES
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath
+from judge.gold import seal_of
 from judge.models.model import ModelOptions
 from judge.records import Criterion
 
@@ -74,6 +75,7 @@ def check_plan(plan: CalibrationPlan) -> None:
         raise UsageError("expected either existing judgments (--judgments) or models to ask (--model)")
     if plan.models and not (plan.prompts and plan.pool and plan.out):
         raise UsageError(ASKING)
+    seal_of(plan.test, plan.seal)
     if not 0 <= plan.epsilon < 1:
         raise UsageError(f"epsilon {plan.epsilon}: expected a number from 0 to below 1 (--epsilon)")
     if not 1 <= plan.samples <= MOST_SAMPLES:
