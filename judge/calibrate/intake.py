@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from judge.ask.labels import Labels, parse_columns, read_labels
+from judge.ask.labels import Labels, on_scale, parse_columns, read_labels
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
@@ -19,6 +19,8 @@ from judge.pool.records import Pool
 from judge.records import Criterion, Level, Problem, Scale
 from judge.text.ids import topic_of
 
+OffScale = Literal["missing", "error"]
+"""What becomes of a judge's label whose grade is not on its scale: a missing judgment, or a problem of the file."""
 _MOST_GRADES = 101
 """Grades of the longest scale that `parse_scale` takes: 0 to 100."""
 
@@ -151,6 +153,7 @@ def make_panels(
     scales: Mapping[str, Scale],
     name: str,
     only: Collection[str] | None = None,
+    off_scale: OffScale = "error",
 ) -> tuple[tuple[Panel, ...], int]:
     """A panel of every criterion that has both gold and labels, and the number of gold rows that match no response.
 
@@ -161,6 +164,7 @@ def make_panels(
         scales: The gold's scale by criterion; labels on a different scale are compared as positive or not.
         name: The name of the gold in messages.
         only: Criteria to keep; all of them if None.
+        off_scale: What becomes of labels off their scale; grades of the gold have to be on it in any case.
 
     Raises:
         InputError: Gold or labels have problems that forbid a comparison, such as grades off their scale.
@@ -184,6 +188,8 @@ def make_panels(
         ]
         if not pairs:
             continue
+        if off_scale == "missing":
+            pairs = [(on_scale(judged, {level.grade for level in on.levels}), on) for judged, on in pairs]
         binary = any(not same_grades(its_scale, scale) for _, its_scale in pairs)
         # Where only baselines judged, they are the candidates.
         baselines = ASKED if any(judged.judge not in ASKED for judged, _ in pairs) else ()

@@ -55,6 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROMPT",
         help="prompt whose scale the gold is on, if not the judges' scale: grades then count as positive or not",
     )
+    reading.add_argument(
+        "--off-scale",
+        choices=("missing", "error"),
+        default="error",
+        help="a judge's label off its scale stops the calibration, or counts as a missing judgment (default error)",
+    )
     reading.add_argument("--families", type=Path, metavar="TSV", help="run or judge, tab, family of models behind it")
     asking = parser.add_argument_group("asking")
     asking.add_argument(
@@ -123,6 +129,7 @@ def main(args: argparse.Namespace) -> int:
         scale=args.scale,
         polarity=args.polarity,
         gold_scale=args.gold_scale,
+        off_scale=args.off_scale,
         families=args.families,
         topics=args.topics,
         samples=args.samples,

@@ -413,10 +413,17 @@ def test_one_item_one_topic_or_one_grade_is_little_and_no_crash(tmp_path: Path) 
 # The LLMJudge collection
 
 
+def collection(shared: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A copy of the gold, beside which looks are counted, and the folder of the judges."""
+    gold = tmp_path / "llmjudge_test.qrel"
+    gold.write_bytes((shared / "llmjudge" / "llmjudge_test.qrel").read_bytes())
+    return gold, shared / "llmjudge" / "judges"
+
+
 def test_released_label_files_agree_as_published(shared: Path, tmp_path: Path) -> None:
-    folder = shared / "llmjudge"
-    files = [folder / "judges" / f"{name}.txt" for name in ("willia-umbrela1", "h2oloo-fewself", "TREMA-rubric0")]
-    code = calibrate(folder / "llmjudge_test.qrel", "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
+    gold, judges = collection(shared, tmp_path)
+    files = [judges / f"{name}.txt" for name in ("willia-umbrela1", "h2oloo-fewself", "TREMA-rubric0")]
+    code = calibrate(gold, "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
                      "--out", tmp_path / "out")  # fmt: skip
     assert code == 0
     found = {line["judge"]: line for line in table(tmp_path / "out" / "agreement.tsv")}
@@ -439,9 +446,9 @@ def test_released_label_files_agree_as_published(shared: Path, tmp_path: Path) -
 def test_the_released_file_with_impossible_grades_is_refused_by_line(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = shared / "llmjudge"
-    files = [folder / "judges" / f"{name}.txt" for name in ("RMITIR-llama70B", "willia-umbrela1")]
-    code = calibrate(folder / "llmjudge_test.qrel", "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
+    gold, judges = collection(shared, tmp_path)
+    files = [judges / f"{name}.txt" for name in ("RMITIR-llama70B", "willia-umbrela1")]
+    code = calibrate(gold, "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
                      "--out", tmp_path / "out")  # fmt: skip
     assert code == 2
     err = capsys.readouterr().err
@@ -449,3 +456,21 @@ def test_the_released_file_with_impossible_grades_is_refused_by_line(
     assert [line for line in (2449, 3825) if f"line {line}: grade" in err] == [2449, 3825]
     assert err.count("off_scale") == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_the_released_file_with_impossible_grades_is_compared_where_they_count_as_missing(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, judges = collection(shared, tmp_path)
+    files = [judges / f"{name}.txt" for name in ("RMITIR-llama70B", "willia-umbrela1")]
+    more = ["--criterion", "relevance", "--scale", "0-3", "--off-scale", "missing", "--out", tmp_path / "out"]
+    code = calibrate(gold, "--judgments", *files, *more)
+    assert code == 0
+    said = "relevance: 2 of 4423 labels by RMITIR-llama70B are off the scale and count as missing"
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert f"- **Warning**: {said}\n" in (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
+    assert said in json.loads((tmp_path / "out" / "calibration.json").read_bytes())["warnings"]
+    rows = {line["judge"]: line for line in table(tmp_path / "out" / "agreement.tsv")}
+    found = rows["RMITIR-llama70B"]
+    assert (found["gold"], found["n"], found["without_grade"]) == ("4423", "4421", "off_scale:2")
+    assert (rows["willia-umbrela1"]["n"], rows["willia-umbrela1"]["without_grade"]) == ("4423", "")

@@ -321,6 +321,18 @@ def test_a_folder_with_two_judgments_of_one_response_is_refused(folder: Path, ca
     assert "two judgments of R00000 under groundedness/" in capsys.readouterr().err
 
 
+def test_a_grade_off_its_scale_counts_in_no_mean(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = folder / "judgments.jsonl"
+    first, *others = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    changed = {**json.loads(first), "grade": 9}
+    file.write_text("".join([json.dumps(changed) + "\n", *others]), encoding="utf-8")
+    for more in ([], ["--gold", folder.parent / "gold.jsonl"]):
+        assert run(folder, *more) == 2
+        assert f"off_scale at {changed['turn_id']} {changed['response_id']}: $.grade: grade 9 under groundedness/" in (
+            capsys.readouterr().err
+        )
+
+
 def test_a_changed_prompt_is_announced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = folder / "judgments.jsonl"
     file.write_bytes(file.read_bytes().replace(GROUNDEDNESS.digest.encode(), b"f" * 64, 1))

@@ -551,6 +551,38 @@ def test_grades_that_are_not_those_sealed_stay_closed(split: Path, judgments: Pa
         tried(gold=[split / "dev.jsonl"], test=path, judgments=[judgments])
 
 
+# Labels off the scale
+
+
+@pytest.mark.parametrize("kind", ["judgments", "columns"])
+def test_labels_off_their_scale_stop_a_calibration_or_count_as_missing(tmp_path: Path, gold: Path, kind: str) -> None:
+    grades = {**labeled(WORLD, 0.1, 2), "R00001": 5, "R00002": -1}
+    options: dict[str, Any] = {"gold": [gold], "judgments": [write_output(tmp_path / "run", WORLD, {"m": grades})]}
+    if kind == "columns":
+        columns = write_columns(tmp_path / "m.txt", {(one.turn_id, one.response_id): grades[one.response_id]
+                                                     for one in WORLD})  # fmt: skip
+        options |= {"judgments": [columns], "criterion": "groundedness", "scale": "0-3"}
+    with pytest.raises(InputError) as caught:
+        tried(**options)
+    assert [problem.code for problem in caught.value.problems] == ["off_scale", "off_scale"]
+    found = tried(**options, off_scale="missing")
+    row = found.calibration.agreement[0]
+    assert (row.n, row.gold, row.without_grade) == (118, 120, {"off_scale": 2})
+    assert row.worst_case["wkappa"] < row.statistics["wkappa"].value
+    assert f"groundedness: 2 of 120 labels by {row.name} are off the scale and count as missing" in (
+        found.calibration.warnings
+    )
+    certified = found.certificate.certified[0]
+    assert (certified.n, certified.graded) == (118, 120)
+
+
+def test_gold_off_its_scale_is_a_problem_in_any_case(tmp_path: Path, judgments: Path) -> None:
+    rows = [msgspec.structs.replace(one, grade=7) if one.response_id == "R00001" else one for one in gold_rows(WORLD)]
+    with pytest.raises(InputError) as caught:
+        tried(gold=[write_gold(tmp_path / "gold.jsonl", rows)], judgments=[judgments], off_scale="missing")
+    assert [problem.code for problem in caught.value.problems] == ["off_scale"]
+
+
 # Judges that are asked
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from judge.ask.loop import Settings
 from judge.ask.several import MOST_SAMPLES
+from judge.calibrate.intake import OffScale
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath
 from judge.gold import seal_of
@@ -41,6 +42,8 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """Which end of `scale` is good."""
     gold_scale: StrPath | None = None
     """The prompt whose scale the gold is on, if it is not the judges' scale."""
+    off_scale: OffScale = "error"
+    """Whether a judge's label off its scale is a problem of the file, or counts as a missing judgment."""
     families: StrPath | None = None
     """Run or judge, a tab and the family of models behind it."""
     topics: StrPath | None = None

@@ -12,7 +12,7 @@ import msgspec
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
-from judge.ask.labels import Labels, is_jury, labels_of
+from judge.ask.labels import OFF_SCALE, Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
@@ -55,6 +55,7 @@ from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
 from judge.runs.topics import read_topics
+from judge.text.cells import count
 from judge.text.safe import shown
 
 CERTIFICATE = "certificate.json"
@@ -138,6 +139,7 @@ class _Session:
         self.warnings += self._unmet(rows, sources, panels)
         if self.out:
             make_folder(self.out)
+        self.warnings += off_scale(panels)
         if self.looking is None:
             self._log(panels)
         if unmatched:
@@ -195,7 +197,9 @@ class _Session:
     def _stored(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
         """The gold rows, and the existing labels together with the baselines."""
         pool = Path(self.plan.pool) if self.plan.pool is not None else None
-        sources = read_sources([Path(path) for path in self.plan.judgments], pool, self.scale)
+        # Where labels off the scale count as missing, files of columns are read with all of their grades.
+        scale = self.scale if self.plan.off_scale == "error" else None
+        sources = read_sources([Path(path) for path in self.plan.judgments], pool, scale)
         sources = tuple(msgspec.structs.replace(source, labels=self._wanted(source.labels)) for source in sources)
         self._find_prompts(sources)
         columns = [labels for source in sources for labels in source.labels]
@@ -210,6 +214,7 @@ class _Session:
                 self.plan.polarity,
                 self.plan.gold_scale and os.fspath(self.plan.gold_scale),
             ],
+            "off_scale": self.plan.off_scale,
             "resampling": resampling(self.plan),
             "requirements": sorted(self.plan.requirements),
         }
@@ -411,7 +416,9 @@ class _Session:
                 "which they are about: --criterion NAME is needed"
             )
         scales = {name: self._gold_scale(name) for name in sorted(criteria)}
-        panels, unmatched = make_panels(rows, sources, self.prompts, scales, str(self.plan.gold[0]), criteria)
+        panels, unmatched = make_panels(
+            rows, sources, self.prompts, scales, str(self.plan.gold[0]), criteria, self.plan.off_scale
+        )
         if not panels:
             raise UsageError(f"{self.plan.gold[0]}: no grade of a response under a criterion that was judged")
         return panels, unmatched
@@ -435,6 +442,21 @@ class _Session:
                 "gold is on, and judges on others are compared as positive or not"
             )
         return scales[0]
+
+
+def off_scale(panels: Sequence[Panel]) -> list[str]:
+    """A warning for each judge with labels that count as missing because they are off its scale."""
+    counts = [
+        (panel, column.name, len(column.origin.labels), sum(one.reason == OFF_SCALE for one in column.origin.labels))
+        for panel in panels
+        for column in panel.columns
+        if column.origin is not None
+    ]
+    return [
+        f"{panel.criterion}: {number} of {count(total, 'label')} by {name} are off the scale and count as missing"
+        for panel, name, total, number in counts
+        if number
+    ]
 
 
 def _accepts(model: Model, prompt: Criterion) -> bool:
