@@ -216,7 +216,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )  # fmt: skip
     folders["judge calibrate --judgments"] = judge(
         "two", "calibrate", "--gold", to("example.synthetic.jsonl"), "--judgments",
-        to("run/judgments.jsonl"), "--criterion", "groundedness", "--replicates", "200", "--out", to("two"),
+        to("run/judgments.jsonl"), "--criterion", "groundedness", "--replicates", "200", "--margin", "0.1",
+        "--out", to("two"),
     )  # fmt: skip
     folders["judge run --jury"] = judge(
         "jury", "run", *pooled, "--criteria", "groundedness", "--jury", "majority", *overlap, "--samples", "2",

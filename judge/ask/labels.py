@@ -41,6 +41,8 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     expected: float | None = None
     """The mean grade under the label probabilities; None where the judge gave none."""
     sample: int = 0
+    probabilities: dict[str, float] | None = None
+    """The judge's probability of each label; None where it gave none."""
 
 
 class Labels(msgspec.Struct, frozen=True):
@@ -67,7 +69,7 @@ def on_scale(labels: Labels, grades: Collection[int]) -> Labels:
         labels=tuple(
             label
             if label.grade is None or label.grade in grades
-            else msgspec.structs.replace(label, grade=None, reason=OFF_SCALE, expected=None)
+            else msgspec.structs.replace(label, grade=None, reason=OFF_SCALE, expected=None, probabilities=None)
             for label in labels.labels
         ),
     )
@@ -177,7 +179,9 @@ def _label(result: Judgment | Failure) -> Label:
         return Label(result.turn_id, result.response_id, None, result.reason, None, result.sample)
     if result.unable:
         return Label(result.turn_id, result.response_id, None, "unable", None, result.sample)
-    return Label(result.turn_id, result.response_id, result.grade, None, result.expected, result.sample)
+    return Label(
+        result.turn_id, result.response_id, result.grade, None, result.expected, result.sample, result.probabilities
+    )
 
 
 def read_judgments(stored: bytes, name: str) -> tuple[Judgment, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.ask.labels import Label, Labels
+from judge.ask.verdict import grade_probabilities
 from judge.calibrate.baselines import CONSTANT
 from judge.calibrate.findings import Split
 from judge.calibrate.inputs import ItemKey, input_problems
@@ -59,6 +60,8 @@ class Column:
     """Why an item has no grade; None where it has one."""
     expected: NDArray[np.float64]
     """(N,), the mean grade under the label probabilities; nan where there is none."""
+    probabilities: NDArray[np.float64]
+    """(N, k), the judge's probability of each grade of the panel; nan where there is none."""
     samples: GradeCodes
     """(R, N), a row for each sample."""
     origin: Labels | None
@@ -201,8 +204,8 @@ def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
     share = np.bincount(panel.human[mask], weights=panel.weights[mask], minlength=len(panel.grades))
     commonest = int(share.argmax())
     codes = np.full(len(panel.items), commonest, dtype=np.int64)
-    nothing = np.full(len(panel.items), np.nan)
-    return Column(CONSTANT, None, True, codes, (None,) * len(codes), nothing, codes[None], None)
+    nothing = np.full((len(panel.items), len(panel.grades)), np.nan)
+    return Column(CONSTANT, None, True, codes, (None,) * len(codes), nothing[:, 0], nothing, codes[None], None)
 
 
 def _coding(scale: Scale, binary: bool) -> dict[int, int]:
@@ -251,6 +254,7 @@ def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool,
         codes=samples[0],
         reasons=tuple(first[i].reason if i in first else NOT_JUDGED for i in places),
         expected=sign * np.array([_expected(first.get(i)) for i in places], dtype=np.float64),
+        probabilities=np.array([_probabilities(first.get(i), scale, code) for i in places], dtype=np.float64),
         samples=samples,
         origin=labels,
     )
@@ -258,6 +262,17 @@ def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool,
 
 def _expected(label: Label | None) -> float:
     return label.expected if label is not None and label.expected is not None else float("nan")
+
+
+def _probabilities(label: Label | None, scale: Scale, code: Mapping[int, int]) -> list[float]:
+    """The probability of each code; nan throughout where the judge gave none."""
+    by_code = [0.0] * (max(code.values()) + 1)
+    by_grade = (
+        grade_probabilities(label.probabilities, scale) if label is not None and label.grade is not None else None
+    )
+    for grade, p in (by_grade or {}).items():
+        by_code[code[grade]] += p
+    return by_code if by_grade is not None else [float("nan")] * len(by_code)
 
 
 def _items(

@@ -98,6 +98,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="epsilon of the alternative annotator test: .2 experts, .15 skilled annotators, .1 crowd (default .2)",
     )
     deciding.add_argument(
+        "--margin",
+        type=float,
+        metavar="M",
+        help="also test whether the chosen judge is as good as each other one, and as assessors are among themselves: "
+        "whether the primary statistic differs by less than M",
+    )
+    deciding.add_argument(
         "--replicates", type=positive, default=2000, metavar="N", help="bootstrap resamples (default 2000)"
     )
     deciding.add_argument(
@@ -137,6 +144,7 @@ def main(args: argparse.Namespace) -> int:
         settings=loop_settings(args),
         requirements=args.require,
         epsilon=args.epsilon,
+        margin=args.margin,
         replicates=args.replicates,
         permutations=args.permutations,
         seed=args.resampling_seed,

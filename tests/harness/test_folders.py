@@ -109,6 +109,7 @@ OPTIONAL = (
         f"judgments.jsonl failures.jsonl {_TABLES}",
     ),
     ("calibrate", f"{_STORED}/judgments.jsonl", f"comparisons.tsv {_TABLES}"),
+    ("calibrate", f"{_STORED}/judgments.jsonl --margin 0.1", f"comparisons.tsv equivalence.tsv {_TABLES}"),
     (
         "calibrate",
         f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",

@@ -58,6 +58,8 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """Rules such as `wkappa.lo>=0.4`, which a judge must meet to be TRUSTED."""
     epsilon: float = 0.2
     """The epsilon of the alternative annotator test: .2 for experts, .15 for skilled annotators, .1 for a crowd."""
+    margin: float | None = None
+    """The difference of the primary statistic that does not matter, for tests of equivalence; None makes none."""
     replicates: int = 2000
     """Bootstrap resamples."""
     permutations: int = 10_000
@@ -81,6 +83,8 @@ def check_plan(plan: CalibrationPlan) -> None:
     seal_of(plan.test, plan.seal)
     if not 0 <= plan.epsilon < 1:
         raise UsageError(f"epsilon {plan.epsilon}: expected a number from 0 to below 1 (--epsilon)")
+    if plan.margin is not None and not 0 < plan.margin < 1:
+        raise UsageError(f"margin {plan.margin}: expected a number above 0 and below 1 (--margin)")
     if not 1 <= plan.samples <= MOST_SAMPLES:
         raise UsageError(f"{plan.samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
     for option, number in (("replicates", plan.replicates), ("permutations", plan.permutations)):

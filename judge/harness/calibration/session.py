@@ -150,6 +150,7 @@ class _Session:
             replicates=self.plan.replicates,
             permutations=self.plan.permutations,
             epsilon=self.plan.epsilon,
+            margin=self.plan.margin,
             families=self.families,
             openings=self.looking.opening.number if self.looking and self.looking.seal else None,
         )
@@ -215,6 +216,7 @@ class _Session:
                 self.plan.gold_scale and os.fspath(self.plan.gold_scale),
             ],
             "off_scale": self.plan.off_scale,
+            "margin": self.plan.margin,
             "resampling": resampling(self.plan),
             "requirements": sorted(self.plan.requirements),
         }
@@ -362,6 +364,7 @@ class _Session:
             self.asked = {
                 "gold": gold.digest,
                 "parameters": {name: options[name] for name in PARAMETERS},
+                "margin": plan.margin,
                 "resampling": resampling(plan),
                 "requirements": sorted(plan.requirements),
             }
