@@ -101,8 +101,8 @@ def _counts(entry: Certified) -> Iterator[Contradiction]:
 def _intervals(entry: Certified) -> Iterator[Contradiction]:
     for field, estimate in (("estimate", entry.estimate), *((f"others.{n}", e) for n, e in entry.others.items())):
         low, high = estimate.low, estimate.high
-        if (low is None) != (high is None) or (estimate.value is None and low is not None):
-            yield field, "an interval with one end, or without a value"
+        if estimate.value is None and (low is not None or high is not None):
+            yield field, "an interval without a value"
         elif low is not None and high is not None and low > high:
             yield field, f"an interval from {low} to {high}"
 
@@ -146,11 +146,12 @@ def _estimate(entry: Certified, rule: Requirement) -> Estimate | None:
 
 def _within(rule: Requirement, estimate: Estimate | None, *, met: bool) -> bool:
     """Whether the whole interval lies on the right side of the bound or, with `met` false, on the wrong one."""
-    if estimate is None or estimate.low is None or estimate.high is None:
+    end = None if estimate is None else estimate.low if met == (rule.end == "lo") else estimate.high
+    if end is None:
         return False
-    if rule.end == "lo":
-        return estimate.low >= rule.bound if met else estimate.high < rule.bound
-    return estimate.high <= rule.bound if met else estimate.low > rule.bound
+    above = end >= rule.bound if met else end > rule.bound
+    below = end <= rule.bound if met else end < rule.bound
+    return above if met == (rule.end == "lo") else below
 
 
 def _against(estimate: Estimate | None) -> str:

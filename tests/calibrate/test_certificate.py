@@ -170,7 +170,7 @@ def test_the_layout_of_the_json_is_no_content(tmp_path: Path) -> None:
          "TRUSTED, but wkappa.lo>=0.4 is without an interval"),
         ({"made": ("blind", "synthetic")}, "verdict", "TRUSTED by gold made by 'blind', 'synthetic'"),
         ({"estimate": Estimate(0.6, 0.69, 0.52, 120, 24)}, "estimate", "an interval from 0.69 to 0.52"),
-        ({"estimate": Estimate(None, 0.52, 0.69, 120, 24)}, "estimate", "an interval with one end, or without a value"),
+        ({"estimate": Estimate(None, 0.52, 0.69, 120, 24)}, "estimate", "an interval without a value"),
         ({"n": 119}, "n", "119 items on 24 topics, but the estimate rests on 120 on 24"),
         ({"graded": 100}, "graded", "120 items on 24 topics of 100 graded ones"),
         ({"gold": "g" * 64}, "gold", "expected a SHA-256"),

@@ -18,7 +18,8 @@ from judge.models.backends.baseline import Overlap
 from judge.models.model import Price
 from judge.models.records import Completion, Request
 from tests.calibration_world import gold_rows, items, labeled, pool, write_gold, write_output, write_pool
-from tests.harness.test_calibration import GRADED, LATER, tried
+from tests.conftest import PROJECT
+from tests.harness.test_calibration import GRADED, LATER, YES_NO, tried
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +97,20 @@ def test_every_other_set_of_responses_is_another_question(tmp_path: Path, split:
     assert [line.compared for line in read_ledger(split / "seal.json")] == [
         {"groundedness": 20}, {"groundedness": 19}, {"groundedness": 21}
     ]  # fmt: skip
+
+
+def test_other_positive_grades_are_another_question(tmp_path: Path, split: Path) -> None:
+    prompt = (PROJECT / "prompts" / "groundedness" / "graded.md").read_text(encoding="utf-8")
+    assert "positive = [2, 3]" in prompt
+    said = {name: int(grade >= 2) for name, grade in labeled(WORLD, 0.1, 2).items()}
+    judged = write_output(tmp_path / "run", WORLD, {"server/m": said}, YES_NO)
+    numbers = []
+    for positive in ("[2, 3]", "[3]"):
+        # The name of the file stays; which of the gold's grades count as positive does not.
+        (tmp_path / "gold.md").write_text(prompt.replace("[2, 3]", positive), encoding="utf-8")
+        found = tried(**sealed(split, judgments=[judged], gold_scale=tmp_path / "gold.md"))
+        numbers.append(entry(found).looks.number)
+    assert numbers == [1, 2]
 
 
 def asked_with(monkeypatch: pytest.MonkeyPatch, answer: Callable[[int, Request, str], str]) -> list[Request]:

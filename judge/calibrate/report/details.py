@@ -168,11 +168,12 @@ def equivalence(calibration: Calibration, criterion: str) -> Iterator[str]:
     yield "### Is it as good as another judge, or as an assessor?"
     yield (
         f"EQUIVALENT: {prose(rows[0].statistic)} differs by less than {number(rows[0].margin)}, by two one-sided tests "
-        "at 5 % (the 90 % interval over topics lies within the margin). DIFFERENT: by more. Each pair is tested alone. "
-        f"`{ASSESSORS}`: each assessor against the consensus of the others, and the judge against the same."
+        "at 5 % (the 90 % interval over topics lies within the margin). DIFFERENT: by more. Each pair is tested alone."
+        + f" `{ASSESSORS}`: each assessor against the consensus of the others, and the judge against the same."
+        * any(row.b == ASSESSORS for row in rows)
     )
     yield table(
-        ["judge", "against", "grades", "difference [90 %]", "n/topics", "", "note"],
+        ["judge", "against", "grades", "difference [90 %]", "n/topics", "equivalence", "note"],
         (
             [
                 *(name_of(row.a), name_of(row.b), row.split, interval(row.difference, signed=True)),

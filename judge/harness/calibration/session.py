@@ -282,7 +282,7 @@ class _Session:
             self._check_sealed((*dev, *rows), sources)
             everything = judged(rows)
             everything += self._baselines((*dev, *rows), everything)
-            return look_at(self.asked, self._check_sealed((*dev, *rows), everything))
+            return self._look(self._check_sealed((*dev, *rows), everything))
 
         rows, self.looking = open_test(self.plan, self.now, look)
         return (*dev, *rows), everything
@@ -297,10 +297,13 @@ class _Session:
                 "their scale; the seal was not opened"
             ) from None
 
+    def _look(self, panels: Sequence[Panel]) -> Look:
+        """What is asked of the gold; its scale says which grades count as positive."""
+        return look_at({**self.asked, "scales": [self._gold_scale(panel.criterion) for panel in panels]}, panels)
+
     def _log(self, panels: Sequence[Panel]) -> None:
         """Put the look at unsealed gold on record."""
-        look = look_at(self.asked, panels)
-        self.looking = log_look([Path(path) for path in self.plan.gold], self.out, look, self.now)
+        self.looking = log_look([Path(path) for path in self.plan.gold], self.out, self._look(panels), self.now)
         if self.looking is None:
             self.warnings.append(
                 "the gold's folder cannot be written and there is no --out, so this look is on no record"
