@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from judge.ask.labels import Labels, on_scale, parse_columns, read_labels
+from judge.ask.labels import OFF_SCALE, Labels, on_scale, parse_columns, read_labels
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
@@ -17,6 +17,7 @@ from judge.gold.rows import GoldRow, finder
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Level, Problem, Scale
+from judge.text.cells import count
 from judge.text.ids import topic_of
 
 OffScale = Literal["missing", "error"]
@@ -197,6 +198,21 @@ def make_panels(
             make_panel(criterion, scale, items[criterion], pairs, pool=pool, baselines=baselines, binary=binary)
         )
     return tuple(panels), len(unmatched)
+
+
+def off_scale_warnings(panels: Sequence[Panel]) -> list[str]:
+    """A warning for each judge with labels that count as missing because they are off its scale."""
+    counts = [
+        (panel, column.name, len(column.origin.labels), sum(one.reason == OFF_SCALE for one in column.origin.labels))
+        for panel in panels
+        for column in panel.columns
+        if column.origin is not None
+    ]
+    return [
+        f"{panel.criterion}: {number} of {count(total, 'label')} by {name} are off the scale and count as missing"
+        for panel, name, total, number in counts
+        if number
+    ]
 
 
 def _translated(source: LabelSource, pool: Pool | None, gold: Sequence[GoldRow]) -> tuple[Labels, ...]:

@@ -12,7 +12,7 @@ import msgspec
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
-from judge.ask.labels import OFF_SCALE, Labels, is_jury, labels_of
+from judge.ask.labels import Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
@@ -27,6 +27,7 @@ from judge.calibrate.intake import (
     Gold,
     LabelSource,
     make_panels,
+    off_scale_warnings,
     parse_scale,
     read_gold_files,
     read_sources,
@@ -55,7 +56,6 @@ from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
 from judge.runs.topics import read_topics
-from judge.text.cells import count
 from judge.text.safe import shown
 
 CERTIFICATE = "certificate.json"
@@ -139,7 +139,7 @@ class _Session:
         self.warnings += self._unmet(rows, sources, panels)
         if self.out:
             make_folder(self.out)
-        self.warnings += off_scale(panels)
+        self.warnings += off_scale_warnings(panels)
         if self.looking is None:
             self._log(panels)
         if unmatched:
@@ -448,21 +448,6 @@ class _Session:
                 "gold is on, and judges on others are compared as positive or not"
             )
         return scales[0]
-
-
-def off_scale(panels: Sequence[Panel]) -> list[str]:
-    """A warning for each judge with labels that count as missing because they are off its scale."""
-    counts = [
-        (panel, column.name, len(column.origin.labels), sum(one.reason == OFF_SCALE for one in column.origin.labels))
-        for panel in panels
-        for column in panel.columns
-        if column.origin is not None
-    ]
-    return [
-        f"{panel.criterion}: {number} of {count(total, 'label')} by {name} are off the scale and count as missing"
-        for panel, name, total, number in counts
-        if number
-    ]
 
 
 def _accepts(model: Model, prompt: Criterion) -> bool:
