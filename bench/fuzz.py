@@ -40,7 +40,8 @@ import zstandard
 from judge.ask.criteria import load_criterion
 from judge.ask.labels import parse_columns, read_labels
 from judge.ask.records import Failure, Judgment
-from judge.calibrate.certificate import Certificate, Certified, read_certificate
+from judge.calibrate.certificate import make_certificate, read_certificate
+from judge.calibrate.certified import Certified
 from judge.crowd.known_file import read_known
 from judge.crowd.regin.resource import read_turns as read_subset
 from judge.crowd.tables import read_tables
@@ -644,11 +645,11 @@ def _certificates() -> tuple[bytes, ...]:
     certified = Certified(
         criterion="groundedness", judge="server/m", prompt="groundedness/graded", prompt_digest="a" * 64, parser=1,
         renderer=1, parameters={"temperature": 0.0}, models_returned=("m",), gold="b" * 64, seal=None,
-        split="all", n=10, topics=3, tried=1, openings=None,
-        resampling={"seed": 1, "replicates": 200, "permutations": 200}, binary=False, statistic="alpha",
-        estimate=Estimate(0.7, 0.6, 0.8, 10, 3), requirements=("alpha >= 0.5",), verdict="TRUSTED",
+        split="all", n=10, topics=3, tried=1, looks=None, made=("blind",), graded=10, others={},
+        resampling={"seed": 1, "replicates": 200, "permutations": 200}, binary=False, statistic="alpha_ordinal",
+        estimate=Estimate(0.7, 0.6, 0.8, 10, 3), requirements=("alpha_ordinal.lo>=0.5",), verdict="TRUSTED",
     )  # fmt: skip
-    return (msgspec.json.encode(Certificate(1, "2026-01-01", "0", "3.12", {"numpy": "2"}, (certified,))),)
+    return (msgspec.json.encode(make_certificate((certified,), "2026-01-01")),)
 
 
 def _parquet() -> tuple[bytes, ...]:

@@ -150,6 +150,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     gold = out / "groundedness.jsonl"
     lines = GOLD.read_text(encoding="utf-8").splitlines(keepends=True)
     gold.write_text("".join(line for line in lines if '"groundedness"' in line), encoding="utf-8")
+    # A copy, because the looks at gold are counted beside it.
+    (out / "example.synthetic.jsonl").write_bytes((PROJECT / "gold" / "example.synthetic.jsonl").read_bytes())
     (out / "labels.csv").write_text(LABELS)
     (out / "known.tsv").write_text("turn_id\tresponse_id\tcriterion\tacceptable\n1-1_1\tR2\trelevance\t0,1\n")
     (out / "bank.json").write_text(json.dumps({"R1": "one", "R2": "two", "R3": "three"}))
@@ -213,8 +215,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "--out", to("cal"),
     )  # fmt: skip
     folders["judge calibrate --judgments"] = judge(
-        "two", "calibrate", "--gold", str(PROJECT / "gold" / "example.synthetic.jsonl"), "--judgments",
-        to("run/judgments.jsonl"), "--criterion", "groundedness", "--replicates", "200", "--out", to("two"),
+        "two", "calibrate", "--gold", to("example.synthetic.jsonl"), "--judgments",
+        to("run/judgments.jsonl"), "--criterion", "groundedness", "--replicates", "200", "--margin", "0.1",
+        "--out", to("two"),
     )  # fmt: skip
     folders["judge run --jury"] = judge(
         "jury", "run", *pooled, "--criteria", "groundedness", "--jury", "majority", *overlap, "--samples", "2",

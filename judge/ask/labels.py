@@ -31,6 +31,10 @@ def is_jury(judge: str) -> bool:
     return judge.startswith(JURY)
 
 
+OFF_SCALE = "off_scale"
+"""The reason of a label whose grade is not on the judge's scale, where such a label counts as missing."""
+
+
 class Label(msgspec.Struct, frozen=True, gc=False):
     """The grade that a judge gave to an item, or the reason why there is no grade."""
 
@@ -38,10 +42,12 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     response_id: str
     grade: int | None
     reason: str | None = None
-    """`unable`, or the reason of a failure; None if there is a grade."""
+    """`unable`, OFF_SCALE, or the reason of a failure; None if there is a grade."""
     expected: float | None = None
     """The mean grade under the label probabilities; None where the judge gave none."""
     sample: int = 0
+    probabilities: dict[str, float] | None = None
+    """The judge's probability of each label; None where it gave none."""
 
 
 class Labels(msgspec.Struct, frozen=True):
@@ -59,6 +65,19 @@ class Labels(msgspec.Struct, frozen=True):
     labels: tuple[Label, ...]
     models_returned: tuple[str, ...] = ()
     """The models as the providers named them, sorted."""
+
+
+def on_scale(labels: Labels, grades: Collection[int]) -> Labels:
+    """The labels, each one with another grade than these as a missing one; its probabilities are no use either."""
+    return msgspec.structs.replace(
+        labels,
+        labels=tuple(
+            label
+            if label.grade is None or label.grade in grades
+            else msgspec.structs.replace(label, grade=None, reason=OFF_SCALE, expected=None, probabilities=None)
+            for label in labels.labels
+        ),
+    )
 
 
 def read_labels(path: Path, grades: Collection[int] | None = None) -> tuple[Labels, ...]:
@@ -165,7 +184,9 @@ def _label(result: Judgment | Failure) -> Label:
         return Label(result.turn_id, result.response_id, None, result.reason, None, result.sample)
     if result.unable:
         return Label(result.turn_id, result.response_id, None, "unable", None, result.sample)
-    return Label(result.turn_id, result.response_id, result.grade, None, result.expected, result.sample)
+    return Label(
+        result.turn_id, result.response_id, result.grade, None, result.expected, result.sample, result.probabilities
+    )
 
 
 def read_judgments(stored: bytes, name: str) -> tuple[Judgment, ...]:

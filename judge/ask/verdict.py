@@ -147,7 +147,18 @@ def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | N
 
 
 def expected_grade(probabilities: Mapping[str, float] | None, scale: Scale) -> float | None:
-    """Mean grade under the label probabilities, normalized without "unable".
+    """Mean grade under the label probabilities; None where `grade_probabilities` gives none.
+
+    Args:
+        probabilities: Label to probability.
+        scale: Gives each label its grade.
+    """
+    by_grade = grade_probabilities(probabilities, scale)
+    return None if by_grade is None else math.fsum(grade * p for grade, p in by_grade.items())
+
+
+def grade_probabilities(probabilities: Mapping[str, float] | None, scale: Scale) -> dict[int, float] | None:
+    """The probability of each grade, normalized without "unable".
 
     None if there are no valid probabilities, or if "unable" has more than half of the mass.
 
@@ -164,7 +175,7 @@ def expected_grade(probabilities: Mapping[str, float] | None, scale: Scale) -> f
     graded = math.fsum(mass for level, mass in masses if level is not scale.unable)
     if graded <= 0 or total - graded > total / 2:
         return None
-    return math.fsum(level.grade * (mass / graded) for level, mass in masses if level is not scale.unable)
+    return {level.grade: mass / graded for level, mass in masses if level is not scale.unable}
 
 
 def _all_levels(scale: Scale) -> tuple[Level, ...]:

@@ -6,12 +6,23 @@ import msgspec
 import numpy as np
 
 from judge.calibrate.agreement import agreement_row, ceiling
-from judge.calibrate.diagnostics import alternative, calibration_map, expected_line, families, slopes, systems
+from judge.calibrate.diagnostics import (
+    alternative,
+    calibration_map,
+    expected_line,
+    families,
+    probabilities,
+    slopes,
+    systems,
+)
+from judge.calibrate.equivalence import equivalences
 from judge.calibrate.findings import (
     AgreementRow,
     Calibration,
     Choice,
     ComparisonRow,
+    EquivalenceRow,
+    ProbabilityRow,
     Split,
     SystemAgreement,
     TrustVerdict,
@@ -42,6 +53,8 @@ class CalibrationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Exchanges for each comparison."""
     epsilon: float = 0.2
     """The handicap in the alternative annotator test for a person's cost: .2 expert, .15 skilled, .1 crowd."""
+    margin: float | None = None
+    """The difference of the primary statistic that does not matter; None leaves equivalence out."""
     families: Mapping[str, str] = {}
     """The family of models behind each run id or judge."""
     openings: int | None = None
@@ -102,6 +115,8 @@ def _calibrate(panel: Panel, options: CalibrationOptions) -> Calibration:
         alternative=tuple(
             row for column in judged if (row := alternative(panel, column, split, options.epsilon)) is not None
         ),
+        probabilities=_probabilities(panel, chosen, judged, split, decided),
+        equivalence=_equivalence(panel, chosen, columns, split, decided, options),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
             *_not_beaten(panel, choice, baselines, compared),
@@ -129,6 +144,30 @@ def _verdict(
         rng = np.random.default_rng(options.seed)
         worst[rule] = resampled(rule.statistic, tables, panel.grades, rng, replicates=options.replicates).estimate
     return verdict(row, rules, panel.made, choice, worst)
+
+
+def _probabilities(
+    panel: Panel, chosen: Column | None, columns: Sequence[Column], split: Split, decided: Split
+) -> tuple[ProbabilityRow, ...]:
+    """Those of every judge where judges are compared, and of the chosen one on test grades."""
+    wanted = [(column, split) for column in columns]
+    wanted += [(chosen, decided)] if chosen is not None and decided != split else []
+    rows = (probabilities(panel, column, part) for column, part in wanted)
+    return tuple(row for row in rows if row is not None)
+
+
+def _equivalence(
+    panel: Panel,
+    chosen: Column | None,
+    columns: Sequence[Column],
+    split: Split,
+    decided: Split,
+    options: CalibrationOptions,
+) -> tuple[EquivalenceRow, ...]:
+    if chosen is None or options.margin is None:
+        return ()
+    others = [column for column in columns if column is not chosen and column.origin is not None]
+    return equivalences(panel, chosen, others, split, decided, options.margin, options.seed)
 
 
 def _systems(

@@ -10,54 +10,20 @@ import msgspec
 
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
-from judge.calibrate.findings import Split, Word
+from judge.calibrate.certified import Certified, contradictions
 from judge.errors import InputError
 from judge.files.bundle import __version__
 from judge.files.jsonl import json_bytes
 from judge.files.paths import StrPath
-from judge.files.stored import read_stored
-from judge.records import Criterion, Estimate
+from judge.files.stored import read_stored, sha256
+from judge.records import Criterion, Estimate, Problem
 from judge.text.cells import count
-from judge.text.safe import printable
+from judge.text.safe import printable, shown
 
-SCHEMA = 1
+SCHEMA = 2
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
 PARAMETERS = ("temperature", "max_tokens", "seed", "base_url")
 """The options of a judge that may change a grade."""
-
-
-class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The judge of one criterion, and the result of its calibration."""
-
-    criterion: str
-    judge: str
-    prompt: str | None
-    prompt_digest: str | None
-    parser: int
-    renderer: int
-    parameters: dict[str, Any] | None
-    """The judge's options; None where the labels came without them, and then no run can match."""
-    models_returned: tuple[str, ...]
-    """The models as the provider named them in its completions."""
-    gold: str
-    """SHA-256 over the gold files."""
-    seal: str | None
-    """The commitment of the sealed test grades, where the result rests on them too."""
-    split: Split
-    n: int
-    topics: int
-    tried: int
-    """How many candidates the judge was chosen among."""
-    openings: int | None
-    """For how many different questions the sealed test grades were opened; None if they are not sealed."""
-    resampling: dict[str, int]
-    """Seed, replicates and permutations, by name."""
-    binary: bool
-    """Grades were compared as positive or not, so nothing is certified about single grades."""
-    statistic: str
-    estimate: Estimate
-    requirements: tuple[str, ...]
-    verdict: Word
 
 
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,6 +36,14 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     python: str
     libraries: dict[str, str]
     certified: tuple[Certified, ...]
+    digest: str
+    """SHA-256 of all other fields."""
+
+
+class _Layout(msgspec.Struct):
+    """The part of a certificate that says how to read the rest."""
+
+    schema: int
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -101,7 +75,13 @@ class CertificateStatement(msgspec.Struct, frozen=True):
 def make_certificate(certified: Sequence[Certified], date: str) -> Certificate:
     """A certificate of these results, with the versions of the package, Python and the libraries in use."""
     libraries = {name: version(name) for name in _LIBRARIES}
-    return Certificate(SCHEMA, date, __version__, platform.python_version(), libraries, tuple(certified))
+    made = Certificate(SCHEMA, date, __version__, platform.python_version(), libraries, tuple(certified), "")
+    return msgspec.structs.replace(made, digest=content_digest(made))
+
+
+def content_digest(certificate: Certificate) -> str:
+    """SHA-256 of the content, as JSON with sorted keys and without the field `digest`."""
+    return sha256(json_bytes(msgspec.structs.replace(certificate, digest="")))
 
 
 def certificate_bytes(certificate: Certificate, path: Path) -> bytes:
@@ -110,8 +90,9 @@ def certificate_bytes(certificate: Certificate, path: Path) -> bytes:
         earlier = read_certificate(path) if path.exists() else None
     except InputError:
         earlier = None
-    if earlier is not None and msgspec.structs.replace(earlier, date=certificate.date) == certificate:
-        certificate = earlier
+    if earlier is not None:
+        dated = msgspec.structs.replace(earlier, date=certificate.date, digest=certificate.digest)
+        certificate = earlier if dated == certificate else certificate
     return json_bytes(certificate)
 
 
@@ -119,17 +100,31 @@ def read_certificate(path: StrPath) -> Certificate:
     """The certificate in a file.
 
     Raises:
-        InputError: The file cannot be read, is not a certificate, or has another layout.
+        InputError: The file cannot be read, is not a certificate, has another layout, or contradicts itself; every
+            contradiction is listed.
     """
     try:
-        certificate = msgspec.json.decode(read_stored(path), type=Certificate)
+        content = read_stored(path)
+        layout = msgspec.json.decode(content, type=_Layout).schema
+        if layout != SCHEMA:
+            raise InputError(f"{path}: certificate of layout {layout}, this is judge {__version__} (layout {SCHEMA})")
+        certificate = msgspec.json.decode(content, type=Certificate)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not a certificate that judge wrote: {error}") from error
-    if certificate.schema != SCHEMA:
-        raise InputError(
-            f"{path}: certificate of layout {certificate.schema}, this is judge {__version__} (layout {SCHEMA})"
-        )
+    problems = [
+        Problem("contradiction", "error", str(path), None, where, message)
+        for where, message in [*_altered(certificate), *contradictions(certificate.certified)]
+    ]
+    if problems:
+        raise InputError(f"{path}: a certificate that contradicts itself certifies nothing", problems)
     return certificate
+
+
+def _altered(certificate: Certificate) -> list[tuple[str, str]]:
+    found = content_digest(certificate)
+    if certificate.digest == found:
+        return []
+    return [("$.digest", f"{shown(certificate.digest)}, but the content has {found}: it was changed afterwards")]
 
 
 def match_run(
@@ -211,8 +206,10 @@ def _result(entry: Certified) -> str:
         f"{entry.statistic} {_interval(entry.estimate)} on {entry.split}"
     )
     text += f", chosen among {entry.tried}" if entry.tried > 1 else ""
-    if entry.openings is not None and entry.openings > 1:
-        text += f", test grades opened for {entry.openings} different questions"
+    if entry.looks is not None and entry.looks.number > 1:
+        grades = "test grades opened" if entry.looks.ledger == "seal" else "gold looked at"
+        text += f", {grades} for {entry.looks.number} different questions"
+        text += f" with {count(entry.looks.candidates, 'candidate')}"
     return text
 
 

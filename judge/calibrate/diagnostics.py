@@ -1,17 +1,20 @@
 """What moves the judge away from the assessors, what a grade of the judge is worth, and how it ranks runs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.calibrate.agreement import UNWEIGHTED
 from judge.calibrate.findings import (
     AlternativeRow,
     CalibrationMapRow,
     ExpectedLine,
     FamilyContrast,
+    ProbabilityRow,
     Slope,
     Split,
     SystemAgreement,
@@ -19,7 +22,9 @@ from judge.calibrate.findings import (
 from judge.calibrate.panel import Column, Panel
 from judge.stats.alternative import alternative_annotator
 from judge.stats.contrasts import slope_interval, welch
+from judge.stats.probabilities import PROBABILITY, Forecasts, brier_of_shares
 from judge.stats.ranking import system_agreement
+from judge.stats.resampling import jackknife_interval
 from judge.stats.tables import Undefined
 from judge.text.ids import natural_key
 
@@ -149,6 +154,27 @@ def _predicted(
         return None
     slope = float(centered @ y[rest]) / float(centered @ centered)
     return np.asarray(np.abs(y[rest].mean() + slope * (x[left_out] - x[rest].mean()) - y[left_out]), dtype=np.float64)
+
+
+def probabilities(panel: Panel, column: Column, split: Split) -> ProbabilityRow | None:
+    """The label probabilities as forecasts of the assessors' grades; None unless every graded item has them."""
+    both = panel.within(split) & (column.codes >= 0)
+    p = column.probabilities[both]
+    if not len(p) or np.isnan(p).any():
+        return None
+    items, topics = Forecasts(p, column.codes[both], panel.human[both]), panel.topic[both]
+    statistics = {}
+    for name, statistic in PROBABILITY.items():
+
+        def of_kept(kept: NDArray[np.bool_], formula: Callable[[Forecasts], float] = statistic.formula) -> float:
+            return formula(items.within(kept))
+
+        estimate = jackknife_interval(of_kept, topics, bounds=statistic.bounds)
+        reason = "; ".join(filter(None, (estimate.reason, UNWEIGHTED if panel.weighted else None))) or None
+        statistics[name] = msgspec.structs.replace(estimate, reason=reason)
+    return ProbabilityRow(
+        column.judge, column.prompt, panel.criterion, split, statistics, float(brier_of_shares(items))
+    )
 
 
 def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: int) -> SystemAgreement | None:

@@ -12,6 +12,8 @@ Split = Literal["all", "dev", "test"]
 """A part of the gold; `all` where it is not split."""
 Word = Literal["TRUSTED", "NOT TRUSTED", "INCONCLUSIVE"]
 """The verdict in one word."""
+Equivalence = Literal["EQUIVALENT", "DIFFERENT", "INCONCLUSIVE"]
+"""Whether a difference is smaller than a margin, in one word."""
 
 
 class AgreementRow(msgspec.Struct, frozen=True):
@@ -217,6 +219,49 @@ class AlternativeRow(msgspec.Struct, frozen=True):
     """Why the test is undefined."""
 
 
+class ProbabilityRow(msgspec.Struct, frozen=True):
+    """How far a judge's label probabilities may be taken for probabilities."""
+
+    judge: str
+    prompt: str | None
+    criterion: str
+    split: Split
+    statistics: dict[str, Estimate]
+    """By name, in the order of `PROBABILITY`."""
+    brier_of_shares: float
+    """Brier's score of one forecast for all: the shares of the assessors' grades."""
+
+
+class EquivalenceRow(msgspec.Struct, frozen=True):
+    """Two judges, or a judge and the assessors among themselves, by two one-sided tests."""
+
+    criterion: str
+    split: Split
+    statistic: str
+    """Key of `STATISTICS`."""
+    a: str
+    b: str
+    """A judge, or `assessors`."""
+    difference: Estimate
+    """a minus b, with a 90 % interval."""
+    margin: float
+    word: Equivalence
+
+
+class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often the grades behind a verdict were looked at, according to a ledger."""
+
+    criterion: str
+    ledger: Literal["seal", "gold", "out"]
+    """Where the ledger is: beside the seal, beside the gold, or in the output folder."""
+    number: int
+    """Lines of the ledger: different questions to the grades, this calibration's included."""
+    candidates: int
+    """Different candidates under the criterion in all of these questions."""
+    head: str
+    """SHA-256 of the ledger's last line."""
+
+
 class Calibration(msgspec.Struct, frozen=True):
     """All findings of `judge calibrate`."""
 
@@ -232,3 +277,9 @@ class Calibration(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     """What a reader must know before any number; printed in every output."""
     expected: tuple[ExpectedLine, ...] = ()
+    probabilities: tuple[ProbabilityRow, ...] = ()
+    """Empty where no judge gives label probabilities."""
+    equivalence: tuple[EquivalenceRow, ...] = ()
+    """Empty without a margin."""
+    looks: tuple[Looks, ...] = ()
+    """By criterion; empty where no ledger is kept."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from judge.ask.labels import Labels, parse_columns, read_labels
+from judge.ask.labels import OFF_SCALE, Labels, on_scale, parse_columns, read_labels
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
@@ -20,6 +20,8 @@ from judge.records import Criterion, Level, Problem, Scale
 from judge.text.cells import count
 from judge.text.ids import topic_of
 
+OffScale = Literal["missing", "error"]
+"""What becomes of a judge's label whose grade is not on its scale: a missing judgment, or a problem of the file."""
 _MOST_GRADES = 101
 """Grades of the longest scale that `parse_scale` takes: 0 to 100."""
 
@@ -154,6 +156,7 @@ def make_panels(
     scales: Mapping[str, Scale],
     name: str,
     only: Collection[str] | None = None,
+    off_scale: OffScale = "error",
 ) -> tuple[tuple[Panel, ...], int]:
     """A panel of every criterion that has both gold and labels, and the number of gold rows that match no response.
 
@@ -164,6 +167,7 @@ def make_panels(
         scales: The gold's scale by criterion; labels on a different scale are compared as positive or not.
         name: The name of the gold in messages.
         only: Criteria to keep; all of them if None.
+        off_scale: What becomes of labels off their scale; grades of the gold have to be on it in any case.
 
     Raises:
         InputError: Gold or labels have problems that forbid a comparison, such as grades off their scale.
@@ -187,6 +191,8 @@ def make_panels(
         ]
         if not pairs:
             continue
+        if off_scale == "missing":
+            pairs = [(on_scale(judged, {level.grade for level in on.levels}), on) for judged, on in pairs]
         binary = any(not same_grades(its_scale, scale) for _, its_scale in pairs)
         # Where only baselines judged, they are the candidates.
         baselines = ASKED if any(judged.judge not in ASKED for judged, _ in pairs) else ()
@@ -194,6 +200,21 @@ def make_panels(
             make_panel(criterion, scale, items[criterion], pairs, pool=pool, baselines=baselines, binary=binary)
         )
     return tuple(panels), len(unmatched)
+
+
+def off_scale_warnings(panels: Sequence[Panel]) -> list[str]:
+    """A warning for each judge with labels that count as missing because they are off its scale."""
+    counts = [
+        (panel, column.name, len(column.origin.labels), sum(one.reason == OFF_SCALE for one in column.origin.labels))
+        for panel in panels
+        for column in panel.columns
+        if column.origin is not None
+    ]
+    return [
+        f"{panel.criterion}: {number} of {count(total, 'label')} by {name} are off the scale and count as missing"
+        for panel, name, total, number in counts
+        if number
+    ]
 
 
 def _translated(source: LabelSource, pool: Pool | None, gold: Sequence[GoldRow]) -> tuple[Labels, ...]:

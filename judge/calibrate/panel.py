@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.ask.labels import Label, Labels
+from judge.ask.verdict import grade_probabilities
 from judge.calibrate.baselines import CONSTANT
 from judge.calibrate.findings import Split
 from judge.calibrate.inputs import ItemKey, input_problems
 from judge.errors import InputError
 from judge.gold.rows import GoldRow
+from judge.gold.seal import item_of
 from judge.pool.records import Pool
 from judge.records import Scale
 from judge.stats.means import consensus
@@ -39,6 +41,8 @@ class GradedItem(msgspec.Struct, frozen=True):
     """The runs that gave it at rank 1, as far as known."""
     words: int | None
     """Length of its text; None without a pool."""
+    named: str = ""
+    """Digest of its text or its id, as the gold names it: the same in every pool."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,8 @@ class Column:
     """Why an item has no grade; None where it has one."""
     expected: NDArray[np.float64]
     """(N,), the mean grade under the label probabilities; nan where there is none."""
+    probabilities: NDArray[np.float64]
+    """(N, k), the judge's probability of each grade of the panel; nan where there is none."""
     samples: GradeCodes
     """(R, N), a row for each sample."""
     origin: Labels | None
@@ -198,8 +204,8 @@ def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
     share = np.bincount(panel.human[mask], weights=panel.weights[mask], minlength=len(panel.grades))
     commonest = int(share.argmax())
     codes = np.full(len(panel.items), commonest, dtype=np.int64)
-    nothing = np.full(len(panel.items), np.nan)
-    return Column(CONSTANT, None, True, codes, (None,) * len(codes), nothing, codes[None], None)
+    nothing = np.full((len(panel.items), len(panel.grades)), np.nan)
+    return Column(CONSTANT, None, True, codes, (None,) * len(codes), nothing[:, 0], nothing, codes[None], None)
 
 
 def _coding(scale: Scale, binary: bool) -> dict[int, int]:
@@ -248,6 +254,7 @@ def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool,
         codes=samples[0],
         reasons=tuple(first[i].reason if i in first else NOT_JUDGED for i in places),
         expected=sign * np.array([_expected(first.get(i)) for i in places], dtype=np.float64),
+        probabilities=np.array([_probabilities(first.get(i), scale, code) for i in places], dtype=np.float64),
         samples=samples,
         origin=labels,
     )
@@ -255,6 +262,17 @@ def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool,
 
 def _expected(label: Label | None) -> float:
     return label.expected if label is not None and label.expected is not None else float("nan")
+
+
+def _probabilities(label: Label | None, scale: Scale, code: Mapping[int, int]) -> list[float]:
+    """The probability of each code; nan throughout where the judge gave none."""
+    by_code = [0.0] * (max(code.values()) + 1)
+    by_grade = (
+        grade_probabilities(label.probabilities, scale) if label is not None and label.grade is not None else None
+    )
+    for grade, p in (by_grade or {}).items():
+        by_code[code[grade]] += p
+    return by_code if by_grade is not None else [float("nan")] * len(by_code)
 
 
 def _items(
@@ -267,5 +285,7 @@ def _items(
         named = {row.run_id for row in gold[turn_id, response_id] if row.run_id is not None}
         runs = {entry.run_id for entry in known.runs if entry.rank == 1} if known else named
         words = known.tokens.whitespace if known else None
-        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), tuple(sorted(runs, key=natural_key)), words))
+        names = min(item_of(row).response for row in gold[turn_id, response_id])
+        ordered = tuple(sorted(runs, key=natural_key))
+        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), ordered, words, names))
     return tuple(items)

@@ -39,7 +39,10 @@ ROOMS = {
         "crowd": "from workers' labels to one grade per item",
         "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
     },
-    "calibrate": {"calibrate": "find out which judge can be trusted, and how far"},
+    "calibrate": {
+        "calibrate": "find out which judge can be trusted, and how far",
+        "drift": "how far a judge's grades of the same responses moved between two dates",
+    },
     "cli": {"completion": "print a script that completes commands and options in a shell"},
 }
 """Room to its commands, with a summary each; the whole line comes first, then the order of the pipeline.

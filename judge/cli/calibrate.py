@@ -63,6 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROMPT",
         help="prompt whose scale the gold is on, if not the judges' scale: grades then count as positive or not",
     )
+    reading.add_argument(
+        "--off-scale",
+        choices=("missing", "error"),
+        default="error",
+        help="a judge's label off its scale stops the calibration, or counts as a missing judgment (default error)",
+    )
     reading.add_argument("--families", type=Path, metavar="TSV", help="run or judge, tab, family of models behind it")
     asking = parser.add_argument_group("asking")
     asking.add_argument(
@@ -98,6 +104,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.2,
         help="epsilon of the alternative annotator test: .2 experts, .15 skilled annotators, .1 crowd (default .2)",
+    )
+    deciding.add_argument(
+        "--margin",
+        type=float,
+        metavar="M",
+        help="also test whether the chosen judge is as good as each other one, and as assessors are among themselves: "
+        "whether the primary statistic differs by less than M",
     )
     deciding.add_argument(
         "--replicates", type=positive, default=2000, metavar="N", help="bootstrap resamples (default 2000)"
@@ -140,6 +153,7 @@ def main(args: argparse.Namespace) -> int:
         scale=args.scale,
         polarity=args.polarity,
         gold_scale=args.gold_scale,
+        off_scale=args.off_scale,
         families=args.families,
         topics=args.topics,
         samples=args.samples,
@@ -147,6 +161,7 @@ def main(args: argparse.Namespace) -> int:
         settings=loop_settings(args),
         requirements=args.require,
         epsilon=args.epsilon,
+        margin=args.margin,
         replicates=args.replicates,
         permutations=args.permutations,
         seed=args.resampling_seed,

@@ -70,14 +70,12 @@ def main(args: argparse.Namespace) -> int:
     """Read, correct if there is gold, print."""
     with_gold = bool(args.gold) or args.test is not None
     about_tokens = asks_for_tokens(args, with_gold=with_gold)
-    if with_gold:
+    if with_gold or args.seal is not None:
         _correct(args)
         return 0
     if (args.out and not about_tokens) or args.fallback or args.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
     refuse_unused(args, ["families"], "they are about a correction, which needs --gold")
-    if args.seal:
-        raise UsageError("--seal names the seal of the grades in --test: give both")
     judged = read_judged(args.folder, args.criterion)
     for warning in judged.warnings:
         say(warning)

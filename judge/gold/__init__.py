@@ -3,19 +3,30 @@
 rows     reads gold files strictly and matches their rows to a pool
 check    lists every problem of gold files
 sources  reads grades as others publish them; draft turns them into gold rows
-split    separates the dev part from the test part; seal guards the test part and records each look at it
+split    separates the dev part from the test part; seal guards the test part; ledger records each look at gold
 plan     draws the responses to label next, with the help of sampling and uncertainty
 """
 
 from judge.gold.check import CheckedGold, check_gold, plain_scale
 from judge.gold.draft import ImportOptions, read_bank
+from judge.gold.ledger import BEGINNING, Look, Opening, record_look
 from judge.gold.plan import LabelingPlan, PlanRow, make_plan, plan_jsonl, read_plan
 from judge.gold.rows import GoldByResponse, check_scale, gold_jsonl, match, parse_gold, read_gold
-from judge.gold.seal import GOLD_FILES, Opening, Seal, open_sealed, read_ledger, read_seal, sealed_beside
+from judge.gold.seal import (
+    GOLD_FILES,
+    Seal,
+    open_sealed,
+    read_ledger,
+    read_seal,
+    responses_digest,
+    seal_of,
+    sealed_beside,
+)
 from judge.gold.sources import SOURCES, Imported, import_gold, typed
 from judge.gold.split import split_topics, write_split
 
 __all__ = [
+    "BEGINNING",
     "GOLD_FILES",
     "SOURCES",
     "CheckedGold",
@@ -23,6 +34,7 @@ __all__ = [
     "ImportOptions",
     "Imported",
     "LabelingPlan",
+    "Look",
     "Opening",
     "PlanRow",
     "Seal",
@@ -41,6 +53,9 @@ __all__ = [
     "read_ledger",
     "read_plan",
     "read_seal",
+    "record_look",
+    "responses_digest",
+    "seal_of",
     "sealed_beside",
     "split_topics",
     "typed",

@@ -1,31 +1,30 @@
-"""Test grades under seal: what may be published about them, and a ledger of every look at them.
+"""Test grades under seal: what may be published about them, and how they are opened.
 
-The seal commits to the test file without revealing it: SHA-256 over a secret salt and the file's bytes. The ledger
-beside the seal is a hash chain with a line for each new question put to the test grades. So nobody can secretly ask
-until a result pleases. The chain cannot show that its last lines were removed; publish the number of its lines.
+The seal commits to the test file without revealing it: SHA-256 over a secret salt and the file's bytes. Beside the seal
+lies a ledger with a line for each new question put to the test grades.
 """
 
-import contextlib
 import hashlib
-import os
 import re
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 import msgspec
 
-from judge.errors import InputError, OperationalError
+from judge.errors import InputError, OperationalError, UsageError
+from judge.files.paths import StrPath
 from judge.files.stored import read_stored, sha256
+from judge.gold.ledger import Entry, Look, Opening, fewest, parse_ledger, record_look
 from judge.gold.rows import GoldRow, parse_gold
-from judge.records import Problem
 
 SEAL = "seal.json"
 LEDGER = "openings.jsonl"
 GOLD_FILES = ("dev.jsonl", "gold.jsonl")
 """Names of gold in the folders of `judge gold split` and `judge crowd`."""
 TEST_FILES = ("test.jsonl",)
+FEWEST_OPENED = 10
+"""Fewest responses that a look at sealed grades may compare: with one, each number shows its grade."""
 _SALT = re.compile(rb"([0-9a-f]{64})\n?")
 
 
@@ -59,26 +58,6 @@ class Seal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     test: Side
     commitment: str
     """Salted digest of the test file's bytes."""
-
-
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of the ledger."""
-
-    number: int
-    time: str
-    question: str
-    """Digest of what was asked: judgments and options."""
-    previous: str
-    """SHA-256 of the line before, without its line break; the seal's commitment for the first."""
-
-
-class Opening(msgspec.Struct, frozen=True):
-    """One look at the test grades."""
-
-    number: int
-    """How many different questions have been put to the test grades, this one included."""
-    repeated: bool
-    """Whether this question was already on record."""
 
 
 def salted(salt: bytes, content: bytes) -> str:
@@ -115,27 +94,37 @@ def read_seal(path: Path) -> Seal:
         raise InputError(f"{path}: not a seal as `judge gold split` writes it: {error}") from error
 
 
+def seal_of(test: StrPath | None, seal: StrPath | None) -> Path | None:
+    """The seal of test grades: the one that is named, else `seal.json` beside them; None without test grades.
+
+    Raises:
+        UsageError: A seal is named without test grades.
+    """
+    if test is None:
+        if seal is not None:
+            raise UsageError("--seal names the seal of the grades in --test: give both")
+        return None
+    return Path(test).with_name(SEAL) if seal is None else Path(seal)
+
+
 def open_sealed(
-    test: Path,
-    seal: Path,
-    question: str,
-    now: str,
-    check: Callable[[tuple[GoldRow, ...]], None] = lambda rows: None,
+    test: Path, seal: Path, now: str, look: Callable[[tuple[GoldRow, ...]], Look]
 ) -> tuple[tuple[GoldRow, ...], Opening]:
     """Open the test grades: verify that they are the sealed ones, and put the look at them on record.
 
     Args:
         test: The test file, with its salt beside it (`test.jsonl` and `test.salt`).
         seal: The seal; the ledger lies beside it.
-        question: Digest of what is asked: judgments and options.
         now: The time for the record.
-        check: Raises an error, without naming a grade, if the rows cannot be used. Then nothing is put on record.
+        look: What is asked of the rows, and about how many of them. It raises an error, without naming a grade, if the
+            rows cannot be used. Then nothing is put on record.
 
     Returns:
         The rows, and the look.
 
     Raises:
-        InputError: Test file, salt or seal were changed, or the ledger is damaged.
+        InputError: Test file, salt or seal were changed, the ledger is damaged, or so few responses are compared that
+            the result would show single grades.
         OperationalError: The ledger cannot be written; the grades stay closed.
     """
     seal_record = read_seal(seal)
@@ -148,8 +137,22 @@ def open_sealed(
     rows = parse_gold(stored, str(test))
     if side(rows) != seal_record.test:
         raise InputError(f"{seal}: changed by hand: its list of test items differs from the sealed grades")
-    check(rows)
-    return rows, _record(seal.with_name(LEDGER), seal_record.commitment, question, now)
+    asked = look(rows)
+    if 0 < (n := fewest(asked.compared.values())) < FEWEST_OPENED:
+        raise InputError(
+            f"{test}: this look compares {n} of the sealed grades, and so few could be read off its result: "
+            f"expected {FEWEST_OPENED} or more; the seal was not opened"
+        )
+    try:
+        return rows, record_look(seal.with_name(LEDGER), seal_record.commitment, asked, now)
+    except OperationalError as error:
+        raise OperationalError(f"{error}; the test grades stay closed") from error
+
+
+def responses_digest(seal: Seal) -> str:
+    """SHA-256 of the graded responses of both parts, without their grades: the same however the gold was split."""
+    items = sorted(msgspec.to_builtins({*seal.dev.items, *seal.test.items}), key=str)
+    return sha256(msgspec.json.encode(items, order="sorted"))
 
 
 def sealed_beside(path: Path, rows: Iterable[GoldRow]) -> bool:
@@ -169,7 +172,7 @@ def read_ledger(seal: Path) -> tuple[Entry, ...]:
     """
     ledger = seal.with_name(LEDGER)
     content = read_stored(ledger) if ledger.exists() else b""
-    return _entries(content, read_seal(seal).commitment, str(ledger))[0]
+    return parse_ledger(content, read_seal(seal).commitment, str(ledger))[0]
 
 
 def item_of(row: GoldRow) -> SealedItem:
@@ -181,81 +184,3 @@ def side(rows: tuple[GoldRow, ...]) -> Side:
     """What a seal says about the rows of a part, in their order."""
     topics, items = dict.fromkeys(row.topic_id for row in rows), dict.fromkeys(map(item_of, rows))
     return Side(len(rows), tuple(topics), tuple(items))
-
-
-def _record(ledger: Path, commitment: str, question: str, now: str) -> Opening:
-    """Put a question on record, unless it is there already."""
-    content = read_stored(ledger) if ledger.exists() else b""
-    entries, _ = _entries(content, commitment, str(ledger))
-    # Not opened for writing yet: a recorded question may be repeated in a read-only folder.
-    if opening := _on_record(entries, question):
-        return opening
-    try:
-        with ledger.open("a+b") as file:
-            _lock(file)
-            file.seek(0)
-            content = file.read()
-            entries, sound = _entries(content, commitment, str(ledger))
-            if opening := _on_record(entries, question):
-                return opening
-            previous = sha256(content[:sound].removesuffix(b"\n").rpartition(b"\n")[2]) if entries else commitment
-            file.truncate(sound)
-            line_break = b"" if content[:sound].endswith(b"\n") or not sound else b"\n"
-            entry = Entry(len(entries) + 1, now, question, previous)
-            file.write(line_break + msgspec.json.encode(entry) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        message = f"{ledger}: cannot be written, so the test grades stay closed: {error.strerror}"
-        raise OperationalError(message) from error
-    return Opening(entry.number, repeated=False)
-
-
-def _on_record(entries: tuple[Entry, ...], question: str) -> Opening | None:
-    # The count includes later questions: what they showed is known by now.
-    return Opening(len(entries), repeated=True) if any(entry.question == question for entry in entries) else None
-
-
-def _lock(file: BinaryIO) -> None:
-    """Keep a second command from appending at the same time; released when the file is closed."""
-    if sys.platform != "win32":
-        import fcntl
-
-        # Some network file systems have no locks; the chain then shows a collision as damage.
-        with contextlib.suppress(OSError):
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-
-
-def _entries(content: bytes, commitment: str, name: str) -> tuple[tuple[Entry, ...], int]:
-    """The lines of a ledger, and how many bytes its whole lines take.
-
-    Raises:
-        InputError: A line is damaged, missing or was added by hand.
-    """
-    entries: list[Entry] = []
-    previous, sound = commitment, 0
-    lines = content.split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        last = number == len(lines)
-        if last and not line:
-            break
-        try:
-            entry = msgspec.json.decode(line, type=Entry)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            if last and _torn(line, number):
-                break
-            entry = None
-        if entry is None or entry.number != number or entry.previous != previous:
-            message = "not the line that followed the one before it: the ledger was changed, or a line is damaged"
-            problem = Problem("ledger_damaged", "error", name, None, f"line {number}", message)
-            raise InputError(f"{name}: the record of openings is damaged; restore it from a copy", [problem])
-        entries.append(entry)
-        previous = sha256(line)
-        sound += len(line) + (not last)
-    return tuple(entries), sound
-
-
-def _torn(line: bytes, number: int) -> bool:
-    """Whether a last line is an unfinished entry of an interrupted command, whose grades nobody was shown."""
-    start = f'{{"number":{number},"time":"'.encode()
-    return line.startswith(start) or start.startswith(line)

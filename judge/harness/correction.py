@@ -1,5 +1,6 @@
 """The leaderboard of a judged folder corrected by gold: what `judge leaderboard --gold` does, for use from Python."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, replace_folder, write_atomic
 from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.files.stored import read_stored, sha256
-from judge.gold import GOLD_FILES, match, open_sealed, read_gold, read_seal, sealed_beside
+from judge.gold import GOLD_FILES, Look, match, open_sealed, read_gold, read_seal, seal_of, sealed_beside
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
 from judge.harness.judged import JudgedFolder, read_judged
@@ -88,7 +89,8 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
         make_folder(out.parent if _is_file(out) else out)
     gold = _gold(plan.gold)
     digest = sha256(b"\n".join(sorted(sha256(read_stored(Path(path))).encode() for path in plan.gold)))
-    sealed, warnings = _opened(plan, judged, gold, digest, now) if plan.test is not None else ((), ())
+    seal = seal_of(plan.test, plan.seal)
+    sealed, warnings = _opened(plan, judged, gold, digest, seal, now) if seal is not None else ((), ())
     criteria, rows, all_cautions = _corrected(plan, judged, (*gold, *sealed), warnings)
     outcome = CorrectionOutcome(
         criteria=criteria,
@@ -103,7 +105,7 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
         cautions=all_cautions,
         warnings=judged.warnings,
         gold=digest,
-        seal=None if plan.test is None else read_seal(_seal(plan)).commitment,
+        seal=None if seal is None else read_seal(seal).commitment,
     )
     if out is not None:
         _write(out, plan, outcome)
@@ -111,10 +113,9 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
 
 
 def _check(plan: CorrectionPlan) -> None:
+    seal_of(plan.test, plan.seal)
     if not plan.gold and plan.test is None:
         raise UsageError("a correction needs gold grades (--gold)")
-    if plan.seal is not None and plan.test is None:
-        raise UsageError("--seal names the seal of the grades in --test: give both")
     if plan.fallback and plan.families is None:
         raise UsageError("--fallback family needs --families, which says what family a run is of")
 
@@ -130,25 +131,25 @@ def _gold(paths: Sequence[StrPath]) -> tuple[GoldRow, ...]:
     return tuple(gold)
 
 
-def _seal(plan: CorrectionPlan) -> Path:
-    return Path(str(plan.test)).with_name(SEAL) if plan.seal is None else Path(plan.seal)
-
-
 def _opened(
-    plan: CorrectionPlan, judged: JudgedFolder, gold: tuple[GoldRow, ...], digest: str, now: datetime | None
+    plan: CorrectionPlan, judged: JudgedFolder, gold: tuple[GoldRow, ...], digest: str, seal: Path, now: datetime | None
 ) -> tuple[tuple[GoldRow, ...], tuple[str, ...]]:
     """The sealed grades, and a warning if they were opened before for another question."""
     question = {
         "gold": digest,
         "target": plan.target,
-        "fallback": plan.fallback,
+        "fallback": plan.fallback and sorted(read_families(Path(str(plan.families))).items()),
         "criteria": [(criterion.prompt_id, criterion.digest) for criterion in judged.criteria],
         "judgments": sha256(read_stored(judged.path / JUDGMENTS)),
+        # The means are of the pool's responses, so a pool with fewer of them asks another question.
+        "pool": [(response.response_id, response.turn_id, response.text) for response in judged.pool.responses],
+        "runs": [[entry.run_id for entry in response.runs] for response in judged.pool.responses],
     }
 
-    def check(rows: tuple[GoldRow, ...]) -> None:
+    def look(rows: tuple[GoldRow, ...]) -> Look:
         try:
-            _corrected(plan, judged, (*gold, *rows))
+            criteria, _, _ = _corrected(plan, judged, (*gold, *rows))
+            matched, _ = match(rows, judged.pool, str(plan.test))
         except InputError as error:
             if not error.problems:
                 raise
@@ -157,13 +158,15 @@ def _opened(
                 f"{plan.test}: {len(error.problems)} problems of the gold, the sealed grades included ({codes}); the "
                 "seal was not opened"
             ) from None
+        compared = Counter(criterion for _, criterion in matched)
+        return Look(
+            sha256(msgspec.json.encode(question, order="sorted")),
+            {criterion.name: compared[criterion.name] for criterion in criteria},
+            {},
+        )
 
     rows, opening = open_sealed(
-        Path(str(plan.test)),
-        _seal(plan),
-        sha256(msgspec.json.encode(question, order="sorted")),
-        (now or datetime.now(UTC)).isoformat(timespec="seconds"),
-        check=check,
+        Path(str(plan.test)), seal, (now or datetime.now(UTC)).isoformat(timespec="seconds"), look
     )
     if opening.number < 2:
         return rows, ()

@@ -18,11 +18,12 @@ from judge.harness.earlier import read_earlier_pool
 from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
 from judge.pool.records import Pool
-from judge.records import Criterion
+from judge.records import Criterion, Problem
 from judge.results.differences import differences
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.turns import had_to_answer
+from judge.text.cells import count
 from judge.text.table import Table
 
 SEED = 2023
@@ -117,6 +118,7 @@ def read_judged(folder: StrPath, criterion: str | None = None) -> JudgedFolder:
     missing = read_failures(read_stored(failures), str(failures)) if failures.exists() else ()
     results: tuple[Judgment | Failure, ...] = (*graded, *missing)
     criteria, warnings = _criteria(results, criterion, folder)
+    _check_grades(graded, criteria, judgments)
     return JudgedFolder(
         path=folder,
         pool=pool,
@@ -146,6 +148,31 @@ def _criteria(
         if digests[criterion.prompt_id] != {criterion.digest} and not juries:
             warnings.append(f"{folder}: {criterion.file} has changed since these judgments were made")
     return criteria, tuple(warnings)
+
+
+def _check_grades(graded: tuple[Judgment, ...], criteria: tuple[Criterion, ...], path: Path) -> None:
+    """A grade off its prompt's scale would count in a mean: the file, or the prompt, was edited since.
+
+    Raises:
+        InputError: Some grades are off the scale; every one is listed.
+    """
+    scales = {criterion.prompt_id: {level.grade for level in criterion.scale.levels} for criterion in criteria}
+    problems = [
+        Problem(
+            "off_scale",
+            "error",
+            str(path),
+            result.turn_id,
+            f"{result.response_id}: $.grade",
+            f"grade {result.grade} under {prompt}: expected one of {', '.join(map(str, sorted(scales[prompt])))}",
+        )
+        for result in graded
+        if (prompt := f"{result.criterion}/{result.variant}") in scales
+        and not result.unable
+        and result.grade not in scales[prompt]
+    ]
+    if problems:
+        raise InputError(f"{path}: {count(len(problems), 'grade')} off the scale", problems)
 
 
 def _prompts(digests: Mapping[str, set[str]], wanted: str | None, folder: Path) -> tuple[Criterion, ...]:

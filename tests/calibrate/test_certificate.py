@@ -13,13 +13,15 @@ from judge.calibrate.certificate import (
     PARAMETERS,
     Certificate,
     CertificateStatement,
-    Certified,
     certificate_bytes,
+    content_digest,
     make_certificate,
     match_run,
     read_certificate,
     statement,
 )
+from judge.calibrate.certified import Certified, CertifiedSeal
+from judge.calibrate.findings import Looks
 from judge.cli import main
 from judge.errors import InputError
 from judge.records import Criterion, Estimate
@@ -27,6 +29,13 @@ from tests.calibration_world import contents
 from tests.conftest import PROJECT
 
 GRADED = find_criterion("groundedness/graded")
+LOOKS = Looks("groundedness", "seal", 1, 3, "f" * 64)
+ESTIMATES = {
+    "TRUSTED": Estimate(0.61, 0.52, 0.69, 120, 24),
+    "NOT TRUSTED": Estimate(0.21, 0.12, 0.29, 120, 24),
+    "INCONCLUSIVE": Estimate(0.41, 0.32, 0.49, 120, 24),
+}
+"""An interval above, below and around the bound .4 of the requirement."""
 OPTIONS = {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None}
 
 
@@ -40,17 +49,20 @@ def certified(criterion: Criterion = GRADED, **changed: object) -> Certified:
         "renderer": RENDERER_VERSION,
         "parameters": dict(OPTIONS),
         "models_returned": ("overlap-1",),
-        "gold": "g" * 64,
-        "seal": "5" * 64,
+        "gold": "a" * 64,
+        "seal": CertifiedSeal("5" * 64, 7, "6" * 64),
         "split": "test",
         "n": 120,
         "topics": 24,
         "tried": 3,
-        "openings": 1,
+        "looks": msgspec.structs.replace(LOOKS, criterion=criterion.name),
+        "made": ("blind",),
+        "graded": 120,
         "resampling": {"seed": 2023, "replicates": 2000, "permutations": 10_000},
         "binary": False,
         "statistic": "wkappa",
-        "estimate": Estimate(0.61, 0.52, 0.69, 120, 24),
+        "estimate": ESTIMATES[str(changed.get("verdict", "TRUSTED"))],
+        "others": {},
         "requirements": ("wkappa.lo>=0.4",),
         "verdict": "TRUSTED",
     }
@@ -79,7 +91,7 @@ def test_the_same_again_keeps_its_date_and_another_result_does_not(tmp_path: Pat
     path.write_bytes(first)
     later = make_certificate((certified(),), "2027-01-01")
     assert certificate_bytes(later, path) == first
-    other = make_certificate((certified(n=121),), "2027-01-01")
+    other = make_certificate((certified(tried=4),), "2027-01-01")
     assert json.loads(certificate_bytes(other, path))["date"] == "2027-01-01"
 
 
@@ -92,18 +104,115 @@ def test_what_lies_there_damaged_is_written_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{}", b"[]", b"null", b"\xff\xfe", b"\x00", b"[" * 100_000, b'{"schema": 1}', b"not json",
+        b"", b"{}", b"[]", b"null", b"\xff\xfe", b"\x00", b"[" * 100_000, b'{"schema": 2}', b"not json",
         msgspec.json.encode({**msgspec.to_builtins(certificate()), "surplus": 1}),
         msgspec.json.encode({**msgspec.to_builtins(certificate()), "certified": [{"criterion": "groundedness"}]}),
         msgspec.json.encode(certificate()).replace(b"TRUSTED", b"BELIEVED"),
-        msgspec.json.encode(certificate()).replace(b'"schema":1', b'"schema":2'),
+        msgspec.json.encode(certificate()).replace(b'"schema":2', b'"schema":1'),
     ],
 )  # fmt: skip
 def test_a_damaged_certificate_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "certificate.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"certificate\.json: (not a certificate|certificate of layout 2)"):
+    with pytest.raises(InputError, match=r"certificate\.json: (not a certificate|certificate of layout 1)"):
         read_certificate(path)
+
+
+def problems_of(of: Certificate, path: Path) -> list[tuple[str, str]]:
+    """Where a certificate contradicts itself, and how, as its reader says."""
+    path.write_bytes(msgspec.json.encode(of))
+    with pytest.raises(InputError, match="a certificate that contradicts itself certifies nothing") as caught:
+        read_certificate(path)
+    assert {problem.code for problem in caught.value.problems} == {"contradiction"}
+    return [(problem.path, problem.message) for problem in caught.value.problems]
+
+
+def test_a_verdict_that_was_edited_is_not_believed_with_or_without_a_new_digest(tmp_path: Path) -> None:
+    honest = certificate(certified(verdict="INCONCLUSIVE"))
+    entry = msgspec.structs.replace(honest.certified[0], verdict="TRUSTED")
+    edited = msgspec.structs.replace(honest, certified=(entry,))
+    broken = ("$.certified[0].verdict", "TRUSTED, but wkappa.lo>=0.4 is [0.320, 0.490]")
+    (where, message), second = problems_of(edited, tmp_path / "c.json")
+    assert (where, second) == ("$.digest", broken)
+    assert "it was changed afterwards" in message
+    redone = msgspec.structs.replace(edited, digest=content_digest(edited))
+    assert problems_of(redone, tmp_path / "c.json") == [broken]
+
+
+def test_any_edit_at_all_breaks_the_digest(tmp_path: Path) -> None:
+    edited = msgspec.structs.replace(certificate(), date="2026-03-02")
+    assert [where for where, _ in problems_of(edited, tmp_path / "c.json")] == ["$.digest"]
+
+
+def test_the_layout_of_the_json_is_no_content(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(json.loads(msgspec.json.encode(certificate()))), encoding="utf-8")
+    assert read_certificate(path) == certificate()
+
+
+@pytest.mark.parametrize(
+    ("changed", "where", "message"),
+    [
+        ({"verdict": "NOT TRUSTED", "estimate": ESTIMATES["TRUSTED"]}, "verdict",
+         "NOT TRUSTED, but no requirement is failed by its interval"),
+        ({"verdict": "NOT TRUSTED", "estimate": ESTIMATES["INCONCLUSIVE"]}, "verdict",
+         "NOT TRUSTED, but no requirement is failed by its interval"),
+        ({"verdict": "INCONCLUSIVE", "estimate": ESTIMATES["NOT TRUSTED"]}, "verdict",
+         "INCONCLUSIVE, but wkappa.lo>=0.4 is [0.120, 0.290]"),
+        ({"requirements": ("wkappa.lo>=0.6",)}, "verdict", "TRUSTED, but wkappa.lo>=0.6 is [0.520, 0.690]"),
+        ({"requirements": ("wkappa.lo>=0.4", "bias.hi<=0.3")}, "verdict",
+         "TRUSTED, but bias.hi<=0.3 is without an interval"),
+        ({"requirements": ("bias.hi<=0.3",), "others": {"bias": Estimate(0.2, 0.1, 0.31, 120, 24)}}, "verdict",
+         "TRUSTED, but bias.hi<=0.3 is [0.100, 0.310]"),
+        ({"requirements": ("wkappa>=0.4",)}, "requirements", "requirement 'wkappa>=0.4': expected"),
+        ({"requirements": ()}, "verdict", "TRUSTED without a requirement"),
+        ({"estimate": Estimate(0.6, None, None, 120, 24, "fewer than 5 topics")}, "verdict",
+         "TRUSTED, but wkappa.lo>=0.4 is without an interval"),
+        ({"made": ("blind", "synthetic")}, "verdict", "TRUSTED by gold made by 'blind', 'synthetic'"),
+        ({"estimate": Estimate(0.6, 0.69, 0.52, 120, 24)}, "estimate", "an interval from 0.69 to 0.52"),
+        ({"estimate": Estimate(None, 0.52, 0.69, 120, 24)}, "estimate", "an interval without a value"),
+        ({"n": 119}, "n", "119 items on 24 topics, but the estimate rests on 120 on 24"),
+        ({"graded": 100}, "graded", "120 items on 24 topics of 100 graded ones"),
+        ({"gold": "g" * 64}, "gold", "expected a SHA-256"),
+        ({"seal": None}, "looks", "the ledger of a seal without the seal"),
+        ({"looks": None}, "looks", "a seal without its ledger"),
+        ({"looks": msgspec.structs.replace(LOOKS, number=0)}, "looks.number", "0 looks at 3 candidates"),
+        ({"looks": msgspec.structs.replace(LOOKS, head="0")}, "looks.head", "expected a SHA-256"),
+        ({"looks": msgspec.structs.replace(LOOKS, criterion="other")}, "looks.criterion", "'other', in an entry of"),
+        ({"seal": CertifiedSeal("x", 7, "6" * 64)}, "seal.commitment", "'x': expected a SHA-256"),
+    ],
+)  # fmt: skip
+def test_a_certificate_that_contradicts_itself_is_refused_and_told_where(
+    tmp_path: Path, changed: dict[str, object], where: str, message: str
+) -> None:
+    (place, text), *_ = problems_of(certificate(certified(**changed)), tmp_path / "c.json")
+    assert place == f"$.certified[0].{where}"
+    assert message in text
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"verdict": word} for word in ESTIMATES),
+        # Missing grades at their worst, or gold that is not blind, leave open what the interval would grant.
+        {"verdict": "INCONCLUSIVE", "estimate": ESTIMATES["TRUSTED"], "n": 120, "graded": 140},
+        {"verdict": "INCONCLUSIVE", "estimate": ESTIMATES["TRUSTED"], "made": ("synthetic",)},
+        {"verdict": "NOT TRUSTED", "made": ("synthetic",)},
+        {"requirements": ("bias.hi<=0.3",), "others": {"bias": Estimate(0.2, 0.1, 0.3, 120, 24)}},
+        {"verdict": "INCONCLUSIVE", "estimate": Estimate(None, None, None, 120, 24, "no grade varies")},
+        {"seal": None, "looks": None},
+    ],
+)
+def test_what_a_calibration_may_say_is_no_contradiction(tmp_path: Path, changed: dict[str, object]) -> None:
+    path = tmp_path / "c.json"
+    path.write_bytes(msgspec.json.encode(certificate(certified(**changed))))
+    assert read_certificate(path).certified == (certified(**changed),)
+
+
+def test_two_entries_of_one_criterion_contradict_each_other(tmp_path: Path) -> None:
+    assert problems_of(certificate(certified(), certified()), tmp_path / "c.json") == [
+        ("$.certified", "2 entries of 'groundedness': expected one")
+    ]
 
 
 def test_a_run_that_is_what_was_certified_matches_in_every_item() -> None:
@@ -147,13 +256,17 @@ def test_before_anything_is_asked_the_model_is_not_compared() -> None:
 
 
 def test_calibrated_is_said_of_a_trusted_judge_only() -> None:
-    for word in ("TRUSTED", "NOT TRUSTED", "INCONCLUSIVE"):
+    for word, spread in (
+        ("TRUSTED", "0.61 [0.52, 0.69]"),
+        ("NOT TRUSTED", "0.21 [0.12, 0.29]"),
+        ("INCONCLUSIVE", "0.41 [0.32, 0.49]"),
+    ):
         of = certificate(certified(verdict=word))
         found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,))
         assert found.calibrated == (word == "TRUSTED")
         assert found.banner.startswith("CALIBRATED" if word == "TRUSTED" else "UNCALIBRATED")
         assert (
-            f"groundedness is as certified: {word} by wkappa.lo>=0.4, wkappa 0.61 [0.52, 0.69] (n=120, 24 topics) "
+            f"groundedness is as certified: {word} by wkappa.lo>=0.4, wkappa {spread} (n=120, 24 topics) "
             "on test, chosen among 3."
         ) in found.banner
 
@@ -165,13 +278,16 @@ def said(of: Certificate, *criteria: Criterion) -> CertificateStatement:
 
 
 def test_the_banner_names_what_was_required_and_how_hard_it_was_tried() -> None:
-    strict = certified(requirements=("wkappa.lo>=0.4", "bias.hi<=0.3"), tried=7, openings=4)
+    often = msgspec.structs.replace(LOOKS, number=4, candidates=9)
+    strict = certified(requirements=("wkappa.lo>=0.4", "bias.hi<=0.3"), tried=7, looks=often)
     assert (
         "TRUSTED by wkappa.lo>=0.4 and bias.hi<=0.3, wkappa 0.61 [0.52, 0.69] (n=120, 24 topics) on test, "
-        "chosen among 7, test grades opened for 4 different questions."
+        "chosen among 7, test grades opened for 4 different questions with 9 candidates."
     ) in said(certificate(strict)).banner
-    for openings in (None, 1):
-        plain = said(certificate(certified(tried=1, openings=openings))).banner
+    unsealed = certified(seal=None, looks=msgspec.structs.replace(often, ledger="gold"))
+    assert "gold looked at for 4 different questions with 9 candidates." in said(certificate(unsealed)).banner
+    for looks in (None, LOOKS):
+        plain = said(certificate(certified(tried=1, looks=looks))).banner
         assert plain.endswith("on test.")
 
 
@@ -319,6 +435,15 @@ def test_a_damaged_certificate_stops_a_run_before_anything(
 ) -> None:
     assert judged(tmp_path, content) == 2
     assert "not a certificate that judge wrote" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_is_stopped_by_a_certificate_that_was_edited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    honest = msgspec.json.encode(certificate(certified(verdict="INCONCLUSIVE")))
+    assert judged(tmp_path, honest.replace(b"INCONCLUSIVE", b"TRUSTED")) == 2
+    said = capsys.readouterr().err
+    assert "contradiction at $.digest" in said
+    assert "contradiction at $.certified[0].verdict: TRUSTED, but wkappa.lo>=0.4 is [0.320, 0.490]" in said
     assert not (tmp_path / "out").exists()
 
 

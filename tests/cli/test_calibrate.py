@@ -182,9 +182,8 @@ def test_the_second_question_to_sealed_grades_is_in_every_output(
     assert contents(tmp_path / "out") == first
     judgments.write_bytes(judgments.read_bytes() + b"\n")
     assert said() == [True] * 4
-    assert (
-        json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))["certified"][0]["openings"] == 2
-    )
+    certificate = json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))
+    assert certificate["certified"][0]["looks"]["number"] == 2
 
 
 def test_files_off_the_scale_are_all_named_and_nothing_is_written(
@@ -257,7 +256,7 @@ def test_names_of_strangers_break_no_output(tmp_path: Path, capsys: pytest.Captu
     markdown = (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
     assert "\x1b" not in markdown
     assert "<script>" not in markdown
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["gold.jsonl", "out", "run"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["gold.jsonl", "gold.jsonl.looks", "out", "run"]
     found = json.loads((tmp_path / "out" / "calibration.json").read_text(encoding="utf-8"))["agreement"]
     assert name in {one["judge"] for one in found if one["prompt"]}
 
@@ -394,6 +393,8 @@ def test_byte_order_marks_and_other_line_ends_change_nothing(
     gold, judgments = stored(tmp_path, world=world)
     assert calibrate(gold, "--judgments", judgments) == 0
     plain = capsys.readouterr().out
+    # Other bytes are another question to the ledger of looks, whose count would be another one.
+    gold.with_name(f"{gold.name}.looks").unlink()
     for path in (gold, judgments):
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n") + b"\r\n")
     assert calibrate(gold, "--judgments", judgments) == 0
@@ -414,10 +415,17 @@ def test_one_item_one_topic_or_one_grade_is_little_and_no_crash(tmp_path: Path) 
 # The LLMJudge collection
 
 
+def collection(shared: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A copy of the gold, beside which looks are counted, and the folder of the judges."""
+    gold = tmp_path / "llmjudge_test.qrel"
+    gold.write_bytes((shared / "llmjudge" / "llmjudge_test.qrel").read_bytes())
+    return gold, shared / "llmjudge" / "judges"
+
+
 def test_released_label_files_agree_as_published(shared: Path, tmp_path: Path) -> None:
-    folder = shared / "llmjudge"
-    files = [folder / "judges" / f"{name}.txt" for name in ("willia-umbrela1", "h2oloo-fewself", "TREMA-rubric0")]
-    code = calibrate(folder / "llmjudge_test.qrel", "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
+    gold, judges = collection(shared, tmp_path)
+    files = [judges / f"{name}.txt" for name in ("willia-umbrela1", "h2oloo-fewself", "TREMA-rubric0")]
+    code = calibrate(gold, "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
                      "--out", tmp_path / "out")  # fmt: skip
     assert code == 0
     found = {line["judge"]: line for line in table(tmp_path / "out" / "agreement.tsv")}
@@ -440,9 +448,9 @@ def test_released_label_files_agree_as_published(shared: Path, tmp_path: Path) -
 def test_the_released_file_with_impossible_grades_is_refused_by_line(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = shared / "llmjudge"
-    files = [folder / "judges" / f"{name}.txt" for name in ("RMITIR-llama70B", "willia-umbrela1")]
-    code = calibrate(folder / "llmjudge_test.qrel", "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
+    gold, judges = collection(shared, tmp_path)
+    files = [judges / f"{name}.txt" for name in ("RMITIR-llama70B", "willia-umbrela1")]
+    code = calibrate(gold, "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
                      "--out", tmp_path / "out")  # fmt: skip
     assert code == 2
     err = capsys.readouterr().err
@@ -450,3 +458,21 @@ def test_the_released_file_with_impossible_grades_is_refused_by_line(
     assert [line for line in (2449, 3825) if f"line {line}: grade" in err] == [2449, 3825]
     assert err.count("off_scale") == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_the_released_file_with_impossible_grades_is_compared_where_they_count_as_missing(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, judges = collection(shared, tmp_path)
+    files = [judges / f"{name}.txt" for name in ("RMITIR-llama70B", "willia-umbrela1")]
+    more = ["--criterion", "relevance", "--scale", "0-3", "--off-scale", "missing", "--out", tmp_path / "out"]
+    code = calibrate(gold, "--judgments", *files, *more)
+    assert code == 0
+    said = "relevance: 2 of 4423 labels by RMITIR-llama70B are off the scale and count as missing"
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert f"- **Warning**: {said}\n" in (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
+    assert said in json.loads((tmp_path / "out" / "calibration.json").read_bytes())["warnings"]
+    rows = {line["judge"]: line for line in table(tmp_path / "out" / "agreement.tsv")}
+    found = rows["RMITIR-llama70B"]
+    assert (found["gold"], found["n"], found["without_grade"]) == ("4423", "4421", "off_scale:2")
+    assert (rows["willia-umbrela1"]["n"], rows["willia-umbrela1"]["without_grade"]) == ("4423", "")

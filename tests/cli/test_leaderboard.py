@@ -211,6 +211,32 @@ def test_each_new_question_to_sealed_grades_is_on_record(folder: Path, parts: Pa
     assert len(read_ledger(parts / "seal.json")) == 2
 
 
+def pool_of(folder: Path, wanted: set[str]) -> None:
+    """Leave only these responses in the pool of a judged folder."""
+    for name in ("pool.jsonl", "judgments.jsonl"):
+        lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if json.loads(line)["response_id"] in wanted]
+        (folder / name).write_text("".join(kept), encoding="utf-8")
+
+
+def test_a_smaller_pool_is_another_question_and_a_tiny_one_is_refused(
+    folder: Path, parts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held_out = [str(row.response_id) for row in read_gold(parts / "test.jsonl")]
+    dev = {str(row.response_id) for row in read_gold(parts / "dev.jsonl")}
+    asked = "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl"
+    assert run(folder, *asked) == 0
+    pool_of(folder, {*dev, *held_out[:11]})
+    assert run(folder, *asked) == 0
+    assert "opened for 2 different questions" in " ".join(capsys.readouterr().out.split())
+    pool_of(folder, {*dev, *held_out[:1]})
+    assert run(folder, *asked) == 2
+    assert "this look compares 1 of the sealed grades" in capsys.readouterr().err
+    assert [entry.compared for entry in read_ledger(parts / "seal.json")] == [
+        {"groundedness": len(held_out)}, {"groundedness": 11}
+    ]  # fmt: skip
+
+
 def test_sealed_grades_that_cannot_be_used_stay_sealed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = folder.parent / "gold.jsonl"
     gold.write_bytes(gold.read_bytes().replace(b',"inclusion_probability":0.5', b""))
@@ -261,6 +287,7 @@ def test_a_run_of_a_jury_members_family_is_flagged(folder: Path, capsys: pytest.
         (["--out", "x"], "needs --gold"),
         (["--target", "topics"], "needs --gold"),
         (["--fallback", "family"], "needs --gold"),
+        (["--seal", "x"], "--seal names the seal of the grades in --test: give both"),
         (["--gold", "{gold}", "--seal", "x"], "--seal names the seal of the grades in --test: give both"),
         (["--gold", "{gold}", "--fallback", "family"], "needs --families"),
         (["--gold", "{gold}", "--criterion", "completeness/graded"], "no judgment under"),
@@ -291,6 +318,18 @@ def test_a_folder_with_two_judgments_of_one_response_is_refused(folder: Path, ca
     file.write_bytes(content + content.splitlines(keepends=True)[0])
     assert run(folder) == 2
     assert "two judgments of R00000 under groundedness/" in capsys.readouterr().err
+
+
+def test_a_grade_off_its_scale_counts_in_no_mean(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = folder / "judgments.jsonl"
+    first, *others = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    changed = {**json.loads(first), "grade": 9}
+    file.write_text("".join([json.dumps(changed) + "\n", *others]), encoding="utf-8")
+    for more in ([], ["--gold", folder.parent / "gold.jsonl"]):
+        assert run(folder, *more) == 2
+        assert f"off_scale at {changed['turn_id']} {changed['response_id']}: $.grade: grade 9 under groundedness/" in (
+            capsys.readouterr().err
+        )
 
 
 def test_a_changed_prompt_is_announced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
 from judge.files.stored import sha256
-from judge.gold import open_sealed, parse_gold, read_gold, read_ledger, read_seal, split_topics, write_split
+from judge.gold import (
+    Look,
+    Opening,
+    open_sealed,
+    parse_gold,
+    read_gold,
+    read_ledger,
+    read_seal,
+    responses_digest,
+    split_topics,
+    write_split,
+)
 from judge.gold.rows import GoldRow
 from judge.gold.seal import salted, sealed_beside
 
@@ -124,6 +135,13 @@ def test_rows_that_are_split_already_are_refused(tmp_path: Path) -> None:
         write_split([*gold(4), row("9", split="dev")], 0.5, 7, tmp_path)
 
 
+def opened(
+    test: Path, seal: Path, question: str, now: str = NOW, compared: int = 10
+) -> tuple[tuple[GoldRow, ...], Opening]:
+    """Open the grades for a question about so many responses."""
+    return open_sealed(test, seal, now, lambda rows: Look(question, {"c": compared}, {"c": ("ab", question)}))
+
+
 @pytest.fixture
 def sealed(tmp_path: Path) -> tuple[Path, Path]:
     write_split(gold(4), 0.5, 7, tmp_path)
@@ -134,14 +152,46 @@ def ledger(seal: Path) -> Path:
     return seal.with_name("openings.jsonl")
 
 
+@pytest.mark.parametrize("compared", [1, 9])
+def test_a_look_at_so_few_responses_that_it_shows_their_grades_is_refused(
+    sealed: tuple[Path, Path], compared: int
+) -> None:
+    test, seal = sealed
+    with pytest.raises(InputError, match=f"this look compares {compared} of the sealed grades.*expected 10 or more"):
+        opened(test, seal, "q", compared=compared)
+    assert not ledger(seal).exists()
+    # A criterion whose grades no number rests on shows none.
+    open_sealed(test, seal, NOW, lambda rows: Look("q", {"c": 10, "d": 0}, {}))
+
+
+def test_a_line_holds_what_was_compared_and_the_opening_counts_different_candidates(
+    sealed: tuple[Path, Path],
+) -> None:
+    test, seal = sealed
+    for question in ("q1", "q2", "q3"):
+        opening = opened(test, seal, question, compared=12)[1]
+    # "ab" each time, and the question itself.
+    assert (opening.number, opening.candidates("c"), opening.candidates("d")) == (3, 4, 0)
+    assert opening.head == sha256(ledger(seal).read_bytes().splitlines()[-1])
+    assert opened(test, seal, "q1")[1].head == opening.head
+    assert read_ledger(seal)[0].compared == {"c": 12}
+
+
+def test_splits_of_one_gold_by_two_seeds_name_the_same_responses(tmp_path: Path) -> None:
+    seals = [write_split(gold(20), 0.5, seed, tmp_path / str(seed)) for seed in (1, 2)]
+    assert seals[0].test != seals[1].test
+    assert responses_digest(seals[0]) == responses_digest(seals[1])
+    assert responses_digest(write_split(gold(11), 0.5, 1, tmp_path / "less")) != responses_digest(seals[0])
+
+
 def test_openings_are_numbered_and_a_repeated_question_has_the_number_of_all_by_now(sealed: tuple[Path, Path]) -> None:
     test, seal = sealed
-    rows, first = open_sealed(test, seal, "q1", NOW)
+    rows, first = opened(test, seal, "q1")
     assert rows == parse_gold(test.read_bytes(), "t")
     assert (first.number, first.repeated) == (1, False)
-    assert open_sealed(test, seal, "q2", NOW)[1].number == 2
+    assert opened(test, seal, "q2")[1].number == 2
     before = ledger(seal).read_bytes()
-    again = open_sealed(test, seal, "q1", "2027-01-01T00:00:00Z")[1]
+    again = opened(test, seal, "q1", "2027-01-01T00:00:00Z")[1]
     # The answer to q2 is known by now, however early q1 was asked.
     assert (again.number, again.repeated) == (2, True)
     assert ledger(seal).read_bytes() == before
@@ -151,12 +201,12 @@ def test_rows_that_cannot_be_used_stay_closed_and_cost_no_look(sealed: tuple[Pat
     test, seal = sealed
     seen: list[tuple[GoldRow, ...]] = []
 
-    def refuse(rows: tuple[GoldRow, ...]) -> None:
+    def refuse(rows: tuple[GoldRow, ...]) -> Look:
         seen.append(rows)
         raise InputError("cannot be used")
 
     with pytest.raises(InputError, match="cannot be used"):
-        open_sealed(test, seal, "q", NOW, refuse)
+        open_sealed(test, seal, NOW, refuse)
     assert seen == [parse_gold(test.read_bytes(), "t")]
     assert not ledger(seal).exists()
 
@@ -176,7 +226,7 @@ def test_rows_of_the_sealed_side_are_known_beside_their_seal_only(sealed: tuple[
 def test_the_ledger_is_a_hash_chain_from_the_seal(sealed: tuple[Path, Path]) -> None:
     test, seal = sealed
     for question in ("q1", "q2", "q3"):
-        open_sealed(test, seal, question, NOW)
+        opened(test, seal, question)
     lines = ledger(seal).read_bytes().splitlines()
     entries = [json.loads(line) for line in lines]
     assert [entry["number"] for entry in entries] == [1, 2, 3]
@@ -188,7 +238,7 @@ def test_a_read_only_ledger_still_answers_a_question_on_record(
     sealed: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     test, seal = sealed
-    open_sealed(test, seal, "q1", NOW)
+    opened(test, seal, "q1")
     real = Path.open
 
     def refuse(self: Path, mode: str = "r", *rest: object, **more: object) -> object:
@@ -197,14 +247,14 @@ def test_a_read_only_ledger_still_answers_a_question_on_record(
         return real(self, mode, *rest, **more)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Path, "open", refuse)
-    assert open_sealed(test, seal, "q1", NOW)[1].repeated
+    assert opened(test, seal, "q1")[1].repeated
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the ledger is locked where there is fcntl")
 def test_commands_at_the_same_time_make_one_chain(sealed: tuple[Path, Path]) -> None:
     test, seal = sealed
     with ThreadPoolExecutor(8) as pool:
-        openings = list(pool.map(lambda number: open_sealed(test, seal, f"q{number % 12}", NOW)[1], range(24)))
+        openings = list(pool.map(lambda number: opened(test, seal, f"q{number % 12}")[1], range(24)))
     assert {opening.number for opening in openings} == set(range(1, 13))
     assert sum(not opening.repeated for opening in openings) == len(read_ledger(seal)) == 12
 
@@ -217,7 +267,7 @@ def test_a_changed_test_file_or_salt_stays_closed(sealed: tuple[Path, Path], nam
     path.write_bytes(old.replace(b'"grade":0', b'"grade":1') if name == "test.jsonl" else b"0" * 64)
     assert path.read_bytes() != old
     with pytest.raises(InputError, match="has been changed or belongs to another split"):
-        open_sealed(test, seal, "q", NOW)
+        opened(test, seal, "q")
     assert not ledger(seal).exists()
 
 
@@ -227,7 +277,7 @@ def test_a_seal_whose_lists_were_edited_is_refused(sealed: tuple[Path, Path]) ->
     values["test"]["items"].pop()
     seal.write_text(json.dumps(values), encoding="utf-8")
     with pytest.raises(InputError, match="changed by hand"):
-        open_sealed(test, seal, "q", NOW)
+        opened(test, seal, "q")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"schema": "judge-seal/2"}'])
@@ -242,19 +292,19 @@ def test_what_is_no_salt_is_an_input_error(sealed: tuple[Path, Path], content: b
     test, seal = sealed
     test.with_suffix(".salt").write_bytes(content)
     with pytest.raises(InputError, match="64 hexadecimal digits"):
-        open_sealed(test, seal, "q", NOW)
+        opened(test, seal, "q")
 
 
 @pytest.mark.slow
 def test_every_torn_last_line_is_recognized_and_its_number_given_again(sealed: tuple[Path, Path]) -> None:
     test, seal = sealed
-    open_sealed(test, seal, "q1", NOW)
+    opened(test, seal, "q1")
     one = ledger(seal).read_bytes()
-    open_sealed(test, seal, "q2", NOW)
+    opened(test, seal, "q2")
     two = ledger(seal).read_bytes()
     for length in range(len(one), len(two)):
         ledger(seal).write_bytes(two[:length])
-        opening = open_sealed(test, seal, "q3", NOW)[1]
+        opening = opened(test, seal, "q3")[1]
         # Only where all but the line break is there was the line written.
         assert opening.number == (3 if length == len(two) - 1 else 2), two[:length]
         assert len(read_ledger(seal)) == opening.number
@@ -283,22 +333,22 @@ def middle(lines: list[bytes]) -> list[bytes]:
 def test_a_ledger_that_is_no_chain_is_refused(sealed: tuple[Path, Path], damage, request) -> None:
     test, seal = sealed
     for question in ("q1", "q2", "q3"):
-        open_sealed(test, seal, question, NOW)
+        opened(test, seal, question)
     ledger(seal).write_bytes(b"".join(damage(ledger(seal).read_bytes().splitlines(keepends=True))))
     if request.node.callspec.id == "torn":
-        assert open_sealed(test, seal, "q4", NOW)[1].number == 4
+        assert opened(test, seal, "q4")[1].number == 4
         return
-    with pytest.raises(InputError, match="record of openings is damaged"):
-        open_sealed(test, seal, "q4", NOW)
+    with pytest.raises(InputError, match="record of looks is damaged"):
+        opened(test, seal, "q4")
 
 
 def test_a_ledger_of_another_seal_is_refused(sealed: tuple[Path, Path], tmp_path: Path) -> None:
     test, seal = sealed
     write_split(gold(4), 0.5, 7, tmp_path / "other")
-    open_sealed(tmp_path / "other/test.jsonl", tmp_path / "other/seal.json", "q", NOW)
+    opened(tmp_path / "other/test.jsonl", tmp_path / "other/seal.json", "q")
     ledger(seal).write_bytes((tmp_path / "other/openings.jsonl").read_bytes())
     with pytest.raises(InputError, match="damaged"):
-        open_sealed(test, seal, "q", NOW)
+        opened(test, seal, "q")
 
 
 @given(st.binary(max_size=60))
@@ -307,7 +357,7 @@ def test_no_bytes_of_a_ledger_raise_anything_but_an_input_error(tmp_path_factory
     write_split(gold(2), 0.5, 7, folder)
     (folder / "openings.jsonl").write_bytes(content)
     try:
-        open_sealed(folder / "test.jsonl", folder / "seal.json", "q", NOW)
+        opened(folder / "test.jsonl", folder / "seal.json", "q")
     except InputError as error:
         assert error.exit_code == 2
 

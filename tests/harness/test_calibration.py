@@ -445,14 +445,14 @@ def test_the_chosen_judge_is_reported_on_sealed_grades_and_each_question_counts(
     assert [one.judge for one in first.calibration.agreement if one.split == "test"] == [
         "server/good", "constant", "baseline/overlap"
     ]  # fmt: skip
-    assert (first.calibration.verdicts[0].split, first.certificate.certified[0].openings) == ("test", 1)
+    assert (first.calibration.verdicts[0].split, first.certificate.certified[0].looks.number) == ("test", 1)
     assert len(read_ledger(split / "seal.json")) == 1
     judgments.write_bytes(judgments.read_bytes() + b"\n")
     second = tried(**options)
-    assert second.certificate.certified[0].openings == 2
+    assert second.certificate.certified[0].looks.number == 2
     assert any("opened for 2 different questions" in one for one in second.calibration.warnings)
     # A threshold must not be tuned to what was seen.
-    assert tried(**options, requirements=["wkappa.lo>=0.5"]).certificate.certified[0].openings == 3
+    assert tried(**options, requirements=["wkappa.lo>=0.5"]).certificate.certified[0].looks.number == 3
     assert len(read_ledger(split / "seal.json")) == 3
 
 
@@ -460,11 +460,12 @@ def test_the_chosen_judge_is_reported_on_sealed_grades_and_each_question_counts(
 def test_another_draw_is_another_question(split: Path, judgments: Path, changed: dict[str, int]) -> None:
     options: dict[str, Any] = {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl", "judgments": [judgments]}
     first, second, again = tried(**options), tried(**options, **changed), tried(**options)
-    assert [one.certificate.certified[0].openings for one in (first, second, again)] == [1, 2, 2]
+    assert [one.certificate.certified[0].looks.number for one in (first, second, again)] == [1, 2, 2]
     assert len(read_ledger(split / "seal.json")) == 2
     draws = {"seed": 2023, "replicates": 200, "permutations": 200}
     assert second.certificate.certified[0].resampling == {**draws, **changed}
-    assert {one.certificate.certified[0].seal for one in (first, second)} == {read_seal(split / "seal.json").commitment}
+    seals = {one.certificate.certified[0].seal for one in (first, second)}
+    assert [(one.commitment, one.seed) for one in seals] == [(read_seal(split / "seal.json").commitment, 1)]
 
 
 def test_sealed_grades_are_no_plain_gold(tmp_path: Path, split: Path, judgments: Path) -> None:
@@ -527,7 +528,7 @@ def test_a_seal_elsewhere_is_found_where_it_is_said_to_be(tmp_path: Path, split:
     options: dict[str, Any] = {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl", "judgments": [judgments]}
     with pytest.raises(InputError, match=r"seal\.json"):
         tried(**options)
-    assert tried(**options, seal=tmp_path / "moved.json").certificate.certified[0].openings == 1
+    assert tried(**options, seal=tmp_path / "moved.json").certificate.certified[0].looks.number == 1
 
 
 def test_a_mistake_costs_no_look_at_the_sealed_grades(tmp_path: Path, gold: Path, split: Path, judgments: Path) -> None:
@@ -548,6 +549,38 @@ def test_grades_that_are_not_those_sealed_stay_closed(split: Path, judgments: Pa
     path.write_bytes(path.read_bytes().replace(b'"grade":0', b'"grade":3', 1))
     with pytest.raises(InputError, match="not the test grades"):
         tried(gold=[split / "dev.jsonl"], test=path, judgments=[judgments])
+
+
+# Labels off the scale
+
+
+@pytest.mark.parametrize("kind", ["judgments", "columns"])
+def test_labels_off_their_scale_stop_a_calibration_or_count_as_missing(tmp_path: Path, gold: Path, kind: str) -> None:
+    grades = {**labeled(WORLD, 0.1, 2), "R00001": 5, "R00002": -1}
+    options: dict[str, Any] = {"gold": [gold], "judgments": [write_output(tmp_path / "run", WORLD, {"m": grades})]}
+    if kind == "columns":
+        columns = write_columns(tmp_path / "m.txt", {(one.turn_id, one.response_id): grades[one.response_id]
+                                                     for one in WORLD})  # fmt: skip
+        options |= {"judgments": [columns], "criterion": "groundedness", "scale": "0-3"}
+    with pytest.raises(InputError) as caught:
+        tried(**options)
+    assert [problem.code for problem in caught.value.problems] == ["off_scale", "off_scale"]
+    found = tried(**options, off_scale="missing")
+    row = found.calibration.agreement[0]
+    assert (row.n, row.gold, row.without_grade) == (118, 120, {"off_scale": 2})
+    assert row.worst_case["wkappa"] < row.statistics["wkappa"].value
+    assert f"groundedness: 2 of 120 labels by {row.name} are off the scale and count as missing" in (
+        found.calibration.warnings
+    )
+    certified = found.certificate.certified[0]
+    assert (certified.n, certified.graded) == (118, 120)
+
+
+def test_gold_off_its_scale_is_a_problem_in_any_case(tmp_path: Path, judgments: Path) -> None:
+    rows = [msgspec.structs.replace(one, grade=7) if one.response_id == "R00001" else one for one in gold_rows(WORLD)]
+    with pytest.raises(InputError) as caught:
+        tried(gold=[write_gold(tmp_path / "gold.jsonl", rows)], judgments=[judgments], off_scale="missing")
+    assert [problem.code for problem in caught.value.problems] == ["off_scale"]
 
 
 # Judges that are asked
@@ -602,7 +635,7 @@ def test_on_sealed_grades_only_the_chosen_is_asked(tmp_path: Path, split: Path, 
     assert by_labels == {
         (graded, False): 120 - len(test), (yes_no, False): 120 - len(test), (graded, True): len(test)
     }  # fmt: skip
-    assert (found.certificate.certified[0].openings, len(read_ledger(split / "seal.json"))) == (1, 1)
+    assert (found.certificate.certified[0].looks.number, len(read_ledger(split / "seal.json"))) == (1, 1)
     before = contents(tmp_path / "out")
     tried(LATER, **options)
     assert contents(tmp_path / "out") == before
@@ -617,7 +650,7 @@ def test_patience_is_no_other_question(tmp_path: Path, split: Path, asked: Asked
     tried(**options, options=ModelOptions(temperature=0.5))
     assert len(read_ledger(split / "seal.json")) == 2
     found = tried(**options, seed=1)
-    assert len(read_ledger(split / "seal.json")) == found.certificate.certified[0].openings == 3
+    assert len(read_ledger(split / "seal.json")) == found.certificate.certified[0].looks.number == 3
 
 
 def test_open_test_grades_are_asked_about_only_of_the_chosen_too(tmp_path: Path, asked: Asked) -> None:

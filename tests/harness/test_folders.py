@@ -69,7 +69,7 @@ _CALIBRATE = "calibrate --replicates 200 --permutations 200"
 _STORED = f"{_CALIBRATE} --gold {{}}/gold.jsonl --judgments {{}}/labels"
 _CROWD = "crowd {}/labels.csv --scale 0-3"
 _REGIN = "crowd cast-regin {}/release/response_evaluation"
-_TABLES = "systems.tsv expected.tsv diagnostics.tsv"
+_TABLES = "systems.tsv expected.tsv probabilities.tsv diagnostics.tsv"
 _PICTURES = "agreement{0}.svg agreement{0}.png confusion{0}.svg confusion{0}.png"
 
 WRITERS = {
@@ -109,6 +109,7 @@ OPTIONAL = (
         f"judgments.jsonl failures.jsonl {_TABLES}",
     ),
     ("calibrate", f"{_STORED}/judgments.jsonl", f"comparisons.tsv {_TABLES}"),
+    ("calibrate", f"{_STORED}/judgments.jsonl --margin 0.1", f"comparisons.tsv equivalence.tsv {_TABLES}"),
     (
         "calibrate",
         f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",

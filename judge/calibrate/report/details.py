@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+from judge.calibrate.equivalence import ASSESSORS
 from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, SystemAgreement
 from judge.calibrate.report.lookup import of
 from judge.calibrate.report.phrases import grades_of
 from judge.calibrate.report.tables import merged
 from judge.stats.marginals import MarginalTest
+from judge.stats.probabilities import PROBABILITY
 from judge.stats.ranking import SYSTEM
 from judge.text.cells import interval, number, p_value
 from judge.text.markup import name_of, prose, table
@@ -102,6 +104,32 @@ def worth(calibration: Calibration, criterion: str, row: AgreementRow | None) ->
     yield text
 
 
+def forecasts(calibration: Calibration, criterion: str) -> Iterator[str]:
+    """How far label probabilities may be taken for probabilities."""
+    rows = of(calibration.probabilities, criterion)
+    if not rows:
+        return
+    yield "### Are its label probabilities probabilities?"
+    yield " ".join(f"{name}: {statistic.about}." for name, statistic in PROBABILITY.items()) + (
+        " Beside Brier's score stands that of one forecast for all responses, the shares of the assessors' grades: "
+        "a judge that is no better knows nothing of the single response."
+    )
+    yield table(
+        ["judge", "grades", *(f"{name} [95 %]" for name in PROBABILITY), "brier of shares", "n/topics", "note"],
+        (
+            [
+                name_of(row.judge if row.prompt is None else f"{row.judge} {row.prompt.partition('/')[2]}"),
+                row.split,
+                *(interval(row.statistics[name], signed=name == "overconfidence") for name in PROBABILITY),
+                number(row.brier_of_shares),
+                f"{row.statistics['brier'].n}/{row.statistics['brier'].topics}",
+                prose(merged((name, row.statistics[name].reason) for name in PROBABILITY)),
+            ]
+            for row in rows
+        ),
+    )
+
+
 def alternative(calibration: Calibration, criterion: str) -> Iterator[str]:
     """The alternative annotator test, always with all of its numbers."""
     rows = of(calibration.alternative, criterion)
@@ -126,6 +154,30 @@ def alternative(calibration: Calibration, criterion: str) -> Iterator[str]:
                 )
                 or "-",
                 prose(row.reason or ""),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def equivalence(calibration: Calibration, criterion: str) -> Iterator[str]:
+    """The chosen judge against the others and the assessors, by two one-sided tests."""
+    rows = of(calibration.equivalence, criterion)
+    if not rows:
+        return
+    yield "### Is it as good as another judge, or as an assessor?"
+    yield (
+        f"EQUIVALENT: {prose(rows[0].statistic)} differs by less than {number(rows[0].margin)}, by two one-sided tests "
+        "at 5 % (the 90 % interval over topics lies within the margin). DIFFERENT: by more. Each pair is tested alone."
+        + f" `{ASSESSORS}`: each assessor against the consensus of the others, and the judge against the same."
+        * any(row.b == ASSESSORS for row in rows)
+    )
+    yield table(
+        ["judge", "against", "grades", "difference [90 %]", "n/topics", "equivalence", "note"],
+        (
+            [
+                *(name_of(row.a), name_of(row.b), row.split, interval(row.difference, signed=True)),
+                *(f"{row.difference.n}/{row.difference.topics}", row.word, prose(row.difference.reason or "")),
             ]
             for row in rows
         ),

@@ -13,7 +13,9 @@ from judge.calibrate.report.tables import (
     comparisons_tsv,
     confusion_tsv,
     diagnostics_tsv,
+    equivalence_tsv,
     expected_tsv,
+    probabilities_tsv,
     system_tsv,
 )
 from judge.files.jsonl import json_bytes
@@ -28,8 +30,10 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
         "agreement.tsv": agreement_tsv(calibration.agreement, calibration.verdicts),
         "confusion.tsv": confusion_tsv(calibration.agreement),
         "comparisons.tsv": comparisons_tsv(calibration.comparisons),
+        "equivalence.tsv": equivalence_tsv(calibration.equivalence),
         "calibration_map.tsv": calibration_map_tsv(calibration.calibration_map),
         "expected.tsv": expected_tsv(calibration.expected),
+        "probabilities.tsv": probabilities_tsv(calibration.probabilities),
         "systems.tsv": system_tsv(calibration.systems),
         "alternative.tsv": alternative_tsv(calibration.alternative),
         "diagnostics.tsv": diagnostics_tsv(calibration.slopes, calibration.families),

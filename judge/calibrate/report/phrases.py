@@ -1,6 +1,6 @@
 """How reports of a calibration name a statistic, a split and the basis of an estimate. Pure."""
 
-from judge.calibrate.findings import Split
+from judge.calibrate.findings import Looks, Split
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count
@@ -30,3 +30,10 @@ def grades_of(split: Split) -> str:
 def basis(estimate: Estimate) -> str:
     """The numbers of items and topics that an estimate rests on."""
     return f"n = {estimate.n} over {count(estimate.topics, 'topic')}"
+
+
+def looked_at(look: Looks) -> str:
+    """How many questions these grades have answered so far, and how many candidates they have met."""
+    grades = "sealed test grades" if look.ledger == "seal" else "grades"
+    questions = count(look.number, "question")
+    return f"so far {questions} to these {grades}, {count(look.candidates, 'candidate')} in all"

@@ -7,8 +7,10 @@ from judge.calibrate.findings import (
     AlternativeRow,
     CalibrationMapRow,
     ComparisonRow,
+    EquivalenceRow,
     ExpectedLine,
     FamilyContrast,
+    ProbabilityRow,
     Slope,
     SystemAgreement,
     TrustVerdict,
@@ -17,6 +19,7 @@ from judge.records import Estimate
 from judge.stats import agreement
 from judge.stats.expected import EXPECTED
 from judge.stats.marginals import MarginalTest
+from judge.stats.probabilities import PROBABILITY
 from judge.stats.ranking import SYSTEM
 from judge.text.tsv import tsv
 
@@ -49,10 +52,18 @@ COMPARISON_COLUMNS = (
     *("criterion", "split", "statistic", "a", "b", *_ends("difference"), "p", "p_max_t", "p_holm", "exact"),
     *("n", "topics", "note"),
 )
+EQUIVALENCE_COLUMNS = (
+    *("criterion", "split", "statistic", "a", "b", *_ends("difference"), "margin", "equivalence", "n", "topics"),
+    "note",
+)
 MAP_COLUMNS = ("judge", "prompt", "criterion", "split", "grade", "n", "mean", "shrunken", "weight")
 EXPECTED_COLUMNS = (
     *("judge", "prompt", "criterion", "split", "intercept", *_ends("slope")),
     *("error_grade", "error_expected", "error_line", "n", "topics", "note"),
+)
+PROBABILITY_COLUMNS = (
+    *("judge", "prompt", "criterion", "split", *(column for name in PROBABILITY for column in _ends(name))),
+    *("brier_of_shares", "n", "topics", "note"),
 )
 SYSTEM_COLUMNS = (
     *("judge", "prompt", "criterion", "split", "runs"),
@@ -155,6 +166,20 @@ def comparisons_tsv(rows: Iterable[ComparisonRow]) -> str:
     )
 
 
+def equivalence_tsv(rows: Iterable[EquivalenceRow]) -> str:
+    """A row for each pair; the difference is a's statistic minus b's, with a 90 % interval."""
+    return tsv(
+        EQUIVALENCE_COLUMNS,
+        (
+            [
+                *(row.criterion, row.split, row.statistic, row.a, row.b, *_estimate(row.difference)),
+                *(float(row.margin), row.word, *_basis(row.difference)),
+            ]
+            for row in rows
+        ),
+    )
+
+
 def calibration_map_tsv(rows: Iterable[CalibrationMapRow]) -> str:
     """A row for each judge and grade: the assessors' mean grade where the judge gives it."""
     return tsv(
@@ -163,6 +188,21 @@ def calibration_map_tsv(rows: Iterable[CalibrationMapRow]) -> str:
             [
                 *(row.judge, row.prompt, row.criterion, row.split, row.grade, row.n, row.mean),
                 *(float(row.shrunken), float(row.weight)),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def probabilities_tsv(rows: Iterable[ProbabilityRow]) -> str:
+    """A row for each judge that gives label probabilities: how far they forecast the assessors' grades."""
+    return tsv(
+        PROBABILITY_COLUMNS,
+        (
+            [
+                *(row.judge, row.prompt, row.criterion, row.split, *_estimates(row.statistics, PROBABILITY)),
+                *(row.brier_of_shares, *_basis(row.statistics["brier"])[:2]),
+                merged((name, row.statistics[name].reason) for name in PROBABILITY),
             ]
             for row in rows
         ),

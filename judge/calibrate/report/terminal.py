@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from judge.calibrate.findings import AgreementRow, Calibration, Choice, TrustVerdict
+from judge.calibrate.equivalence import ASSESSORS
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, EquivalenceRow, TrustVerdict
 from judge.calibrate.report.lookup import (
     best_first,
     chosen_of,
@@ -13,7 +14,7 @@ from judge.calibrate.report.lookup import (
     split_of,
     verdict_of,
 )
-from judge.calibrate.report.phrases import ON_TERMINAL, heading
+from judge.calibrate.report.phrases import ON_TERMINAL, heading, looked_at
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import columns_of, count, fold, number, pad, shorten
@@ -52,6 +53,10 @@ def _criterion(calibration: Calibration, criterion: str) -> list[str]:
     selection = selection_of(calibration, criterion)
     if selection and (selected := _selected(selection)):
         lines += fold(selected, COLUMNS)
+    if equivalence := of(calibration.equivalence, criterion):
+        lines += fold(_equivalent(equivalence), COLUMNS)
+    for look in of(calibration.looks, criterion):
+        lines += fold(looked_at(look), COLUMNS) if look.ledger != "seal" else []
     if verdict := verdict_of(calibration, criterion):
         for intro, texts in (("required", verdict.requirements), ("because", verdict.reasons)):
             lines += fold(f"{intro}: {printable('; '.join(texts))}", COLUMNS) if texts else []
@@ -140,6 +145,15 @@ def _selected(selection: Choice) -> str:
         parts.append(f"{count(others, 'other')} not separable from it")
     if selection.openings is not None:
         parts.append(f"sealed test grades opened {count(selection.openings, 'time')}")
+    return "; ".join(parts)
+
+
+def _equivalent(rows: Sequence[EquivalenceRow]) -> str:
+    """How many of the others the chosen judge is equivalent to, and what it is to the assessors."""
+    judges = [row for row in rows if row.b != ASSESSORS]
+    alike = sum(row.word == "EQUIVALENT" for row in judges)
+    parts = [f"equivalent within {short(rows[0].margin)} to {alike} of {count(len(judges), 'other')}"]
+    parts += [f"to the {ASSESSORS} among themselves: {row.word}" for row in rows if row.b == ASSESSORS]
     return "; ".join(parts)
 
 

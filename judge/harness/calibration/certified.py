@@ -8,8 +8,10 @@ import msgspec
 
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
-from judge.calibrate.certificate import PARAMETERS, Certified
-from judge.calibrate.findings import Calibration
+from judge.calibrate.certificate import PARAMETERS
+from judge.calibrate.certified import Certified, CertifiedSeal
+from judge.calibrate.findings import AgreementRow, Calibration, TrustVerdict
+from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import Gold
 from judge.calibrate.panel import Panel
 from judge.errors import InputError
@@ -17,6 +19,7 @@ from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
 from judge.models.secrets import scrub
+from judge.records import Estimate
 
 _MADE = {"parser": int, "renderer": int, "options": dict}
 """The keys of a manifest's configuration that say how a judge was asked, and their types."""
@@ -27,8 +30,7 @@ def certified(
     gold: Gold,
     panels: Sequence[Panel],
     found: Calibration,
-    openings: int | None,
-    seal: str | None,
+    seal: CertifiedSeal | None,
     endpoints: Mapping[str, str],
 ) -> tuple[Certified, ...]:
     """The entries of the certificate, one per verdict.
@@ -38,11 +40,12 @@ def certified(
         gold: The gold files.
         panels: Gold and labels side by side.
         found: What the calibration found.
-        openings: How often the sealed grades were opened for different questions.
-        seal: The salted digest of the sealed grades.
+        seal: The seal of the test grades.
         endpoints: Judge to the address to which the environment moved it.
     """
     selections = {selection.criterion: selection for selection in found.selections}
+    looks = {of_criterion.criterion: of_criterion for of_criterion in found.looks}
+    rows = {(row.criterion, row.name, row.split): row for row in found.agreement}
     entries = []
     for panel in panels:
         for verdict in (verdict for verdict in found.verdicts if verdict.criterion == panel.criterion):
@@ -51,6 +54,7 @@ def certified(
                 continue
             origin = column.origin
             made = _made(plan, origin.source if origin else "", endpoints.get(verdict.judge))
+            row = rows.get((verdict.criterion, verdict.judge, verdict.split))
             entries.append(
                 Certified(
                     criterion=verdict.criterion,
@@ -69,14 +73,23 @@ def certified(
                     n=verdict.estimate.n,
                     topics=verdict.estimate.topics,
                     tried=len(selections[verdict.criterion].tried) if verdict.criterion in selections else 0,
-                    openings=openings,
+                    looks=looks.get(verdict.criterion),
+                    made=panel.made,
+                    graded=row.gold if row else 0,
                     statistic=verdict.statistic,
                     estimate=verdict.estimate,
+                    others=_others(verdict, row),
                     requirements=verdict.requirements,
                     verdict=verdict.word,
                 )
             )
     return tuple(entries)
+
+
+def _others(verdict: TrustVerdict, row: AgreementRow | None) -> dict[str, Estimate]:
+    """The statistics that the requirements bound, besides the primary one."""
+    named = {parse_requirement(rule).statistic for rule in verdict.requirements} - {verdict.statistic}
+    return {name: row.statistics[name] for name in sorted(named)} if row else {}
 
 
 def resampling(plan: CalibrationPlan) -> dict[str, int]:

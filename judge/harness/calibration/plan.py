@@ -5,8 +5,10 @@ from typing import Literal
 
 from judge.ask.loop import Settings
 from judge.ask.several import MOST_SAMPLES
+from judge.calibrate.intake import OffScale
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath
+from judge.gold import seal_of
 from judge.models.model import ModelOptions
 from judge.records import Criterion
 
@@ -40,6 +42,8 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """Which end of `scale` is good."""
     gold_scale: StrPath | None = None
     """The prompt whose scale the gold is on, if it is not the judges' scale."""
+    off_scale: OffScale = "error"
+    """Whether a judge's label off its scale is a problem of the file, or counts as a missing judgment."""
     families: StrPath | None = None
     """Run or judge, a tab and the family of models behind it."""
     topics: StrPath | None = None
@@ -54,6 +58,8 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """Rules such as `wkappa.lo>=0.4`, which a judge must meet to be TRUSTED."""
     epsilon: float = 0.2
     """The epsilon of the alternative annotator test: .2 for experts, .15 for skilled annotators, .1 for a crowd."""
+    margin: float | None = None
+    """The difference of the primary statistic that does not matter, for tests of equivalence; None makes none."""
     replicates: int = 2000
     """Bootstrap resamples."""
     permutations: int = 10_000
@@ -74,8 +80,11 @@ def check_plan(plan: CalibrationPlan) -> None:
         raise UsageError("expected either existing judgments (--judgments) or models to ask (--model)")
     if plan.models and not (plan.prompts and plan.pool and plan.out):
         raise UsageError(ASKING)
+    seal_of(plan.test, plan.seal)
     if not 0 <= plan.epsilon < 1:
         raise UsageError(f"epsilon {plan.epsilon}: expected a number from 0 to below 1 (--epsilon)")
+    if plan.margin is not None and not 0 < plan.margin < 1:
+        raise UsageError(f"margin {plan.margin}: expected a number above 0 and below 1 (--margin)")
     if not 1 <= plan.samples <= MOST_SAMPLES:
         raise UsageError(f"{plan.samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
     for option, number in (("replicates", plan.replicates), ("permutations", plan.permutations)):

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,13 @@ from judge.calibrate.intake import (
     Gold,
     LabelSource,
     make_panels,
+    off_scale_warnings,
     parse_scale,
     read_gold_files,
     read_sources,
     same_grades,
 )
+from judge.calibrate.looks import look_at
 from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import calibration_files
 from judge.calibrate.selection import choose
@@ -40,11 +42,12 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder, replace_folder
 from judge.files.paths import in_folders
 from judge.files.stored import sha256
-from judge.gold import GOLD_FILES, open_sealed, read_seal
+from judge.gold import GOLD_FILES, Look
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
 from judge.harness.calibration.asking import Asking, ProgressReport, gold_tasks, results_jsonl
 from judge.harness.calibration.certified import certified, resampling
+from judge.harness.calibration.looking import Looking, log_look, looked_often, open_test
 from judge.harness.calibration.plan import ASKING, CalibrationPlan, by_id, check_plan
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.models.backends import open_model
@@ -124,8 +127,8 @@ class _Session:
         self.prompts = by_id(map(find_criterion, plan.prompts))
         self.only = self._only()
         self.warnings: list[str] = []
-        self.openings: int | None = None
-        self.seal: str | None = None
+        self.asked: dict[str, Any] = {}
+        self.looking: Looking | None = None
         self.out = Path(plan.out) if plan.out is not None else None
         self.answers: dict[str, bytes] = {}
 
@@ -140,6 +143,9 @@ class _Session:
         self.warnings += self._unmet(rows, sources, panels)
         if self.out:
             make_folder(self.out)
+        self.warnings += off_scale_warnings(panels)
+        if self.looking is None:
+            self._log(panels)
         if unmatched:
             self.warnings.append(f"{unmatched} of {len(rows)} gold grades are of responses not in the pool")
         options = CalibrationOptions(
@@ -148,12 +154,16 @@ class _Session:
             replicates=self.plan.replicates,
             permutations=self.plan.permutations,
             epsilon=self.plan.epsilon,
+            margin=self.plan.margin,
             families=self.families,
-            openings=self.openings,
+            openings=self.looking.opening.number if self.looking and self.looking.seal else None,
         )
         calibration = calibrate(panels, options)
-        calibration = msgspec.structs.replace(calibration, warnings=(*self.warnings, *calibration.warnings))
-        entries = certified(self.plan, gold, panels, calibration, self.openings, self.seal, self.asking.endpoints)
+        looks = self.looking.rows([panel.criterion for panel in panels]) if self.looking else ()
+        warnings = (*self.warnings, *calibration.warnings, *looked_often(calibration, looks))
+        calibration = msgspec.structs.replace(calibration, warnings=warnings, looks=looks)
+        seal = self.looking.seal if self.looking else None
+        entries = certified(self.plan, gold, panels, calibration, seal, self.asking.endpoints)
         certificate = make_certificate(entries, self.now.date().isoformat())
         if self.out:
             files = self.answers | calibration_files(calibration)
@@ -193,11 +203,13 @@ class _Session:
     def _stored(self, gold: Gold) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
         """The gold rows, and the existing labels together with the baselines."""
         pool = Path(self.plan.pool) if self.plan.pool is not None else None
-        sources = read_sources([Path(path) for path in self.plan.judgments], pool, self.scale)
+        # Where labels off the scale count as missing, files of columns are read with all of their grades.
+        scale = self.scale if self.plan.off_scale == "error" else None
+        sources = read_sources([Path(path) for path in self.plan.judgments], pool, scale)
         sources = tuple(msgspec.structs.replace(source, labels=self._wanted(source.labels)) for source in sources)
         self._find_prompts(sources)
         columns = [labels for source in sources for labels in source.labels]
-        question = {
+        self.asked = {
             "gold": gold.digest,
             "labels": sorted(
                 [labels.digest, labels.judge, labels.prompt or "", labels.prompt_digest or ""] for labels in columns
@@ -208,11 +220,14 @@ class _Session:
                 self.plan.polarity,
                 self.plan.gold_scale and os.fspath(self.plan.gold_scale),
             ],
+            "off_scale": self.plan.off_scale,
+            "margin": self.plan.margin,
             "resampling": resampling(self.plan),
             "requirements": sorted(self.plan.requirements),
         }
-        rows = (*gold.rows, *self._opened(question, gold.rows, sources))
-        return rows, (*sources, *self._baselines(rows, sources))
+        if self.plan.test is not None:
+            return self._opened(gold.rows, sources, lambda rows: sources)
+        return gold.rows, (*sources, *self._baselines(gold.rows, sources))
 
     def _wanted(self, columns: Sequence[Labels]) -> tuple[Labels, ...]:
         """The labels under the criterion that the plan names, or under its very prompt."""
@@ -247,36 +262,57 @@ class _Session:
                     self.warnings.append(f"{labels.source}: {prompt.file} has changed since these judgments were made")
 
     def _opened(
-        self, question: Mapping[str, Any], dev: Sequence[GoldRow], sources: Sequence[LabelSource]
-    ) -> tuple[GoldRow, ...]:
-        """The sealed test grades, if the plan names them; opening them is logged."""
-        if self.plan.test is None:
-            return ()
+        self,
+        dev: tuple[GoldRow, ...],
+        sources: Sequence[LabelSource],
+        judged: Callable[[tuple[GoldRow, ...]], tuple[LabelSource, ...]],
+    ) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
+        """The rows of both parts, and the labels together with the baselines; opening the seal is logged.
+
+        Args:
+            dev: The gold rows of the dev part.
+            sources: The labels so far.
+            judged: From the sealed rows to the labels of both parts; it may ask a judge.
+        """
         if any(row.split != "dev" for row in dev):
             raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
         # What would stop a calibration must not cost a look at the sealed grades.
         self._panels(dev, sources)
         if self.out:
             make_folder(self.out)
-        test = Path(self.plan.test)
-        seal = Path(self.plan.seal) if self.plan.seal is not None else test.with_name(SEAL)
-        digest = sha256(msgspec.json.encode(question, order="sorted"))
-        now = self.now.isoformat(timespec="seconds")
-        rows, opening = open_sealed(
-            test, seal, digest, now, check=lambda rows: self._check_sealed((*dev, *rows), sources)
-        )
-        self.openings, self.seal = opening.number, read_seal(seal).commitment
-        return rows
+        everything: tuple[LabelSource, ...] = ()
 
-    def _check_sealed(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> None:
-        """Stop before the opening is logged if the sealed grades cannot be used; the message shows none of them."""
+        def look(rows: tuple[GoldRow, ...]) -> Look:
+            nonlocal everything
+            self._check_sealed((*dev, *rows), sources)
+            everything = judged(rows)
+            everything += self._baselines((*dev, *rows), everything)
+            return self._look(self._check_sealed((*dev, *rows), everything))
+
+        rows, self.looking = open_test(self.plan, self.now, look)
+        return (*dev, *rows), everything
+
+    def _check_sealed(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[Panel, ...]:
+        """The panels; stops before the opening is logged if sealed grades cannot be used, and shows none of them."""
         try:
-            self._panels(rows, sources)
+            return self._panels(rows, sources)[0]
         except InputError as error:
             raise InputError(
                 f"{self.plan.test}: {max(1, len(error.problems))} problems of the sealed grades, such as grades off "
                 "their scale; the seal was not opened"
             ) from None
+
+    def _look(self, panels: Sequence[Panel]) -> Look:
+        """What is asked of the gold; its scale says which grades count as positive."""
+        return look_at({**self.asked, "scales": [self._gold_scale(panel.criterion) for panel in panels]}, panels)
+
+    def _log(self, panels: Sequence[Panel]) -> None:
+        """Put the look at unsealed gold on record."""
+        self.looking = log_look([Path(path) for path in self.plan.gold], self.out, self._look(panels), self.now)
+        if self.looking is None:
+            self.warnings.append(
+                "the gold's folder cannot be written and there is no --out, so this look is on no record"
+            )
 
     def _baselines(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[LabelSource, ...]:
         """The baselines' labels of the same responses, if there is a pool and the sources lack these labels."""
@@ -333,23 +369,35 @@ class _Session:
             panels, _ = self._panels(dev, [self._source(results, pool)])
             choices = (choose(panel, "dev" if panel.split[0] == "dev" else "all") for panel in panels)
             chosen = [column for column in choices if column]
-            held_out = tuple(row for row in gold.rows if row.split == "test")
+            options = msgspec.to_builtins(plan.options)
+            judges = sorted({column.judge for column in chosen} & self.asking.endpoints.keys())
+            moved = {judge: self.asking.endpoints[judge] for judge in judges}
+            self.asked = {
+                **({"endpoints": moved} if moved else {}),
+                "gold": gold.digest,
+                "parameters": {name: options[name] for name in PARAMETERS},
+                "margin": plan.margin,
+                "resampling": resampling(plan),
+                "requirements": sorted(plan.requirements),
+            }
+
+            def held_out(rows: tuple[GoldRow, ...]) -> tuple[LabelSource, ...]:
+                for column in chosen if rows else ():
+                    prompt = [self.prompts[column.prompt]] if column.prompt else []
+                    wanted = self._gold_tasks(rows, pool, prompt, plan.samples)
+                    model = self.asking.again(column.judge, prompt)
+                    results.extend(self.asking.ask(model, wanted, journal, pool, turns))
+                return (self._source(results, pool),)
+
+            rows = gold.rows
             if plan.test is not None:
                 if any(isinstance(result, Failure) and result.reason == "budget" for result in results):
                     raise OperationalError("the budget is spent before a judge is chosen: the test grades stay closed")
-                pairs = sorted((column.judge, self.prompts[column.prompt].digest) for column in chosen if column.prompt)
-                options = msgspec.to_builtins(plan.options)
-                parameters = {name: options[name] for name in PARAMETERS}
-                question: dict[str, Any] = {"gold": gold.digest, "chosen": pairs, "parameters": parameters}
-                moved = {judge: self.asking.endpoints[judge] for judge, _ in pairs if judge in self.asking.endpoints}
-                question |= {"endpoints": moved} if moved else {}
-                question |= {"resampling": resampling(plan), "requirements": sorted(plan.requirements)}
-                held_out += self._opened(question, gold.rows, [self._source(results, pool)])
-            for column in chosen if held_out else ():
-                prompt = [self.prompts[column.prompt]] if column.prompt else []
-                wanted = self._gold_tasks(held_out, pool, prompt, plan.samples)
-                model = self.asking.again(column.judge, prompt)
-                results += self.asking.ask(model, wanted, journal, pool, turns)
+                # Asked before the seal is opened, so that the look names the very labels that it compares.
+                rows, sources = self._opened(rows, [self._source(results, pool)], held_out)
+            else:
+                sources = held_out(tuple(row for row in rows if row.split == "test"))
+                sources += self._baselines(rows, sources)
         self.warnings += model_notes(results)
         self.answers = {
             "judgments.jsonl": results_jsonl(results, Judgment),
@@ -357,9 +405,7 @@ class _Session:
         }
         # The results are written before any statistic is computed, so that a failure there loses none of them.
         replace_folder(out, self.answers, RECORD, inputs=self._inputs(), last=CERTIFICATE, more=True)
-        source = self._source(results, pool)
-        rows = (*dev, *held_out)
-        return rows, (source, *self._baselines(rows, [source]))
+        return rows, sources
 
     def _gold_tasks(
         self, rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int
@@ -386,7 +432,9 @@ class _Session:
                 "which they are about: --criterion NAME is needed"
             )
         scales = {name: self._gold_scale(name) for name in sorted(criteria)}
-        panels, unmatched = make_panels(rows, sources, self.prompts, scales, str(self.plan.gold[0]), criteria)
+        panels, unmatched = make_panels(
+            rows, sources, self.prompts, scales, str(self.plan.gold[0]), criteria, self.plan.off_scale
+        )
         if not panels:
             raise UsageError(f"{self.plan.gold[0]}: no grade of a response under a criterion that was judged")
         return panels, unmatched

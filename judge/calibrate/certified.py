@@ -1,0 +1,160 @@
+"""What a certificate says of one judge, and whether it agrees with itself. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from judge.calibrate.findings import Looks, Split, Word
+from judge.calibrate.gate import Requirement, parse_requirement
+from judge.errors import UsageError
+from judge.records import Estimate
+from judge.text.safe import shown
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class CertifiedSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The seal of the test grades that a result rests on."""
+
+    commitment: str
+    """The salted digest of the test grades: another one for every split."""
+    seed: int
+    """The seed of the split."""
+    responses: str
+    """SHA-256 of the graded responses of both parts, without grades: the same for every split of one gold file."""
+
+
+class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The judge of one criterion, and the result of its calibration."""
+
+    criterion: str
+    judge: str
+    prompt: str | None
+    prompt_digest: str | None
+    parser: int
+    renderer: int
+    parameters: dict[str, Any] | None
+    """The judge's options; None where the labels came without them, and then no run can match."""
+    models_returned: tuple[str, ...]
+    """The models as the provider named them in its completions."""
+    gold: str
+    """SHA-256 over the gold files."""
+    seal: CertifiedSeal | None
+    """None where no sealed grades were opened."""
+    split: Split
+    n: int
+    topics: int
+    tried: int
+    """How many candidates the judge was chosen among."""
+    looks: Looks | None
+    """How often the gold was looked at; None where no ledger is kept."""
+    made: tuple[str, ...]
+    """How the gold was made, every way once."""
+    graded: int
+    """Gold items of the split, graded by the judge or not."""
+    resampling: dict[str, int]
+    """Seed, replicates and permutations, by name."""
+    binary: bool
+    """Grades were compared as positive or not, so nothing is certified about single grades."""
+    statistic: str
+    estimate: Estimate
+    """The primary statistic, with the interval that the verdict goes by."""
+    others: dict[str, Estimate]
+    """Other statistics that the requirements bound, by name."""
+    requirements: tuple[str, ...]
+    verdict: Word
+
+
+Contradiction = tuple[str, str]
+"""A JSON path in the certificate, and what does not go together there."""
+
+
+def contradictions(certified: Sequence[Certified]) -> list[Contradiction]:
+    """Everything in the entries of a certificate that cannot be true together.
+
+    Above all, the verdict is made again from the requirements and the intervals. Not all of a verdict can be: missing
+    grades at their worst may have left open what the intervals alone would grant.
+    """
+    found = [
+        ("$.certified", f"{number} entries of {shown(criterion)}: expected one")
+        for criterion, number in Counter(entry.criterion for entry in certified).items()
+        if number > 1
+    ]
+    for place, entry in enumerate(certified):
+        here = f"$.certified[{place}]"
+        for check in (_counts, _intervals, _record, _verdict):
+            found += [(f"{here}.{field}", message) for field, message in check(entry)]
+    return found
+
+
+def _counts(entry: Certified) -> Iterator[Contradiction]:
+    if (entry.n, entry.topics) != (entry.estimate.n, entry.estimate.topics):
+        basis = f"{entry.n} items on {entry.topics} topics"
+        yield "n", f"{basis}, but the estimate rests on {entry.estimate.n} on {entry.estimate.topics}"
+    if not 0 <= entry.topics <= entry.n <= entry.graded:
+        yield "graded", f"{entry.n} items on {entry.topics} topics of {entry.graded} graded ones"
+
+
+def _intervals(entry: Certified) -> Iterator[Contradiction]:
+    for field, estimate in (("estimate", entry.estimate), *((f"others.{n}", e) for n, e in entry.others.items())):
+        low, high = estimate.low, estimate.high
+        if estimate.value is None and (low is not None or high is not None):
+            yield field, "an interval without a value"
+        elif low is not None and high is not None and low > high:
+            yield field, f"an interval from {low} to {high}"
+
+
+def _record(entry: Certified) -> Iterator[Contradiction]:
+    if (entry.seal is not None) != (entry.looks is not None and entry.looks.ledger == "seal"):
+        yield "looks", "a seal without its ledger, or the ledger of a seal without the seal"
+    if entry.looks is not None and (entry.looks.number < 1 or entry.looks.candidates < 0):
+        yield "looks.number", f"{entry.looks.number} looks at {entry.looks.candidates} candidates"
+    if entry.looks is not None and entry.looks.criterion != entry.criterion:
+        yield "looks.criterion", f"{shown(entry.looks.criterion)}, in an entry of {shown(entry.criterion)}"
+    digests = {"gold": entry.gold}
+    digests |= {"looks.head": entry.looks.head} if entry.looks else {}
+    digests |= {"seal.commitment": entry.seal.commitment, "seal.responses": entry.seal.responses} if entry.seal else {}
+    for field, digest in digests.items():
+        if not _DIGEST.fullmatch(digest):
+            yield field, f"{shown(digest)}: expected a SHA-256"
+
+
+def _verdict(entry: Certified) -> Iterator[Contradiction]:
+    try:
+        rules = [parse_requirement(text) for text in entry.requirements]
+    except UsageError as error:
+        yield "requirements", str(error)
+        return
+    unmet = [rule for rule in rules if not _within(rule, _estimate(entry, rule), met=True)]
+    failed = [rule for rule in rules if _within(rule, _estimate(entry, rule), met=False)]
+    if entry.verdict == "TRUSTED" and not rules:
+        yield "verdict", "TRUSTED without a requirement"
+    if entry.verdict == "TRUSTED" and set(entry.made) != {"blind"}:
+        yield "verdict", f"TRUSTED by gold made by {', '.join(map(shown, entry.made)) or 'nobody'}"
+    for rule in unmet if entry.verdict == "TRUSTED" else failed if entry.verdict == "INCONCLUSIVE" else ():
+        yield "verdict", f"{entry.verdict}, but {rule} is {_against(_estimate(entry, rule))}"
+    if entry.verdict == "NOT TRUSTED" and not failed:
+        yield "verdict", "NOT TRUSTED, but no requirement is failed by its interval"
+
+
+def _estimate(entry: Certified, rule: Requirement) -> Estimate | None:
+    return entry.estimate if rule.statistic == entry.statistic else entry.others.get(rule.statistic)
+
+
+def _within(rule: Requirement, estimate: Estimate | None, *, met: bool) -> bool:
+    """Whether the whole interval lies on the right side of the bound or, with `met` false, on the wrong one."""
+    end = None if estimate is None else estimate.low if met == (rule.end == "lo") else estimate.high
+    if end is None:
+        return False
+    above = end >= rule.bound if met else end > rule.bound
+    below = end <= rule.bound if met else end < rule.bound
+    return above if met == (rule.end == "lo") else below
+
+
+def _against(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return "without an interval"
+    return f"[{estimate.low:.3f}, {estimate.high:.3f}]"

@@ -1,0 +1,138 @@
+"""Two files of one judge's labels compared: what `judge drift` does, for use from Python."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.ask.labels import Labels
+from judge.calibrate.drift import AnchorKeys, Drift, drift
+from judge.calibrate.intake import LabelSource, parse_scale, read_sources
+from judge.errors import InputError, UsageError
+from judge.files.paths import JobPlan, StrPath
+from judge.gold.rows import text_digest
+from judge.pool.records import Pool
+from judge.text.cells import count
+from judge.text.safe import shown
+
+_Judges = dict[tuple[str, str | None], Labels]
+"""By judge and prompt."""
+
+
+class DriftPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge drift` can be told; paths may be strings."""
+
+    before: StrPath
+    """Labels of the first date: `judgments.jsonl`, qrels, or four columns."""
+    after: StrPath
+    """Labels of the second date, of the same responses."""
+    margin: float = 0.1
+    """The change of the mean grade that does not matter."""
+    scale: str | None = None
+    """`LOW-HIGH`: the grades of labels in columns."""
+
+
+class DriftOutcome(msgspec.Struct, frozen=True):
+    """How far each judge moved."""
+
+    rows: tuple[Drift, ...]
+    """A row for each judge and prompt of both files."""
+    warnings: tuple[str, ...]
+    """What else differs between the two dates."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether every judge is STEADY."""
+        return all(row.word == "STEADY" for row in self.rows)
+
+
+def compare_dates(plan: DriftPlan) -> DriftOutcome:
+    """Compare the labels of two dates.
+
+    Responses are the same where turn, text and passages are, if a pool lies beside both files; else where ids are.
+
+    Raises:
+        UsageError: The margin is not above 0, or the scale cannot be read.
+        InputError: A file has problems, or the two files share no judge or no response.
+    """
+    if not plan.margin > 0:
+        raise UsageError(f"margin {plan.margin}: expected a number of grades above 0 (--margin)")
+    scale = parse_scale(plan.scale) if plan.scale else None
+    (before,), (after,) = (read_sources([Path(path)], None, scale) for path in (plan.before, plan.after))
+    keys: tuple[AnchorKeys, AnchorKeys] = ({}, {})
+    if before.pool is not None and after.pool is not None:
+        keys = _names(before.pool), _names(after.pool)
+    pairs = _pairs(before, after)
+    if not pairs:
+        raise InputError(f"{plan.before} and {plan.after}: no judge and prompt in common")
+    rows = tuple(drift(a, b, *keys, plan.margin) for a, b in pairs)
+    if apart := [row.after for row in rows if not row.n]:
+        raise InputError(f"{plan.before} and {plan.after}: no response that {', '.join(apart)} graded at both dates")
+    paired = [id(labels) for pair in pairs for labels in pair]
+    alone = [labels for source in (before, after) for labels in source.labels if id(labels) not in paired]
+    return DriftOutcome(
+        rows,
+        (
+            *(f"{labels.source}: {_name(labels)} is in this file only" for labels in alone),
+            *(text for a, b in pairs for text in _differences(a, b)),
+            *(
+                f"{row.after}: {count(row.only_before + row.only_after, 'response')} in one of the files only"
+                for row in rows
+                if row.only_before + row.only_after
+            ),
+        ),
+    )
+
+
+def _names(pool: Pool) -> AnchorKeys:
+    """What a response is, whatever the pool calls it."""
+    return {
+        (response.turn_id, response.response_id): (
+            response.turn_id,
+            text_digest(response.text),
+            *response.passages,
+        )
+        for response in pool.responses
+    }
+
+
+def _pairs(before: LabelSource, after: LabelSource) -> list[tuple[Labels, Labels]]:
+    """The labels that belong together: by judge and prompt, or by prompt where each file has one judge under it."""
+    first, second = _by_judge(before.labels), _by_judge(after.labels)
+    pairs = [(first[key], second[key]) for key in first if key in second]
+    for prompt in dict.fromkeys(prompt for _, prompt in first):
+        of_first, of_second = (
+            [labels for (_, its_prompt), labels in judges.items() if its_prompt == prompt] for judges in (first, second)
+        )
+        if len(of_first) == len(of_second) == 1 and of_first[0].judge != of_second[0].judge:
+            pairs.append((of_first[0], of_second[0]))
+    return pairs
+
+
+def _by_judge(columns: Sequence[Labels]) -> Mapping[tuple[str, str | None], Labels]:
+    judges: _Judges = {}
+    for labels in columns:
+        if judges.setdefault((labels.judge, labels.prompt), labels) is not labels:
+            raise InputError(f"{labels.source}: {_name(labels)} under two versions of the prompt: expected one")
+        counts = Counter((label.turn_id, label.response_id, label.sample) for label in labels.labels)
+        if twice := next((response_id for (_, response_id, _), number in counts.items() if number > 1), None):
+            raise InputError(f"{labels.source}: two judgments of {shown(twice)} by {_name(labels)}: expected one")
+    return judges
+
+
+def _differences(before: Labels, after: Labels) -> list[str]:
+    """What else changed, so that the judge alone is not to blame."""
+    differences = []
+    if before.judge != after.judge and before.prompt is not None:
+        differences.append(f"{before.judge} and {after.judge} are compared: two names, so perhaps two judges")
+    if before.prompt_digest != after.prompt_digest:
+        differences.append(f"{_name(after)}: the prompt has changed between the dates")
+    if before.models_returned != after.models_returned:
+        models = " and ".join(", ".join(labels.models_returned) or "none" for labels in (before, after))
+        differences.append(f"{_name(after)}: the provider named other models: {models}")
+    return differences
+
+
+def _name(labels: Labels) -> str:
+    return labels.judge if labels.prompt is None else f"{labels.judge} under {labels.prompt}"

@@ -1,0 +1,157 @@
+"""How far a judge moved between two dates: arithmetic, pairing, verdicts, and the command."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.ask.labels import Label, Labels
+from judge.calibrate.drift import Drift, drift
+from judge.cli import main
+from judge.errors import InputError, UsageError
+from judge.harness.drift import DriftPlan, compare_dates
+from judge.stats.means import t_quantile
+from tests.calibration_world import failure, items, jsonl, judgment, labeled, labels, pool, write_output, write_pool
+
+WORLD = items(topics=12, each=5)
+
+
+def between(first: dict[tuple[str, str], int | None], second: dict[tuple[str, str], int | None]) -> Drift:
+    return drift(labels("m", first), labels("m", second), {}, {}, 0.1)
+
+
+def test_the_change_is_the_mean_of_later_minus_earlier_over_topics() -> None:
+    first = {("1_1", "a"): 0, ("1_2", "b"): 1, ("2_1", "c"): 2, ("3_1", "d"): 3}
+    second = {("1_1", "a"): 1, ("1_2", "b"): 2, ("2_1", "c"): 2, ("3_1", "d"): 2}
+    found = between(first, second)
+    # Changes 1 1 | 0 | -1 have the mean 1/4; residuals .75 .75 | -.25 | -1.25 have the sums 1.5, -.25, -1.25.
+    se = (3 / 2 * (1.5**2 + 0.25**2 + 1.25**2)) ** 0.5 / 4
+    assert found.change.value == 0.25
+    for estimate, level in ((found.change, 0.95), (found.within, 0.9)):
+        half = t_quantile(level, 2) * se
+        assert (estimate.low, estimate.high) == (pytest.approx(0.25 - half), pytest.approx(0.25 + half))
+    assert (found.unchanged.value, found.higher, found.lower) == (0.25, 2, 1)
+    assert (found.n, found.topics, found.word) == (4, 3, "INCONCLUSIVE")
+
+
+def test_grades_that_come_and_go_are_counted_and_are_no_grades() -> None:
+    first = {("1_1", "a"): 1, ("2_1", "b"): None, ("3_1", "c"): 1, ("4_1", "d"): 1, ("5_1", "e"): None}
+    second = {
+        ("1_1", "a"): None,
+        ("2_1", "b"): 1,
+        ("3_1", "c"): 1,
+        ("5_1", "e"): None,
+        ("6_1", "f"): 1,
+        ("6_2", "g"): 1,
+    }
+    found = between(first, second)
+    assert (found.n, found.lost, found.gained, found.only_before, found.only_after) == (1, 1, 1, 1, 2)
+    assert found.change.value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("shift", "every", "word"),
+    [(0, 1, "STEADY"), (1, 60, "STEADY"), (1, 1, "INCONCLUSIVE"), (1, 3, "MOVED")],
+)
+def test_the_verdict_goes_by_the_margin(shift: int, every: int, word: str) -> None:
+    keys = [(one.turn_id, one.response_id) for one in WORLD]
+    first = dict.fromkeys(keys, 1)
+    second = {key: 1 + shift * (place % every == 0) for place, key in enumerate(keys)}
+    # A change of 1/60 is within a tenth, one of 1/3 beyond; one of exactly 1 everywhere has no spread to judge it by.
+    assert between(first, second).word == word
+
+
+def test_a_second_answer_at_one_date_is_left_aside() -> None:
+    again = Labels("m", None, None, "m.txt", "e" * 64, (Label("1_1", "a", 1), Label("1_1", "a", 3, sample=1)))
+    found = drift(labels("m", {("1_1", "a"): 1}), again, {}, {}, 0.1)
+    assert (found.n, found.change.value) == (1, 0.0)
+
+
+def test_the_same_responses_in_two_pools_are_found_by_text(tmp_path: Path) -> None:
+    grades = labeled(WORLD, 0.3, 1)
+    first = write_output(tmp_path / "a", WORLD, {"server/m": grades})
+    second = write_output(tmp_path / "b", WORLD, {"server/m": grades}, shift=7)
+    (row,) = compare_dates(DriftPlan(before=first, after=second)).rows
+    assert (row.n, row.only_before, row.only_after, row.word) == (60, 0, 0, "STEADY")
+    # By id alone, another response would have stood beside each.
+    (second.parent / "pool.jsonl").unlink()
+    with pytest.raises(InputError, match="no response that server/m graded at both dates"):
+        compare_dates(DriftPlan(before=first, after=second))
+
+
+def test_what_else_changed_is_said(tmp_path: Path) -> None:
+    def written(name: str, judge: str, model: str, digest: str) -> Path:
+        write_pool(tmp_path / name, pool(WORLD))
+        made = [judgment(one.turn_id, one.response_id, one.deserved, judge, digest=digest) for one in WORLD]
+        lines = jsonl(made).replace(b'"m-2026"', json.dumps(model).encode())
+        (tmp_path / name / "judgments.jsonl").write_bytes(lines)
+        return tmp_path / name / "judgments.jsonl"
+
+    first = written("a", "server/m", "m-2026", "a" * 64)
+    second = written("b", "server/n", "m-2027", "b" * 64)
+    assert compare_dates(DriftPlan(before=first, after=second)).warnings == (
+        "server/m and server/n are compared: two names, so perhaps two judges",
+        "server/n under groundedness/graded: the prompt has changed between the dates",
+        "server/n under groundedness/graded: the provider named other models: m-2026 and m-2027",
+    )
+
+
+def test_each_judge_meets_itself_and_one_alone_is_named(tmp_path: Path) -> None:
+    a, b = labeled(WORLD, 0.1, 1), labeled(WORLD, 0.8, 2)
+    first = write_output(tmp_path / "a", WORLD, {"server/a": a, "server/b": b})
+    second = write_output(tmp_path / "b", WORLD, {"server/a": b, "server/b": b, "server/c": a})
+    found = compare_dates(DriftPlan(before=first, after=second))
+    assert [(row.before, row.after) for row in found.rows] == [("server/a", "server/a"), ("server/b", "server/b")]
+    assert found.rows[1].word == "STEADY"
+    assert found.warnings == (f"{second}: server/c under groundedness/graded is in this file only",)
+
+
+def test_failures_beside_the_judgments_are_lost_grades(tmp_path: Path) -> None:
+    grades = labeled(WORLD, 0.3, 1)
+    first = write_output(tmp_path / "a", WORLD, {"server/m": grades})
+    second = write_output(tmp_path / "b", WORLD[1:], {"server/m": grades})
+    write_pool(tmp_path / "b", pool(WORLD))
+    (tmp_path / "b" / "failures.jsonl").write_bytes(jsonl([failure(WORLD[0].turn_id, "R00001", "refused")]))
+    (row,) = compare_dates(DriftPlan(before=first, after=second)).rows
+    assert (row.n, row.lost, row.only_before) == (59, 1, 0)
+
+
+@pytest.mark.parametrize("margin", [0.0, -1.0, float("nan")])
+def test_a_margin_is_above_0(tmp_path: Path, margin: float) -> None:
+    with pytest.raises(UsageError, match="expected a number of grades above 0"):
+        compare_dates(DriftPlan(before=tmp_path, after=tmp_path, margin=margin))
+
+
+def test_two_judgments_of_a_response_are_refused(tmp_path: Path) -> None:
+    path = write_output(tmp_path / "a", WORLD, {"server/m": labeled(WORLD, 0.3, 1)})
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(InputError, match="two judgments of 'R00001' by server/m under groundedness/graded"):
+        compare_dates(DriftPlan(before=path, after=path))
+
+
+def test_the_command_prints_and_exits_1_unless_all_is_steady(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, same, other = (
+        write_output(tmp_path / name, WORLD, {"server/m": labeled(WORLD, noise, 1)})
+        for name, noise in (("a", 0.2), ("b", 0.2), ("c", 0.9))
+    )
+    assert main(["drift", str(first), str(same)]) == 0
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["judge", "prompt", "n/topics"]
+    assert line.split()[:3] == ["server/m", "groundedness/graded", "60/12"]
+    assert line.endswith("STEADY")
+    assert main(["drift", str(first), str(other), "--margin", "0.05", "--json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["word"] != "STEADY"
+    assert row["unchanged"]["value"] < 1
+
+
+def test_columns_are_compared_on_their_scale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, grade in (("2025.txt", 1), ("2026.txt", 1), ("odd.txt", 7)):
+        lines = (f"{one.turn_id} 0 {one.response_id} {grade}\n" for one in WORLD)
+        (tmp_path / name).write_text("".join(lines), encoding="utf-8")
+    arguments = [str(tmp_path / name) for name in ("2025.txt", "2026.txt", "odd.txt")]
+    assert main(["drift", *arguments[:2], "--scale", "0-3"]) == 0
+    assert main(["drift", arguments[0], arguments[2], "--scale", "0-3"]) == 2
+    assert "off_scale" in capsys.readouterr().err
