@@ -173,7 +173,9 @@ def _close(outcome: Outcome) -> int:
     member_failures = outcome.notes.failures if outcome.notes else ()
     if member_failures:
         reasons = ", ".join(sorted({failure.reason for failure in member_failures}))
-        say(f"missing: {count(len(member_failures), 'judgment')} of members ({reasons}), see member_failures.jsonl")
+        are = "is" if len(member_failures) == 1 else "are"
+        missing = f"{count(len(member_failures), 'judgment')} of members {are} missing"
+        say(f"{missing} ({reasons}), see member_failures.jsonl")
     if any(failure.reason in ASK_AGAIN for failure in (*failures, *member_failures)):
         say("the same command asks again where a passing failure or the budget stopped a judgment")
         return 3
