@@ -393,7 +393,7 @@ def true_wkappa(heterogeneity: float = 0.5, T: int = 20_000) -> float:
 def versus(tables: NDArray[np.int64], rng: np.random.Generator, permutations: int = 999) -> tuple[Comparison, ...]:
     """The first judge with each other one."""
     pairs = {("0", str(j)): (tables[0], tables[j]) for j in range(1, len(tables))}
-    return compare(pairs, "wkappa", GRADES, rng, permutations=permutations)
+    return compare(pairs, "wkappa", GRADES, rng, permutations=permutations).pairs
 
 
 def rejects(p: float | None) -> bool:

@@ -79,10 +79,10 @@ def _calibrate(panel: Panel, options: CalibrationOptions) -> Calibration:
     if chosen is not None and "test" in panel.split:
         decided = "test"
         rows |= _rows(panel, (chosen, *baselines), "test", options)
-    compared = comparisons(
+    compared, best = comparisons(
         panel, tuple(column for column in columns if column.origin is not None), split, seed, options.permutations
     )
-    choice = selection(panel, chosen, split, rows, compared, seed, replicates, options.openings) if chosen else None
+    choice = selection(panel, chosen, split, rows, best, seed, replicates, options.openings) if chosen else None
     decision = (
         _verdict(panel, chosen, rows[chosen.name, decided], choice, options)
         if chosen

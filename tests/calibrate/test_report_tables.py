@@ -282,7 +282,7 @@ def test_selection_confusion_and_the_rest() -> None:
     assert chapter(text, "Selection") == (
         "local/qwen graded was chosen from 2 candidates by wkappa on dev grades: 0.660 [0.560, 0.760] there. "
         "On test grades: 0.610 [0.510, 0.710]. With the choice repeated inside topic folds: 0.600. "
-        "Optimism of the choice: +0.050. Not separable from it at 5 % by max-T: other/0 graded. "
+        "Optimism of the choice: +0.050. Others that may be the best, by elimination at 5 %: other/0 graded. "
         "The sealed test grades have been opened 2 times for different questions.\n"
     )
     assert "| 2 | 0 | 5 | 45 | 50 | 0.90 |" in chapter(text, "Grades of local/qwen graded")

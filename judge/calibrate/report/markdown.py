@@ -156,17 +156,15 @@ def _selection(selection: Choice) -> str:
         texts.append(f"On test grades: {interval(selection.test)}.")
     if selection.nested is not None:
         texts.append(f"With the choice repeated inside topic folds: {number(selection.nested)}.")
-    if selection.out_of_bag:
-        texts.append(
-            f"Chosen on resampled topics and scored on the others (conservative): {interval(selection.out_of_bag)}."
-        )
+    if selection.after_choice:
+        texts.append(f"With an interval that holds for all candidates at once: {interval(selection.after_choice)}.")
     if selection.optimism is not None:
         texts.append(f"Optimism of the choice: {number(selection.optimism, signed=True)}.")
     others = [name for name in selection.not_separable if name != selection.chosen]
     texts.append(
-        f"Not separable from it at 5 % by max-T: {listed(others)}."
+        f"Others that may be the best, by elimination at 5 %: {listed(others)}."
         if others
-        else "Every other candidate is separable from it at 5 % by max-T."
+        else "Elimination at 5 % leaves no other candidate."
         if len(selection.tried) > 1
         else "There was nothing to choose between."
     )
