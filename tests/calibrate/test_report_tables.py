@@ -31,6 +31,8 @@ from judge.calibrate.report.tables import (
 from judge.records import Estimate
 from judge.stats import agreement as stats
 from judge.stats.marginals import MarginalTest
+from judge.stats.ranking import Halves
+from judge.stats.tables import Undefined
 from judge.text.cells import markdown_cell
 from judge.text.safe import unescape
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
@@ -176,11 +178,16 @@ def test_calibration_map() -> None:
 
 def test_systems() -> None:
     found = {"tau_b": estimate(0.8), "rbo": estimate(0.7, 0), "top_1": estimate(None)}
-    (line,) = cells(system_tsv([SystemAgreement("j", "g/v", "g", "test", 12, found)]))
+    known, unknown = Halves(0.75, 0.5), Undefined("fewer than 5 topics")
+    line, other = cells(
+        system_tsv([SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)])
+    )
+    assert (other["half_human"], other["notes"]) == ("", "rbo, top_1, halves: fewer than 5 topics")
     assert list(line)[5:8] == ["tau_b", "tau_b_lo", "tau_b_hi"]
     assert {column: text for column, text in line.items() if text} == {
         **{"judge": "j", "prompt": "g/v", "criterion": "g", "split": "test", "runs": "12"},
         **{"tau_b": "0.800000", "tau_b_lo": "0.700000", "tau_b_hi": "0.900000", "rbo": "0.700000"},
+        **{"half_human": "0.750000", "half_judge": "0.500000"},
         "notes": "rbo, top_1: fewer than 5 topics",
     }
 

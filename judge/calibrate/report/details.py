@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, SystemAgreement
 from judge.calibrate.report.lookup import of
 from judge.calibrate.report.phrases import grades_of
-from judge.calibrate.report.tables import merged
+from judge.calibrate.report.tables import halves_reason, merged
 from judge.stats.marginals import MarginalTest
 from judge.stats.ranking import SYSTEM
+from judge.stats.tables import Undefined
 from judge.text.cells import interval, number, p_value
 from judge.text.markup import name_of, prose, table
 
@@ -138,19 +139,38 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
     if not rows:
         return
     yield "### Does it rank the runs as the assessors do?"
+    yield (
+        "tau-b from half to half: how the runs rank on a random half of the topics, against the assessors' ranking on "
+        "the other half; first the assessors' own, then the judge's. The assessors' own is a noise ceiling: only a "
+        "judge with less noise than theirs goes beyond it. Intervals describe how the two rankings would agree on "
+        "other topics. Where runs are close, both rankings are noisy, and the true ones agree better than intervals say."
+    )
     yield table(
-        ["judge", "grades", "runs", *(f"{statistic.label} [95 %]" for statistic in SYSTEM.values()), "note"],
+        [
+            *("judge", "grades", "runs", *(f"{statistic.label} [95 %]" for statistic in SYSTEM.values())),
+            *("tau-b half to half: assessors", "judge", "note"),
+        ],
         (
             [
                 _judge(row),
                 row.split,
                 str(row.runs),
                 *(interval(row.statistics.get(name), 2) for name in SYSTEM),
+                *(
+                    ("-", "-")
+                    if isinstance(row.halves, Undefined)
+                    else (number(row.halves.human, 2), number(row.halves.judge, 2))
+                ),
                 prose(
                     merged(
-                        (statistic.label, row.statistics[name].reason)
-                        for name, statistic in SYSTEM.items()
-                        if name in row.statistics
+                        [
+                            *(
+                                (statistic.label, row.statistics[name].reason)
+                                for name, statistic in SYSTEM.items()
+                                if name in row.statistics
+                            ),
+                            halves_reason(row),
+                        ]
                     )
                 ),
             ]
