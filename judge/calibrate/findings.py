@@ -8,7 +8,6 @@ from judge.records import Estimate
 from judge.stats.comparison import Comparison
 from judge.stats.marginals import MarginalTest
 from judge.stats.ranking import Halves
-from judge.stats.tables import Undefined
 
 Split = Literal["all", "dev", "test"]
 """A part of the gold; `all` where it is not split."""
@@ -196,7 +195,7 @@ class SystemAgreement(msgspec.Struct, frozen=True):
     runs: int
     statistics: dict[str, Estimate]
     """By name, in the order of `SYSTEM`."""
-    halves: Halves | Undefined
+    halves: Halves
     """The assessors' and the judge's tau-b from one half of the topics to the other."""
 
 

@@ -104,12 +104,13 @@ def top_k_overlap(x: Scores, y: Scores, k: int) -> float | Undefined:
 
 
 class Halves(msgspec.Struct, frozen=True):
-    """Mean tau-b of two rankings of the runs, each made on its own half of the topics."""
+    """Mean tau-b of two rankings of the runs, each made on its own half of the topics; None has a `reason`."""
 
-    human: float
+    human: float | None
     """The assessors' on both halves: a ranking's agreement with itself on other topics, a ceiling of the next."""
-    judge: float
+    judge: float | None
     """The judge's on one half, the assessors' on the other."""
+    reason: str | None = None
 
 
 def split_half(
@@ -120,25 +121,25 @@ def split_half(
     rng: np.random.Generator,
     *,
     higher_is_better: bool,
-) -> Halves | Undefined:
+) -> Halves:
     """How well half of the topics ranks the runs as the other half does, by assessors and by the judge.
 
     Where runs are close, the assessors' own ranking changes with the topics, and only a judge with less noise than
-    theirs agrees with it any better. Arguments are those of `system_agreement`. Halves are random; ones on which a run has no item, or a side ranks all
-    runs the same, are left out.
+    theirs agrees with it any better. Arguments are those of `system_agreement`. Halves are random; ones on which a run
+    has no item, or a side ranks all runs the same, are left out.
     E. M. Voorhees & C. Buckley (2002), The effect of topic set size on retrieval experiment error, SIGIR, 316-323.
     """
     sums, counts = _ranked(human_sums, human_counts, judge_sums, judge_counts, higher_is_better)
     T, R = sums[0].shape
     if R < 2 or T < FEWEST_RESAMPLED:
-        return Undefined("fewer than 2 runs" if R < 2 else f"fewer than {FEWEST_RESAMPLED} topics")
+        return Halves(None, None, "fewer than 2 runs" if R < 2 else f"fewer than {FEWEST_RESAMPLED} topics")
     first = (rng.permuted(np.tile(np.arange(T), (SPLITS, 1)), axis=1) < T // 2).astype(np.float64)
     (judge, human), (_, other) = (_run_means(W, sums, counts) for W in (first, 1 - first))
     lots = np.array_split(np.arange(SPLITS), -(-SPLITS * R * R // MOST_CELLS))
     own, across = (np.concatenate([_defined(_tau_b, X[lot], other[lot]) for lot in lots]) for X in (human, judge))
     known = ~(np.isnan(own) | np.isnan(across))
     if 2 * known.sum() < SPLITS:
-        return Undefined("most halves of the topics lack a run, or rank all runs the same")
+        return Halves(None, None, "most halves of the topics lack a run, or rank all runs the same")
     return Halves(float(own[known].mean()), float(across[known].mean()))
 
 

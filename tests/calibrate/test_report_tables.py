@@ -32,7 +32,6 @@ from judge.records import Estimate
 from judge.stats import agreement as stats
 from judge.stats.marginals import MarginalTest
 from judge.stats.ranking import Halves
-from judge.stats.tables import Undefined
 from judge.text.cells import markdown_cell
 from judge.text.safe import unescape
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
@@ -178,7 +177,7 @@ def test_calibration_map() -> None:
 
 def test_systems() -> None:
     found = {"tau_b": estimate(0.8), "rbo": estimate(0.7, 0), "top_1": estimate(None)}
-    known, unknown = Halves(0.75, 0.5), Undefined("fewer than 5 topics")
+    known, unknown = Halves(0.75, 0.5), Halves(None, None, "fewer than 5 topics")
     line, other = cells(
         system_tsv([SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)])
     )

@@ -9,7 +9,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from judge.records import Estimate
-from judge.stats.ranking import kendall_tau_b, rbo, split_half, system_agreement, tau_ap, tau_ap_b, top_k_overlap
+from judge.stats.ranking import (
+    Halves,
+    kendall_tau_b,
+    rbo,
+    split_half,
+    system_agreement,
+    tau_ap,
+    tau_ap_b,
+    top_k_overlap,
+)
 from judge.stats.tables import Undefined
 
 # The example in the README of the R package ircor (Urbano & Marrero 2017), and its test data: x, y, and both with ties.
@@ -303,12 +312,12 @@ def test_no_halves_without_a_reason() -> None:
     counts, human, judge = runs(5, 6, 4, 1.0)
     rng = np.random.default_rng(1)
     few = split_half(human, counts, judge, counts, rng, higher_is_better=True)
-    assert few == Undefined("fewer than 5 topics")
-    assert split_half(*(X[:1] for X in (human, counts, judge, counts)), rng, higher_is_better=True) == Undefined(
-        "fewer than 2 runs"
+    assert few == Halves(None, None, "fewer than 5 topics")
+    assert split_half(*(X[:1] for X in (human, counts, judge, counts)), rng, higher_is_better=True) == Halves(
+        None, None, "fewer than 2 runs"
     )
     counts, human, judge = runs(5, 6, 8, 1.0)
     once = counts * (np.arange(8) == 0)
-    assert split_half(human * (once > 0), once, judge, counts, rng, higher_is_better=True) == Undefined(
-        "most halves of the topics lack a run, or rank all runs the same"
+    assert split_half(human * (once > 0), once, judge, counts, rng, higher_is_better=True) == Halves(
+        None, None, "most halves of the topics lack a run, or rank all runs the same"
     )

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, SystemAgreement
 from judge.calibrate.report.lookup import of
 from judge.calibrate.report.phrases import grades_of
-from judge.calibrate.report.tables import halves_reason, merged
+from judge.calibrate.report.tables import merged
 from judge.stats.marginals import MarginalTest
 from judge.stats.ranking import SYSTEM
-from judge.stats.tables import Undefined
 from judge.text.cells import interval, number, p_value
 from judge.text.markup import name_of, prose, table
 
@@ -143,7 +142,7 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
         "tau-b from half to half: how the runs rank on a random half of the topics, against the assessors' ranking on "
         "the other half; first the assessors' own, then the judge's. The assessors' own is a noise ceiling: only a "
         "judge with less noise than theirs goes beyond it. Intervals describe how the two rankings would agree on "
-        "other topics. Where runs are close, both rankings are noisy, and the true ones agree better than intervals say."
+        "other topics. Where runs are close, both rankings are noisy, and the true ones agree better than that."
     )
     yield table(
         [
@@ -156,11 +155,7 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
                 row.split,
                 str(row.runs),
                 *(interval(row.statistics.get(name), 2) for name in SYSTEM),
-                *(
-                    ("-", "-")
-                    if isinstance(row.halves, Undefined)
-                    else (number(row.halves.human, 2), number(row.halves.judge, 2))
-                ),
+                *(number(part, 2) for part in (row.halves.human, row.halves.judge)),
                 prose(
                     merged(
                         [
@@ -169,7 +164,7 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
                                 for name, statistic in SYSTEM.items()
                                 if name in row.statistics
                             ),
-                            halves_reason(row),
+                            ("halves", row.halves.reason),
                         ]
                     )
                 ),

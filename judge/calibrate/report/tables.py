@@ -18,7 +18,6 @@ from judge.stats import agreement
 from judge.stats.expected import EXPECTED
 from judge.stats.marginals import MarginalTest
 from judge.stats.ranking import SYSTEM
-from judge.stats.tables import Undefined
 from judge.text.tsv import tsv
 
 STATISTICS = (*agreement.STATISTICS, *EXPECTED)
@@ -178,22 +177,17 @@ def system_tsv(rows: Iterable[SystemAgreement]) -> str:
             [
                 *(row.judge, row.prompt, row.criterion, row.split, row.runs),
                 *_estimates(row.statistics, SYSTEM),
-                *((None, None) if isinstance(row.halves, Undefined) else (row.halves.human, row.halves.judge)),
+                *(row.halves.human, row.halves.judge),
                 merged(
                     [
                         *((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),
-                        halves_reason(row),
+                        ("halves", row.halves.reason),
                     ]
                 ),
             ]
             for row in rows
         ),
     )
-
-
-def halves_reason(row: SystemAgreement) -> tuple[str, str | None]:
-    """Why there is no tau-b from half to half, if there is none."""
-    return "halves", row.halves.reason if isinstance(row.halves, Undefined) else None
 
 
 def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
