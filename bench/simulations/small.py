@@ -109,7 +109,11 @@ def coefficients(
 
 
 def families(
-    replicates: int, rng: np.random.Generator, sizes: Sequence[int] = (5, 10), topics: Sequence[int] = (7, 8, 12, 25)
+    replicates: int,
+    rng: np.random.Generator,
+    sizes: Sequence[int] = (5, 10),
+    topics: Sequence[int] = (7, 8, 12, 25),
+    kinds: Sequence[str] = ("alike", "of unequal noise"),
 ) -> list[Finding]:
     """Judges that are equally good: is any pair told apart, is anybody eliminated?
 
@@ -117,7 +121,7 @@ def families(
     erring much on a few topics.
     """
     figures = []
-    for what, m, T in itertools.product(("alike", "of unequal noise"), sizes, topics):
+    for what, m, T in itertools.product(kinds, sizes, topics):
         apart, lost = [], []
         for _ in range(replicates):
             if what == "alike":
