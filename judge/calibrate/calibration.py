@@ -21,7 +21,9 @@ from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose, comparisons, selection
 from judge.records import Estimate
 from judge.stats.agreement import primary_statistic
+from judge.stats.comparison import FEWEST_COMPARED
 from judge.stats.resampling import resampled
+from judge.text.cells import count
 
 FEW_TOPICS, FEW_ITEMS = 20, 100
 """Below these, intervals are wide and a judge can hardly be accepted."""
@@ -104,6 +106,7 @@ def _calibrate(panel: Panel, options: CalibrationOptions) -> Calibration:
         ),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
+            *_too_few_to_compare(panel, split),
             *_not_beaten(panel, choice, baselines, compared),
         ),
     )
@@ -204,6 +207,17 @@ def _warnings(
             "what is reported on them is no longer held out"
         )
     return tuple(warnings)
+
+
+def _too_few_to_compare(panel: Panel, split: Split) -> list[str]:
+    """A warning where judges are compared on fewer topics than tell any two of them apart."""
+    T = len(set(panel.topic[panel.within(split)].tolist()))
+    if T >= FEWEST_COMPARED or len(candidates(panel)) < 2:
+        return []
+    return [
+        f"{panel.criterion}: judges are compared on {count(T, 'topic')}; "
+        f"fewer than {FEWEST_COMPARED} tell no two of them apart"
+    ]
 
 
 def _not_beaten(

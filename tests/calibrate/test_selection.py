@@ -192,6 +192,20 @@ def perfect() -> dict[tuple[str, str], int]:
     return {(one.turn_id, one.response_id): one.gold for one in WORLD}
 
 
+def test_fewer_than_8_topics_tell_no_two_judges_apart_and_the_output_says_so() -> None:
+    few = [item for item in WORLD if int(item.turn_id.partition("_")[0].partition("-")[0]) <= 7]
+    found = calibrated(panel(said("good", 0.0, 1, few), said("noise", 1.0, 3, few), world=few))
+    warning = "groundedness: judges are compared on 7 topics; fewer than 8 tell no two of them apart"
+    assert warning in found.warnings
+    assert found.selections[0].not_separable == ("noise",)
+    (pair,) = found.comparisons
+    assert (pair.p_max_t, pair.p_holm) == (None, None)
+    assert pair.p < 0.05
+    more = calibrated(panel(said("good", 0.0, 1), said("noise", 1.0, 3)))
+    assert more.selections[0].not_separable == ()
+    assert not any("tell no two" in text for text in more.warnings)
+
+
 def test_one_candidate_was_not_chosen() -> None:
     found = calibrated(panel(said("m", 0.1, 1)))
     (choice,) = found.selections
