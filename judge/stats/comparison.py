@@ -18,8 +18,8 @@ REPLICATES = 2000
 FEWEST_COMPARED = 8
 """Fewest topics for p-values that are adjusted for all pairs, and for elimination.
 
-In simulations of judges that err alike, any of 10 to 45 pairs is falsely told apart in 3 to 6 % of worlds from 8 topics
-on; where half of the judges err much more in some topics than in others, in 8 to 10 %.
+In simulations of judges that err alike, any of 10 to 45 pairs is falsely told apart in 1 to 4 % of worlds from 8 topics
+on; where half of the judges err much more in some topics than in others, in 10 to 12 %.
 """
 TOO_FEW = f"fewer than {FEWEST_COMPARED} topics: p is not adjusted for all pairs"
 ROUNDING = 1e-6
