@@ -17,6 +17,7 @@ from judge.calibrate.findings import (
 from judge.records import Estimate
 from judge.results.rows import CorrectedRow
 from judge.stats.marginals import MarginalTest
+from judge.stats.ranking import Halves
 
 NOTHING = Calibration(**dict.fromkeys(Calibration.__struct_fields__, ()))
 
@@ -155,7 +156,9 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
         slopes=(Slope(chosen, criterion, "dev", "log2_words", estimate(0.08, 0.06)),),
         families=(FamilyContrast(chosen, criterion, "dev", "qwen", True, 4, 0.5, estimate(0.3, 0.2)),),
         systems=(
-            SystemAgreement(judge, prompt, criterion, "test", 12, {"tau_b": estimate(0.8), "rbo": estimate(None)}),
+            SystemAgreement(
+                judge, prompt, criterion, "test", 12, {"tau_b": estimate(0.8), "rbo": estimate(None)}, Halves(0.7, 0.6)
+            ),
         ),
         alternative=(
             AlternativeRow(

@@ -32,7 +32,9 @@ from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose, comparisons, selection
 from judge.records import Estimate
 from judge.stats.agreement import primary_statistic
+from judge.stats.comparison import FEWEST_COMPARED
 from judge.stats.resampling import resampled
+from judge.text.cells import count
 
 FEW_TOPICS, FEW_ITEMS = 20, 100
 """Below these, intervals are wide and a judge can hardly be accepted."""
@@ -92,10 +94,10 @@ def _calibrate(panel: Panel, options: CalibrationOptions) -> Calibration:
     if chosen is not None and "test" in panel.split:
         decided = "test"
         rows |= _rows(panel, (chosen, *baselines), "test", options)
-    compared = comparisons(
+    compared, best = comparisons(
         panel, tuple(column for column in columns if column.origin is not None), split, seed, options.permutations
     )
-    choice = selection(panel, chosen, split, rows, compared, seed, replicates, options.openings) if chosen else None
+    choice = selection(panel, chosen, split, rows, best, seed, replicates, options.openings) if chosen else None
     decision = (
         _verdict(panel, chosen, rows[chosen.name, decided], choice, options)
         if chosen
@@ -119,6 +121,7 @@ def _calibrate(panel: Panel, options: CalibrationOptions) -> Calibration:
         equivalence=_equivalence(panel, chosen, columns, split, decided, options),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
+            *_too_few_to_compare(panel, split),
             *_not_beaten(panel, choice, baselines, compared),
         ),
     )
@@ -243,6 +246,17 @@ def _warnings(
             "what is reported on them is no longer held out"
         )
     return tuple(warnings)
+
+
+def _too_few_to_compare(panel: Panel, split: Split) -> list[str]:
+    """A warning where judges are compared on fewer topics than tell any two of them apart."""
+    T = len(set(panel.topic[panel.within(split)].tolist()))
+    if T >= FEWEST_COMPARED or len(candidates(panel)) < 2:
+        return []
+    return [
+        f"{panel.criterion}: judges are compared on {count(T, 'topic')}; "
+        f"fewer than {FEWEST_COMPARED} tell no two of them apart"
+    ]
 
 
 def _not_beaten(

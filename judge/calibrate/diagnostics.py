@@ -23,7 +23,7 @@ from judge.calibrate.panel import Column, Panel
 from judge.stats.alternative import alternative_annotator
 from judge.stats.contrasts import slope_interval, welch
 from judge.stats.probabilities import PROBABILITY, Forecasts, brier_of_shares
-from judge.stats.ranking import system_agreement
+from judge.stats.ranking import split_half, system_agreement
 from judge.stats.resampling import jackknife_interval
 from judge.stats.tables import Undefined
 from judge.text.ids import natural_key
@@ -184,16 +184,12 @@ def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: i
     if len(masks) < FEWEST_RUNS:
         return None
     g = np.array(panel.grades, dtype=np.float64)
-    statistics = system_agreement(
-        _sums(panel, masks, g[panel.human]),
-        _sums(panel, masks, np.ones(len(panel.items))),
-        _sums(panel, masks, g[column.codes]),
-        _sums(panel, masks, np.ones(len(panel.items))),
-        np.random.default_rng(seed),
-        higher_is_better=panel.higher_is_better,
-        replicates=replicates,
-    )
-    return SystemAgreement(column.judge, column.prompt, panel.criterion, split, len(masks), statistics)
+    counts = _sums(panel, masks, np.ones(len(panel.items)))
+    tables = _sums(panel, masks, g[panel.human]), counts, _sums(panel, masks, g[column.codes]), counts
+    better = panel.higher_is_better
+    statistics = system_agreement(*tables, np.random.default_rng(seed), higher_is_better=better, replicates=replicates)
+    halves = split_half(*tables, np.random.default_rng(seed), higher_is_better=better)
+    return SystemAgreement(column.judge, column.prompt, panel.criterion, split, len(masks), statistics, halves)
 
 
 def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> AlternativeRow | None:

@@ -88,7 +88,7 @@ def _rows(
             margin=margin,
             word=word_of(pair.difference, margin),
         )
-        for pair in compared
+        for pair in compared.pairs
     )
 
 

@@ -7,6 +7,7 @@ import msgspec
 from judge.records import Estimate
 from judge.stats.comparison import Comparison
 from judge.stats.marginals import MarginalTest
+from judge.stats.ranking import Halves
 
 Split = Literal["all", "dev", "test"]
 """A part of the gold; `all` where it is not split."""
@@ -91,16 +92,16 @@ class Choice(msgspec.Struct, frozen=True):
     """Its statistic on the test grades; None without a test split."""
     nested: float | None
     """The value with the choice repeated inside topic folds."""
-    out_of_bag: Estimate | None
-    """The interval of choosing on resampled topics and scoring on the others; conservative."""
+    after_choice: Estimate | None
+    """The value with an interval that holds for whichever candidate is chosen; None where there was no choice."""
     optimism: float | None
     """`value` minus `test`, or minus `nested` where there is no test split."""
     not_separable: tuple[str, ...]
-    """Candidates that max-T cannot tell from the chosen candidate at 5 %."""
+    """Other candidates that may be the best: elimination leaves them at 5 %."""
     openings: int | None
     """How often sealed test grades have been opened for different questions; None if they are not sealed."""
-    out_of_bag_worst: Estimate | None = None
-    """`out_of_bag` with every missing grade at the one farthest from the assessor's; None if no grade is missing."""
+    after_choice_worst: Estimate | None = None
+    """`after_choice` with every missing grade at the one farthest from the assessor's; None if no grade is missing."""
 
 
 class TrustVerdict(msgspec.Struct, frozen=True):
@@ -196,6 +197,8 @@ class SystemAgreement(msgspec.Struct, frozen=True):
     runs: int
     statistics: dict[str, Estimate]
     """By name, in the order of `SYSTEM`."""
+    halves: Halves
+    """The assessors' and the judge's tau-b from one half of the topics to the other."""
 
 
 class AlternativeRow(msgspec.Struct, frozen=True):

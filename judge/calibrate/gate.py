@@ -69,7 +69,7 @@ def verdict(
 
     A rule `x.lo>=b` is met where the interval lies above b, failed where it lies below, and open where b is
     inside. Where a judge was chosen among several on these very grades, the primary statistic goes by the interval
-    that repeats the choice. Only blind grades by people can make a judge trusted.
+    that allows for the choice. Only blind grades by people can make a judge trusted.
 
     Args:
         row: The judge's agreement.
@@ -89,13 +89,13 @@ def verdict(
             after, deciding = f" after choosing among {len(choice.tried) if choice else 0} on the same grades", estimate
         word = _word(rule, estimate)
         if reused and rule.statistic != row.primary and word == "TRUSTED":
-            # The choice looked at these very grades, and no interval of this statistic repeats it.
+            # The choice looked at these very grades, and no interval of this statistic allows for it.
             word, after = "INCONCLUSIVE", ", but the judge was chosen on the same grades"
         words.append(word)
         reasons.append(f"{rule}: {_shown(estimate)}{after}")
-        if reused and rule.statistic == row.primary and choice is not None and choice.out_of_bag_worst is not None:
-            words.append(_not_worse(_word(rule, choice.out_of_bag_worst)))
-            worst_choice = f"{_shown(choice.out_of_bag_worst)}{after}"
+        if reused and rule.statistic == row.primary and choice is not None and choice.after_choice_worst is not None:
+            words.append(_not_worse(_word(rule, choice.after_choice_worst)))
+            worst_choice = f"{_shown(choice.after_choice_worst)}{after}"
             reasons.append(f"{rule}: {worst_choice}, missing grades at the far end of the scale")
         elif rule in worst:
             words.append(_not_worse(_word(rule, worst[rule])))
@@ -128,9 +128,9 @@ def worst_codes(panel: Panel, codes: GradeCodes, rule: Requirement) -> GradeCode
 
 
 def _after_choice(choice: Choice | None, row: AgreementRow) -> Estimate:
-    """The estimate whose interval repeats the choice; without an interval where topics are too few."""
-    if choice is not None and choice.out_of_bag is not None:
-        return choice.out_of_bag
+    """The estimate whose interval allows for the choice; without an interval where topics are too few."""
+    if choice is not None and choice.after_choice is not None:
+        return choice.after_choice
     value = row.statistics[row.primary]
     return Estimate(value.value, None, None, value.n, value.topics, "chosen on the same grades, and too few topics")
 

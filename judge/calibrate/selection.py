@@ -11,12 +11,12 @@ from judge.calibrate.findings import AgreementRow, Choice, ComparisonRow, Split
 from judge.calibrate.panel import Column, Panel
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
-from judge.stats.comparison import Comparison, compare, indistinguishable
-from judge.stats.selection import nested_folds, out_of_bag
+from judge.stats.comparison import compare
+from judge.stats.selection import after_choice, nested_folds
 from judge.stats.tables import Undefined
 
 FEWEST_FOLD_TOPICS = 5
-"""Fewest topics on which the choice is repeated inside folds or on resamples."""
+"""Fewest topics on which the choice is repeated inside folds."""
 
 
 def choose(panel: Panel, split: Split) -> Column | None:
@@ -41,20 +41,24 @@ def candidates(panel: Panel) -> tuple[Column, ...]:
 
 def comparisons(
     panel: Panel, columns: tuple[Column, ...], split: Split, seed: int, permutations: int
-) -> tuple[ComparisonRow, ...]:
-    """Every pair of judges on the items that both graded, by exchanging their labels topic by topic."""
+) -> tuple[tuple[ComparisonRow, ...], frozenset[str]]:
+    """Every pair of judges on the items that both graded, and the candidates that may be the best.
+
+    Labels are exchanged topic by topic.
+    """
     name, mask = primary_statistic(len(panel.grades)), panel.within(split)
     pairs: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]] = {}
     for a, b in combinations(columns, 2):
         common = mask & (a.codes >= 0) & (b.codes >= 0)
         pairs[a.name, b.name] = panel.tables(a.codes, common), panel.tables(b.codes, common)
-    compared: tuple[Comparison, ...] = (
-        compare(pairs, name, panel.grades, np.random.default_rng(seed), permutations=permutations) if pairs else ()
-    )
-    return tuple(
+    tried = [column.name for column in candidates(panel)]
+    rng = np.random.default_rng(seed)
+    compared = compare(pairs, name, panel.grades, rng, candidates=tried, permutations=permutations)
+    rows = tuple(
         ComparisonRow(**msgspec.structs.asdict(pair), criterion=panel.criterion, split=split, statistic=name)
-        for pair in compared
+        for pair in compared.pairs
     )
+    return rows, compared.best
 
 
 def selection(
@@ -62,7 +66,7 @@ def selection(
     chosen: Column,
     split: Split,
     rows: dict[tuple[str, Split], AgreementRow],
-    compared: tuple[ComparisonRow, ...],
+    best: frozenset[str],
     seed: int,
     replicates: int,
     openings: int | None,
@@ -74,7 +78,7 @@ def selection(
         chosen: The judge that `choose` gave.
         split: The split it was chosen on.
         rows: The agreement of every judge by name and split.
-        compared: The comparisons of all pairs on that split.
+        best: The candidates that may be the best on that split.
         seed: Seed of folds and resamples.
         replicates: How many resamples.
         openings: For how many different questions sealed test grades have been opened; None if they are not sealed.
@@ -83,7 +87,7 @@ def selection(
     value = rows[chosen.name, split].statistics[name]
     tested = rows.get((chosen.name, "test")) if split == "dev" else None
     test = tested.statistics[name] if tested else None
-    nested, bag, worst = _resampled_choice(panel, tried, split, seed, replicates)
+    nested, after, worst = _after_choice(panel, chosen, tried, split, seed, replicates)
     elsewhere = test.value if test else nested
     # With a single candidate dev and test differ by chance alone, so there is no optimism.
     return Choice(
@@ -95,12 +99,11 @@ def selection(
         value=value,
         test=test,
         nested=nested,
-        # Candidates may have graded different numbers of items; this counts those of the chosen one.
-        out_of_bag=msgspec.structs.replace(bag, n=value.n) if bag else None,
+        after_choice=after,
         optimism=None if len(tried) < 2 or value.value is None or elsewhere is None else value.value - elsewhere,
-        not_separable=_not_separable(chosen.name, tried, compared),
+        not_separable=tuple(column.name for column in tried if column.name in best and column is not chosen),
         openings=openings,
-        out_of_bag_worst=worst,
+        after_choice_worst=worst,
     )
 
 
@@ -111,32 +114,27 @@ def _apparent(panel: Panel, column: Column, split: Split) -> float | None:
     return None if isinstance(value, Undefined) else value
 
 
-def _resampled_choice(
-    panel: Panel, tried: tuple[Column, ...], split: Split, seed: int, replicates: int
+def _after_choice(
+    panel: Panel, chosen: Column, tried: tuple[Column, ...], split: Split, seed: int, replicates: int
 ) -> tuple[float | None, Estimate | None, Estimate | None]:
-    """The choice repeated: inside topic folds, on resampled topics, and there with missing grades scored too.
+    """The value with the choice repeated inside topic folds, and intervals that allow for the choice.
 
-    Candidates are chosen as by `choose`, with missing grades at their farthest. The first two score a candidate on the
-    items that it graded. All are None where there was nothing to choose, the third also where no grade is missing.
+    Candidates are chosen as by `choose`, with missing grades at their farthest. The first interval is of the items that
+    the chosen candidate graded, the second of all, with missing grades at their farthest. All are None where there was
+    nothing to choose, the last also where no grade is missing.
     """
     mask = panel.within(split)
     if len(tried) < 2 or len(set(panel.topic[mask].tolist())) < FEWEST_FOLD_TOPICS:
         return None, None, None
-    name, codes = (
-        primary_statistic(len(panel.grades)),
-        [column.codes for column in tried if (column.codes[mask] >= 0).any()],
-    )
-    judged = np.array([panel.tables(of_judge, mask) for of_judge in codes])
-    worst = np.array([panel.tables(panel.farthest(of_judge), mask) for of_judge in codes])
+    name = primary_statistic(len(panel.grades))
+    graded = [column for column in tried if (column.codes[mask] >= 0).any()]
+    judged = np.array([panel.tables(column.codes, mask) for column in graded])
+    worst = np.array([panel.tables(panel.farthest(column.codes), mask) for column in graded])
     nested = nested_folds(judged, name, panel.grades, np.random.default_rng(seed), choose_by=worst)
-    bags = [
-        out_of_bag(scored, name, panel.grades, np.random.default_rng(seed), choose_by=worst, replicates=replicates)
-        for scored in ([judged, worst] if any((of_judge[mask] < 0).any() for of_judge in codes) else [judged])
+    place = next(i for i, column in enumerate(graded) if column is chosen)
+    missing = any((column.codes[mask] < 0).any() for column in graded)
+    intervals = [
+        after_choice(tables, place, name, panel.grades, np.random.default_rng(seed), replicates=replicates)
+        for tables in ([judged, worst] if missing else [judged])
     ]
-    return None if isinstance(nested, Undefined) else nested, bags[0], bags[1] if len(bags) > 1 else None
-
-
-def _not_separable(chosen: str, tried: tuple[Column, ...], compared: tuple[ComparisonRow, ...]) -> tuple[str, ...]:
-    """The candidates that max-T cannot tell from the chosen one at 5 %."""
-    alike = indistinguishable(compared, chosen)
-    return tuple(column.name for column in tried if column.name in alike)
+    return None if isinstance(nested, Undefined) else nested, intervals[0], intervals[1] if missing else None

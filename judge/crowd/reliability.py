@@ -13,7 +13,7 @@ from judge.crowd.rows import distinct
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.alpha import alpha_of_coincidences
-from judge.stats.reliability import alpha_of_counts, coincidences
+from judge.stats.reliability import alpha_of_counts, coincidences, units_off_commonest
 from judge.stats.resampling import fisher_interval, topic_draws
 from judge.stats.tables import Floats, Undefined
 
@@ -151,7 +151,7 @@ def _topic_alpha(
     pairs = pairs[pairs.any(axis=(1, 2))]
     drawn = topic_draws(n, _REPLICATES, rng).astype(np.float64) @ pairs.reshape(n, -1)
     alphas: Floats = alpha_of_coincidences("ordinal", drawn.reshape(-1, *pairs.shape[1:]), grades)
-    return fisher_interval(value, alphas, n, 1, n, "items")
+    return fisher_interval(value, alphas, n, 1, np.ones(n), "items", others=units_off_commonest(counts))
 
 
 def pairwise(labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEWEST_COMMON) -> Pairs:

@@ -37,8 +37,8 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
     """The source of the formula; None for a plain mean."""
     family: Literal["mean", "kappa", "alpha", "gwet", "tau"]
     """The kind of formula: a `mean` of 1 is not perfect agreement; `alpha` of counts is computed by krippendorff."""
-    interval: Literal["t", "fisher", "bca"]
-    """The interval over topics: cluster-robust, on Fisher's z, or bias-corrected with 1 for undefined resamples."""
+    interval: Literal["t", "fisher", "jackknife"]
+    """The interval over topics: cluster-robust, or on Fisher's z with the bootstrap's or the jackknife's error."""
     scale: ScaleType
     """How the formula takes grades: as names, an order or numbers."""
     best: Literal["greatest", "least", "zero"] = "greatest"
@@ -262,12 +262,12 @@ STATISTICS: dict[str, Statistic] = {
     ),
     "ac1": Statistic(
         formula=partial(_gwet, "none"), about="Gwet's, which stays high where nearly all grades are equal",
-        citation=_GWET, family="gwet", interval="bca", scale="nominal",
+        citation=_GWET, family="gwet", interval="jackknife", scale="nominal",
     ),
     "ac2": Statistic(
         formula=partial(_gwet, "quadratic"),
         about="Gwet's with quadratic weights, which stays high where nearly all grades are equal and kappa falls",
-        citation=_GWET, family="gwet", interval="bca", scale="interval", label="AC2", shown="summary",
+        citation=_GWET, family="gwet", interval="jackknife", scale="interval", label="AC2", shown="summary",
     ),
     "tau_b": Statistic(
         formula=_tau_b, about="Kendall's, whether responses come in the same order", citation=_KENDALL,

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.means import FEWEST_TOPICS, t_quantile
+from judge.stats.means import FEWEST_TOPICS, effective_topics, t_quantile
 
 
 def slope_interval(
@@ -12,7 +12,8 @@ def slope_interval(
 ) -> Estimate:
     """The least-squares slope of y on x with a cluster-robust t interval over topics.
 
-    With residuals e and x centered, V = T/(T-1) Σ_t (Σ_{i∈t} x_i e_i)² / (Σ x_i²)², and t has T-1 degrees of freedom.
+    With residuals e and x centered, V = T/(T-1) Σ_t (Σ_{i∈t} x_i e_i)² / (Σ x_i²)². Topics count by how much of the
+    slope they decide: t has G* - 1 degrees of freedom, with Σ_{i∈t} x_i² for sizes (`means.effective_topics`).
     K.-Y. Liang & S. Zeger (1986), Longitudinal data analysis using generalized linear models, Biometrika 73(1), 13-22.
 
     Args:
@@ -30,11 +31,15 @@ def slope_interval(
     if T < FEWEST_TOPICS:
         return Estimate(slope, None, None, n, T, f"fewer than {FEWEST_TOPICS} topics")
     residual = y - y.mean() - slope * centered
-    sums = np.bincount(np.unique(topics, return_inverse=True)[1], weights=centered * residual)
+    place = np.unique(topics, return_inverse=True)[1]
+    sums = np.bincount(place, weights=centered * residual)
     se = float(np.sqrt(T / (T - 1) * (sums @ sums))) / spread
     if se < 1e-12:
         return Estimate(slope, None, None, n, T, "no variation between topics")
-    half = t_quantile(level, T - 1) * se
+    count = effective_topics(np.bincount(place, weights=centered**2))
+    if count < 2:
+        return Estimate(slope, None, None, n, T, "one topic decides most of the slope")
+    half = t_quantile(level, count - 1) * se
     return Estimate(slope, slope - half, slope + half, n, T)
 
 

@@ -20,6 +20,8 @@ Scores = Sequence[float] | Floats
 Batched = Callable[[Floats, Floats], Floats]
 """From B pairs of score vectors (B x R each), estimated and reference, to B values."""
 
+SPLITS = 500
+"""Random halves of the topics behind `split_half`."""
 MOST_CELLS = 4_000_000
 """Most cells of a B x R x R array; resamples are taken in lots of this size."""
 
@@ -101,6 +103,46 @@ def top_k_overlap(x: Scores, y: Scores, k: int) -> float | Undefined:
     return _single(partial(_top_k, k=k), x, y)
 
 
+class Halves(msgspec.Struct, frozen=True):
+    """Mean tau-b of two rankings of the runs, each made on its own half of the topics; None has a `reason`."""
+
+    human: float | None
+    """The assessors' on both halves: a ranking's agreement with itself on other topics, a ceiling of the next."""
+    judge: float | None
+    """The judge's on one half, the assessors' on the other."""
+    reason: str | None = None
+
+
+def split_half(
+    human_sums: Floats,
+    human_counts: Floats,
+    judge_sums: Floats,
+    judge_counts: Floats,
+    rng: np.random.Generator,
+    *,
+    higher_is_better: bool,
+) -> Halves:
+    """How well half of the topics ranks the runs as the other half does, by assessors and by the judge.
+
+    Where runs are close, the assessors' own ranking changes with the topics, and only a judge with less noise than
+    theirs agrees with it any better. Arguments are those of `system_agreement`. Halves are random; ones on which a run
+    has no item, or a side ranks all runs the same, are left out.
+    E. M. Voorhees & C. Buckley (2002), The effect of topic set size on retrieval experiment error, SIGIR, 316-323.
+    """
+    sums, counts = _ranked(human_sums, human_counts, judge_sums, judge_counts, higher_is_better)
+    T, R = sums[0].shape
+    if R < 2 or T < FEWEST_RESAMPLED:
+        return Halves(None, None, "fewer than 2 runs" if R < 2 else f"fewer than {FEWEST_RESAMPLED} topics")
+    first = (rng.permuted(np.tile(np.arange(T), (SPLITS, 1)), axis=1) < T // 2).astype(np.float64)
+    (judge, human), (_, other) = (_run_means(W, sums, counts) for W in (first, 1 - first))
+    lots = np.array_split(np.arange(SPLITS), -(-SPLITS * R * R // MOST_CELLS))
+    own, across = (np.concatenate([_defined(_tau_b, X[lot], other[lot]) for lot in lots]) for X in (human, judge))
+    known = ~(np.isnan(own) | np.isnan(across))
+    if 2 * known.sum() < SPLITS:
+        return Halves(None, None, "most halves of the topics lack a run, or rank all runs the same")
+    return Halves(float(own[known].mean()), float(across[known].mean()))
+
+
 def system_agreement(
     human_sums: Floats,
     human_counts: Floats,
@@ -115,8 +157,11 @@ def system_agreement(
     """The judge's ranking of R runs against the assessors' ranking, with percentile intervals over resampled topics.
 
     These statistics are bounded and take few values, so neither a normal nor a t interval fits them; a percentile
-    interval stays within bounds, and is too narrow where topics are few. Resamples in which a run has no item or a
-    side is constant are left out. `n` counts the runs that have an item on both sides; other runs are not ranked.
+    interval stays within bounds, and is too narrow where topics are few. It describes how these two rankings would
+    agree on other topics, noise of both included. Where runs are close, both are noisy, so it lies below the agreement
+    of the true rankings and may not hold it; `split_half` says how noisy the assessors' ranking is. Resamples in which
+    a run has no item or a side is constant are left out. `n` counts the runs that have an item on both sides; other
+    runs are not ranked.
 
     Args:
         human_sums: Sum of the assessors' grades by run and topic (R x T), over the items that both sides graded.
@@ -131,12 +176,8 @@ def system_agreement(
     Returns:
         An estimate of every statistic of SYSTEM that R runs allow, by name.
     """
-    sign = 1.0 if higher_is_better else -1.0
-    ranked = (human_counts.sum(axis=1) > 0) & (judge_counts.sum(axis=1) > 0)
-    used = (human_counts[ranked].sum(axis=0) > 0) | (judge_counts[ranked].sum(axis=0) > 0)
-    sums = [sign * X[ranked][:, used].T for X in (judge_sums, human_sums)]
-    counts = [X[ranked][:, used].T for X in (judge_counts, human_counts)]
-    R, T = int(ranked.sum()), int(used.sum())
+    sums, counts = _ranked(human_sums, human_counts, judge_sums, judge_counts, higher_is_better)
+    T, R = sums[0].shape
     statistics = {name: row.formula for name, row in SYSTEM.items() if row.fewest <= R}
     if R < 2:
         return dict.fromkeys(statistics, Estimate(None, None, None, R, T, "fewer than 2 runs"))
@@ -151,6 +192,22 @@ def system_agreement(
         name: np.concatenate([_defined(f, judge[lot], human[lot]) for lot in lots]) for name, f in statistics.items()
     }
     return {name: _estimate(value, resampled[name], R, T, level) for name, value in points.items()}
+
+
+def _ranked(
+    human_sums: Floats, human_counts: Floats, judge_sums: Floats, judge_counts: Floats, higher_is_better: bool
+) -> tuple[list[Floats], list[Floats]]:
+    """Sums, turned so that the greatest is the best, and counts of judge and assessors (T x R each).
+
+    Only runs that have an item on both sides are ranked, and only their topics are used.
+    """
+    sign = 1.0 if higher_is_better else -1.0
+    ranked = (human_counts.sum(axis=1) > 0) & (judge_counts.sum(axis=1) > 0)
+    used = (human_counts[ranked].sum(axis=0) > 0) | (judge_counts[ranked].sum(axis=0) > 0)
+    return (
+        [sign * X[ranked][:, used].T for X in (judge_sums, human_sums)],
+        [X[ranked][:, used].T for X in (judge_counts, human_counts)],
+    )
 
 
 def _run_means(W: Floats, sums: Sequence[Floats], counts: Sequence[Floats]) -> list[Floats]:

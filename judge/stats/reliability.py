@@ -117,7 +117,14 @@ def _over_topics(
         return Estimate(None, None, None, n, T, value.reason)
     drawn = topic_draws(T, replicates, rng).astype(np.float64) @ pairs.reshape(T, -1)
     alphas = alpha_of_coincidences(level, drawn.reshape(-1, *pairs.shape[1:]), grades)
-    return fisher_interval(value, alphas, n, T, T, "topics", without=_without(pairs, grades, level))
+    without, sizes = _without(pairs, grades, level), pairs.sum(axis=(1, 2))
+    return fisher_interval(value, alphas, n, T, sizes, "topics", without=without, others=units_off_commonest(counts))
+
+
+def units_off_commonest(counts: NDArray[np.int64]) -> int:
+    """How many units with two grades or more have one that is not the commonest, from counts (N x k)."""
+    v = counts[counts.sum(axis=1) >= 2]
+    return int((v.sum(axis=1) > v[:, v.sum(axis=0).argmax()]).sum())
 
 
 def _without(pairs: Floats, grades: Sequence[int], level: ScaleType) -> Floats:

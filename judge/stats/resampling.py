@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, PairMean, Statistic, point
-from judge.stats.means import FEWEST_TOPICS, t_quantile
+from judge.stats.means import FEWEST_TOPICS, ONE_TOPIC, effective_topics, t_quantile, within
 from judge.stats.tables import Floats, Undefined, is_weighted
 
 FEWEST_RESAMPLED = 5
@@ -22,6 +22,12 @@ MOST_UNDEFINED = 0.05
 
 Above it the defined ones are a biased sample: if only one topic has any disagreement, each of them has that topic, and
 they hardly differ.
+"""
+FEWEST_OTHERS = 5
+"""Fewest items off the commonest grade for an interval of kappa, alpha or tau.
+
+All that these coefficients know comes from such items. In simulations with 0 to 4 of them, 95 % intervals hold the
+truth in as few as 78 % of worlds.
 """
 UNEQUAL = "items have unequal weights"
 """Why tables of weights have no interval over items: they do not hold the weight of each item."""
@@ -60,12 +66,13 @@ def resampled(
     *,
     replicates: int = 2000,
     level: float = 0.95,
+    below: float | None = None,
 ) -> Resampled:
     """A statistic with its intervals over topics and over items.
 
-    The statistic's row says which kind: cluster-robust t intervals for means over pairs, bias-corrected and accelerated
-    ones, or the bootstrap's standard error on Fisher's z (`fisher_interval`). Whole topics are drawn with replacement.
-    Tables of weights have no interval over items.
+    The statistic's row says which kind: cluster-robust t intervals for means over pairs, or intervals on Fisher's z
+    with the standard error of the bootstrap or the jackknife (`fisher_interval`). Whole topics are drawn with
+    replacement, or left out. Tables of weights have no interval over items.
 
     Args:
         name: Key of STATISTICS.
@@ -74,6 +81,7 @@ def resampled(
         rng: The source of randomness.
         replicates: Number of resamples.
         level: Confidence level.
+        below: How many standard errors the interval over topics reaches below the value; as many as above if None.
     """
     judged, C = tables[tables.any(axis=(1, 2))], tables.sum(axis=0)
     n, T = round(C.sum()), len(judged)
@@ -82,17 +90,25 @@ def resampled(
         undefined = Estimate(None, None, None, n, T, value.reason)
         return Resampled(undefined, undefined, None)
     statistic = STATISTICS[name]
+    sizes = judged.sum(axis=(1, 2))
     if isinstance(statistic.formula, PairMean):
-        return _of_mean(value, statistic.formula.scores(grades), judged, level)
+        return _of_mean(value, statistic.formula.scores(grades), judged, level, below)
+    if statistic.interval == "jackknife":
+        return _jackknifed(statistic, value, judged, grades, level, below)
     drawn = topic_draws(T, replicates, rng).astype(np.float64) @ judged.reshape(T, -1)
     topics = statistic(drawn.reshape(replicates, *C.shape), grades)
     items = None if is_weighted(C) else weighted_resample(name, C, grades, rng, replicates)
-    if statistic.interval == "bca":
-        return _accelerated(statistic, value, topics, items, judged, grades, level)
-    estimate = fisher_interval(value, topics, n, T, T, "topics", level, without=statistic(C - judged, grades))
+    others, without = others_than_commonest(C.sum(axis=1)), statistic(C - judged, grades)
+    estimate = fisher_interval(value, topics, n, T, sizes, "topics", level, without=without, others=others, below=below)
     if items is None:
         return Resampled(estimate, Estimate(value, None, None, n, T, UNEQUAL), None)
-    return _pair(estimate, fisher_interval(value, items, n, T, n, "items", level), spread(topics), spread(items))
+    item = fisher_interval(value, items, n, T, np.ones(n), "items", level, others=others)
+    return _pair(estimate, item, spread(topics, T), spread(items, n))
+
+
+def others_than_commonest(counts: NDArray[Any]) -> int:
+    """How many items have another grade than the commonest, from how often each grade was given (k,)."""
+    return round(float(counts.sum() - counts.max()))
 
 
 def undefined_too_often(replicates: Floats, what: str, without: Floats | None = None) -> str | None:
@@ -109,10 +125,14 @@ def undefined_too_often(replicates: Floats, what: str, without: Floats | None = 
     return f"undefined on {share:.0%} of resampled {what}" if share > MOST_UNDEFINED else None
 
 
-def spread(replicates: Floats) -> float:
-    """The standard error of a statistic from its replicates (B,); undefined ones are left out."""
+def spread(replicates: Floats, units: int) -> float:
+    """The standard error of a statistic from its replicates (B,) of so many units; undefined ones are left out.
+
+    Resamples of few units vary too little: their variance has the divisor T, so T / (T - 1) is made good.
+    T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician 69(4), 371-386.
+    """
     defined = replicates[~np.isnan(replicates)]
-    return float(defined.std(ddof=1)) if len(defined) > 1 else 0.0
+    return float(defined.std(ddof=1)) * (units / (units - 1)) ** 0.5 if len(defined) > 1 and units > 1 else 0.0
 
 
 def fisher_interval(
@@ -120,62 +140,72 @@ def fisher_interval(
     replicates: Floats,
     n: int,
     T: int,
-    units: int,
+    sizes: NDArray[Any],
     what: str,
     level: float = 0.95,
     *,
     without: Floats | None = None,
+    others: int | None = None,
+    below: float | None = None,
 ) -> Estimate:
     """tanh(atanh κ ± t SE / (1 - κ²)) of a coefficient κ with SE from its replicates.
 
-    The standard error is carried to Fisher's z by its derivative, since κ of a replicate may be 1, where z is infinite.
-    There is no interval where too many replicates are undefined, nor for κ = ±1. If all T topics agree, that bounds the
-    share of topics that agree, but not κ, which also depends on the grades in topics that would not.
+    The standard error is carried to Fisher's z by its derivative, since κ of a replicate may be 1, where z is infinite;
+    t has G* - 1 degrees of freedom (`means.effective_topics`). There is no interval where too many replicates are
+    undefined, where fewer than FEWEST_OTHERS items are off the commonest grade, nor for κ = ±1. If all T topics agree,
+    that bounds the share of topics that agree, but not κ, which also depends on the grades in topics that would not.
 
     Args:
         value: κ.
         replicates: κ of resamples (B,), nan where undefined.
         n: Number of items, for the record.
         T: Number of topics, for the record.
-        units: How many units were drawn; t has one degree of freedom fewer.
+        sizes: The size of each unit that was drawn.
         what: The units in words, for the reason of a missing interval.
         level: Confidence level.
         without: κ without each unit in turn (T,), nan where undefined; None skips this check.
+        others: How many items are off the commonest grade; None skips this check.
+        below: How many standard errors the interval reaches below κ; as many as above if None.
     """
-    se = spread(replicates)
-    reason = no_interval(value, se, units, what, undefined_too_often(replicates, what, without))
+    reason = undefined_too_often(replicates, what, without)
+    if reason is None and others is not None and others < FEWEST_OTHERS:
+        reason = f"fewer than {FEWEST_OTHERS} items off the commonest grade"
+    return _on_z(value, spread(replicates, len(sizes)), n, T, sizes, what, reason, level, below)
+
+
+def _on_z(
+    value: float,
+    se: float,
+    n: int,
+    T: int,
+    sizes: NDArray[Any],
+    what: str,
+    reason: str | None,
+    level: float,
+    below: float | None,
+) -> Estimate:
+    """The interval of a coefficient on Fisher's z, or the value with the reason why there is none."""
+    if len(sizes) < FEWEST_RESAMPLED:
+        reason = f"fewer than {FEWEST_RESAMPLED} {what}"
+    elif 1 - value**2 < 1e-12:
+        reason = "perfect agreement" if value > 0 else "perfect disagreement"
+    elif reason is None and se < 1e-12:
+        reason = f"no variation between {what}"
+    elif reason is None and effective_topics(sizes) < 2:
+        reason = ONE_TOPIC
     if reason:
         return Estimate(value, None, None, n, T, reason)
-    z, width = np.arctanh(value), t_quantile(level, units - 1) * se / (1 - value**2)
-    return Estimate(value, float(np.tanh(z - width)), float(np.tanh(z + width)), n, T)
+    return Estimate(value, *_ends(value, se, sizes, level, below, (-1, 1)), n, T)
 
 
-def bca(
-    value: float, replicates: Floats, jackknife: Floats, weights: NDArray[Any], width: float
+def _ends(
+    value: float, se: float, sizes: NDArray[Any], level: float, below: float | None, bounds: tuple[float, float]
 ) -> tuple[float, float]:
-    """The bias-corrected and accelerated percentile interval.
-
-    B. Efron (1987), Better bootstrap confidence intervals, JASA 82(397), 171-185.
-
-    Args:
-        value: The statistic.
-        replicates: The statistic of resamples (B,).
-        jackknife: The statistic without a unit, once for each kind of unit (J,).
-        weights: How many units each entry of `jackknife` stands for (J,).
-        width: Half of the interval's width, in standard errors of a normal distribution.
-    """
-    from scipy.special import ndtr, ndtri
-
-    below = float(((replicates < value) + (replicates == value) / 2).mean())
-    # With all replicates on one side the correction would be infinite.
-    z0 = ndtri(np.clip(below, 0.5 / len(replicates), 1 - 0.5 / len(replicates)))
-    d = np.average(jackknife, weights=weights) - jackknife
-    squares = float((weights * d**2).sum())
-    a = float((weights * d**3).sum()) / (6 * squares**1.5) if squares else 0.0
-    z = z0 + np.array([-width, width])
-    # Where the acceleration outruns the normal scale, the end is that of the replicates.
-    low, high = np.quantile(replicates, ndtr(z0 + z / np.maximum(1 - a * z, 1e-12)))
-    return float(low), float(high)
+    """The interval of a value between its bounds."""
+    t = t_quantile(level, effective_topics(sizes) - 1)
+    low, _ = within(value, (t if below is None else below) * se, bounds)
+    _, high = within(value, t * se, bounds)
+    return low, high
 
 
 def jackknife_interval(
@@ -187,16 +217,16 @@ def jackknife_interval(
 ) -> Estimate:
     """A statistic of items with a t interval, its variance from leaving out one topic at a time.
 
-    V = (T - 1)/T Σ_t (θ_(t) - θ̄)², and t has T - 1 degrees of freedom.
+    V = (T - 1)/T Σ_t (θ_(t) - θ̄)², and t has G* - 1 degrees of freedom (`means.effective_topics`).
     B. Efron & C. Stein (1981), The jackknife estimate of variance, Ann. Stat. 9(3), 586-596.
 
     Args:
         statistic: From the items that are kept, as a mask (N,), to its value.
         topics: Each item's topic (N,).
         level: Confidence level.
-        bounds: Least and greatest possible value; the interval is clipped to them.
+        bounds: Least and greatest possible value; the interval stays between them (`means.within`).
     """
-    labels, place = np.unique(topics, return_inverse=True)
+    labels, place, sizes = np.unique(topics, return_inverse=True, return_counts=True)
     n, T = len(place), len(labels)
     value = statistic(np.ones(n, dtype=bool))
     if isinstance(value, Undefined):
@@ -212,76 +242,49 @@ def jackknife_interval(
     se = float(np.sqrt((T - 1) * np.var(left)))
     if se < 1e-12:
         return Estimate(value, None, None, n, T, "no variation between topics")
-    half = t_quantile(level, T - 1) * se
-    return Estimate(value, max(value - half, bounds[0]), min(value + half, bounds[1]), n, T)
+    if effective_topics(sizes) < 2:
+        return Estimate(value, None, None, n, T, ONE_TOPIC)
+    half = t_quantile(level, effective_topics(sizes) - 1) * se
+    return Estimate(value, *within(value, half, bounds), n, T)
 
 
-def no_interval(value: float, se: float, units: int, what: str, undefined: str | None = None) -> str | None:
-    """Why a coefficient gets no interval, or None.
-
-    Args:
-        value: The coefficient.
-        se: Its standard error.
-        units: How many units were drawn.
-        what: The units in words.
-        undefined: The result of `undefined_too_often`.
-    """
-    if units < FEWEST_RESAMPLED:
-        return f"fewer than {FEWEST_RESAMPLED} {what}"
-    if 1 - value**2 < 1e-12:
-        return "perfect agreement" if value > 0 else "perfect disagreement"
-    if undefined:
-        return undefined
-    return f"no variation between {what}" if se < 1e-12 else None
-
-
-def _accelerated(
+def _jackknifed(
     statistic: Statistic,
     value: float,
-    topics: Floats,
-    items: Floats | None,
     judged: NDArray[Any],
     grades: Sequence[int],
     level: float,
+    below: float | None,
 ) -> Resampled:
-    """Bias-corrected and accelerated intervals over topics and over items.
-
-    Percentiles are those of √(T/(T-1)) t_{T-1} and not of a normal distribution. In simulations of 12 to 25 topics that
-    raises the coverage of 95 % intervals from 90 to 94 % to 93 to 96 %.
-    T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician 69(4), 371-386.
-    """
+    """Intervals on Fisher's z whose standard error comes from leaving out one topic, or one item, at a time."""
     C = judged.sum(axis=0)
     n, T = round(C.sum()), len(judged)
 
-    def interval(
-        replicates: Floats, left: NDArray[Any], weights: NDArray[Any], units: int, what: str
-    ) -> tuple[Estimate, float]:
-        # AC's formula gives 1 for a single grade throughout; an interval without such resamples would be biased.
-        drawn, jackknife = (np.nan_to_num(values, nan=1.0) for values in (replicates, statistic(left, grades)))
-        se = spread(drawn)
-        reason = no_interval(value, se, units, what)
-        if reason:
-            return Estimate(value, None, None, n, T, reason), se
-        width = (units / (units - 1)) ** 0.5 * t_quantile(level, units - 1)
-        return Estimate(value, *bca(value, drawn, jackknife, weights, width), n, T), se
+    def error(left: NDArray[Any], weights: NDArray[Any]) -> float:
+        # AC's formula gives 1 for a single grade throughout; an interval without such rests would be biased.
+        values = np.nan_to_num(statistic(left, grades), nan=1.0)
+        # T / (T - 1), as in `spread`, times the jackknife's (T - 1) / T.
+        return float(np.sqrt((weights * (values - np.average(values, weights=weights)) ** 2).sum()))
 
-    estimate, topic_se = interval(topics, C - judged, np.ones(T), T, "topics")
-    if items is None:
+    topic_se = error(C - judged, np.ones(T))
+    estimate = _on_z(value, topic_se, n, T, judged.sum(axis=(1, 2)), "topics", None, level, below)
+    if is_weighted(C):
         return Resampled(estimate, Estimate(value, None, None, n, T, UNEQUAL), None)
     cells = np.flatnonzero(C)
     less_item = (C.reshape(-1) - np.eye(C.size, dtype=np.int64)[cells]).reshape(-1, *C.shape)
-    item, item_se = interval(items, less_item, C.reshape(-1)[cells], n, "items")
-    return _pair(estimate, item, topic_se, item_se)
+    item_se = error(less_item, C.reshape(-1)[cells])
+    return _pair(estimate, _on_z(value, item_se, n, T, np.ones(n), "items", None, level, None), topic_se, item_se)
 
 
-def _of_mean(mean: float, scores: Floats, judged: NDArray[Any], level: float) -> Resampled:
+def _of_mean(mean: float, scores: Floats, judged: NDArray[Any], level: float, below: float | None) -> Resampled:
     """The interval of `means.mean_interval` from tables, and the same with every item as its own topic."""
     C, counts = judged.sum(axis=0), judged.sum(axis=(1, 2))
     total, n, T = float(C.sum()), round(C.sum()), len(judged)
-    seen = scores[C > 0]
+    seen, bounds = scores[C > 0], (float(scores.min()), float(scores.max()))
     residuals = np.tensordot(judged, scores, axes=2) - counts * mean
 
-    def interval(squares: float, units: int, what: str) -> tuple[Estimate, float]:
+    def interval(squares: float, sizes: NDArray[Any], what: str, below: float | None) -> tuple[Estimate, float]:
+        units = len(sizes)
         if units < FEWEST_TOPICS:
             return Estimate(mean, None, None, n, T, f"fewer than {FEWEST_TOPICS} {what}"), 0.0
         if seen.min() == seen.max():
@@ -289,14 +292,14 @@ def _of_mean(mean: float, scores: Floats, judged: NDArray[Any], level: float) ->
         se = float(np.sqrt(units / (units - 1) * squares)) / total
         if se <= 1e-12 * np.abs(seen).max():
             return Estimate(mean, None, None, n, T, "all topic means equal"), 0.0
-        half = t_quantile(level, units - 1) * se
-        low, high = max(mean - half, float(scores.min())), min(mean + half, float(scores.max()))
-        return Estimate(mean, low, high, n, T), se
+        if effective_topics(sizes) < 2:
+            return Estimate(mean, None, None, n, T, ONE_TOPIC), se
+        return Estimate(mean, *_ends(mean, se, sizes, level, below, bounds), n, T), se
 
-    estimate, topic_se = interval(float(residuals @ residuals), T, "topics")
+    estimate, topic_se = interval(float(residuals @ residuals), counts, "topics", below)
     if is_weighted(C):
         return Resampled(estimate, Estimate(mean, None, None, n, T, UNEQUAL), None)
-    item, item_se = interval(float((C * (scores - mean) ** 2).sum()), n, "items")
+    item, item_se = interval(float((C * (scores - mean) ** 2).sum()), np.ones(n), "items", None)
     return _pair(estimate, item, topic_se, item_se)
 
 

@@ -17,6 +17,7 @@ from judge.calibrate.panel import Panel, make_panel
 from judge.gold import match
 from judge.gold.rows import GoldRow
 from judge.records import Level, Scale
+from judge.stats.ranking import Halves
 from tests.calibration_world import RUNS, SCALE, Item, gold_rows, items, labels, pool, row
 
 WORLD = items(12, 5)
@@ -128,6 +129,12 @@ def test_a_perfect_judge_ranks_runs_as_people_do_and_one_turned_round_in_reverse
     assert wrong is not None
     assert (right.runs, right.split) == (5, "all")
     assert (right.statistics["tau_b"].value, wrong.statistics["tau_b"].value) == (1.0, -1.0)
+    # On the half without topic 1, eel ties with another run: of 10 pairs 9 are concordant, and 1 is tied on one side.
+    tied = 9 / (9 * 10) ** 0.5
+    assert (right.halves, wrong.halves) == (
+        Halves(pytest.approx(tied), pytest.approx(tied)),
+        Halves(pytest.approx(tied), pytest.approx(-tied)),
+    )
     assert right.statistics["top_1"].value == 1.0
     assert wrong.statistics["top_1"].value == 0.0
 

@@ -31,6 +31,7 @@ from judge.calibrate.report.tables import (
 from judge.records import Estimate
 from judge.stats import agreement as stats
 from judge.stats.marginals import MarginalTest
+from judge.stats.ranking import Halves
 from judge.text.cells import markdown_cell
 from judge.text.safe import unescape
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
@@ -176,11 +177,16 @@ def test_calibration_map() -> None:
 
 def test_systems() -> None:
     found = {"tau_b": estimate(0.8), "rbo": estimate(0.7, 0), "top_1": estimate(None)}
-    (line,) = cells(system_tsv([SystemAgreement("j", "g/v", "g", "test", 12, found)]))
+    known, unknown = Halves(0.75, 0.5), Halves(None, None, "fewer than 5 topics")
+    line, other = cells(
+        system_tsv([SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)])
+    )
+    assert (other["half_human"], other["notes"]) == ("", "rbo, top_1, halves: fewer than 5 topics")
     assert list(line)[5:8] == ["tau_b", "tau_b_lo", "tau_b_hi"]
     assert {column: text for column, text in line.items() if text} == {
         **{"judge": "j", "prompt": "g/v", "criterion": "g", "split": "test", "runs": "12"},
         **{"tau_b": "0.800000", "tau_b_lo": "0.700000", "tau_b_hi": "0.900000", "rbo": "0.700000"},
+        **{"half_human": "0.750000", "half_judge": "0.500000"},
         "notes": "rbo, top_1: fewer than 5 topics",
     }
 
@@ -282,7 +288,7 @@ def test_selection_confusion_and_the_rest() -> None:
     assert chapter(text, "Selection") == (
         "local/qwen graded was chosen from 2 candidates by wkappa on dev grades: 0.660 [0.560, 0.760] there. "
         "On test grades: 0.610 [0.510, 0.710]. With the choice repeated inside topic folds: 0.600. "
-        "Optimism of the choice: +0.050. Not separable from it at 5 % by max-T: other/0 graded. "
+        "Optimism of the choice: +0.050. Others that may be the best, by elimination at 5 %: other/0 graded. "
         "The sealed test grades have been opened 2 times for different questions.\n"
     )
     assert "| 2 | 0 | 5 | 45 | 50 | 0.90 |" in chapter(text, "Grades of local/qwen graded")

@@ -76,7 +76,7 @@ def test_a_baseline_is_never_chosen_however_good() -> None:
 def test_pairs_are_compared_on_the_items_that_both_graded() -> None:
     half: Mapping[tuple[str, str], int] = {(one.turn_id, one.response_id): one.gold for one in WORLD[:60]}
     of = panel(said("a", 0.3, 1), labels("b", half), said("c", 0.3, 3))
-    rows = comparisons(of, of.columns, "all", 1, 60)
+    rows, _ = comparisons(of, of.columns, "all", 1, 60)
     assert [(one.a, one.b, one.difference.n) for one in rows] == [("a", "b", 60), ("a", "c", 120), ("b", "c", 60)]
     ab = rows[0]
     kappa = point("wkappa", of.tables(of.columns[0].codes, of.columns[1].codes >= 0).sum(axis=0), of.grades)
@@ -115,14 +115,16 @@ def test_the_constant_on_test_is_the_commonest_grade_of_dev() -> None:
     assert row.statistics["percent"].value == 0.0
 
 
-def test_without_a_test_part_the_choice_is_repeated_on_resampled_topics() -> None:
+def test_without_a_test_part_the_interval_allows_for_the_choice() -> None:
     found = calibrated(panel(*(said(f"m{i}", 0.5, i) for i in range(4))))
     (choice,) = found.selections
     assert choice.test is None
     assert choice.nested is not None
-    assert choice.out_of_bag is not None
+    assert choice.after_choice.value == choice.value.value
+    assert choice.after_choice.low < choice.value.low < choice.value.high
+    assert choice.after_choice.high == pytest.approx(choice.value.high, abs=0.02)
     assert choice.optimism == pytest.approx(choice.value.value - choice.nested)
-    assert found.verdicts[0].estimate == choice.out_of_bag
+    assert found.verdicts[0].estimate == choice.after_choice
     assert "after choosing among 4 on the same grades" in found.verdicts[0].reasons[0]
     assert any("the best of 4 was chosen and is reported on the same grades" in one for one in found.warnings)
 
@@ -131,9 +133,10 @@ def test_a_choice_is_scored_on_the_items_judged_and_again_on_all() -> None:
     most, half = dict(list(perfect().items())[:110]), dict(list(perfect().items())[::2])
     (choice,) = calibrated(panel(labels("most", most), labels("half", half))).selections
     assert (choice.chosen, choice.nested, choice.optimism) == ("most", 1.0, 0.0)
-    assert choice.out_of_bag == Estimate(1.0, None, None, 110, 24, "perfect agreement")
-    assert 0.5 < choice.out_of_bag_worst.value < 0.95
-    assert choice.out_of_bag_worst.n == 120
+    # The last two of 24 topics have no grade by the chosen judge.
+    assert choice.after_choice == Estimate(1.0, None, None, 110, 22, "perfect agreement")
+    assert choice.after_choice_worst.low < choice.after_choice_worst.value < 0.95
+    assert choice.after_choice_worst.n == 120
 
 
 def test_the_choice_that_is_repeated_counts_missing_grades_as_the_choice_does() -> None:
@@ -142,19 +145,20 @@ def test_the_choice_that_is_repeated_counts_missing_grades_as_the_choice_does() 
     (choice,), (same,) = (calibrated(panel(honest, other)).selections for other in (half, noise))
     # On what it judged, `half` is perfect; were it chosen for that, the interval would be about another judge.
     assert choice.chosen == same.chosen == "honest"
-    assert (choice.out_of_bag, choice.nested) == (same.out_of_bag, same.nested)
+    assert choice.nested == same.nested
+    assert choice.after_choice.value == same.after_choice.value == choice.value.value
     assert choice.optimism == pytest.approx(choice.value.value - choice.nested)
 
 
 def test_nothing_missing_no_worst_case_of_the_choice() -> None:
     (choice,) = calibrated(panel(said("a", 0.2, 1), said("b", 0.5, 2))).selections
-    assert choice.out_of_bag is not None
-    assert choice.out_of_bag_worst is None
+    assert choice.after_choice is not None
+    assert choice.after_choice_worst is None
 
 
 def test_a_perfect_file_twice_is_no_interval_of_1_to_1() -> None:
     (choice,) = calibrated(panel(labels("a", perfect()), labels("b", perfect()))).selections
-    assert (choice.out_of_bag.value, choice.out_of_bag.low, choice.out_of_bag.reason) == (1, None, "perfect agreement")
+    assert choice.after_choice == Estimate(1.0, None, None, 120, 24, "perfect agreement")
     assert choice.value.reason == "perfect agreement"
 
 
@@ -169,13 +173,13 @@ def test_the_choice_and_comparisons_go_by_what_the_gold_was_drawn_from() -> None
     gold = gold_items(rows, None)["groundedness"]
     of = make_panel("groundedness", SCALE, gold, [(labels("few", few), SCALE), (labels("many", many), SCALE)])
     (choice,) = calibrated(of).selections
-    (pair,) = comparisons(of, of.columns, "all", 1, 60)
+    (pair,), _ = comparisons(of, of.columns, "all", 1, 60)
     assert choice.chosen == "many"
     assert choice.value.value > 0.9
-    assert choice.out_of_bag.value > 0.9
+    assert choice.after_choice.value > 0.9
     assert pair.difference.value == pytest.approx(of_rows(of, 0) - of_rows(of, 1))
     assert pair.difference.value < -0.5
-    assert (pair.difference.n, choice.out_of_bag.n) == (120, 120)
+    assert (pair.difference.n, choice.after_choice.n) == (120, 120)
 
 
 def of_rows(of: Panel, place: int) -> float:
@@ -188,10 +192,24 @@ def perfect() -> dict[tuple[str, str], int]:
     return {(one.turn_id, one.response_id): one.gold for one in WORLD}
 
 
+def test_fewer_than_8_topics_tell_no_two_judges_apart_and_the_output_says_so() -> None:
+    few = [item for item in WORLD if int(item.turn_id.partition("_")[0].partition("-")[0]) <= 7]
+    found = calibrated(panel(said("good", 0.0, 1, few), said("noise", 1.0, 3, few), world=few))
+    warning = "groundedness: judges are compared on 7 topics; fewer than 8 tell no two of them apart"
+    assert warning in found.warnings
+    assert found.selections[0].not_separable == ("noise",)
+    (pair,) = found.comparisons
+    assert (pair.p_max_t, pair.p_holm) == (None, None)
+    assert pair.p < 0.05
+    more = calibrated(panel(said("good", 0.0, 1), said("noise", 1.0, 3)))
+    assert more.selections[0].not_separable == ()
+    assert not any("tell no two" in text for text in more.warnings)
+
+
 def test_one_candidate_was_not_chosen() -> None:
     found = calibrated(panel(said("m", 0.1, 1)))
     (choice,) = found.selections
-    assert (choice.nested, choice.out_of_bag, choice.optimism, choice.not_separable) == (None, None, None, ())
+    assert (choice.nested, choice.after_choice, choice.optimism, choice.not_separable) == (None, None, None, ())
     assert found.verdicts[0].word == "TRUSTED"
     assert not any("was chosen" in one for one in found.warnings)
 

@@ -8,7 +8,7 @@ from judge.calibrate.gate import parse_requirement, worst_codes
 from judge.stats.agreement import STATISTICS, point
 from judge.stats.comparison import compare
 from judge.stats.resampling import resampled
-from judge.stats.selection import nested_folds, out_of_bag
+from judge.stats.selection import after_choice, nested_folds
 from tests.calibrate.test_agreement import ITEMS, panel
 from tests.calibration_world import row
 
@@ -46,8 +46,8 @@ def test_choices_and_comparisons(name: str) -> None:
         several, name, GRADES, np.random.default_rng(1)
     )
     for candidates in (several, np.array([np.eye(4, dtype=int)[None].repeat(9, axis=0)] * 2)):
-        assert out_of_bag(candidates, TWIN, GRADES, np.random.default_rng(1), replicates=99) == out_of_bag(
-            candidates, name, GRADES, np.random.default_rng(1), replicates=99
+        assert after_choice(candidates, 1, TWIN, GRADES, np.random.default_rng(1), replicates=99) == after_choice(
+            candidates, 1, name, GRADES, np.random.default_rng(1), replicates=99
         )
     pairs = {("a", "b"): (several[0], several[1])}
     assert compare(pairs, TWIN, GRADES, np.random.default_rng(1), permutations=99) == compare(

@@ -34,10 +34,20 @@ def test_the_interval_is_that_of_statsmodels_but_for_the_small_sample_factor(
     fitted = statsmodels.api.OLS(y, statsmodels.api.add_constant(x)).fit(
         cov_type="cluster", cov_kwds={"groups": topics, "use_correction": False}
     )
-    half = scipy.stats.t.ppf(0.975, T - 1) * fitted.bse[1] * (T / (T - 1)) ** 0.5
+    decided = np.array([((x - x.mean())[topics == topic] ** 2).sum() for topic in set(topics.tolist())])
+    count = decided.sum() ** 2 / (decided**2).sum()
+    half = scipy.stats.t.ppf(0.975, count - 1) * fitted.bse[1] * (T / (T - 1)) ** 0.5
     assert found.value == pytest.approx(fitted.params[1], abs=1e-9)
     assert found.high - found.value == pytest.approx(half, rel=1e-6, abs=1e-9)
     assert found.value - found.low == pytest.approx(half, rel=1e-6, abs=1e-9)
+
+
+def test_a_slope_that_one_topic_decides_has_no_interval() -> None:
+    x, y = np.array([-9.0, 9.0, -1.0, 1.0, -1.0, 1.0]), np.array([-3.0, 4.0, 0.0, 1.0, 1.0, -1.0])
+    found = slope_interval(x, y, np.repeat([1, 2, 3], 2))
+    # Topics decide 162, 2 and 2 of Σ x² = 166: 166² / (162² + 8) = 1.05 topics.
+    assert (found.value, found.low) == (pytest.approx((27 + 36 + 1 - 2) / 166), None)
+    assert found.reason == "one topic decides most of the slope"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from judge.records import Estimate
-from judge.stats.ranking import kendall_tau_b, rbo, system_agreement, tau_ap, tau_ap_b, top_k_overlap
+from judge.stats.ranking import (
+    Halves,
+    kendall_tau_b,
+    rbo,
+    split_half,
+    system_agreement,
+    tau_ap,
+    tau_ap_b,
+    top_k_overlap,
+)
 from judge.stats.tables import Undefined
 
 # The example in the README of the R package ircor (Urbano & Marrero 2017), and its test data: x, y, and both with ties.
@@ -264,3 +273,51 @@ def test_intervals_stay_within_the_bounds_of_the_statistic(seed: int, R: int, T:
             floor = -1 if name.startswith("tau") else 0
             assert floor - 1e-9 <= one.low <= one.high <= 1 + 1e-9
             assert not math.isnan(one.value)
+
+
+@pytest.mark.slow
+def test_halves_rank_as_well_as_the_noise_of_both_allows() -> None:
+    counts, human, _ = runs(5, 6, 10, 0.0)
+    noise = np.random.default_rng(9).normal(size=human.shape)
+    found = split_half(human + 4 * noise, counts, human, counts, np.random.default_rng(1), higher_is_better=True)
+    rng, own, across = np.random.default_rng(2), [], []
+    for _ in range(3000):
+        half = rng.permutation(10) < 5
+        rankings = [
+            [(X[:, side].sum(axis=1) / counts[:, side].sum(axis=1)).tolist() for side in (half, ~half)]
+            for X in (human + 4 * noise, human)
+        ]
+        (one, other), (judge, _) = rankings
+        own.append(scipy.stats.kendalltau(one, other).statistic)
+        across.append(scipy.stats.kendalltau(judge, other).statistic)
+    # Three standard errors of 500 halves.
+    assert found.human == pytest.approx(np.mean(own), abs=3 * np.std(own) / 500**0.5)
+    assert found.judge == pytest.approx(np.mean(across), abs=3 * np.std(across) / 500**0.5)
+    assert found.human < found.judge < 1
+    turned = split_half(human + 4 * noise, counts, human, counts, np.random.default_rng(1), higher_is_better=False)
+    assert (turned.human, turned.judge) == pytest.approx((found.human, found.judge))
+
+
+@pytest.mark.slow
+def test_runs_that_are_close_have_a_low_ceiling() -> None:
+    rng = np.random.default_rng(4)
+    counts, alike = np.full((12, 20), 3), rng.normal(size=(12, 20))
+    apart = alike + 9 * np.arange(12)[:, None]
+    close, far = (split_half(X, counts, X, counts, rng, higher_is_better=True) for X in (alike, apart))
+    assert close.human == close.judge < 0.3
+    assert (far.human, far.judge) == (1, 1)
+
+
+def test_no_halves_without_a_reason() -> None:
+    counts, human, judge = runs(5, 6, 4, 1.0)
+    rng = np.random.default_rng(1)
+    few = split_half(human, counts, judge, counts, rng, higher_is_better=True)
+    assert few == Halves(None, None, "fewer than 5 topics")
+    assert split_half(*(X[:1] for X in (human, counts, judge, counts)), rng, higher_is_better=True) == Halves(
+        None, None, "fewer than 2 runs"
+    )
+    counts, human, judge = runs(5, 6, 8, 1.0)
+    once = counts * (np.arange(8) == 0)
+    assert split_half(human * (once > 0), once, judge, counts, rng, higher_is_better=True) == Halves(
+        None, None, "most halves of the topics lack a run, or rank all runs the same"
+    )

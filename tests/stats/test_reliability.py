@@ -124,7 +124,7 @@ def test_interval_equals_resampling_the_units_of_whole_topics(level: str) -> Non
         naive.append(krippendorff_alpha(counts[units], grades, level))
     alpha = krippendorff_alpha(counts, grades, level)
     # 2.144787 is t with 14 degrees of freedom.
-    width = 2.144787 * np.std(naive, ddof=1) / (1 - alpha**2)
+    width = 2.144787 * math.sqrt(15 / 14) * np.std(naive, ddof=1) / (1 - alpha**2)
     assert found.value == alpha
     assert found.low == pytest.approx(math.tanh(math.atanh(alpha) - width), abs=0.015)
     assert found.high == pytest.approx(math.tanh(math.atanh(alpha) + width), abs=0.015)

@@ -1,10 +1,9 @@
-"""A fast part of `bench/simulations.py`: intervals cover and tests err as often as they promise.
+"""A fast part of `python -m bench.simulations`: intervals cover and tests err as often as they promise.
 
 Replicates are few, so a figure may be out of its band by MARGIN Monte Carlo standard errors of these replicates (for a
 rate, √(p(1-p)/replicates)); the bands of the full simulations are as they are.
 """
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -13,15 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.simulations import figures, gold, judges, runs, small
+from bench.simulations.__main__ import main
+
 pytestmark = pytest.mark.slow
 
-SCRIPT = Path(__file__).parent.parent.parent / "bench" / "simulations.py"
+PROJECT = Path(__file__).parent.parent.parent
 MARGIN = 2.0
-
-spec = importlib.util.spec_from_file_location("simulations", SCRIPT)
-assert spec is not None and spec.loader is not None
-simulations: Any = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(simulations)
 
 
 def rng() -> np.random.Generator:
@@ -39,73 +36,73 @@ def all_within(findings: list[Any]) -> bool:
 
 
 def test_gold_alone_covers_the_mean_of_the_pool() -> None:
-    assert all_within(simulations.a2(60, rng(), sizes=(20,)))
+    assert all_within(runs.a2(60, rng(), sizes=(20,)))
 
 
 def test_corrected_means_cover_and_are_narrower_than_gold_alone() -> None:
-    findings = simulations.a3(60, rng(), sizes=(20,))
+    findings = runs.a3(60, rng(), sizes=(20,))
     assert all_within(findings)
     assert findings[1].obtained < 0.8
 
 
 def test_raw_means_do_not_cover() -> None:
-    assert all_within(simulations.a1(10, rng()))
+    assert all_within(runs.a1(10, rng()))
 
 
 def test_few_gold_grades_with_a_common_variance_cover() -> None:
-    assert all_within(simulations.a8(60, rng()))
+    assert all_within(runs.a8(60, rng()))
 
 
 def test_one_correction_for_all_leaves_the_ranking_and_correct_does_not() -> None:
     random = rng()
     moved = []
     for _ in range(10):
-        here = simulations.world(random)
-        gold = simulations.drawn(random, here.human.shape, 20)
+        here = runs.world(random)
+        gold = runs.drawn(random, here.human.shape, 20)
         raw = here.judge.mean(axis=1)
-        assert (simulations.pooled_rectifier(here, gold)[0].argsort() == raw.argsort()).all()
-        moved.append((simulations.intervals(here, gold)[0].argsort() != raw.argsort()).any())
+        assert (runs.pooled_rectifier(here, gold)[0].argsort() == raw.argsort()).all()
+        moved.append((runs.intervals(here, gold)[0].argsort() != raw.argsort()).any())
     assert all(moved)
-    assert all_within(simulations.a5(5, random, sizes=(20,)))
+    assert all_within(runs.a5(5, random, sizes=(20,)))
 
 
 def test_correction_gains_rank_correlation_with_the_truth() -> None:
-    assert all_within(simulations.a6(60, rng(), sizes=(20,)))
+    assert all_within(runs.a6(60, rng(), sizes=(20,)))
 
 
 def test_preferred_runs_are_top_in_raw_means_only() -> None:
-    findings = simulations.a7(200, rng())
+    findings = runs.a7(200, rng())
     assert all_within(findings)
     raw, truth, _ = findings
     assert raw.obtained > truth.obtained + 0.4
 
 
 def test_topics_as_units_cover_new_topics_and_items_do_not() -> None:
-    findings = by_setting(simulations.a9(500, rng(), numbers=(25,)))
+    findings = by_setting(runs.a9(500, rng(), numbers=(25,)))
     assert all_within(list(findings.values()))
     items, topics = (findings[f"corrected, {unit} as units, T=25: coverage"] for unit in ("items", "topics"))
     assert topics.obtained > items.obtained + 0.03
 
 
 def test_exchanging_topics_keeps_the_false_positive_rate_and_exchanging_items_does_not() -> None:
-    findings = by_setting(simulations.b1(100, rng()))
+    findings = by_setting(judges.b1(100, rng()))
     assert all_within(list(findings.values()))
     by_topic, by_item = (findings[f"{unit} exchanged, T=25 n=175: false positives"] for unit in ("topics", "items"))
     assert by_item.obtained > by_topic.obtained + 0.02
 
 
 def test_pairs_have_more_power_than_judges_apart() -> None:
-    assert all_within(simulations.b3(150, rng()))
+    assert all_within(judges.b3(150, rng()))
 
 
 def test_adjusted_tests_keep_the_family_wise_rate_and_unadjusted_ones_do_not() -> None:
-    unadjusted, holm, max_t = simulations.c1(150, rng(), settings=((10, 7),))
+    unadjusted, holm, max_t = judges.c1(150, rng(), settings=((10, 7),))
     assert all_within([holm, max_t])
     assert unadjusted.obtained - MARGIN * unadjusted.error > 0.07
 
 
 def test_the_best_prompt_is_overrated_on_its_own_gold_and_not_on_held_out_topics() -> None:
-    findings = simulations.c2(100, rng(), settings=((10, 7),))
+    findings = judges.c2(100, rng(), settings=((10, 7),))
     assert all_within(findings)
     optimism, nested = findings[0], findings[4]
     assert optimism.obtained > 0.03
@@ -113,48 +110,77 @@ def test_the_best_prompt_is_overrated_on_its_own_gold_and_not_on_held_out_topics
 
 
 def test_intervals_of_weighted_kappa_cover() -> None:
-    assert all_within(simulations.kappa_coverage(500, rng(), sizes=(50,)))
+    assert all_within(judges.kappa_coverage(500, rng(), sizes=(50,)))
 
 
 def test_gold_of_binary_grades_covers_corrected_and_post_stratified() -> None:
-    assert all_within(simulations.f1(300, rng()))
+    assert all_within(gold.f1(300, rng()))
 
 
 def test_oversampled_gold_covers_with_weights_and_is_refused_without() -> None:
-    findings = simulations.f2(300, rng())
+    findings = gold.f2(300, rng())
     assert all_within(findings)
     assert by_setting(findings)["the same unweighted, weight of the judge 1: coverage"].obtained < 0.1
 
 
 def test_gold_at_hand_misleads_and_is_refused() -> None:
-    naive, stratified, refused = simulations.f3(50, rng())
+    naive, stratified, refused = gold.f3(50, rng())
     assert max(naive.obtained, stratified.obtained) < 0.5
     assert refused.obtained == 1.0
 
 
-@pytest.mark.skipif(not simulations.LLMJUDGE.is_dir(), reason="the LLMJudge data are not beside the repository")
+@pytest.mark.skipif(not gold.LLMJUDGE.is_dir(), reason="the LLMJudge data are not beside the repository")
 def test_corrected_means_cover_with_the_judges_of_llmjudge() -> None:
-    human, judges = simulations.llmjudge()
+    human, labels = gold.llmjudge()
     assert len(human) == 4423
-    assert len(judges) == 16
-    assert "RMITIR-llama70B" not in judges
-    assert all_within(simulations.real(30, rng(), sizes=(200,)))
+    assert len(labels) == 16
+    assert "RMITIR-llama70B" not in labels
+    assert all_within(gold.real(30, rng(), sizes=(200,)))
+
+
+def test_means_of_few_unequal_and_skewed_topics_cover() -> None:
+    assert all_within(small.means(400, rng(), topics=(5, 12)))
+
+
+def test_coefficients_of_few_unequal_and_skewed_topics_cover_where_there_is_an_interval() -> None:
+    figures_by = by_setting(small.coefficients(150, rng(), topics=(5, 12), names=("wkappa", "ac2")))
+    assert all_within(list(figures_by.values()))
+    # Most worlds of 15 items, of which 85 % have one grade, give no interval of kappa.
+    assert figures_by["wkappa, 85 % one grade, 3 a topic, T=5: interval printed"].obtained < 0.3
+    assert figures_by["wkappa, even, T=5: interval printed"].obtained > 0.95
+
+
+def test_equal_judges_are_told_apart_as_rarely_as_promised_and_never_by_7_topics() -> None:
+    found = by_setting(small.families(50, rng(), sizes=(5,), topics=(7, 8), kinds=("alike",)))
+    assert all_within(list(found.values()))
+    assert found["5 judges alike, T=7: any pair told apart"].obtained == 0
+    assert found["5 judges alike, T=7: anybody eliminated"].obtained == 0
+
+
+def test_the_best_of_equal_prompts_is_trusted_at_the_threshold_as_rarely_as_promised() -> None:
+    assert all_within(small.choices(100, rng(), settings=((30, 25),)))
 
 
 def test_a_figure_out_of_its_band_is_seen() -> None:
     hits = [True] * 80 + [False] * 20
-    out = simulations.finding("X", "coverage", hits, 0.93, 0.97)
+    out = figures.finding("X", "coverage", hits, 0.93, 0.97)
     # √(.8 · .2 / 99) = .040, so .8 is 3.2 errors below .93.
     assert out.error == pytest.approx(0.0402, abs=1e-4)
     assert not out.within()
     assert not out.within(3.2)
     assert out.within(3.3)
-    assert "BROKEN" in simulations.shown(out)
-    assert simulations.shown(simulations.finding("X", "width", [1.0, 2.0])).endswith("-")
+    assert "BROKEN" in figures.shown(out)
+    assert figures.shown(figures.finding("X", "width", [1.0, 2.0])).endswith("-")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "bench.simulations", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PROJECT,
+    )
 
 
 def test_the_command_fails_if_a_band_is_broken() -> None:
@@ -176,7 +202,7 @@ def test_the_command_names_an_unknown_simulation() -> None:
 def test_real_judges_are_skipped_with_a_reason_where_there_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(simulations, "LLMJUDGE", tmp_path / "none")
+    monkeypatch.setattr(gold, "LLMJUDGE", tmp_path / "none")
     monkeypatch.setattr(sys, "argv", ["simulations.py", "--only", "L"])
-    assert simulations.main() == 0
+    assert main() == 0
     assert capsys.readouterr().out.startswith("L   skipped: ")

@@ -190,19 +190,34 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
     if not rows:
         return
     yield "### Does it rank the runs as the assessors do?"
+    yield (
+        "tau-b from half to half: how the runs rank on a random half of the topics, against the assessors' ranking on "
+        "the other half; first the assessors' own, then the judge's. The assessors' own is a noise ceiling: only a "
+        "judge with less noise than theirs goes beyond it. Intervals describe how the two rankings would agree on "
+        "other topics. Where runs are close, both rankings are noisy, and the true ones agree better than that."
+    )
     yield table(
-        ["judge", "grades", "runs", *(f"{statistic.label} [95 %]" for statistic in SYSTEM.values()), "note"],
+        [
+            *("judge", "grades", "runs", *(f"{statistic.label} [95 %]" for statistic in SYSTEM.values())),
+            *("tau-b half to half: assessors", "judge", "note"),
+        ],
         (
             [
                 _judge(row),
                 row.split,
                 str(row.runs),
                 *(interval(row.statistics.get(name), 2) for name in SYSTEM),
+                *(number(part, 2) for part in (row.halves.human, row.halves.judge)),
                 prose(
                     merged(
-                        (statistic.label, row.statistics[name].reason)
-                        for name, statistic in SYSTEM.items()
-                        if name in row.statistics
+                        [
+                            *(
+                                (statistic.label, row.statistics[name].reason)
+                                for name, statistic in SYSTEM.items()
+                                if name in row.statistics
+                            ),
+                            ("halves", row.halves.reason),
+                        ]
                     )
                 ),
             ]

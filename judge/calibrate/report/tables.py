@@ -68,7 +68,7 @@ PROBABILITY_COLUMNS = (
 SYSTEM_COLUMNS = (
     *("judge", "prompt", "criterion", "split", "runs"),
     *(column for name in SYSTEM for column in _ends(name)),
-    "notes",
+    *("half_human", "half_judge", "notes"),
 )
 ALTERNATIVE_COLUMNS = (
     *("judge", "prompt", "criterion", "split", "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"),
@@ -217,7 +217,13 @@ def system_tsv(rows: Iterable[SystemAgreement]) -> str:
             [
                 *(row.judge, row.prompt, row.criterion, row.split, row.runs),
                 *_estimates(row.statistics, SYSTEM),
-                merged((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),
+                *(row.halves.human, row.halves.judge),
+                merged(
+                    [
+                        *((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),
+                        ("halves", row.halves.reason),
+                    ]
+                ),
             ]
             for row in rows
         ),

@@ -137,7 +137,7 @@ def _selected(selection: Choice) -> str:
     if len(selection.tried) > 1:
         on = "all grades" if selection.chosen_on == "all" else selection.chosen_on
         parts.append(f"chosen from {len(selection.tried)} candidates by {selection.statistic} on {on}")
-        if selection.out_of_bag_worst is not None:
+        if selection.after_choice_worst is not None:
             parts.append("missing grades counted as the farthest")
         if selection.optimism is not None:
             parts.append(f"optimism {short(selection.optimism, signed=True)}")

@@ -1,26 +1,17 @@
-"""What leaderboards say of runs, in simulated worlds with a known truth: do intervals cover, and who is told apart?
+"""What leaderboards say of runs, in worlds with a known truth: do intervals cover, and who is told apart?
 
-    python bench/simulate_leaderboards.py [--only G10,E] [--replicates N] [--seed S]
-
-G10, G20, G40 are worlds of 24 runs with so many gold grades each, four of them preferred by the judge (`world` of
-`simulations.py`). E are equal runs, told apart by the corrected leaderboard where every response has gold and the runs
-are a sample of topics; S is the same where a part has gold, N where the noise of the runs differs. D are equal runs in
-`differences.tsv`, P its power. Prints as `simulations.py` does, and exits with 1 if a figure is out of its band.
+G10, G20, G40 are worlds of 24 runs with so many gold grades each, four of them preferred by the judge (`world`). E are
+equal runs, told apart by the corrected leaderboard where every response has gold and the runs are a sample of topics; S
+is the same where a part has gold, N where the noise of the runs differs. DIFF are equal runs in `differences.tsv`; P is
+its power.
 """
 
-import argparse
-import sys
-import zlib
-from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from simulations import CUTS, GRADES, Finding, Floats, covers, drawn, finding, shown, world
-
+from bench.simulations.figures import CUTS, GRADES, Finding, Floats, finding
+from bench.simulations.runs import covers, drawn, world
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.run_differences import run_differences
@@ -135,7 +126,7 @@ def d(
                 grades, of = equal_runs(rng, R, T)
                 pairs = run_differences(grades, [str(topic) for topic in of], rng, flips=1000)
                 false.append(any(pair.p_adjusted is not None and pair.p_adjusted <= 0.05 for pair in pairs))
-            findings.append(finding("D", f"{R} equal runs, {T} topics: some difference", false, high=0.07))
+            findings.append(finding("DIFF", f"{R} equal runs, {T} topics: some difference", false, high=0.07))
     return findings
 
 
@@ -153,46 +144,3 @@ def p(replicates: int, rng: np.random.Generator, T: int = 25) -> list[Finding]:
         finding("P", f"24 runs, {T} topics: pairs with a difference", apart, low=0.4),
         finding("P", f"24 runs, {T} topics: some difference the wrong way round", wrong, high=0.05),
     ]
-
-
-SIMULATIONS: dict[str, tuple[Callable[[int, np.random.Generator], list[Finding]], int]] = {
-    "G10": (partial(with_gold, 10), 300),
-    "G20": (partial(with_gold, 20), 300),
-    "G40": (partial(with_gold, 40), 200),
-    "E": (e, 400),
-    "S": (s, 400),
-    "N": (n, 400),
-    "D": (d, 200),
-    "P": (p, 50),
-}
-"""The simulations by id, with the number of replicates that the bands are meant for."""
-
-
-def simulate(id: str, replicates: int | None = None, seed: int = 0) -> list[Finding]:
-    """Run a simulation; its random numbers do not depend on which others run."""
-    run, by_default = SIMULATIONS[id]
-    return run(replicates or by_default, np.random.default_rng([seed, zlib.crc32(id.encode())]))
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="ids, separated by commas")
-    parser.add_argument("--replicates", type=int)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    ids = args.only.split(",") if args.only else list(SIMULATIONS)
-    if unknown := [id for id in ids if id not in SIMULATIONS]:
-        parser.error(f"no simulation {', '.join(unknown)}; there are {', '.join(SIMULATIONS)}")
-    broken = 0
-    for id in ids:
-        for figure in simulate(id, args.replicates, args.seed):
-            print(shown(figure), flush=True)
-            # A rate at its limit leaves its band by chance every other time; two standard errors are not chance.
-            broken += not figure.within(2.0)
-    if broken:
-        print(f"{broken} out of band")
-    return 1 if broken else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

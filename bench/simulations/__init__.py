@@ -1,0 +1,1 @@
+"""Simulated worlds by subject; `python -m bench.simulations` runs them."""

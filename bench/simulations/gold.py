@@ -1,0 +1,153 @@
+"""How gold was drawn: binary grades, and the judges of LLMJudge."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.simulations.figures import GRADES, Finding, Floats, finding
+from bench.simulations.runs import covers, drawn, raw_intervals
+from judge.stats.correction import correct
+from judge.stats.gold_sample import RunGrades
+from judge.stats.means import t_quantile
+
+LLMJUDGE = Path(__file__).resolve().parents[3] / "shared" / "data" / "llmjudge"
+
+
+def binary(rng: np.random.Generator, N: int = 2000) -> tuple[Floats, Floats]:
+    """Human and judge grades (N,): 40 % are 1, and the judge is right about 80 % of either grade."""
+    y = rng.random(N) < 0.4
+    return y * 1.0, np.where(rng.random(N) < 0.8, y, ~y) * 1.0
+
+
+def stratified(rng: np.random.Generator, of: Floats, sizes: Sequence[int]) -> NDArray[np.bool_]:
+    """A random sample (N,) with sizes[v] of the items whose grade is v."""
+    gold = np.zeros(len(of), dtype=bool)
+    for value, size in enumerate(sizes):
+        gold[rng.choice(np.flatnonzero(of == value), size, replace=False)] = True
+    return gold
+
+
+def one_mean(y: Floats, f: Floats, gold: NDArray[np.bool_], pi: Floats, *, by_label: bool = False) -> Floats:
+    """Value, low and high (3,) of `correct` for a single run."""
+    items = np.arange(len(y))
+    strata = f.astype(np.int64) if by_label else None
+    run = RunGrades(f, np.where(gold, y, np.nan), pi, items, items, strata)
+    (mean,) = correct([run], target="pool", bounds=(0, 1 if y.max() == 1 else GRADES[-1]))
+    return np.array([mean.value, mean.low, mean.high], dtype=np.float64)
+
+
+def by_label(f: Floats, gold: NDArray[np.bool_]) -> Floats:
+    """Share of the items (N,) with the judge's grade that are in the gold."""
+    shares = np.bincount(f.astype(int), weights=gold) / np.bincount(f.astype(int))
+    return np.asarray(shares[f.astype(int)])
+
+
+def refuses(y: Floats, f: Floats, gold: NDArray[np.bool_]) -> bool:
+    """Whether gold without inclusion probabilities is refused."""
+    try:
+        one_mean(y, f, gold, np.full(len(y), np.nan))
+    except ValueError:
+        return True
+    return False
+
+
+def f1(replicates: int, rng: np.random.Generator, n: int = 200) -> list[Finding]:
+    hits: dict[str, list[bool]] = {"raw": [], "gold only": [], "corrected": [], "post-stratified": []}
+    widths: dict[str, list[float]] = {how: [] for how in hits}
+    for _ in range(replicates):
+        y, f = binary(rng)
+        gold, everywhere = drawn(rng, y.shape, n), np.full(len(y), n / len(y))
+        half = t_quantile(0.95, len(f) - 1) * f.std(ddof=1) / math.sqrt(len(f))
+        for how, of in {
+            "raw": f.mean() + half * np.array([0, -1, 1]),
+            "gold only": one_mean(y, np.zeros_like(f), gold, everywhere),
+            "corrected": one_mean(y, f, gold, everywhere),
+            "post-stratified": one_mean(y, f, gold, by_label(f, gold), by_label=True),
+        }.items():
+            hits[how].append(bool(covers(of, y.mean())))
+            widths[how].append(of[2] - of[1])
+    bands = {"corrected": (0.93, 0.97), "post-stratified": (0.93, 0.97)}
+    return [
+        *(finding("F1", f"random gold, {how}: coverage", hits[how], *bands.get(how, (None, None))) for how in hits),
+        *(finding("F1", f"random gold, {how}: width", widths[how]) for how in hits),
+    ]
+
+
+def f2(replicates: int, rng: np.random.Generator, n: int = 200) -> list[Finding]:
+    """Four fifths of the gold are from where the judge said 0.
+
+    With a binary judge a tuned weight makes the correction a regression on all that the sample depends on, so it loses
+    little without inclusion weights. With a weight of 1 it loses everything.
+    """
+    weighted, unweighted, difference, refused = [], [], [], []
+    for _ in range(replicates):
+        y, f = binary(rng)
+        gold = stratified(rng, f, (4 * n // 5, n // 5))
+        e = (y - f)[gold]
+        half = t_quantile(0.95, n - 1) * e.std(ddof=1) / math.sqrt(n)
+        difference.append(abs(f.mean() + e.mean() - y.mean()) <= half)
+        weighted.append(covers(one_mean(y, f, gold, by_label(f, gold), by_label=True), y.mean()))
+        unweighted.append(covers(one_mean(y, f, gold, np.full(len(y), n / len(y))), y.mean()))
+        refused.append(refuses(y, f, gold))
+    return [
+        finding("F2", "oversampled where the judge says 0, weighted: coverage", weighted, low=0.92),
+        finding("F2", "the same unweighted: coverage", unweighted),
+        finding("F2", "the same unweighted, weight of the judge 1: coverage", difference),
+        finding("F2", "the same without inclusion probabilities: refused", refused, low=1.0),
+    ]
+
+
+def f3(replicates: int, rng: np.random.Generator, n: int = 200) -> list[Finding]:
+    """Gold at hand, four fifths of it good responses; no weights by the judge's grade can correct that."""
+    naive, stratified_after, refused = [], [], []
+    for _ in range(replicates):
+        y, f = binary(rng)
+        gold = stratified(rng, y, (n // 5, 4 * n // 5))
+        naive.append(covers(one_mean(y, f, gold, np.full(len(y), n / len(y))), y.mean()))
+        stratified_after.append(covers(one_mean(y, f, gold, by_label(f, gold), by_label=True), y.mean()))
+        refused.append(refuses(y, f, gold))
+    return [
+        finding("F3", "gold at hand, taken for random: coverage", naive),
+        finding("F3", "gold at hand, post-stratified: coverage", stratified_after),
+        finding("F3", "gold at hand, without inclusion probabilities: refused", refused, low=1.0),
+    ]
+
+
+def llmjudge(folder: Path = LLMJUDGE) -> tuple[Floats, dict[str, Floats]]:
+    """NIST's grades (N,) and those of every judge (N,) that keeps to the scale."""
+    gold = _grades(folder / "llmjudge_test.qrel")
+    judges = {path.stem: _grades(path) for path in sorted((folder / "judges").glob("*.txt"))}
+    return np.array(list(gold.values()), dtype=np.float64), {
+        name: np.array([grades[item] for item in gold], dtype=np.float64)
+        for name, grades in judges.items()
+        if set(grades.values()) <= set(GRADES)
+    }
+
+
+def _grades(path: Path) -> dict[tuple[str, str], int]:
+    rows = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
+    return {(topic, passage): int(grade) for topic, _, passage, grade in rows}
+
+
+def real(replicates: int, rng: np.random.Generator, sizes: Sequence[int] = (100, 200)) -> list[Finding]:
+    human, judges = llmjudge()
+    truth = human.mean()
+    held = [bool(covers(raw_intervals(f[None], np.arange(len(f)))[:, 0], truth)) for f in judges.values()]
+    findings = [finding("L", f"raw, {len(judges)} judges of LLMJudge: coverage", held)]
+    for n in sizes:
+        hits, ratios = np.zeros((replicates, len(judges))), []
+        for b in range(replicates):
+            gold, everywhere = drawn(rng, human.shape, n), np.full(len(human), n / len(human))
+            alone = np.ptp(one_mean(human, np.zeros_like(human), gold, everywhere)[1:])
+            of = np.array([one_mean(human, f, gold, everywhere) for f in judges.values()]).T
+            hits[b] = covers(of, truth)
+            ratios.append(((of[2] - of[1]) / alone).mean())
+        findings += [
+            finding("L", f"corrected, n={n}: mean coverage", hits.mean(axis=1), 0.93, 0.97),
+            finding("L", f"corrected, n={n}: least coverage", hits[:, hits.mean(axis=0).argmin()]),
+            finding("L", f"corrected, n={n}: width over gold only's", ratios),
+        ]
+    return findings

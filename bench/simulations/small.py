@@ -1,0 +1,169 @@
+"""Few topics, topics of unequal size, and grades of which one is common: intervals, comparisons and choices."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.simulations.figures import CUTS, GRADES, Codes, Finding, finding, holds
+from bench.simulations.judges import NOISE, Judged, judged, true_wkappa, wkappas
+from judge.records import Estimate
+from judge.stats.agreement import point
+from judge.stats.comparison import compare
+from judge.stats.means import mean_interval
+from judge.stats.resampling import resampled
+from judge.stats.selection import after_choice
+from judge.stats.tables import Undefined
+
+MANY = 40_000
+"""Topics behind a true value."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How grades and topics are made."""
+
+    what: str
+    cuts: tuple[float, float, float] = CUTS
+    unequal: bool = False
+    turns: int = 8
+
+    def sizes(self, rng: np.random.Generator, T: int) -> Codes:
+        """Items of each topic; the unequal ones are log-normal, and few topics have most of them."""
+        if not self.unequal:
+            return np.full(T, self.turns)
+        return np.maximum(1, np.round(self.turns * rng.lognormal(-0.32, 0.8, T))).astype(np.int64)
+
+    def items(self, rng: np.random.Generator, T: int) -> Judged:
+        """Human grades and those of a judge that is moody by topic."""
+        topics = np.repeat(np.arange(T), self.sizes(rng, T))
+        z = rng.normal(0, 0.4, T)[topics] + rng.normal(0, 0.9, len(topics))
+        noise = NOISE * np.exp(rng.normal(0, 0.3, T))[topics] * rng.normal(size=len(topics))
+        seen = z + rng.normal(0, 0.3, T)[topics] + noise
+        return Judged(np.digitize(z, self.cuts), np.digitize(seen, self.cuts)[None], topics)
+
+
+TOP = (-1.9, -1.4, -1.02)
+"""Cuts that give 85 % of the items the top grade."""
+SETTINGS = (
+    Setting("even"),
+    Setting("unequal sizes", unequal=True),
+    Setting("85 % one grade", cuts=TOP),
+    Setting("85 % one grade, unequal sizes", cuts=TOP, unequal=True),
+    Setting("85 % one grade, 3 a topic", cuts=TOP, turns=3),
+)
+TOPICS = (5, 8, 12, 25)
+
+
+def _figures(id: str, what: str, T: int, estimates: Sequence[Estimate], truth: float) -> list[Finding]:
+    """Coverage where an interval is printed, and how often one is.
+
+    The t quantiles of few degrees of freedom make intervals too wide, so there is no upper bound below 25 topics.
+    """
+    printed = [estimate for estimate in estimates if estimate.low is not None]
+    held = [holds(estimate, truth) for estimate in printed]
+    figures = [finding(id, f"{what}, T={T}: interval printed", [estimate.low is not None for estimate in estimates])]
+    if len(held) < len(estimates) / 10:
+        return figures
+    return [finding(id, f"{what}, T={T}: coverage", held, 0.92, 0.98 if T >= 25 else None), *figures]
+
+
+def means(
+    replicates: int,
+    rng: np.random.Generator,
+    settings: Sequence[Setting] = SETTINGS,
+    topics: Sequence[int] = (3, *TOPICS),
+) -> list[Finding]:
+    figures = []
+    for setting in settings:
+        truth = float(setting.items(np.random.default_rng(1), MANY).human.mean())
+        for T in topics:
+            estimates = []
+            for _ in range(replicates):
+                here = setting.items(rng, T)
+                values = here.human.astype(float).tolist()
+                estimates.append(mean_interval(values, list(map(str, here.topics)), bounds=(0, 3)))
+            figures += _figures("S1", f"mean, {setting.what}", T, estimates, truth)
+    return figures
+
+
+def coefficients(
+    replicates: int,
+    rng: np.random.Generator,
+    settings: Sequence[Setting] = SETTINGS,
+    topics: Sequence[int] = TOPICS,
+    names: Sequence[str] = ("wkappa", "alpha_ordinal", "ac2"),
+) -> list[Finding]:
+    figures = []
+    for setting, name in itertools.product(settings, names):
+        of_many = setting.items(np.random.default_rng(1), MANY).tables()[0].sum(axis=0)
+        truth = point(name, of_many, GRADES)
+        if isinstance(truth, Undefined):
+            raise ValueError(truth.reason)
+        for T in topics:
+            tables = (setting.items(rng, T).tables()[0] for _ in range(replicates))
+            estimates = [resampled(name, C, GRADES, rng, replicates=400).estimate for C in tables]
+            figures += _figures("S2", f"{name}, {setting.what}", T, estimates, truth)
+    return figures
+
+
+def families(
+    replicates: int,
+    rng: np.random.Generator,
+    sizes: Sequence[int] = (5, 10),
+    topics: Sequence[int] = (7, 8, 12, 25),
+    kinds: Sequence[str] = ("alike", "of unequal noise"),
+) -> list[Finding]:
+    """Judges that are equally good: is any pair told apart, is anybody eliminated?
+
+    Those of unequal noise have the same weighted kappa over very many topics, half of them by erring evenly, half by
+    erring much on a few topics.
+    """
+    figures = []
+    for what, m, T in itertools.product(kinds, sizes, topics):
+        apart, lost = [], []
+        for _ in range(replicates):
+            if what == "alike":
+                tables = judged(rng, [NOISE] * m, T=T).tables()
+            else:
+                half = m // 2
+                noise = [NOISE] * half + [UNEVEN_NOISE] * (m - half)
+                tables = judged(rng, noise, T=T, heterogeneity=np.repeat([0.1, 1.0], [half, m - half])).tables()
+            pairs = {(str(i), str(j)): (tables[i], tables[j]) for i, j in itertools.combinations(range(m), 2)}
+            found = compare(pairs, "wkappa", GRADES, rng, permutations=499)
+            apart.append(any(pair.p_max_t is not None and pair.p_max_t <= 0.05 for pair in found.pairs))
+            lost.append(len(found.best) < m)
+        high = 0.07 if what == "alike" else None
+        figures += [
+            finding("S3", f"{m} judges {what}, T={T}: any pair told apart", apart, high=high),
+            finding("S3", f"{m} judges {what}, T={T}: anybody eliminated", lost, high=high),
+        ]
+    return figures
+
+
+UNEVEN_NOISE = 0.468
+"""The noise at which a judge whose noise differs much by topic has the weighted kappa of an even one with NOISE."""
+
+
+def choices(
+    replicates: int, rng: np.random.Generator, settings: Sequence[tuple[int, int]] = ((10, 25), (30, 25), (10, 10))
+) -> list[Finding]:
+    """The best of K equal prompts, each exactly at the threshold that it is asked to pass."""
+    truth = true_wkappa()
+    figures = []
+    for K, T in settings:
+        estimates, trusted = [], []
+        for _ in range(replicates):
+            tables = judged(rng, [NOISE] * K, T=T, turns=8).tables()
+            chosen = int(wkappas(tables).argmax())
+            estimate = after_choice(tables, chosen, "wkappa", GRADES, rng, replicates=400)
+            if estimate.low is not None:
+                estimates.append(estimate)
+                trusted.append(estimate.low >= truth)
+        what = f"best of {K}, T={T} n={8 * T}"
+        figures += [
+            finding("S4", f"{what}: coverage", [holds(estimate, truth) for estimate in estimates], 0.94, 0.995),
+            finding("S4", f"{what}: TRUSTED at the threshold", trusted, high=0.055),
+        ]
+    return figures

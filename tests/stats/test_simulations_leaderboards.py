@@ -1,0 +1,43 @@
+"""Fast parts of the simulations of leaderboards; with few replicates a figure may be out by MARGIN of its errors."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.simulations import leaderboards as simulate
+
+pytestmark = pytest.mark.slow
+
+MARGIN = 2.5
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(21)
+
+
+def all_within(findings: list[Any]) -> bool:
+    return all(figure.within(MARGIN) for figure in findings)
+
+
+def test_with_ten_gold_grades_a_run_intervals_cover_and_some_pairs_are_told_apart() -> None:
+    findings = simulate.with_gold(10, 60, rng())
+    assert all_within(findings)
+    coverage, _, apart, false = (figure.obtained for figure in findings)
+    # Before λ and variances were shared, intervals covered .93 and 1 to 4 % of the pairs were told apart.
+    assert coverage > 0.94
+    assert apart > 0.055
+    assert false <= 0.05
+
+
+@pytest.mark.parametrize("kind", ["e", "s", "d"])
+def test_equal_runs_are_seldom_told_apart_from_eight_topics_on(kind: str) -> None:
+    assert all_within(getattr(simulate, kind)(60, rng(), runs=(5, 10, 24), topics=(8,)))
+
+
+def test_runs_of_unequal_noise_are_seldom_told_apart() -> None:
+    assert all_within(simulate.n(60, rng(), runs=(10,), topics=(8, 25)))
+
+
+def test_differences_have_power_and_point_the_right_way() -> None:
+    assert all_within(simulate.p(4, rng()))
