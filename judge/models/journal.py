@@ -65,6 +65,7 @@ class Journal:
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._failure: OperationalError | None = None
+        self._gone: OperationalError | None = None
         try:
             if self._path is not None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -247,6 +248,9 @@ class Journal:
         self._queue.put(write)
         await write.done
         self._digests.add(digest)
+        if self._gone is not None:
+            # Recorded all the same, where the file went; only nothing more is to be asked.
+            raise self._gone
 
     def _write(self) -> None:
         stopping, unsaved, saved = False, False, time.monotonic()
@@ -271,7 +275,7 @@ class Journal:
                     self._checkpoint()
                     unsaved, saved = False, time.monotonic()
             except OperationalError as error:
-                self._failure = error
+                self._gone = error
             except Exception as error:  # noqa: BLE001 - a writer that dies leaves everyone waiting forever
                 self._failure = OperationalError(f"{self._name}: cannot be written: {error}")
             for loop in {write.loop for write in group}:

@@ -244,8 +244,11 @@ def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path, monkeypatch
             journal.check_there()
         with pytest.raises(OperationalError, match="was moved, removed or replaced"):
             put(journal, "e", "Grade: 2")
-        # The way out of the one who has moved it: what was paid for is in the file, wherever it is.
-        assert journal.get("d0") == completion("Grade: 1")
+        with pytest.raises(OperationalError, match="was moved, removed or replaced"):
+            put(journal, "f", "Grade: 3")
+    # Calls in flight are kept where the file went.
+    with Journal(tmp_path / "elsewhere" / "j") as journal:
+        assert [journal.get(f"{name}0") for name in "def"] == [completion(f"Grade: {grade}") for grade in (1, 2, 3)]
 
 
 def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(
