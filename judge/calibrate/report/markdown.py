@@ -4,9 +4,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split
-from judge.calibrate.report.details import alternative, confusion, diagnostics, systems, worth
+from judge.calibrate.report.details import alternative, confusion, diagnostics, equivalence, forecasts, systems, worth
 from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
-from judge.calibrate.report.phrases import IN_REPORT, basis, grades_of, label
+from judge.calibrate.report.phrases import IN_REPORT, basis, grades_of, label, looked_at
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count, interval, number, p_value
@@ -21,9 +21,9 @@ _NOTES = (
     + "design effect: how many times wider, squared, the primary statistic's interval is than one that ignores topics.",
     "Several candidates were compared with the same grades: max-T holds the chance of even one false difference at "
     "5 %; in simulations it is 1 to 4 % from 8 topics on, but 10 to 12 % where half of the judges err much more on "
-    "some topics than on others. The value of a chosen candidate on the grades it was chosen on is too high; optimism is "
-    "by how much. The ceiling is the same statistic between assessors. The other columns, in files: `agreement.tsv`, "
-    "`confusion.tsv`, `comparisons.tsv`.",
+    "some topics than on others. The value of a chosen candidate on the grades it was chosen on is too high; optimism "
+    "is by how much. The ceiling is the same statistic between assessors. The other columns are in the files "
+    "`agreement.tsv`, `confusion.tsv` and `comparisons.tsv`.",
 )
 _WIDTH = 120
 
@@ -51,10 +51,14 @@ def _chapter(calibration: Calibration, criterion: str) -> Iterator[str]:
     if selection := selection_of(calibration, criterion):
         yield "### Selection"
         yield _selection(selection)
+    for look in of(calibration.looks, criterion):
+        yield f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 `{look.head}`."
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
+    yield from equivalence(calibration, criterion)
     if row:
         yield from confusion(row)
     yield from worth(calibration, criterion, row)
+    yield from forecasts(calibration, criterion)
     yield from diagnostics(calibration, criterion, row)
     yield from alternative(calibration, criterion)
     yield from systems(calibration, criterion)
