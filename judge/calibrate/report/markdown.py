@@ -19,9 +19,9 @@ _NOTES = (
     "coverage: their share of the gold grades there are. "
     + "".join(f"{label(name)}: {STATISTICS[name].about}. " for name in IN_REPORT)
     + "design effect: how many times wider, squared, the primary statistic's interval is than one that ignores topics.",
-    "Several candidates were compared with the same grades: max-T holds the chance of even one false difference at "
-    "5 %; in simulations it is 1 to 4 % from 8 topics on, but 10 to 12 % where half of the judges err much more on "
-    "some topics than on others. The value of a chosen candidate on the grades it was chosen on is too high; optimism is "
+    "Several candidates were compared with the same grades: max-T holds the chance of even one false difference at 5 "
+    "%; in simulations it is 1 to 4 % from 8 topics on, but 10 to 12 % where half of the judges err much more on some"
+    " topics than on others. The value of a chosen candidate on the grades it was chosen on is too high; optimism is "
     "by how much. The ceiling is the same statistic between assessors. The other columns, in files: `agreement.tsv`, "
     "`confusion.tsv`, `comparisons.tsv`.",
 )
