@@ -77,6 +77,10 @@ EXAMPLES = {
         "judge crowd cast-regin CAsT-ReGIn/ --out regin/",
         "judge crowd cast-regin CAsT-ReGIn/ --runs runs/ --evaluate --out regin/",
     ),
+    "drift": (
+        "judge drift out-2025/ out-2026/ --margin 0.1",
+        "judge drift before/judgments.jsonl after/judgments.jsonl --margin 0.1 --json",
+    ),
     "calibrate": (
         "judge calibrate --gold gold.jsonl --judgments out/",
         "judge calibrate --gold split/ --test split/ --pool out/ --model openai/gpt-4.1-mini "

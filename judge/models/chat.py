@@ -1,6 +1,7 @@
 """The chat-completions protocol of OpenAI and compatible servers: what is sent, and how a reply is read."""
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.forms import answer_schema
 from judge.models.http_errors import error_for, read_refusal, shorten
 from judge.models.records import Completion, Request
-from judge.models.secrets import scrub, scrubbed
+from judge.models.secrets import redact, scrub, scrubbed
 from judge.models.storable import storable
 
 
@@ -73,6 +74,10 @@ class _Reply(msgspec.Struct, gc=False):
     usage: _Usage | None = None
 
 
+_KEYS = ("JUDGE_API_KEY", "OPENAI_API_KEY")
+"""Variables with the keys that are sent by this protocol."""
+_MARKS = ("Bearer ", "Basic ", "://", "sk-", "pk-", "rk-")
+"""Without one of these, or such a key, `redact` would find nothing that `scrub` leaves."""
 _DECODER = msgspec.json.Decoder(_Reply)
 
 
@@ -183,6 +188,12 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             latency=latency,
-            raw=scrub(body.decode("utf-8", "replace")),
+            raw=_without_secrets(body.decode("utf-8", "replace")),
         )
     )
+
+
+def _without_secrets(text: str) -> str:
+    """The text without keys; a provider can only repeat what was sent, and looking for all else takes too long."""
+    marks = (*_MARKS, *(os.environ.get(name) or _MARKS[0] for name in _KEYS))
+    return redact(text) if any(mark in text for mark in marks) else scrub(text)

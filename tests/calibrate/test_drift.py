@@ -27,8 +27,9 @@ def test_the_change_is_the_mean_of_later_minus_earlier_over_topics() -> None:
     # Changes 1 1 | 0 | -1 have the mean 1/4; residuals .75 .75 | -.25 | -1.25 have the sums 1.5, -.25, -1.25.
     se = (3 / 2 * (1.5**2 + 0.25**2 + 1.25**2)) ** 0.5 / 4
     assert found.change.value == 0.25
+    # 2, 1 and 1 responses weigh as 4² / (2² + 1² + 1²) topics of equal size.
     for estimate, level in ((found.change, 0.95), (found.within, 0.9)):
-        half = t_quantile(level, 2) * se
+        half = t_quantile(level, 16 / 6 - 1) * se
         assert (estimate.low, estimate.high) == (pytest.approx(0.25 - half), pytest.approx(0.25 + half))
     assert (found.unchanged.value, found.higher, found.lower) == (0.25, 2, 1)
     assert (found.n, found.topics, found.word) == (4, 3, "INCONCLUSIVE")

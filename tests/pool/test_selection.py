@@ -24,7 +24,7 @@ from judge.pool.selection import (
     choice_tsv,
     choose_runs,
 )
-from judge.results.leaderboard import first_ranked
+from judge.results.turns import first_ranked
 from judge.runs.formats import read_run
 from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
 from judge.text.ids import topic_of
