@@ -550,11 +550,11 @@ _COUNT = TokenCount(3, 3, 2, None)
 _POOL = Pool(
     (
         PooledResponse(
-            "R00000", "1-1_1", "1-1", "By train.", ("p#" + digest("Tea.")[:12], "q"), _COUNT, False,
+            "R00000", "1-1_1", "1-1", "By train.", ("p#" + digest("Tea."), "q"), _COUNT, False,
             (RunEntry("r", 1, "used", digest("By train.")),),
         ),
     ),
-    {"p#" + digest("Tea.")[:12]: Passage("p", "Tea.", "run"), "q": Passage("q", "Milk.", "collection")},
+    {"p#" + digest("Tea."): Passage("p", "Tea.", "run"), "q": Passage("q", "Milk.", "collection")},
     (),
 )  # fmt: skip
 _EXCLUDED = b"run_id\tturn_id\trank\treason\tdetail\nr\t1-1_1\t2\tbelow_depth\tnumber 2 by rank, pool depth 1\n"
@@ -571,7 +571,10 @@ _SEALED = {
         {"schema": "judge-seal/1", "source": "a" * 64, "seed": 1, "share": 0.3, "dev": _SIDE, "test": _SIDE,
          "commitment": "b" * 64}
     ),
-    LEDGER: _json({"number": 1, "time": "2026-01-01", "question": "q", "previous": "b" * 64}),
+    LEDGER: _json(
+        {"number": 1, "time": "2026-01-01", "question": "q", "compared": {"groundedness": 12},
+         "candidates": {"groundedness": ["c" * 64]}, "previous": "b" * 64}
+    ),
     "test.salt": b"e" * 64 + b"\n",
 }  # fmt: skip
 _TASKS = (b"worker\ttask\tlabel\nann\t1_1/R1\t2\nben\t1_1/R1\t3\n",)
@@ -690,12 +693,14 @@ def _collection_indexes() -> tuple[bytes, ...]:
 def _journals() -> tuple[bytes, ...]:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(
-            "CREATE TABLE completion (digest TEXT PRIMARY KEY, judge, parameters, messages, sample, form, completion)"
+            "CREATE TABLE completion (digest TEXT PRIMARY KEY, judge, parameters, messages, sample, form, criterion, "
+            "turn_id, response_id, completion, recorded)"
         )
         messages = '[{"role": "user", "content": "?"}]'
         completion = '{"text": "2", "finish_reason": "stop", "model": "m"}'
-        row = ("a" * 64, "server/m", '{"temperature": 0}', messages, 0, "json", completion)
-        connection.execute("INSERT INTO completion VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        asked = ("a" * 64, "server/m", '{"temperature": 0}', messages, 0, "json", "relevance", "1_1", "R1")
+        row = (*asked, completion, "2026-01-01T00:00:00.000Z")
+        connection.execute("INSERT INTO completion VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         connection.commit()
         return (bytes(connection.serialize()),)
 

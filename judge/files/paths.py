@@ -63,8 +63,13 @@ def file_in(given: StrPath, *names: str) -> Path:
         InputError: The folder has none of the files.
     """
     path = Path(given)
-    if not path.is_dir():
-        return path
+    # A path that cannot be is told by its reader.
+    with contextlib.suppress(OSError, ValueError):
+        return _in_folder(path, names) if path.is_dir() else path
+    return path
+
+
+def _in_folder(path: Path, names: Sequence[str]) -> Path:
     for name in names:
         if (path / name).is_file():
             return path / name

@@ -132,7 +132,7 @@ def test_a_true_difference_of_the_margin_is_called_equivalent_in_five_percent_of
         # Symmetric errors of .1 and .2 on even grades: kappa .8 and .6.
         a, b = (np.where(rng.random(200) < error, 1 - human, human) for error in (0.1, 0.2))
         tables = tuple(topic_tables(human, codes, topic, 2, 25) for codes in (a, b))
-        (found,) = compare({("a", "b"): tables}, "kappa", (0, 1), rng, permutations=1, level=0.9)
+        (found,) = compare({("a", "b"): tables}, "kappa", (0, 1), rng, permutations=1, level=0.9).pairs
         called += word_of(found.difference, 0.2) == "EQUIVALENT"
     # Nominal .05, Monte Carlo standard error .015.
     assert called / worlds <= 0.095
