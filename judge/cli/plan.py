@@ -94,7 +94,8 @@ def _print(pilot: Pilot) -> None:
 
 
 def _cells(design: PlannedDesign) -> tuple[str, ...]:
-    shares = ("-" if isinstance(share, Undefined) else number(share) for share in design.reliability)
+    of = design.reliability
+    shares = ("-" if isinstance(share, Undefined) else number(share) for share in (of.relative, of.absolute))
     return (
         *map(str, (design.topics, design.labels, design.grades)),
         *map(number, (design.mean, design.difference, design.detectable)),

@@ -90,7 +90,7 @@ class Design(NamedTuple):
     """Labels of a response, by assessors drawn anew for each; 1 where labels are not told apart."""
 
 
-class Reliability(NamedTuple):
+class Reliability(msgspec.Struct, frozen=True):
     """How far differences of observed means are differences of runs."""
 
     relative: float | Undefined
