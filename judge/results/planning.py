@@ -20,9 +20,11 @@ from judge.stats.generalizability import (
     planned_topics,
     power_factor,
     reliability,
+    without_parts,
 )
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
 from judge.stats.tables import Undefined
+from judge.text.cells import count
 from judge.text.ids import natural_key, topic_of
 
 TOPICS = (10, 25, 50, 100, 200)
@@ -166,6 +168,7 @@ def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goa
         ("half_width", goals.half_width, half_width_factor),
         ("difference", goals.difference, power_factor),
     )
+    without = without_parts(table) if any(size is not None for _, size, _ in asked) else ()
     return Pilot(
         criterion=criterion.name,
         graders=graders,
@@ -173,7 +176,7 @@ def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goa
         turns_per_topic=designs[0].turns,
         designs=tuple(_planned(of, design, topics) for design in designs for topics in TOPICS),
         needed=tuple(
-            TopicsNeeded(goal, size, design.labels, planned_topics(table, size, factor, design))
+            TopicsNeeded(goal, size, design.labels, planned_topics(of, without, size, factor, design))
             for goal, size, factor in asked
             if size is not None
             for design in designs
@@ -213,7 +216,7 @@ def warnings(found: Sequence[Pilot]) -> tuple[str, ...]:
             lines.append(f"{name}: the estimate of {', '.join(negative)} is negative and taken as 0")
         if pilot.variance.topics < FEWEST_TOPICS_COMPARED:
             lines.append(
-                f"{name}: {pilot.variance.topics} topics are too few for a plan: the variances may be far off; "
-                f"expected {FEWEST_TOPICS_COMPARED} or more"
+                f"{name}: {count(pilot.variance.topics, 'topic')}: the variances may be far off, and nothing is "
+                f"planned by them; expected {FEWEST_TOPICS_COMPARED} or more"
             )
     return tuple(lines)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from judge.records import Estimate
 from judge.stats.means import t_quantile
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
-from judge.stats.tables import Floats, Undefined
+from judge.stats.tables import Undefined
 
 Source = Literal["run", "topic", "run x topic", "turn", "run x turn", "assessor", "label"]
 """What makes grades differ. The last of a design holds all that the design does not tell apart."""
@@ -262,53 +262,54 @@ def topics_needed(variance: float, size: float, factor: Callable[[int], float]) 
     return high
 
 
+def without_parts(table: GradeTable) -> tuple[GradeVariance | Undefined, ...]:
+    """The components without each topic in turn or, of more than 25 topics, without each of 25 parts of them."""
+    topics = _codes(table.topics)
+    parts = topics % _PARTS
+    found = []
+    for part in range(min(int(topics.max()) + 1, _PARTS)):
+        rows = np.flatnonzero(parts != part).tolist()
+        columns = ([column[row] for row in rows] if column is not None else None for column in table)
+        found.append(grade_variance(GradeTable(*columns)))  # type: ignore[arg-type]
+    return tuple(found)
+
+
 def planned_topics(
-    table: GradeTable, size: float, factor: Callable[[int], float], design: Design | None = None, *, level: float = 0.95
+    of: GradeVariance,
+    without: Sequence[GradeVariance | Undefined],
+    size: float,
+    factor: Callable[[int], float],
+    design: Design,
+    *,
+    level: float = 0.95,
 ) -> Estimate:
     """The topics needed for a difference of two runs, with an interval from the pilot's own topics.
 
-    The interval is of the logarithm of the variance of a difference: a jackknife over topics, or over 25 parts of them
-    (Brennan 2001, section 6.4), with Student's t. None below FEWEST_TOPICS_COMPARED topics.
+    The interval is that of the logarithm of the variance of a difference: a jackknife over topics with Student's t
+    (B. Efron & R. J. Tibshirani 1993, An introduction to the bootstrap, chapter 11). There is none, and no number,
+    below FEWEST_TOPICS_COMPARED topics.
 
     Args:
-        table: The grades of the pilot.
+        of: The components of the pilot.
+        without: Those without each part of its topics, from `without_parts`.
         size: As for `topics_needed`.
         factor: As for `topics_needed`.
-        design: What is planned; by default topics as long as the pilot's, with one label a response.
+        design: What is planned.
         level: Confidence level.
     """
-    of = grade_variance(table)
-    if isinstance(of, Undefined):
-        return Estimate(None, None, None, len(table.values), len(set(table.topics)), of.reason)
     n, T = of.grades, of.topics
     if T < FEWEST_TOPICS_COMPARED:
         return Estimate(None, None, None, n, T, f"fewer than {FEWEST_TOPICS_COMPARED} topics")
-    design = design or Design(of.turns_per_topic, of.spread)
     variance = difference_variance(of, design)
     value = topics_needed(variance, size, factor)
     if isinstance(value, Undefined):
         return Estimate(None, None, None, n, T, value.reason)
-    logs = _left_out(table, design, T)
-    if isinstance(logs, Undefined):
-        return Estimate(float(value), None, None, n, T, logs.reason)
-    G = len(logs)
-    half = t_quantile(level, G - 1) * math.sqrt((G - 1) * float(logs.var()))
+    left = [0.0 if isinstance(part, Undefined) else difference_variance(part, design) for part in without]
+    if min(left) <= 0:
+        return Estimate(float(value), None, None, n, T, "without some topics the grades show no error: no interval")
+    G = len(left)
+    half = t_quantile(level, G - 1) * math.sqrt((G - 1) * float(np.log(left).var()))
     low, high = (topics_needed(variance * math.exp(sign * half), size, factor) for sign in (-1, 1))
     if isinstance(low, Undefined) or isinstance(high, Undefined):
         return Estimate(float(value), None, None, n, T, f"the interval ends beyond {MOST_TOPICS} topics")
     return Estimate(float(value), float(low), float(high), n, T)
-
-
-def _left_out(table: GradeTable, design: Design, T: int) -> Floats | Undefined:
-    """The logarithm of the variance of a difference without each part of the topics."""
-    parts = _codes(table.topics) % min(T, _PARTS)
-    logs = []
-    for part in range(min(T, _PARTS)):
-        rows = np.flatnonzero(parts != part).tolist()
-        columns = ([column[row] for row in rows] if column is not None else None for column in table)
-        of = grade_variance(GradeTable(*columns))  # type: ignore[arg-type]
-        variance = 0.0 if isinstance(of, Undefined) else difference_variance(of, design)
-        if not variance > 0:
-            return Undefined("without some topics the grades show no error: no interval")
-        logs.append(math.log(variance))
-    return np.array(logs)

@@ -162,7 +162,10 @@ def test_the_terminal_has_the_same_figures(pilot: Folder, capsys: pytest.Capture
 def test_few_topics_are_no_pilot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(Folder(tmp_path, 7).path), "--half-width", "0.1"]) == 0
     said = capsys.readouterr()
-    assert "Warning: groundedness, judge: 7 topics are too few for a plan" in said.err
+    assert (
+        "Warning: groundedness, judge: 7 topics: the variances may be far off, and nothing is planned by them"
+        in said.err
+    )
     assert said.out.endswith("No plan: fewer than 8 topics.\n")
     assert "+-" not in said.out
 

@@ -1,5 +1,6 @@
 import csv
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from statsmodels.regression.mixed_linear_model import MixedLM
 from statsmodels.stats.power import TTestPower
 
+from judge.records import Estimate
 from judge.stats.generalizability import (
     Design,
     GradeTable,
@@ -21,6 +23,7 @@ from judge.stats.generalizability import (
     reliability,
     topics_needed,
     variance_components,
+    without_parts,
 )
 from judge.stats.tables import Undefined
 from judge.text.ids import topic_of
@@ -41,6 +44,12 @@ def table(grades: np.ndarray, lengths: list[int]) -> GradeTable:
 def components(of: GradeVariance | Undefined) -> dict[str, float]:
     assert isinstance(of, GradeVariance)
     return {row.source: row.estimate for row in of.components}
+
+
+def planned(rows: GradeTable, size: float, factor: Callable[[int], float]) -> Estimate:
+    of = grade_variance(rows)
+    assert isinstance(of, GradeVariance)
+    return planned_topics(of, without_parts(rows), size, factor, Design(of.turns_per_topic, of.spread))
 
 
 def world(rng: np.random.Generator, R: int, lengths: list[int], sd: dict[str, float], labels: int = 1) -> np.ndarray:
@@ -174,9 +183,7 @@ def test_the_interval_of_the_number_of_topics_covers_the_number_that_is_needed(T
     needed = topics_needed(0.36, 0.15, half_width_factor)
     assert needed == 64
     for _ in range(120):
-        found = planned_topics(
-            table(world(rng, 5, [4] * T, SD | {"label": 0.0})[..., 0], [4] * T), 0.15, half_width_factor
-        )
+        found = planned(table(world(rng, 5, [4] * T, SD | {"label": 0.0})[..., 0], [4] * T), 0.15, half_width_factor)
         assert found.low is not None and found.high is not None
         inside.append(found.low <= needed <= found.high)
     # The standard error of a share of .95 in 120 worlds is .02.
@@ -223,9 +230,9 @@ def test_what_is_undefined_has_a_reason() -> None:
     assert reason([[1, 1], [1, 1]], [1, 1]) == "all grades are the same"
     nan = math.nan
     assert reason([[1, nan], [nan, 2]], [1, 1]) == "the grades are too few to tell run, topic and run x topic apart"
-    few = planned_topics(table(np.random.default_rng(1).normal(0, 1, (3, 14)), [2] * 7), 0.1, half_width_factor)
+    few = planned(table(np.random.default_rng(1).normal(0, 1, (3, 14)), [2] * 7), 0.1, half_width_factor)
     assert (few.value, few.low, few.reason) == (None, None, "fewer than 8 topics")
-    same = planned_topics(table(np.arange(8.0) + np.array([[0], [1]]), [1] * 8), 0.1, half_width_factor)
+    same = planned(table(np.arange(8.0) + np.array([[0], [1]]), [1] * 8), 0.1, half_width_factor)
     assert (same.value, same.reason) == (None, "the grades show no error that topics could reduce")
 
 
@@ -245,11 +252,17 @@ def test_the_names_of_levels_and_their_order_do_not_matter() -> None:
     assert components(grade_variance(mixed)) == pytest.approx(components(grade_variance(rows)))
 
 
-def test_gpt4_on_the_five_runs_of_ikat_2023(shared: Path) -> None:
-    """73 turns of 23 topics, groundedness yes or no: runs differ more than topics, most of the rest is run x turn."""
-    path = shared / "ikat" / "2023" / "gpt4_judgments" / "groundedness_judgement-gpt4.txt"
+@pytest.mark.parametrize(
+    ("criterion", "run", "rest", "needed"),
+    [("groundedness", 0.044, 0.178, (50, 36, 70)), ("completeness", 1.139, 0.649, (215, 158, 294))],
+)
+def test_gpt4_on_the_five_runs_of_ikat_2023(
+    shared: Path, criterion: str, run: float, rest: float, needed: tuple[int, int, int]
+) -> None:
+    """The figures of docs/calibration.md: 73 turns of 23 topics; -1 is "unable" and no grade."""
+    path = shared / "ikat" / "2023" / "gpt4_judgments" / f"{criterion}_judgement-gpt4.txt"
     with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["gpt4-label"] != "-1"]
     y = GradeTable(
         [float(row["gpt4-label"]) for row in rows],
         [row["run_id"] for row in rows],
@@ -258,10 +271,12 @@ def test_gpt4_on_the_five_runs_of_ikat_2023(shared: Path) -> None:
     )
     of = grade_variance(y)
     assert isinstance(of, GradeVariance) and (of.runs, of.topics, of.turns) == (5, 23, 73)
-    # Every run has every turn, so the residual is the one of the balanced analysis within topics.
-    frame = pandas.DataFrame(dict(zip(("y", "run", "topic", "turn"), y[:4], strict=True)))
-    cells = frame.y - frame.groupby(["run", "topic"]).y.transform("mean") - frame.groupby("turn").y.transform("mean")
-    left = cells + frame.groupby("topic").y.transform("mean")
-    assert of.variance("run x turn") == pytest.approx((left**2).sum() / (4 * (73 - 23)))
-    found = planned_topics(y, 0.1, half_width_factor)
-    assert (found.value, found.low, found.high) == (50, 36, 70)
+    assert (of.variance("run"), of.variance("run x turn")) == pytest.approx((run, rest), abs=6e-4)
+    found = planned(y, 0.1, half_width_factor)
+    assert (found.value, found.low, found.high) == needed
+    if len(rows) == 5 * 73:
+        # Every run has every turn, so what is left within topics is that of the balanced analysis.
+        frame = pandas.DataFrame(dict(zip(("y", "run", "topic", "turn"), y[:4], strict=True)))
+        cells = frame.groupby(["run", "topic"]).y.transform("mean") + frame.groupby("turn").y.transform("mean")
+        left = frame.y - cells + frame.groupby("topic").y.transform("mean")
+        assert of.variance("run x turn") == pytest.approx((left**2).sum() / (4 * (73 - 23)))
