@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from judge.harness.passages import IndexPlan as IndexPlan
     from judge.harness.passages import extract_passages as extract_passages
     from judge.harness.passages import index_passages as index_passages
+    from judge.harness.planning import TopicsPlan as TopicsPlan
+    from judge.harness.planning import plan_topics as plan_topics
     from judge.harness.pooled import write_pool as write_pool
     from judge.harness.pooling import Pooling as Pooling
     from judge.harness.pooling import pool_runs as pool_runs

@@ -34,7 +34,10 @@ ROOMS = {
     "pool": {"pool": "pool the runs of a folder without judging anything"},
     "ask": {"prompts": "list, show or check prompt files"},
     "gold": {"gold": "check, import, split and plan gold grades"},
-    "results": {"leaderboard": "the leaderboard of an output folder, corrected by gold grades"},
+    "results": {
+        "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
+        "plan": "how many topics, turns and labels the next comparison of runs needs",
+    },
     "crowd": {
         "crowd": "from workers' labels to one grade per item",
         "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",

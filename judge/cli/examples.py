@@ -69,6 +69,10 @@ EXAMPLES = {
         "judge leaderboard out/ --gold gold.jsonl --out corrected/",
         "judge leaderboard out/ --token-sensitivity",
     ),
+    "plan": (
+        "judge plan out/ --half-width 0.1",
+        "judge plan out/ --gold gold.jsonl --criterion groundedness --difference 0.2 --json",
+    ),
     "crowd": (
         "judge crowd labels.csv --scale 0-3 --known known.tsv --out crowd/",
         "judge crowd labels.csv more.csv --scale relevance=0-3 --scale fluency=0-2 --bank out/ --out crowd/",

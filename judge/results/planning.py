@@ -1,0 +1,222 @@
+"""Why grades of a judged pool differ, and how many topics the next comparison of its runs needs. Pure."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Literal
+
+from judge.ask.records import Failure, Judgment
+from judge.gold import GoldByResponse
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, Estimate, Record
+from judge.results.turns import RunTurns, run_turns, worst_grade
+from judge.stats.generalizability import (
+    Design,
+    GradeTable,
+    GradeVariance,
+    Reliability,
+    difference_variance,
+    grade_variance,
+    half_width_factor,
+    mean_variance,
+    planned_topics,
+    power_factor,
+    reliability,
+    without_parts,
+)
+from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
+from judge.stats.tables import Undefined
+from judge.text.cells import count
+from judge.text.ids import natural_key, topic_of
+
+TOPICS = (10, 25, 50, 100, 200)
+"""Numbers of topics that are shown."""
+LABELS = (1, 2, 3)
+"""Labels of a response that are shown where several assessors graded some."""
+
+Graders = Literal["judge", "assessors", "judge - assessors"]
+"""Whose grades are looked at; the last is the judge's grade less the mean of the assessors'."""
+Goal = Literal["half_width", "difference"]
+"""An interval of a difference of two runs, or a true difference to be found with probability .8."""
+
+
+class PlannedDesign(Record, frozen=True):
+    """What to expect of means over so many topics."""
+
+    topics: int
+    labels: int
+    """Labels of a response."""
+    grades: int
+    """Labels that each run needs."""
+    mean: float
+    """Half the width of the 95 % interval of a run's mean."""
+    difference: float
+    """Half the width of that of a difference of two runs."""
+    detectable: float
+    """The true difference of two runs that is found with probability .8."""
+    reliability: Reliability
+
+
+class TopicsNeeded(Record, frozen=True):
+    """How many topics reach a goal."""
+
+    goal: Goal
+    size: float
+    labels: int
+    """Labels of a response."""
+    topics: Estimate
+
+
+class Pilot(Record, frozen=True):
+    """The grades of one criterion as a pilot of the next collection."""
+
+    criterion: str
+    graders: Graders
+    variance: GradeVariance | Undefined
+    turns_per_topic: float | None
+    """Turns of a planned topic."""
+    designs: tuple[PlannedDesign, ...]
+    needed: tuple[TopicsNeeded, ...]
+    reason: str | None = None
+    """Why nothing is planned."""
+
+
+class Goals(Record, frozen=True):
+    """What is asked for, beside the table."""
+
+    half_width: float | None = None
+    """Half the width of the 95 % interval of a difference of two runs."""
+    difference: float | None = None
+    """A true difference of two runs, to be found with probability .8."""
+    turns: int | None = None
+    """Turns of a topic; None for topics as long as the pilot's."""
+
+
+def pilots(
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    criterion: Criterion,
+    gold: GoldByResponse,
+    goals: Goals,
+    expected: Mapping[str, Collection[str]] | None = None,
+) -> tuple[Pilot, ...]:
+    """The judge's grades as a pilot; with gold also the assessors', and by how much the two differ.
+
+    As in the rank of a run, a turn has the worst grade where the lack of a grade counts against the run.
+
+    Args:
+        pool: As for `leaderboard`.
+        results: As for `leaderboard`.
+        criterion: The prompt whose results count.
+        gold: The assessors' grades by response and criterion.
+        goals: What is asked for.
+        expected: As for `leaderboard`.
+    """
+    runs = run_turns(pool, results, criterion, expected)
+    worst = worst_grade(criterion.scale)
+    judged = _table((value, run.run_id, turn_id, None) for run in runs for turn_id, value in run.grades(worst).items())
+    found = [_pilot(criterion, "judge", judged, goals)]
+    of = {response_id: rows for (response_id, name), rows in gold.items() if name == criterion.name and rows}
+    if of:
+        assessed = _table(
+            (float(row.grade), run.run_id, response.turn_id, row.assessor)
+            for run in runs
+            for response in _responses(run)
+            for row in of.get(response.response_id, ())
+        )
+        apart = _table(
+            (judgment.grade - sum(row.grade for row in rows) / len(rows), run.run_id, response.turn_id, None)
+            for run in runs
+            for response, judgment in run.graded
+            if (rows := of.get(response.response_id))
+        )
+        found.append(_pilot(criterion, "assessors", assessed, goals))
+        found.append(_without_plan(criterion, "judge - assessors", grade_variance(apart)))
+    return tuple(found)
+
+
+def _responses(run: RunTurns) -> list[PooledResponse]:
+    return [*(response for response, _ in run.graded), *run.failed, *run.left_out]
+
+
+def _table(grades: Iterable[tuple[float, str, str, str | None]]) -> GradeTable:
+    """Values, runs, turns and assessors as columns, turns in natural order."""
+    rows = sorted(grades, key=lambda row: natural_key(row[2]))
+    assessors = [assessor for *_, assessor in rows if assessor is not None]
+    return GradeTable(
+        values=[row[0] for row in rows],
+        runs=[row[1] for row in rows],
+        topics=[topic_of(row[2]) for row in rows],
+        turns=[row[2] for row in rows],
+        assessors=assessors or None,
+    )
+
+
+def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goals) -> Pilot:
+    of = grade_variance(table)
+    if isinstance(of, Undefined):
+        return _without_plan(criterion, graders, of)
+    if goals.turns is not None and not of.has("turn"):
+        return _without_plan(criterion, graders, of, "every topic has one turn, which says nothing of longer topics")
+    if of.topics < FEWEST_TOPICS_COMPARED:
+        return _without_plan(criterion, graders, of, f"fewer than {FEWEST_TOPICS_COMPARED} topics")
+    designs = [
+        Design(of.turns_per_topic, of.spread, labels) if goals.turns is None else Design(goals.turns, 1.0, labels)
+        for labels in (LABELS if of.has("label") else LABELS[:1])
+    ]
+    if not difference_variance(of, designs[0]) > 0:
+        return _without_plan(criterion, graders, of, "the runs differ by the same on all topics")
+    asked: tuple[tuple[Goal, float | None, Callable[[int], float]], ...] = (
+        ("half_width", goals.half_width, half_width_factor),
+        ("difference", goals.difference, power_factor),
+    )
+    without = without_parts(table) if any(size is not None for _, size, _ in asked) else ()
+    return Pilot(
+        criterion=criterion.name,
+        graders=graders,
+        variance=of,
+        turns_per_topic=designs[0].turns,
+        designs=tuple(_planned(of, design, topics) for design in designs for topics in TOPICS),
+        needed=tuple(
+            TopicsNeeded(goal, size, design.labels, planned_topics(of, without, size, factor, design))
+            for goal, size, factor in asked
+            if size is not None
+            for design in designs
+        ),
+    )
+
+
+def _without_plan(
+    criterion: Criterion, graders: Graders, of: GradeVariance | Undefined, reason: str | None = None
+) -> Pilot:
+    if isinstance(of, Undefined):
+        reason = of.reason
+    return Pilot(criterion.name, graders, of, None, (), (), reason)
+
+
+def _planned(of: GradeVariance, design: Design, topics: int) -> PlannedDesign:
+    mean, difference = ((variance(of, design) / topics) ** 0.5 for variance in (mean_variance, difference_variance))
+    return PlannedDesign(
+        topics=topics,
+        labels=design.labels,
+        grades=round(topics * design.turns * design.labels),
+        mean=half_width_factor(topics) * mean,
+        difference=half_width_factor(topics) * difference,
+        detectable=power_factor(topics) * difference,
+        reliability=reliability(of, design, topics),
+    )
+
+
+def warnings(found: Sequence[Pilot]) -> tuple[str, ...]:
+    """What limits the figures, a sentence each."""
+    lines = []
+    for pilot in found:
+        if isinstance(pilot.variance, Undefined):
+            continue
+        name = f"{pilot.criterion}, {pilot.graders}"
+        if negative := [row.source for row in pilot.variance.components if row.estimate < 0]:
+            lines.append(f"{name}: the estimate of {', '.join(negative)} is negative and taken as 0")
+        if pilot.variance.topics < FEWEST_TOPICS_COMPARED:
+            lines.append(
+                f"{name}: {count(pilot.variance.topics, 'topic')}: the variances may be far off, and nothing is "
+                f"planned by them; expected {FEWEST_TOPICS_COMPARED} or more"
+            )
+    return tuple(lines)
