@@ -25,7 +25,7 @@ from judge.gold import (
     split_topics,
     write_split,
 )
-from judge.gold.ledger import BEGINNING, Look, record_look
+from judge.gold.ledger import BEGINNING, record_look
 from judge.gold.rows import GoldRow
 from judge.gold.seal import salted, sealed_beside
 
