@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from judge.ask.prompt import BLOCKS
+from judge.files.limits import LARGEST_TOML
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -126,8 +127,13 @@ def read_front_matter(front: Sequence[str], problems: list[LineProblem]) -> Fron
     """
     from pydantic import ValidationError
 
+    text = "\n".join(front)
+    if len(text) > LARGEST_TOML:
+        message = f"{len(text):,} characters of front matter: at most {LARGEST_TOML:,} are read"
+        problems.append(LineProblem(1, "prompt_syntax", message))
+        return None
     try:
-        data = tomllib.loads("\n".join(front))
+        data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         position = _TOML_LINE.search(str(error))
         message = _TOML_LINE.sub("", str(error))

@@ -19,7 +19,14 @@ from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.errors import CallError, Interrupted, OperationalError, StructureUnsupported, TransientError
+from judge.errors import (
+    AuthenticationError,
+    CallError,
+    Interrupted,
+    OperationalError,
+    StructureUnsupported,
+    TransientError,
+)
 from judge.models.journal import Journal
 from judge.models.model import Model, Price
 from judge.models.records import Completion, Request
@@ -72,6 +79,7 @@ class Loop:
         self._recalled = 0
         self._failures = 0
         self._given_up = 0
+        self._answered = False
         self._stop: BaseException | None = None
         self._stopped = asyncio.Event()
         self._released = asyncio.Event()
@@ -175,11 +183,14 @@ class Loop:
         reserved = await self._afford(request)
         try:
             completion = await self._attempt(request)
-            self._given_up = 0
+            self._given_up, self._answered = 0, True
             completion = self._budget.charge(request, storable(completion))
         except TransientError as error:
-            self._give_up(error)
+            self._give_up(error, request)
             raise
+        except AuthenticationError as error:
+            # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
+            raise AuthenticationError(f"{error}{self._about(request)}") from error
         finally:
             self._budget.release(reserved)
             self._released.set()
@@ -202,14 +213,20 @@ class Loop:
             self._released.clear()
             await self._released.wait()
 
-    def _give_up(self, error: TransientError) -> None:
+    def _about(self, request: Request) -> str:
+        """Which response a call was about, where others had an answer, so that it may be this one's doing."""
+        if not (self._answered or self._recalled):
+            return ""
+        return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
+
+    def _give_up(self, error: TransientError, request: Request) -> None:
         """Count a call that was given up; after several in a row, end the run."""
         self._given_up += 1
         if self._given_up >= min(max(3, self._settings.concurrency), self._total):
             self._end(
                 OperationalError(
                     f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
-                    f"{self._settings.attempts} attempts each, the last: {error}"
+                    f"{self._settings.attempts} attempts each, the last: {error}{self._about(request)}"
                 )
             )
 

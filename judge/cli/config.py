@@ -15,6 +15,7 @@ from judge.cli.parser import CommandParser
 from judge.cli.printing import say
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
+from judge.files.limits import LARGEST_TOML
 from judge.files.stored import read_stored
 from judge.files.toml import toml_text
 from judge.harness.earlier import earlier_options
@@ -133,10 +134,13 @@ def _ahead(parser: CommandParser, arguments: Sequence[str]) -> argparse.Namespac
 
 def _read(parser: CommandParser, path: Path) -> dict[str, Any]:
     """The values in a file of options, by the names that the parser gives them."""
+    stored = read_stored(path)
+    if len(stored) > LARGEST_TOML:
+        raise InputError(f"{path}: {len(stored):,} bytes: a file of options has at most {LARGEST_TOML:,}")
     try:
-        text = read_stored(path).decode("utf-8-sig")
+        text = stored.decode("utf-8-sig")
         table = tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not TOML: {error}") from error
     lines = KeyLines(text.splitlines())
     # KeyLines counts a fence above the first line.

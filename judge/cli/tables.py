@@ -7,6 +7,7 @@ from typing import Any
 from judge.cli.printing import print_table, say
 from judge.harness.pooling import Pooled
 from judge.pool.build import lacking_texts
+from judge.pool.records import Pool
 from judge.records import Criterion, Problem
 from judge.results.differences import told_apart
 from judge.results.leaderboard import HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
@@ -14,7 +15,7 @@ from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.text.cells import count, fold
 from judge.text.ids import natural_key
-from judge.text.safe import printable
+from judge.text.safe import printable, shown
 
 WIDTH = 110
 """Columns of a terminal that a leaderboard takes, where run ids are not long."""
@@ -89,3 +90,17 @@ def print_pooled(pooled: Pooled) -> None:
     if lacking:
         use = "uses" if lacking == 1 else "use"
         say(f"  {count(lacking, 'response')} {use} passages without a text, see missing_passages.tsv")
+    if pooled.turns is None and runs > 1:
+        for run_id, n in sorted(_answered_alone(pool).items(), key=lambda item: natural_key(item[0])):
+            say(
+                f"warning: {shown(run_id)} is alone in answering {count(n, 'turn')}, which count against every other "
+                "run; --topics FILE tells whether they exist"
+            )
+
+
+def _answered_alone(pool: Pool) -> Counter[str]:
+    """By run, the number of turns of the pool that no other run answered."""
+    runs: dict[str, set[str]] = {}
+    for response in pool.responses:
+        runs.setdefault(response.turn_id, set()).update(entry.run_id for entry in response.runs)
+    return Counter(min(names) for names in runs.values() if len(names) == 1)

@@ -184,6 +184,9 @@ def _json_list(file: str, content: bytes, problems: list[Problem]) -> LabelSheet
     if not rows:
         problems.append(Problem("empty_file", "error", file, None, "", "the list holds no label"))
         return None
+    if problem := _too_big(file, len(rows), len({name for _, row in rows for name in row}), most_values()):
+        problems.append(problem)
+        return None
     return _objects(file, rows, "entry")
 
 

@@ -12,6 +12,8 @@ from judge.records import Problem
 
 LARGEST_FILE = 512 << 20
 """The most bytes of content that a file may have, unless the user allows more."""
+LARGEST_TOML = 64 << 10
+"""The most bytes of options or of front matter; the time that Python takes for dotted keys grows by their square."""
 MAX_PROBLEMS = 10_000
 """The most problems that are listed for a file; reading stops there."""
 MAX_COLUMNS = 5_000

@@ -76,9 +76,11 @@ def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
         now: The time for the record.
 
     Raises:
-        InputError: The ledger is damaged.
+        InputError: The ledger is damaged, or is a link.
         OperationalError: The ledger cannot be written.
     """
+    if ledger.is_symlink():
+        raise InputError(f"{ledger}: a link where the record of looks has to be; move it away")
     content = read_stored(ledger) if ledger.exists() else b""
     # Not opened for writing yet: a recorded question may be repeated in a read-only folder.
     if opening := _on_record(content, beginning, look, str(ledger)):

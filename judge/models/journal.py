@@ -55,7 +55,7 @@ class Journal:
     """A journal file, open in one process at a time; without a path, the journal is kept in memory only.
 
     Raises:
-        InputError: The file is no journal of this version, or another process holds it.
+        InputError: The file is no journal of this version, is a link, or another process holds it.
         OperationalError: The disk cannot be written.
     """
 
@@ -66,6 +66,8 @@ class Journal:
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._failure: OperationalError | None = None
         self._gone: OperationalError | None = None
+        if self._path is not None and self._path.is_symlink():
+            raise InputError(f"{self._name}: a link where the journal has to be; move it away or name its folder")
         try:
             if self._path is not None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -80,7 +80,18 @@ def _written(secret: str) -> set[str]:
     """The secret as it stands in headers, addresses, JSON and HTML."""
     escaped = json.dumps(secret)[1:-1]
     plain = json.dumps(secret, ensure_ascii=False)[1:-1]
-    return {secret, escaped, plain, html.escape(secret), quote(secret, safe=""), quote_plus(secret), *_encoded(secret)}
+    # PHP escapes the solidus in JSON.
+    solidus = escaped.replace("/", r"\/")
+    return {
+        secret,
+        escaped,
+        solidus,
+        plain,
+        html.escape(secret),
+        quote(secret, safe=""),
+        quote_plus(secret),
+        *_encoded(secret),
+    }
 
 
 def _encoded(secret: str) -> set[str]:

@@ -148,6 +148,7 @@ FAULTS = [
     (GOOD, "version = 3", "version =", "version =", "prompt_syntax", "not TOML"),
     (GOOD, "version = 3", "version = 3\nversion = 4", "version = 4", "prompt_syntax", "not TOML"),
     (GOOD, "version = 3", f"version = {'9' * 5000}", "+++", "prompt_syntax", "not TOML"),
+    (GOOD, "version = 3", f"version = 3\n# {'x' * 65_536}", "+++", "prompt_syntax", "characters of front matter: at most 65,536"),
     (GOOD, "version = 3", "version = 0", "version = 0", "prompt_field", "expected 1 or more"),
     (GOOD, "version = 3", 'version = "3"', 'version = "3"', "prompt_field", "`version`: input should be a valid integer"),
     (GOOD, "version = 3", "version = true", "version = true", "prompt_field", "`version`"),

@@ -523,3 +523,14 @@ def test_calls_given_up_now_and_then_do_not_stop_the_run(tmp_path: Path) -> None
     model = Scripted({text: [TransientError("503")] for text in texts[::2]})
     results = judged(tmp_path, model, texts, Settings(concurrency=1, attempts=1))
     assert [isinstance(one, Judgment) for one in results] == [False, True] * 6
+
+
+def test_an_error_that_stops_the_run_names_the_response_where_others_were_answered(tmp_path: Path) -> None:
+    texts = ["a", "b", "blocked"]
+    model = Scripted({"blocked": [AuthenticationError("403: blocked")]})
+    about = r"403: blocked; others had an answer, and this call was about R00002 of turn "
+    for _ in ("asked", "asked again"):
+        with pytest.raises(AuthenticationError, match=about):
+            judged(tmp_path, model, texts, Settings(concurrency=1, attempts=1))
+    with pytest.raises(AuthenticationError, match=r"blocked$"):
+        judged(tmp_path, model, ["blocked"])

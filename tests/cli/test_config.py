@@ -186,3 +186,18 @@ def test_a_configuration_file_may_name_the_folder_to_extend(here: Path, capsys: 
     Path("j.toml").write_text('extend = "out"\nruns = "runs"\ntopics = "runs/thistle-faulty.json"\n', encoding="utf-8")
     assert main(["pool", "--config", "j.toml"]) == 2
     assert "runs/thistle-faulty.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"depth = " + b"[" * 10_000, "not TOML: maximum recursion depth exceeded"),
+        (b"a" + b".a" * 40_000 + b" = 1\n", "80,006 bytes: a file of options has at most 65,536"),
+    ],
+)
+def test_a_hostile_file_of_options_is_refused(
+    here: Path, content: bytes, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("j.toml").write_bytes(content)
+    assert main(["pool", "--runs", "runs", "--config", "j.toml"]) == 2
+    assert capsys.readouterr().err.startswith(f"judge: j.toml: {message}")

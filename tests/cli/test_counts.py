@@ -87,3 +87,19 @@ def test_counts_of_one_are_singular(
 def test_no_message_leaves_the_plural_to_its_reader() -> None:
     for path in sorted((PROJECT / "judge").rglob("*.py")):
         assert not re.search(r"[a-z]\(s\)[^\n]*[\"']", path.read_text(encoding="utf-8")), path
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_turns_that_one_run_alone_answers_are_told_without_topics(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: int
+) -> None:
+    (tmp_path / "runs").mkdir()
+    invented = [{**RUN["turns"][0], "turn_id": f"50-1_{n}"} for n in (1, 2)]
+    padded = {**RUN, "run_name": "padded", "turns": [*RUN["turns"], *invented]}
+    for run in [padded, *({**RUN, "run_name": f"r{n}"} for n in range(others))]:
+        (tmp_path / "runs" / f"{run['run_name']}.json").write_text(json.dumps(run))
+    main(["pool", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    assert [line for line in capsys.readouterr().err.splitlines() if "alone in" in line] == [
+        "warning: 'padded' is alone in answering 2 turns, which count against every other run; --topics FILE tells "
+        "whether they exist"
+    ]

@@ -284,6 +284,8 @@ def test_a_list_of_records_is_a_table(tmp_path: Path) -> None:
     assert problems_of(put(tmp_path, "l.json", "[1]"))[0][0] == "not_json"
     assert problems_of(put(tmp_path, "l.json", "[]"))[0][0] == "empty_file"
     assert problems_of(put(tmp_path, "l.json", "[" * 100_000))[0][0] == "not_json"
+    wide = json.dumps([{f"c{n}": n for n in range(5_001)}])
+    assert [row[0] for row in problems_of(put(tmp_path, "l.json", wide))] == ["too_many_columns"]
 
 
 # Surveys.

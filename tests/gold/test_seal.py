@@ -25,6 +25,7 @@ from judge.gold import (
     split_topics,
     write_split,
 )
+from judge.gold.ledger import BEGINNING, record_look
 from judge.gold.rows import GoldRow
 from judge.gold.seal import salted, sealed_beside
 
@@ -364,3 +365,14 @@ def test_no_bytes_of_a_ledger_raise_anything_but_an_input_error(tmp_path_factory
 
 def test_the_salted_digest() -> None:
     assert salted(b"00", b"x") == sha256(b"00\nx")
+
+
+@pytest.mark.parametrize("content", [b"", None])
+def test_looks_are_not_recorded_through_a_link(tmp_path: Path, content: bytes | None) -> None:
+    target, link = tmp_path / "elsewhere", tmp_path / "openings.jsonl"
+    if content is not None:
+        target.write_bytes(content)
+    link.symlink_to(target)
+    with pytest.raises(InputError, match=r"openings\.jsonl: a link where the record of looks has to be"):
+        record_look(link, BEGINNING, Look("q", {}, {}), "2026-01-01T00:00:00Z")
+    assert (target.read_bytes() if target.exists() else None) == content

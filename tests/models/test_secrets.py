@@ -30,6 +30,7 @@ WAYS = [
     quote(PASSWORD, safe=""),
     json.dumps(PASSWORD),
     json.dumps(PASSWORD, ensure_ascii=False),
+    json.dumps(PASSWORD).replace("/", r"\/"),
     encoded(PASSWORD),
     encoded(PASSWORD).rstrip("="),
     f"Basic {encoded(f'ann:{PASSWORD}')}",
