@@ -21,7 +21,9 @@ HEADER = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("before", type=Path, metavar="BEFORE", help="labels of the first date: folder, JSONL or columns")
+    parser.add_argument(
+        "before", type=Path, metavar="BEFORE", help="labels of the first date: folder, JSONL or columns"
+    )
     parser.add_argument("after", type=Path, metavar="AFTER", help="labels of the second date, of the same responses")
     parser.add_argument(
         "--margin",

@@ -489,7 +489,7 @@ def test_the_problems_of_an_input_are_folded_where_they_are_many():
     problems = [Problem("wrong_label", "error", f"{file}.csv", None, f"line {n}", "a label of no scale")
                 for file, lines in (("a", 374), ("b", 1)) for n in range(1, lines + 1)]  # fmt: skip
     assert list(folded_lines(problems, 50)) == [
-        "a.csv: wrong_label at line 1: a label of no scale (and 373 more wrong_label in this file)",
+        "a.csv: wrong_label at 374 places, first line 1, line 2, line 3: a label of no scale",
         "b.csv: wrong_label at line 1: a label of no scale",
     ]
     assert len(list(folded_lines(problems[:50], 50))) == 50
