@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from judge.cli.options import amount_or_zero, pair, positive
-from judge.cli.printing import print_json, say
+from judge.cli.printing import folded_lines, grouped, print_json, say
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.layout import TASK
 from judge.crowd.outputs import FILTER_MIN
-from judge.crowd.problems import grouped
 from judge.crowd.study import Study
 from judge.crowd.summary import CAREFUL, terminal
 from judge.crowd.tables import KINDS
@@ -251,12 +250,8 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
 
 
 def _warn(warnings: Sequence[Problem]) -> None:
-    lines = grouped(warnings)
-    for problem in lines[:_SHOWN]:
-        where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-        say(f"warning: {problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}")
-    if len(lines) > _SHOWN:
-        say(f"  … and {len(lines) - _SHOWN} more kinds of warnings")
+    for line in folded_lines(grouped(warnings), _SHOWN):
+        say(f"warning: {line}")
 
 
 def _word(text: str) -> tuple[str, int]:

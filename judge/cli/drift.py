@@ -21,7 +21,9 @@ HEADER = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("before", type=Path, metavar="BEFORE", help="labels of the first date: JSONL or four columns")
+    parser.add_argument(
+        "before", type=Path, metavar="BEFORE", help="labels of the first date: folder, JSONL or columns"
+    )
     parser.add_argument("after", type=Path, metavar="AFTER", help="labels of the second date, of the same responses")
     parser.add_argument(
         "--margin",
@@ -53,7 +55,7 @@ def _cells(row: Drift) -> tuple[str, ...]:
         row.prompt or "-",
         f"{row.n}/{row.topics}",
         interval(row.change, signed=True),
-        f"[{low}, {high}]",
+        "-" if row.within.low is None else f"[{low}, {high}]",
         interval(row.unchanged),
         *map(str, (row.higher, row.lower, row.lost, row.gained)),
         row.word,

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.options import add_actions
-from judge.cli.printing import say
+from judge.cli.printing import print_json, say
 from judge.harness.manifest import JOURNAL
 from judge.models.journal_check import JournalReport, salvage_journal, verify_journal
 from judge.text.safe import printable
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     salvage = commands.add_parser("salvage", help="write what is sound into a new journal")
     for action in (verify, salvage):
         action.add_argument("path", type=Path, metavar="PATH", help=f"a journal, or a folder with its {JOURNAL}")
+        action.add_argument("--json", action="store_true", help="print the counts and the problems as JSON")
     salvage.add_argument("-o", "--out", type=Path, required=True, metavar="NEW", help="the new journal")
 
 
@@ -30,12 +31,12 @@ def main(args: argparse.Namespace) -> int:
     path = args.path / JOURNAL if args.path.is_dir() else args.path
     if args.action == "verify":
         report = verify_journal(path)
-        _print(report)
+        _print(report, as_json=args.json)
         if report.problems:
             say(f"`judge journal salvage {path} -o NEW` keeps what is sound")
     else:
         report = salvage_journal(path, args.out)
-        _print(report)
+        _print(report, as_json=args.json)
         say(f"what is sound is in {args.out}; in place of {path}, it lets the same command go on")
         log = path.with_name(f"{path.name}-wal")
         if log.exists():
@@ -43,7 +44,11 @@ def main(args: argparse.Namespace) -> int:
     return 1 if report.problems else 0
 
 
-def _print(report: JournalReport) -> None:
+def _print(report: JournalReport, *, as_json: bool) -> None:
+    if as_json:
+        problems = [{"digest": digest or None, "message": why} for digest, why in report.problems]
+        print_json({"sound": report.sound, "without_checksum": report.unsealed, "problems": problems})
+        return
     print(f"sound               {report.sound}")
     print(f"  without checksum  {report.unsealed}")
     print(f"problems            {len(report.problems)}")

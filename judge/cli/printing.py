@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from judge.models.secrets import scrub
-from judge.records import Problem
+from judge.records import Problem, Severity
 from judge.text.safe import printable
 
 _UNSEEN = re.compile("[^\x00-\x7f]")
 SHOWN = 5
 """How many problems of one code are listed for one file, unless all are asked for."""
+EXAMPLES = 3
+"""How many places a line about many problems names."""
 
 
 def print_table(
@@ -59,27 +61,39 @@ def say(text: str) -> None:
         print(printable(scrub(text)), file=sys.stderr, flush=True)
 
 
-def folded_lines(problems: Sequence[Problem], most: int) -> Iterator[str]:
-    """One line per problem; where these are more than `most`, a line for the first of each file and code with a count.
+def grouped(problems: Sequence[Problem], few: int = EXAMPLES) -> list[Problem]:
+    """The problems of each file and code together: as they are up to `few`, else one for all, with the first places.
 
-    So no file drowns another.
+    So no file or code drowns another.
     """
-    if len(problems) <= most:
-        yield from map(_line, problems)
-        return
-    groups: dict[tuple[str, str], list[Problem]] = {}
+    groups: dict[tuple[str, str, Severity], list[Problem]] = {}
     for problem in problems:
-        groups.setdefault((problem.file, problem.code), []).append(problem)
-    for group in list(groups.values())[:most]:
-        others = sum(problem.count for problem in group[1:])
-        yield _line(group[0]) + (f" (and {others} more {group[0].code} in this file)" if others else "")
-    if len(groups) > most:
-        yield f"… and {len(groups) - most} more files or codes with problems"
+        groups.setdefault((problem.file, problem.code, problem.severity), []).append(problem)
+    lines: list[Problem] = []
+    for group in groups.values():
+        total = sum(problem.count for problem in group)
+        if total <= few or len(group) == 1:
+            lines += group
+            continue
+        places = [where for problem in group if (where := _where(problem))][:EXAMPLES]
+        path = f"{total:,} places, first {', '.join(places)}" if places else f"{total:,} places"
+        lines.append(msgspec.structs.replace(group[0], turn_id=None, path=path, count=total))
+    return lines
 
 
-def _line(problem: Problem) -> str:
-    where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-    return f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"
+def folded_lines(problems: Sequence[Problem], most: int) -> Iterator[str]:
+    """One line per problem; where these are more than `most`, one line for each file and code, and at most `most`."""
+    if len(problems) > most:
+        problems = grouped(problems, 1)
+    for problem in problems[:most]:
+        where = _where(problem)
+        yield f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"
+    if len(problems) > most:
+        yield f"… and {len(problems) - most} more files or codes with problems"
+
+
+def _where(problem: Problem) -> str:
+    return " ".join(part for part in (problem.turn_id, problem.path) if part)
 
 
 def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[str]:
@@ -90,7 +104,7 @@ def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[st
         kind = (problem.file, problem.code)
         listed[kind] += 1
         if shown is None or listed[kind] <= shown:
-            where = " ".join(part for part in (problem.turn_id, problem.path) if part)
+            where = _where(problem)
             head = f"{problem.file}: {problem.severity} {problem.code}"
             yield f"{head}{' ' if where else ''}{where}: {problem.message}"
         elif listed[kind] == shown + 1:

@@ -125,7 +125,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
     print_pooled(prepared.pooled)
     if prepared.expectation is not None:
-        _print_matches(prepared.expectation)
+        _print_matches(prepared.expectation, table=not args.json)
     for warning in prepared.jury.warnings if prepared.jury else ():
         say(f"warning: {warning}")
     say_lacking_log(prepared.out)
@@ -136,22 +136,23 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         outcome = carry_out(prepared, report=reporter, fetching=fetching)
     if args.json:
         print_json(outcome.leaderboard)
-        return _close(outcome)
-    print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences)
-    for line in outcome.notes.agreement if outcome.notes else ():
-        print(f"\n{printable(line)}")
+    else:
+        print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences)
+        for line in outcome.notes.agreement if outcome.notes else ():
+            print(f"\n{printable(line)}")
     for line in outcome.model_notes:
         say(f"warning: {line}")
     return _close(outcome)
 
 
-def _print_matches(expectation: CertificateStatement) -> None:
+def _print_matches(expectation: CertificateStatement, *, table: bool) -> None:
     """Compare the plan with the certificate item by item, before any model is asked."""
     rows = [
         (match.criterion, match.item, "same" if match.same else "DIFFERS", _brief(match.certified), _brief(match.found))
         for match in expectation.matches
     ]
-    print_table(("criterion", "item", "", "certified", "here"), rows, words=5)
+    if table:
+        print_table(("criterion", "item", "", "certified", "here"), rows, words=5)
     if not all(match.same for match in expectation.matches):
         say("the certificate is for something else: this run may not be called calibrated")
 
@@ -193,7 +194,7 @@ def _print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
         (counts.models, "model"),
         (counts.samples, "sample"),
     ]
-    product = " × ".join(f"{number} {name}{'' if number == 1 else 's'}" for number, name in factors)
+    product = " × ".join(count(number, name) for number, name in factors)
     print(f"judge               {prepared.judge}")
     if prepared.jury is not None:
         for name, members in prepared.jury.members.items():

@@ -1,15 +1,13 @@
 """Lists of problems, limited for each code and file: nobody reads a list of a million wrong labels. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Self
-
-import msgspec
 
 from judge.records import Problem, Severity
 
 EXAMPLES = 3
-"""Problems of one code and file up to which each has a line of its own."""
+"""Problems up to which each speaks for itself; beyond, the likely cause is named."""
 MOST_LISTED = 100
 """Problems of one code and file that are listed; the others are counted."""
 
@@ -60,27 +58,6 @@ class LabelProblems(list[Problem]):
         codes = dict.fromkeys(code for code, severity, _ in self._times if severity == "error")
         causes = [*self.causes, *(CAUSES[code] for code in codes if code in CAUSES)]
         return f"; likely cause: {'; '.join(dict.fromkeys(causes))}" if causes else ""
-
-
-def grouped(problems: Sequence[Problem]) -> list[Problem]:
-    """The problems of each file and code together: as they are if they are few, else one for all, with first places.
-
-    No file or code drowns another so.
-    """
-    groups: dict[tuple[str, str, Severity], list[Problem]] = {}
-    for problem in problems:
-        groups.setdefault((problem.file, problem.code, problem.severity), []).append(problem)
-    lines: list[Problem] = []
-    for group in groups.values():
-        total = sum(problem.count for problem in group)
-        if total <= EXAMPLES:
-            lines += group
-            continue
-        places = [problem.path for problem in group if problem.path][:EXAMPLES]
-        where = f"{total:,} places, first {', '.join(places)}" if places else f"{total:,} places"
-        first = msgspec.structs.replace(group[0], turn_id=None, path=where, count=total)
-        lines.append(first)
-    return lines
 
 
 CAUSES: dict[str, str] = {

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 MAX_GRADES = 100
+_NO_ITEM = (
+    "no columns of turns and of responses or questions, nor of tasks (--column turn_id=NAME --column response_id=NAME, "
+    "or --column task=NAME)"
+)
 LONG, SURVEYS, SUBMISSIONS = "long", "survey", "submissions"
 KINDS = (LONG, *PLATFORMS, SURVEYS, SUBMISSIONS)
 """What a table can be."""
@@ -243,11 +247,11 @@ def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
     """The missing columns, in words."""
     lacking = [] if "worker" in columns else ["no column of workers"]
     item = "response_id" in columns and ("turn_id" in columns or layout.turns is not None)
-    lacking += [] if item or "task" in columns else ["no columns of turns and of responses or questions, nor of tasks"]
+    lacking += [] if item or "task" in columns else [_NO_ITEM]
     labels = any(field.startswith(LABEL_OF) for field in columns)
     lacking += [] if labels or "label" in columns else ["no column of labels"]
     if not labels and "criterion" not in columns and layout.only is None:
-        lacking.append("no column of criteria, and no one criterion is given")
+        lacking.append("no column of criteria, and no one criterion is given (--criterion, --column criterion=NAME)")
     return lacking
 
 

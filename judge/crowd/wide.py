@@ -94,7 +94,7 @@ def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> I
     messages += [] if worker else [f"no column that names the participant: expected one of {', '.join(SURVEY_WORKERS)}"]
     messages += [] if questions else [_NO_QUESTION if layout.wide is None else "no column fits --wide"]
     if criterion is None and any(question.criterion is None for question in questions.values()):
-        messages.append("the columns do not say the criterion, and no one criterion is given")
+        messages.append("the columns do not say the criterion, and no one criterion is given (--criterion)")
     problems += (Problem("missing_column", "error", sheet.file, None, "line 1", message) for message in messages)
     if messages or worker is None:
         return

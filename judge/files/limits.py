@@ -41,7 +41,7 @@ def allow_files(size: int | str) -> None:
     digits = text.rstrip("KMG")
     factor = _UNITS.get(text[len(digits) :])
     if factor is None or not (digits.isascii() and digits.isdigit()) or not int(digits):
-        raise UsageError(f"largest file {str(size)!r}: expected bytes such as 2G, 800M or 1048576")
+        raise UsageError(f"--max-file-size {str(size)!r}: expected bytes such as 2G, 800M or 1048576")
     _largest = int(digits) * factor
 
 

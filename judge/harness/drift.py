@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from judge.ask.labels import Labels
+from judge.ask.labels import JUDGMENTS, Labels
 from judge.calibrate.drift import AnchorKeys, Drift, drift
 from judge.calibrate.intake import LabelSource, parse_scale, read_sources
 from judge.errors import InputError, UsageError
-from judge.files.paths import JobPlan, StrPath
+from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.gold.rows import text_digest
 from judge.pool.records import Pool
 from judge.text.cells import count
@@ -24,7 +24,7 @@ class DriftPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge drift` can be told; paths may be strings."""
 
     before: StrPath
-    """Labels of the first date: `judgments.jsonl`, qrels, or four columns."""
+    """Labels of the first date: `judgments.jsonl` or its folder, qrels, or four columns."""
     after: StrPath
     """Labels of the second date, of the same responses."""
     margin: float = 0.1
@@ -58,6 +58,7 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
     """
     if not plan.margin > 0:
         raise UsageError(f"margin {plan.margin}: expected a number of grades above 0 (--margin)")
+    plan = in_folders(plan, before=(JUDGMENTS,), after=(JUDGMENTS,))
     scale = parse_scale(plan.scale) if plan.scale else None
     (before,), (after,) = (read_sources([Path(path)], None, scale) for path in (plan.before, plan.after))
     keys: tuple[AnchorKeys, AnchorKeys] = ({}, {})

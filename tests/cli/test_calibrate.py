@@ -152,6 +152,10 @@ def test_a_certificate_of_calibrate_is_one_that_run_takes(tmp_path: Path, capsys
     assert main([*run, *certificate, "--out", str(tmp_path / "a")]) == 0
     shown = capsys.readouterr().out
     assert "CALIBRATED" in shown.replace("UNCALIBRATED", "")
+    # The table of what is certified is no JSON.
+    for option in ([], ["--dry-run"]):
+        assert main([*run, *certificate, "--out", str(tmp_path / "a"), "--json", *option]) == 0
+        assert json.loads(capsys.readouterr().out)
     assert main([*run, *certificate, "--out", str(tmp_path / "b"), "--temperature", "1"]) == 0
     shown = capsys.readouterr().out
     assert "CALIBRATED" not in shown.replace("UNCALIBRATED", "")

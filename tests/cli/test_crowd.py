@@ -263,8 +263,8 @@ def test_many_like_problems_are_one_line_with_the_likely_cause(
         "label=NAME"
     )
     assert said[1:] == [
-        f"  {table}: wrong_label at 374 places, first line 2, line 3, line 4: label 'Not at all' of relevance: "
-        "expected one of 0, 1, 2, 3",
+        f"  {table}: wrong_label at 374 places, first 1_0 line 2, 1_1 line 3, 1_2 line 4: label 'Not at all' "
+        "of relevance: expected one of 0, 1, 2, 3",
         f"  {other}: empty_cell at 1_1 line 2: worker is empty",
     ]
     assert main([*given, "--label", "Mostly=2", "--label", "not at ALL=0"]) == 2

@@ -129,6 +129,11 @@ def test_a_folder_of_ours_stands_for_its_file(here: Path, capsys: pytest.Capture
     assert main(["gold", "plan", *draw, "--judgments", "out", "--out", "a.jsonl"]) == 0
     assert main(["gold", "plan", *draw, "--judgments", "out/judgments.jsonl", "--out", "b.jsonl"]) == 0
     assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
+    capsys.readouterr()
+    assert main(["drift", "out/judgments.jsonl", "out/judgments.jsonl"]) == 0
+    of_files = capsys.readouterr().out
+    assert main(["drift", "out", "out"]) == 0
+    assert capsys.readouterr().out == of_files
     extracted = []
     for pool, passages in (("out", "passages.jsonl"), ("out/pool.jsonl", "out")):
         assert main(["passages", "extract", "--pool", pool, "--passages", passages, "-o", f"{pool[:3]}.x"]) in (0, 1)

@@ -46,7 +46,7 @@ def test_sound_runs_exit_0(folder, capsys):
         "file    run  format    type    team  year  turns  responses  errors  warnings\n"
         "a.json  r    ikat2024  manual  -     -         1          1       0         0\n"
         "\n"
-        "1 file, 1 readable as runs: 0 errors, 0 warnings\n"
+        "1 file, 1 readable: 0 errors, 0 warnings\n"
     )
     assert err == "not checked without --passage-hashes: absent_evidence, passage_text_differs, unknown_passage\n"
 
@@ -60,7 +60,7 @@ def test_warnings_exit_0_and_errors_1(folder, capsys):
     assert out.splitlines()[-3:] == [
         "  error empty_text (1): no text, or only white space",
         "    9-1_1 $.turns[0].responses[0].text: the text is empty",
-        "2 files, 2 readable as runs: 1 error, 1 warning",
+        "2 files, 2 readable: 1 error, 1 warning",
     ]
     assert "not checked without --topics: missing_turn, " in err
 
@@ -70,7 +70,7 @@ def test_strict_counts_warnings_as_errors(folder, capsys):
     assert validate(folder, "--strict") == 1
     out, _ = capsys.readouterr()
     assert "  error no_ptkb (1): " in out
-    assert out.endswith("1 file, 1 readable as runs: 1 error, 0 warnings\n")
+    assert out.endswith("1 file, 1 readable: 1 error, 0 warnings\n")
 
 
 def test_a_file_that_cannot_be_read_exits_2_after_everything_is_listed(folder, capsys):
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_read_exits_2_after_everything_is_listed(folder, c
     out, _ = capsys.readouterr()
     assert "  error truncated_json (1)" in out
     assert "  error empty_text (1)" in out
-    assert "2 files, 1 readable as runs: 2 errors, 0 warnings" in out
+    assert "2 files, 1 readable: 2 errors, 0 warnings" in out
 
 
 def test_a_file_that_is_no_run_by_its_look_is_a_warning_and_an_error_if_strict(folder, capsys):
@@ -153,7 +153,7 @@ def test_a_single_file_a_format_and_a_limit_may_be_given(folder, capsys):
     assert validate(path, "--format", "ikat2024", "--token-limit", "2") == 0
     out, _ = capsys.readouterr()
     assert "warning over_token_limit (1)" in out
-    assert "1 file, 1 readable as runs" in out
+    assert "1 file, 1 readable" in out
 
 
 def test_clashing_ids_are_said_of_each_of_their_files(folder, capsys):
@@ -273,7 +273,7 @@ def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
     assert "1 turn: 0 errors, 30 warnings" in out
     assert "  warning equal_scores (30): " in out
     assert "(--all lists 10)" in out
-    assert out.endswith("1 file, 1 readable as runs: 0 errors, 30 warnings\n")
+    assert out.endswith("1 file, 1 readable: 0 errors, 30 warnings\n")
     assert validate(folder, "--json", "--strict", "--report-dir", tmp_path / "pages") == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["errors"], report["files"][0]["errors"]) == (30, 30)
@@ -297,7 +297,7 @@ def test_fix_writes_fixed_copies_and_says_what_remains(folder, tmp_path, capsys)
         f"  {out}/b.json: 1 error, 0 warnings: empty_text (1)",
         "without a copy:",
         f"  {folder}/c.json: 1 error, 0 warnings: truncated_json (1)",
-        "3 files, 2 readable as runs: 2 errors, 0 warnings",
+        "3 files, 2 readable: 2 errors, 0 warnings",
     ]
     assert f"{folder}/c.json: not fixed: it cannot be read as a run; no copy was written" in err
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
@@ -489,7 +489,7 @@ def test_the_problems_of_an_input_are_folded_where_they_are_many():
     problems = [Problem("wrong_label", "error", f"{file}.csv", None, f"line {n}", "a label of no scale")
                 for file, lines in (("a", 374), ("b", 1)) for n in range(1, lines + 1)]  # fmt: skip
     assert list(folded_lines(problems, 50)) == [
-        "a.csv: wrong_label at line 1: a label of no scale (and 373 more wrong_label in this file)",
+        "a.csv: wrong_label at 374 places, first line 1, line 2, line 3: a label of no scale",
         "b.csv: wrong_label at line 1: a label of no scale",
     ]
     assert len(list(folded_lines(problems[:50], 50))) == 50

@@ -73,11 +73,11 @@ def test_text_groups_by_file_and_code_and_ends_with_a_total():
         "b.json: not read as a run: 1 error, 0 warnings",
         "  error empty_file (1): there is nothing in the file",
         "    the file is empty",
-        "2 files, 1 readable as runs: 2 errors, 5 warnings",
+        "2 files, 1 readable: 2 errors, 5 warnings",
     ]
     assert len(list(text_lines([one, two], None))) == 8 + 5
     # A file without a problem stands in the table only.
-    assert list(text_lines([file_report("a.json", run(), [])])) == ["1 file, 1 readable as runs: 0 errors, 0 warnings"]
+    assert list(text_lines([file_report("a.json", run(), [])])) == ["1 file, 1 readable: 0 errors, 0 warnings"]
 
 
 def test_hundreds_of_like_problems_of_one_file_are_one_line_and_drown_no_other_file():
@@ -109,7 +109,7 @@ def test_what_is_only_counted_is_in_every_total():
     assert lines[0].endswith(": 2 errors, 31 warnings")
     assert lines[3].startswith("  warning no_ptkb (31): a response without PTKB statements. First at 9-1_1 $.p, ")
     assert lines[3].endswith("(--all lists 10)")
-    assert lines[-1] == "1 file, 1 readable as runs: 2 errors, 31 warnings"
+    assert lines[-1] == "1 file, 1 readable: 2 errors, 31 warnings"
     eleven = [problem() for _ in range(10)] + [problem(path="$.p[*]", message="and 1 more like these here")]
     assert list(text_lines([file_report("a.json", run(), eleven)]))[-2].endswith("(--all lists 10)")
     assert remaining(file) == "a.json: 2 errors, 31 warnings: empty_text (2), no_ptkb (31)"
@@ -345,7 +345,7 @@ def test_the_index_leads_to_the_pages():
         == """\
 # Validation
 
-2 files, 1 readable as runs: 0 errors, 1 warning.
+2 files, 1 readable: 0 errors, 1 warning.
 
 | file | run | format | errors | warnings | codes | not judged |
 | --- | --- | --- | --- | --- | --- | --- |

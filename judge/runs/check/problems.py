@@ -201,7 +201,7 @@ def total(files: Sequence[FileReport]) -> str:
     """One line about all files."""
     readable = sum(file.format is not None for file in files)
     errors, warnings = sum(file.errors for file in files), sum(file.warnings for file in files)
-    return f"{count(len(files), 'file')}, {readable} readable as runs: {amounts_of(errors, warnings)}"
+    return f"{count(len(files), 'file')}, {readable} readable: {amounts_of(errors, warnings)}"
 
 
 def remaining(file: FileReport) -> str:

@@ -21,7 +21,7 @@ from judge.files.folder import (
     temporary_name,
     write_atomic,
 )
-from judge.files.paths import StrPath, paths
+from judge.files.paths import StrPath, paths, published
 from judge.files.stored import read_stored
 from judge.runs.document import Document, decode, open_document
 from judge.runs.fix.fixes import Fix, Fixer
@@ -126,7 +126,9 @@ class FixFolder:
             for left in (copy, copy.with_name(temporary_name(copy.name))):
                 left.unlink(missing_ok=True)
             return None
-        self._append(map(_row, fixed.fixes))
+        files = {fix.file for fix in fixed.fixes}
+        names = dict(zip(files, map(published, files), strict=True))
+        self._append(_row(fix, names[fix.file]) for fix in fixed.fixes)
         write_atomic(copy, fixed.stored)
         return copy
 
@@ -143,8 +145,8 @@ class FixFolder:
         return OperationalError(f"{self.folder / LOG}: cannot be written: {error.strerror}")
 
 
-def _row(fix: Fix) -> str:
-    cells = (fix.file, fix.turn_id or "", fix.path, fix.code)
+def _row(fix: Fix, file: str) -> str:
+    cells = (file, fix.turn_id or "", fix.path, fix.code)
     return "\t".join([*map(escape_cell, cells), _json_cell(fix.before), _json_cell(fix.after)]) + "\n"
 
 
