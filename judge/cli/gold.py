@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = add_actions(parser, "check|import|split|plan")
     _check_arguments(actions.add_parser("check", help="list every problem of gold files"))
     _import_arguments(actions.add_parser("import", help="make a gold file from grades in other formats"))
-    _split_arguments(actions.add_parser("split", help="split gold by topic and put the test part under seal"))
+    _split_arguments(actions.add_parser("split", help="split gold by topic or theme and put the test part under seal"))
     _plan_arguments(actions.add_parser("plan", help="draw what to label next, with known probabilities"))
 
 
