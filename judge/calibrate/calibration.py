@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from judge.calibrate.agreement import agreement_row, ceiling
 from judge.calibrate.diagnostics import (
@@ -35,6 +36,7 @@ from judge.stats.agreement import primary_statistic
 from judge.stats.comparison import FEWEST_COMPARED
 from judge.stats.resampling import resampled
 from judge.text.cells import count
+from judge.text.ids import clustering
 
 FEW_TOPICS, FEW_ITEMS = 20, 100
 """Below these, intervals are wide and a judge can hardly be accepted."""
@@ -79,7 +81,9 @@ def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None
         **{
             field: tuple(record for part in parts for record in getattr(part, field))
             for field in Calibration.__struct_fields__
-        }
+            if field != "cluster"
+        },
+        cluster="theme" if any(panel.cluster == "theme" for panel in panels) else msgspec.UNSET,
     )
 
 
@@ -206,10 +210,10 @@ def _warnings(
     if judge is not None:
         mask = mask & (judge.codes >= 0)
     n, T = int(mask.sum()), len(set(panel.topic[mask].tolist()))
-    warnings = []
+    warnings = _clustered(panel, mask)
     if T < FEW_TOPICS or n < FEW_ITEMS:
         warnings.append(
-            f"{name}: {n} judged gold items on {T} topics; "
+            f"{name}: {n} judged gold items on {T} {panel.cluster}s; "
             f"{FEW_ITEMS} on {FEW_TOPICS} are the least to accept a judge by"
         )
     if panel.weighted:
@@ -248,13 +252,33 @@ def _warnings(
     return tuple(warnings)
 
 
+def _clustered(panel: Panel, mask: NDArray[np.bool_]) -> list[str]:
+    """What the intervals are over if it is not topics, and units on both sides of the split."""
+    if panel.cluster == "topic":
+        return []
+    topics = (item.topic_id for item, judged in zip(panel.items, mask, strict=True) if judged)
+    dev, test = (np.unique(panel.topic[[side == part for side in panel.split]]) for part in ("dev", "test"))
+    both = ", ".join(panel.topics[place] for place in np.intersect1d(dev, test))
+    return [
+        *(f"{panel.criterion}: {note}" for note in clustering(topics, panel.cluster)),
+        *(
+            [
+                f"{panel.criterion}: of theme {both}, some topics are in dev and others in test, so the test grades "
+                "are not of other themes; `judge gold split --cluster theme` parts no theme"
+            ]
+            if both
+            else ()
+        ),
+    ]
+
+
 def _too_few_to_compare(panel: Panel, split: Split) -> list[str]:
     """A warning where judges are compared on fewer topics than tell any two of them apart."""
     T = len(set(panel.topic[panel.within(split)].tolist()))
     if T >= FEWEST_COMPARED or len(candidates(panel)) < 2:
         return []
     return [
-        f"{panel.criterion}: judges are compared on {count(T, 'topic')}; "
+        f"{panel.criterion}: judges are compared on {count(T, panel.cluster)}; "
         f"fewer than {FEWEST_COMPARED} tell no two of them apart"
     ]
 

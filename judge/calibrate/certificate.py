@@ -16,7 +16,7 @@ from judge.files.bundle import __version__
 from judge.files.jsonl import json_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored, sha256
-from judge.records import Criterion, Estimate, Problem
+from judge.records import Criterion, Problem
 from judge.text.cells import count
 from judge.text.safe import printable, shown
 
@@ -202,8 +202,7 @@ def statement(
 def _result(entry: Certified) -> str:
     """The verdict and estimate, with everything they depend on."""
     text = (
-        f"{entry.verdict} by {' and '.join(entry.requirements)}, "
-        f"{entry.statistic} {_interval(entry.estimate)} on {entry.split}"
+        f"{entry.verdict} by {' and '.join(entry.requirements)}, {entry.statistic} {_interval(entry)} on {entry.split}"
     )
     text += f", chosen among {entry.tried}" if entry.tried > 1 else ""
     if entry.looks is not None and entry.looks.number > 1:
@@ -213,10 +212,11 @@ def _result(entry: Certified) -> str:
     return text
 
 
-def _interval(estimate: Estimate) -> str:
+def _interval(entry: Certified) -> str:
+    estimate, unit = entry.estimate, "theme" if entry.resampling.get("cluster") == "theme" else "topic"
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return f"without an interval ({estimate.reason})"
-    n = f"n={estimate.n}, {count(estimate.topics, 'topic')}"
+    n = f"n={estimate.n}, {count(estimate.topics, unit)}"
     return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] ({n})"
 
 

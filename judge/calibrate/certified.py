@@ -55,8 +55,8 @@ class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the gold was made, every way once."""
     graded: int
     """Gold items of the split, graded by the judge or not."""
-    resampling: dict[str, int]
-    """Seed, replicates and permutations, by name."""
+    resampling: dict[str, int | str]
+    """Seed, replicates and permutations, by name; the `cluster` if it is not `topic`."""
     binary: bool
     """Grades were compared as positive or not, so nothing is certified about single grades."""
     statistic: str

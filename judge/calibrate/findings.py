@@ -286,3 +286,5 @@ class Calibration(msgspec.Struct, frozen=True):
     """Empty without a margin."""
     looks: tuple[Looks, ...] = ()
     """By criterion; empty where no ledger is kept."""
+    cluster: Literal["theme"] | msgspec.UnsetType = msgspec.UNSET
+    """What intervals and tests are over if it is not topics."""

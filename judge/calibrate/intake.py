@@ -18,7 +18,7 @@ from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Level, Problem, Scale
 from judge.text.cells import count
-from judge.text.ids import topic_of
+from judge.text.ids import Cluster, topic_of
 
 OffScale = Literal["missing", "error"]
 """What becomes of a judge's label whose grade is not on its scale: a missing judgment, or a problem of the file."""
@@ -157,6 +157,7 @@ def make_panels(
     name: str,
     only: Collection[str] | None = None,
     off_scale: OffScale = "error",
+    cluster: Cluster = "topic",
 ) -> tuple[tuple[Panel, ...], int]:
     """A panel of every criterion that has both gold and labels, and the number of gold rows that match no response.
 
@@ -168,6 +169,7 @@ def make_panels(
         name: The name of the gold in messages.
         only: Criteria to keep; all of them if None.
         off_scale: What becomes of labels off their scale; grades of the gold have to be on it in any case.
+        cluster: As for `make_panel`.
 
     Raises:
         InputError: Gold or labels have problems that forbid a comparison, such as grades off their scale.
@@ -197,7 +199,13 @@ def make_panels(
         # Where only baselines judged, they are the candidates.
         baselines = ASKED if any(judged.judge not in ASKED for judged, _ in pairs) else ()
         panels.append(
-            make_panel(criterion, scale, items[criterion], pairs, pool=pool, baselines=baselines, binary=binary)
+            make_panel(
+                *(criterion, scale, items[criterion], pairs),
+                pool=pool,
+                baselines=baselines,
+                binary=binary,
+                cluster=cluster,
+            )
         )
     return tuple(panels), len(unmatched)
 

@@ -23,7 +23,7 @@ from judge.pool.records import Pool
 from judge.records import Scale
 from judge.stats.means import consensus
 from judge.stats.tables import topic_tables
-from judge.text.ids import natural_key, topic_of
+from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
 
 GradeCodes = NDArray[np.int64]
 """Places of grades on the ascending scale, -1 where there is no grade."""
@@ -86,7 +86,7 @@ class Panel:
     """Whether the high end of the scale is the good one."""
     items: tuple[GradedItem, ...]
     topics: tuple[str, ...]
-    """Topic ids in natural order."""
+    """Topic ids, or themes, in natural order: the units that intervals are over."""
     topic: GradeCodes
     """(N,), each item's place in `topics`."""
     split: tuple[Split, ...]
@@ -105,6 +105,8 @@ class Panel:
     """Grades are compared as positive or not, each by its own scale; expected grades stay on the judge's scale."""
     weights: NDArray[np.float64]
     """(N,), how many responses each item stands for: 1 / its inclusion probability, 1 where gold has none."""
+    cluster: Cluster = "topic"
+    """What `topics` holds."""
 
     @property
     def weighted(self) -> bool:
@@ -149,6 +151,7 @@ def make_panel(
     pool: Pool | None = None,
     baselines: Collection[str] = (),
     binary: bool = False,
+    cluster: Cluster = "topic",
 ) -> Panel:
     """Bring gold and labels of one criterion together.
 
@@ -160,6 +163,7 @@ def make_panel(
         pool: The source of text lengths and of runs.
         baselines: Judges that are baselines, not candidates.
         binary: Compare positive with positive grades instead of grade with grade, each by its own scale.
+        cluster: What intervals are over.
 
     Raises:
         InputError: Grades off their scale, two labels for one item, a split or an inclusion probability that is not on
@@ -175,7 +179,8 @@ def make_panel(
         name: np.array([_grade_by(name, gold[key], code) for key in keys], dtype=np.int64)
         for name in sorted({row.assessor for row in rows}, key=lambda name: (natural_key(name), name))
     }
-    topics = tuple(sorted({topic_of(turn_id) for turn_id, _ in keys}, key=natural_key))
+    units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
+    topics = tuple(sorted(set(units), key=natural_key))
     place = {topic: i for i, topic in enumerate(topics)}
     given = [{row.assessor: row.grade for row in gold[key]} for key in keys]
     human = np.array([code[consensus(list(by_assessor.values()))] for by_assessor in given], dtype=np.int64)
@@ -187,7 +192,7 @@ def make_panel(
         higher_is_better=binary or scale.polarity == "higher",
         items=_items(keys, gold, pool),
         topics=topics,
-        topic=np.array([place[topic_of(turn_id)] for turn_id, _ in keys], dtype=np.int64),
+        topic=np.array([place[unit] for unit in units], dtype=np.int64),
         split=tuple(gold[key][0].split or "all" for key in keys),
         human=human,
         reference=_reference(list(assessors), max(map(len, given), default=0)),
@@ -196,6 +201,7 @@ def make_panel(
         columns=columns,
         binary=binary,
         weights=np.array([1 / (gold[key][0].inclusion_probability or 1) for key in keys], dtype=np.float64),
+        cluster=cluster,
     )
 
 

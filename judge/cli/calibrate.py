@@ -21,7 +21,7 @@ from judge.cli.asking import (
     say_lacking_log,
 )
 from judge.cli.config import add_config_arguments
-from judge.cli.options import positive, refuse_unused
+from judge.cli.options import add_cluster_option, positive, refuse_unused
 from judge.cli.printing import print_json, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 
@@ -112,6 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also test whether the chosen judge is as good as each other one, and as assessors are among themselves: "
         "whether the primary statistic differs by less than M",
     )
+    add_cluster_option(deciding)
     deciding.add_argument(
         "--replicates", type=positive, default=2000, metavar="N", help="bootstrap resamples (default 2000)"
     )
@@ -162,6 +163,7 @@ def main(args: argparse.Namespace) -> int:
         requirements=args.require,
         epsilon=args.epsilon,
         margin=args.margin,
+        cluster=args.cluster,
         replicates=args.replicates,
         permutations=args.permutations,
         seed=args.resampling_seed,

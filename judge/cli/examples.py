@@ -58,7 +58,7 @@ EXAMPLES = {
     ),
     "gold split": (
         "judge gold split gold.jsonl --test 0.5 --seed 1 --out split/",
-        "judge gold split gold.jsonl --test 0.3 --seed 2026 --out split/",
+        "judge gold split gold.jsonl --test 0.3 --seed 2026 --cluster theme --out split/",
     ),
     "gold plan": (
         "judge gold plan --pool out/ --n 200 --seed 1 --out plan.jsonl",

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-from judge.cli.options import add_actions, amount_or_zero, columns, pair, positive
+from judge.cli.options import add_actions, add_cluster_option, amount_or_zero, columns, pair, positive
 from judge.cli.printing import SHOWN, print_json, problem_lines, say
 from judge.gold import SOURCES
 from judge.gold.rows import GoldRow
@@ -22,6 +22,7 @@ from judge.harness.gold import (
 )
 from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.text.cells import count
+from judge.text.ids import cluster_of
 from judge.text.safe import printable
 
 _MADE = get_args(GoldRow.__annotations__["made"])
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = add_actions(parser, "check|import|split|plan")
     _check_arguments(actions.add_parser("check", help="list every problem of gold files"))
     _import_arguments(actions.add_parser("import", help="make a gold file from grades in other formats"))
-    _split_arguments(actions.add_parser("split", help="split gold by topic and put the test part under seal"))
+    _split_arguments(actions.add_parser("split", help="split gold by topic or theme and put the test part under seal"))
     _plan_arguments(actions.add_parser("plan", help="draw what to label next, with known probabilities"))
 
 
@@ -146,13 +147,17 @@ def _split_arguments(parser: argparse.ArgumentParser) -> None:
         "--test", type=amount_or_zero, required=True, metavar="SHARE", help="share of the test part, e.g. 0.5"
     )
     parser.add_argument("--seed", type=_seed, required=True, metavar="S", help="seed of the split")
+    add_cluster_option(parser)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="folder to write")
 
 
 def _split(args: argparse.Namespace) -> None:
-    seal = split_gold_file(GoldSplitPlan(file=args.file, share=args.test, seed=args.seed, out=args.out))
+    plan = GoldSplitPlan(file=args.file, share=args.test, seed=args.seed, out=args.out, cluster=args.cluster)
+    seal = split_gold_file(plan)
     for name, part in (("dev", seal.dev), ("test", seal.test)):
-        counts = (len(part.items), "response"), (part.rows, "grade"), (len(part.topics), "topic")
+        counts = [(len(part.items), "response"), (part.rows, "grade"), (len(part.topics), "topic")]
+        if seal.cluster == "theme":
+            counts.append((len({cluster_of(topic_id, seal.cluster) for topic_id in part.topics}), "theme"))
         say(f"{name}: {', '.join(count(*counted) for counted in counts)}")
     say(f"publish {args.out / 'dev.jsonl'} and {args.out / 'seal.json'}, which holds no test grade")
     say(

@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from judge.cli.options import refuse_unused
+from judge.cli.options import add_cluster_option, refuse_unused
 from judge.cli.printing import print_json, say
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fallback", choices=("family",), help="correct runs with fewer than 3 gold grades by their family's error"
     )
+    add_cluster_option(parser, default=None)
     parser.add_argument(
         "-o",
         "--out",
@@ -76,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
     if (args.out and not about_tokens) or args.fallback or args.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
     refuse_unused(args, ["families"], "they are about a correction, which needs --gold")
-    judged = read_judged(args.folder, args.criterion)
+    judged = read_judged(args.folder, args.criterion, args.cluster)
     for warning in judged.warnings:
         say(warning)
     if about_tokens:
@@ -84,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
     elif args.json:
         print_json(judged.leaderboard)
     else:
-        print_leaderboard(judged.leaderboard, judged.criteria, judged.banner, judged.differences)
+        print_leaderboard(judged.leaderboard, judged.criteria, judged.banner, judged.differences, judged.clustered)
     return 0
 
 
@@ -99,6 +100,7 @@ def _correct(args: argparse.Namespace) -> None:
             target=args.target,
             families=args.families,
             fallback=args.fallback,
+            cluster=args.cluster,
             out=args.out,
         )
     )
@@ -112,13 +114,16 @@ def _correct(args: argparse.Namespace) -> None:
         _print(outcome)
         return
     seal = {} if outcome.seal is None else {"seal": outcome.seal}
-    head = {"schema": SCHEMA, "target": args.target, "gold": outcome.gold, **seal}
+    clustered = {"clustered": outcome.clustered} if outcome.clustered else {}
+    head = {"schema": SCHEMA, "target": args.target, "gold": outcome.gold, **seal, **clustered}
     print_json({**head, "cautions": outcome.cautions, "rows": outcome.rows})
 
 
 def _print(outcome: CorrectionOutcome) -> None:
     for caution in outcome.cautions:
         print("\n".join(fold(f"! {printable(caution)}", WIDTH)))
+    for line in outcome.clustered:
+        print("\n".join(["", *fold(line, WIDTH)]))
     for criterion in outcome.criteria:
         rows = [row for row in outcome.rows if row.criterion == criterion.name]
         print("\n".join(["", *fold(printable(reading(criterion)), WIDTH), *corrected_lines(rows)]))

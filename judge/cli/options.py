@@ -8,6 +8,7 @@ from pathlib import Path
 
 from judge.errors import UsageError
 from judge.runs.formats import FORMATS
+from judge.text.ids import CLUSTERS, Cluster
 
 
 def add_actions(parser: argparse.ArgumentParser, names: str) -> "argparse._SubParsersAction[argparse.ArgumentParser]":
@@ -111,6 +112,17 @@ def given_runs(args: argparse.Namespace) -> list[Path]:
 def add_output_option(parser: argparse._ActionsContainer, metavar: str, help: str, *, required: bool = False) -> None:
     """Declare where a command writes, under the name that it has everywhere."""
     parser.add_argument("-o", "--out", type=Path, required=required, metavar=metavar, help=help)
+
+
+def add_cluster_option(parser: argparse._ActionsContainer, *, default: Cluster | None = "topic") -> None:
+    """Declare what intervals, tests and splits are over; without a default, it is that of the folder."""
+    parser.add_argument(
+        "--cluster",
+        choices=CLUSTERS,
+        default=default,
+        help="what counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that "
+        f"9-1 and 9-2 are one (default: {default or 'as the folder was made'})",
+    )
 
 
 def add_input_arguments(parser: argparse.ArgumentParser, *, alone: bool = False) -> None:

@@ -24,7 +24,7 @@ from judge.cli.asking import (
     say_lacking_log,
 )
 from judge.cli.config import add_config_arguments
-from judge.cli.options import positive
+from judge.cli.options import add_cluster_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_json, print_table, say
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems
@@ -94,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="certificate.json of `judge calibrate`; every output says whether this run is what it certifies",
     )
+    add_cluster_option(output)
     output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
     output.add_argument(
         "--json", action="store_true", help="print the leaderboard's rows, or what --dry-run counts, as JSON"
@@ -118,6 +119,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         limit=args.limit,
         replace=args.replace,
         certificate=args.certificate,
+        cluster=args.cluster,
         argv=tuple(sys.argv[1:] if argv is None else argv),
         chosen=args.chosen,
     )
@@ -137,7 +139,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     if args.json:
         print_json(outcome.leaderboard)
     else:
-        print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences)
+        print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered)
         for line in outcome.notes.agreement if outcome.notes else ():
             print(f"\n{printable(line)}")
     for line in outcome.model_notes:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from judge.cli.options import positive
+from judge.cli.options import positive, refuse_unused
 from judge.cli.printing import print_json, print_table, say
 from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
@@ -59,6 +59,8 @@ def asks_for_tokens(args: argparse.Namespace, *, with_gold: bool) -> bool:
         raise UsageError("--token-sensitivity shows every rule: give it without --over-limit and --token-rule")
     if not args.token_sensitivity and args.over_limit is None:
         raise UsageError(f"{named[0]} needs --over-limit exclude, or --token-sensitivity")
+    if args.token_sensitivity:
+        refuse_unused(args, ["cluster"], "--token-sensitivity shows no intervals")
     if args.out and args.out.suffix not in {".tsv", ".md"}:
         raise UsageError(f"--out {args.out}: expected a file named .tsv or .md")
     return True
@@ -76,7 +78,7 @@ def show(args: argparse.Namespace, judged: JudgedFolder) -> None:
     if args.json:
         print_json({"rule": view.rule, "limit": view.limit, "over_limit": view.over_limit, "rows": view.rows})
     else:
-        print_leaderboard(view.rows, judged.criteria, judged.banner)
+        print_leaderboard(view.rows, judged.criteria, judged.banner, clustered=judged.clustered)
         print(f"\n{view.note}")
 
 

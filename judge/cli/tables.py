@@ -26,10 +26,13 @@ def print_leaderboard(
     criteria: Sequence[Criterion],
     banner: str,
     pairs: Sequence[RunDifference] = (),
+    clustered: Sequence[str] = (),
 ) -> None:
-    """Print the banner, and under it one table per criterion, with a sentence on which pairs of runs differ."""
+    """Print banner and clustering, then one table per criterion, with a sentence on which pairs of runs differ."""
     apart = told_apart(pairs)
     print(printable(banner))
+    for line in clustered:
+        print("\n" + "\n".join(fold(line, WIDTH)))
     for criterion in criteria:
         better = "higher is better" if criterion.scale.polarity == "higher" else "lower is better"
         grades = [level.grade for level in criterion.scale.levels]

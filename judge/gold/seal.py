@@ -17,6 +17,7 @@ from judge.files.paths import StrPath
 from judge.files.stored import read_stored, sha256
 from judge.gold.ledger import Entry, Look, Opening, fewest, parse_ledger, record_look
 from judge.gold.rows import GoldRow, parse_gold
+from judge.text.ids import Cluster
 
 SEAL = "seal.json"
 LEDGER = "openings.jsonl"
@@ -45,7 +46,7 @@ class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     items: tuple[SealedItem, ...]
 
 
-class Seal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Seal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What may be published about a split."""
 
     schema: Literal["judge-seal/1"]
@@ -58,6 +59,8 @@ class Seal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     test: Side
     commitment: str
     """Salted digest of the test file's bytes."""
+    cluster: Cluster = "topic"
+    """What the split never cuts."""
 
 
 def salted(salt: bytes, content: bytes) -> str:

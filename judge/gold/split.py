@@ -1,4 +1,4 @@
-"""Splits gold by topic into a dev part, to choose a judge on, and a test part, written under a seal."""
+"""Splits gold by topic or theme into a dev part, to choose a judge on, and a test part, written under a seal."""
 
 import hashlib
 import secrets
@@ -15,7 +15,7 @@ from judge.files.jsonl import json_bytes
 from judge.files.stored import read_stored
 from judge.gold.rows import GoldRow, gold_jsonl, row_order
 from judge.gold.seal import Seal, SealedItem, item_of, read_salt, salted, side
-from judge.text.ids import natural_key
+from judge.text.ids import Cluster, cluster_of, natural_key
 
 DRAWS = 500
 """Random splits to try; the best balanced one is taken (rerandomization: Morgan & Rubin 2012)."""
@@ -24,7 +24,7 @@ _Counts = Counter[tuple[str, int] | None]
 """(criterion, grade) to the number of rows; None to the number of items."""
 
 
-def split_topics(rows: Iterable[GoldRow], share: float, seed: int) -> frozenset[str]:
+def split_topics(rows: Iterable[GoldRow], share: float, seed: int, cluster: Cluster = "topic") -> frozenset[str]:
     """Choose the topics of the test part: about `share` of the items, with similar grades under each criterion.
 
     Many random orders of the topics are tried. Each is cut where the test part is nearest to its share of items. The
@@ -35,23 +35,28 @@ def split_topics(rows: Iterable[GoldRow], share: float, seed: int) -> frozenset[
         rows: The gold rows.
         share: The share of the items that the test part should have, above 0 and below 1.
         seed: The seed of the random orders.
+        cluster: What is never cut: a topic, or a theme with all of its topics.
 
     Raises:
-        InputError: There are fewer than two topics.
+        InputError: There are fewer than two topics, or themes.
         UsageError: The share is not between 0 and 1.
     """
     if not 0 < share < 1:
         raise UsageError(f"the share of the test part must lie between 0 and 1, not {share:g}")
-    counts = _counts(rows)
+    rows = tuple(rows)
+    counts = _counts(rows, cluster)
     if len(counts) < 2:
-        raise InputError(f"expected two topics or more, since a split never cuts a topic; found {', '.join(counts)}")
+        raise InputError(
+            f"expected two {cluster}s or more, since a split never cuts a {cluster}; found {', '.join(counts)}"
+        )
     topics = sorted(counts, key=natural_key)
     total: _Counts = sum(counts.values(), Counter())
     splits = [_cut(_shuffled(topics, seed, draw), counts, share * total[None]) for draw in range(DRAWS)]
-    return min(splits, key=lambda test: _imbalance(test, counts, total, share))
+    test = min(splits, key=lambda test: _imbalance(test, counts, total, share))
+    return frozenset(row.topic_id for row in rows if cluster_of(row.topic_id, cluster) in test)
 
 
-def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> Seal:
+def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path, cluster: Cluster = "topic") -> Seal:
     """Split gold and write `dev.jsonl`, `test.jsonl`, `test.salt` and `seal.json`; a second call writes the same bytes.
 
     Args:
@@ -59,15 +64,16 @@ def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> 
         share: As for `split_topics`.
         seed: As for `split_topics`.
         out: The folder to write.
+        cluster: As for `split_topics`.
 
     Raises:
-        InputError: Rows are split already, there is only one topic, or the folder holds another split.
+        InputError: Rows are split already, there is only one topic or theme, or the folder holds another split.
         UsageError: The share is not between 0 and 1.
         OperationalError: The disk is full or the folder cannot be written.
     """
     if any(row.split for row in rows):
         raise InputError("some rows have a `split` already: leave the field out to split them anew")
-    test_topics = split_topics(rows, share, seed)
+    test_topics = split_topics(rows, share, seed, cluster)
     ordered = sorted(rows, key=row_order)
     dev = _part(ordered, "dev", {row.topic_id for row in rows} - test_topics)
     test = _part(ordered, "test", test_topics)
@@ -84,6 +90,7 @@ def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> 
         dev=side(dev),
         test=side(test),
         commitment=salted(salt, test_bytes),
+        cluster=cluster,
     )
     # The seal is written last, so that every file it describes exists once it does.
     contents = {
@@ -99,13 +106,14 @@ def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path) -> 
     return seal
 
 
-def _counts(rows: Iterable[GoldRow]) -> dict[str, _Counts]:
-    """By topic, the number of its items, and of its rows with each criterion and grade."""
+def _counts(rows: Iterable[GoldRow], cluster: Cluster) -> dict[str, _Counts]:
+    """By topic or theme, the number of its items, and of its rows with each criterion and grade."""
     counts: dict[str, _Counts] = defaultdict(Counter)
     items: dict[str, set[SealedItem]] = defaultdict(set)
     for row in rows:
-        counts[row.topic_id][row.criterion, row.grade] += 1
-        items[row.topic_id].add(item_of(row))
+        unit = cluster_of(row.topic_id, cluster)
+        counts[unit][row.criterion, row.grade] += 1
+        items[unit].add(item_of(row))
     for topic, graded in items.items():
         counts[topic][None] = len(graded)
     return counts
@@ -147,5 +155,5 @@ def _refuse_other(path: Path, content: bytes) -> None:
     if path.exists() and read_stored(path) != content:
         raise InputError(
             f"{path}: belongs to another split, and a sealed split is not replaced: choose another folder, "
-            "or the gold, share and seed that it was made with"
+            "or the gold, share, seed and cluster that it was made with"
         )

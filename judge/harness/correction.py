@@ -23,6 +23,7 @@ from judge.records import Criterion
 from judge.results.corrected import cautions, change, corrected
 from judge.results.corrected_tables import TOO_FEW_TOPICS, corrected_markdown, corrected_tsv, too_few_topics
 from judge.results.rows import CorrectedRow, RankingChange
+from judge.text.ids import Cluster
 
 RECORD = "corrected.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -47,6 +48,8 @@ class CorrectionPlan(JobPlan, frozen=True, kw_only=True):
     """Run or judge, a tab and the family of models behind it: flags SELF."""
     fallback: Literal["family"] | None = None
     """Correct runs with fewer than 3 gold grades by their family's error."""
+    cluster: Cluster | None = None
+    """What intervals, ranks and ties are over; by default as the folder's own leaderboard."""
     out: StrPath | None = None
     """A folder for all files, or one file named .tsv or .md."""
 
@@ -68,6 +71,8 @@ class CorrectionOutcome(msgspec.Struct, frozen=True):
     """Digest of the gold files."""
     seal: str | None
     """The salted digest of the sealed grades; a digest without salt would let readers test guesses."""
+    clustered: tuple[str, ...] = ()
+    """In words, over what the intervals are if it is not topics."""
 
 
 def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> CorrectionOutcome:
@@ -83,7 +88,7 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
     """
     _check(plan)
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
-    judged = read_judged(plan.folder, plan.criterion)
+    judged = read_judged(plan.folder, plan.criterion, plan.cluster)
     out = None if plan.out is None else Path(plan.out)
     if out is not None:
         make_folder(out.parent if _is_file(out) else out)
@@ -106,6 +111,7 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
         warnings=judged.warnings,
         gold=digest,
         seal=None if seal is None else read_seal(seal).commitment,
+        clustered=judged.clustered,
     )
     if out is not None:
         _write(out, plan, outcome)
@@ -139,6 +145,7 @@ def _opened(
         "gold": digest,
         "target": plan.target,
         "fallback": plan.fallback and sorted(read_families(Path(str(plan.families))).items()),
+        **({} if judged.cluster == "topic" else {"cluster": judged.cluster}),
         "criteria": [(criterion.prompt_id, criterion.digest) for criterion in judged.criteria],
         "judgments": sha256(read_stored(judged.path / JUDGMENTS)),
         # The means are of the pool's responses, so a pool with fewer of them asks another question.
@@ -212,6 +219,7 @@ def _corrected(
             judge_families={families[judge] for judge in judges if judge in families},
             fallback=plan.fallback,
             expected=judged.expected,
+            cluster=judged.cluster,
             name=name,
         )
         if any(map(too_few_topics, corrected_rows)):
@@ -227,7 +235,12 @@ def _is_file(out: Path) -> bool:
 def _write(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:
     table = corrected_tsv(outcome.rows).encode()
     report = corrected_markdown(
-        outcome.rows, outcome.criteria, outcome.changes, target=plan.target, cautions=outcome.cautions
+        outcome.rows,
+        outcome.criteria,
+        outcome.changes,
+        target=plan.target,
+        cautions=outcome.cautions,
+        clustered=outcome.clustered,
     ).encode()
     if _is_file(out):
         write_atomic(out, table if out.suffix == ".tsv" else report)

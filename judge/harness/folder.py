@@ -60,6 +60,7 @@ def result_files(
     partial: Mapping[str, int] | None = None,
     models: Sequence[str] = (),
     pairs: Sequence[RunDifference] = (),
+    clustered: Sequence[str] = (),
 ) -> dict[str, bytes]:
     """The files of a judge's results, by name.
 
@@ -72,11 +73,13 @@ def result_files(
         partial: Criterion to the number of grades that rest on some of the used passages only.
         models: From `model_notes`.
         pairs: Every two runs.
+        clustered: From `clustering`.
     """
     partial = partial or {}
     judgments = [result for result in results if isinstance(result, Judgment)]
     failures = [result for result in results if isinstance(result, Failure)]
     lines = [*(notes.lines if notes else ()), *models, *(_partly(*entry) for entry in sorted(partial.items()))]
+    lines += [f"{line}." for line in clustered]
     files = {
         "judgments.jsonl": jsonl_bytes(judgments),
         "failures.jsonl": jsonl_bytes(failures),

@@ -35,6 +35,7 @@ from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.folder import read_pool_folder
 from judge.records import Scale
+from judge.text.ids import Cluster, check_cluster
 
 
 class GoldCheckPlan(JobPlan, frozen=True, kw_only=True):
@@ -96,6 +97,8 @@ class GoldSplitPlan(JobPlan, frozen=True, kw_only=True):
     """Seed of the split."""
     out: StrPath
     """The folder to write; one that holds another split is refused."""
+    cluster: Cluster = "topic"
+    """What goes to one part as a whole: each topic, or each theme."""
 
 
 class GoldDrawPlan(JobPlan, frozen=True, kw_only=True):
@@ -172,14 +175,15 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
 
 
 def split_gold_file(plan: GoldSplitPlan) -> Seal:
-    """Split gold by topic, put the test part under seal, and return the seal.
+    """Split gold by topic or theme, put the test part under seal, and return the seal.
 
     Raises:
-        UsageError: The share is not between 0 and 1.
+        UsageError: The share is not between 0 and 1, or the cluster is unknown.
         InputError: The gold cannot be split, or `out` holds another split.
     """
+    check_cluster(plan.cluster)
     plan = in_folders(plan, file=("gold.jsonl",))
-    return write_split(read_gold(Path(plan.file)), plan.share, plan.seed, Path(plan.out))
+    return write_split(read_gold(Path(plan.file)), plan.share, plan.seed, Path(plan.out), plan.cluster)
 
 
 def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:

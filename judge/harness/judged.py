@@ -24,6 +24,7 @@ from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.turns import had_to_answer
 from judge.text.cells import count
+from judge.text.ids import Cluster, check_cluster, clustering
 from judge.text.table import Table
 
 SEED = 2023
@@ -35,6 +36,7 @@ def compared(
     results: Sequence[Judgment | Failure],
     criteria: Sequence[Criterion],
     expected: Mapping[str, Collection[str]] | None = None,
+    cluster: Cluster = "topic",
 ) -> Table[RunDifference]:
     """Every two runs under each criterion, with the seed that every command takes.
 
@@ -43,8 +45,9 @@ def compared(
         results: As for `leaderboard`.
         criteria: As for `leaderboard`.
         expected: As for `leaderboard`.
+        cluster: As for `leaderboard`.
     """
-    return differences(pool, results, criteria, expected=expected, rng=np.random.default_rng(SEED))
+    return differences(pool, results, criteria, expected=expected, cluster=cluster, rng=np.random.default_rng(SEED))
 
 
 class JudgedFolder(msgspec.Struct, frozen=True):
@@ -60,6 +63,13 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     manifest: dict[str, Any]
     warnings: tuple[str, ...]
     """A line for each prompt file that has changed since."""
+    cluster: Cluster = "topic"
+    """What intervals and tests are over."""
+
+    @property
+    def clustered(self) -> tuple[str, ...]:
+        """The note of outputs that are not over topics."""
+        return clustering((response.topic_id for response in self.pool.responses), self.cluster)
 
     @property
     def banner(self) -> str:
@@ -70,12 +80,12 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     @property
     def leaderboard(self) -> tuple[LeaderboardRow, ...]:
         """One row per run and criterion."""
-        return leaderboard(self.pool, self.results, self.criteria, expected=self.expected)
+        return leaderboard(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
 
     @property
     def differences(self) -> tuple[RunDifference, ...]:
         """Every two runs under each criterion."""
-        return compared(self.pool, self.results, self.criteria, self.expected)
+        return compared(self.pool, self.results, self.criteria, self.expected, self.cluster)
 
     def judges(self, criterion: Criterion) -> set[str]:
         """The judges that gave the grades; for a jury also its members, which the manifest lists.
@@ -94,17 +104,20 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         return judges
 
 
-def read_judged(folder: StrPath, criterion: str | None = None) -> JudgedFolder:
+def read_judged(folder: StrPath, criterion: str | None = None, cluster: Cluster | None = None) -> JudgedFolder:
     """Read an output folder of `judge run`.
 
     Args:
         folder: The folder.
         criterion: The only criterion to look at, or the file of the prompt that the judgments are under.
+        cluster: What intervals and tests are over; by default as the folder's own leaderboard.
 
     Raises:
         InputError: The folder has no judgments, or damaged ones.
         UsageError: Its prompts cannot be found, or it has no judgment under `criterion`.
     """
+    if cluster is not None:
+        check_cluster(cluster)
     folder = Path(folder)
     judgments, failures = folder / JUDGMENTS, folder / "failures.jsonl"
     if not judgments.exists():
@@ -119,14 +132,17 @@ def read_judged(folder: StrPath, criterion: str | None = None) -> JudgedFolder:
     results: tuple[Judgment | Failure, ...] = (*graded, *missing)
     criteria, warnings = _criteria(results, criterion, folder)
     _check_grades(graded, criteria, judgments)
+    manifest = read_manifest(folder) or {}
+    recorded: Cluster = "theme" if manifest.get("cluster") == "theme" else "topic"
     return JudgedFolder(
         path=folder,
         pool=pool,
         results=results,
         criteria=criteria,
         expected=had_to_answer(pool),
-        manifest=read_manifest(folder) or {},
+        manifest=manifest,
         warnings=warnings,
+        cluster=cluster or recorded,
     )
 
 

@@ -27,6 +27,7 @@ from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem
+from judge.text.ids import Cluster
 
 SCHEMA = 2
 """Version of the folder's layout and of the manifest."""
@@ -184,6 +185,7 @@ def manifest_bytes(
     notes: JuryNotes | None = None,
     prices: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    cluster: Cluster = "topic",
 ) -> bytes:
     """How the other files came about; a rerun gives the same bytes, because no time is recorded.
 
@@ -199,6 +201,7 @@ def manifest_bytes(
         notes: How a jury came to its grades.
         prices: Price of each model, for the reader: no grade depends on it.
         options: The options that are not the default, by their names on the command line.
+        cluster: What intervals and tests are over, recorded where it is not topics: no grade depends on it.
     """
     replies = results if notes is None else notes.said
     manifest: dict[str, Any] = {
@@ -226,6 +229,8 @@ def manifest_bytes(
     if notes is not None:
         manifest["jury"] = {name: notes.about(name) for name in notes.verdicts}
         manifest["counts"]["members"] = Counter(map(_kind, notes.said))
+    if cluster != "topic":
+        manifest["cluster"] = cluster
     return json_bytes(manifest)
 
 

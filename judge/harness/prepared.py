@@ -25,7 +25,7 @@ from judge.models.families import read_families
 from judge.models.model import Model, ModelOptions
 from judge.models.secrets import scrub
 from judge.records import Criterion, Record
-from judge.text.ids import natural_key
+from judge.text.ids import Cluster, check_cluster, clustering, natural_key
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """The criteria judged by default; their prompts do not show the conversation."""
@@ -62,6 +62,8 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """Write over results of another configuration in `out`."""
     certificate: StrPath | None = None
     """What `judge calibrate` wrote; the outputs say whether this run is what it certifies."""
+    cluster: Cluster = "topic"
+    """What the leaderboard's intervals and tests are over; it changes no grade."""
     argv: Sequence[str] = ()
     """The command line, for the manifest."""
     chosen: Mapping[str, Any] = {}
@@ -100,6 +102,11 @@ class Prepared(Record, frozen=True):
         return self.plan.extend is not None and same_place(Path(self.plan.extend), self.out)
 
     @property
+    def clustered(self) -> tuple[str, ...]:
+        """The note of leaderboards that are not over topics."""
+        return clustering((response.topic_id for response in self.pooled.pool.responses), self.plan.cluster)
+
+    @property
     def prices(self) -> dict[str, dict[str, float] | None]:
         """US dollars per million tokens of each model, as far as they are known."""
         return {model.name: per_million(price_of(model, self.plan.settings.prices)) for model in self.models}
@@ -134,6 +141,7 @@ def prepare(plan: Plan, *, keys: bool = True) -> Prepared:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
+    check_cluster(plan.cluster)
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
     certificate = None

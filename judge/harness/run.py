@@ -43,6 +43,8 @@ class Outcome(Record, frozen=True):
 
     model_notes: tuple[str, ...] = ()
     """In words, where the provider answered with another model than the one asked, or with several."""
+    clustered: tuple[str, ...] = ()
+    """In words, over what the intervals are if it is not topics."""
 
     @property
     def banner(self) -> str:
@@ -94,12 +96,17 @@ def carry_out(
             fetching=fetching,
         )
         results, notes = jury.decide(replies) if jury is not None else (replies, None)
-        rows = leaderboard(pool, results, criteria)
+        rows = leaderboard(pool, results, criteria, cluster=plan.cluster)
         certified = prepared.certified(_returned(results))
-        pairs = compared(pool, results, criteria)
-        outcome = Outcome(out, pool, criteria, Table(results), rows, pairs, certified, notes, model_notes(replies))
+        pairs = compared(pool, results, criteria, cluster=plan.cluster)
+        said = model_notes(replies)
+        outcome = Outcome(
+            out, pool, criteria, Table(results), rows, pairs, certified, notes, said, clustered=prepared.clustered
+        )
         partial = _on_partial_evidence(pool, results, criteria)
-        files |= result_files(results, criteria, rows, outcome.banner, notes, partial, outcome.model_notes, pairs)
+        files |= result_files(
+            results, criteria, rows, outcome.banner, notes, partial, outcome.model_notes, pairs, outcome.clustered
+        )
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
         files[MANIFEST] = manifest_bytes(
@@ -114,6 +121,7 @@ def carry_out(
             notes,
             prices=prepared.prices,
             options=plan.chosen,
+            cluster=plan.cluster,
         )
         replace_folder(out, files, RECORD)
     return outcome

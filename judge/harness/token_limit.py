@@ -67,8 +67,9 @@ def under_token_rule(
             f"Without the {excluded} of {len(judged.pool.responses)} pooled responses of more than {limit} tokens by "
             f"the {rule} rule."
         )
-    rows = leaderboard(pool, judged.results, judged.criteria, expected=expected)
-    _write(out, leaderboard_tsv(rows), leaderboard_markdown(rows, judged.banner, judged.criteria, [note]))
+    rows = leaderboard(pool, judged.results, judged.criteria, expected=expected, cluster=judged.cluster)
+    notes = [note, *(f"{line}." for line in judged.clustered)]
+    _write(out, leaderboard_tsv(rows), leaderboard_markdown(rows, judged.banner, judged.criteria, notes))
     return UnderTokenRule(rule, limit, over_limit, rows, note)
 
 

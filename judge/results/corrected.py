@@ -24,7 +24,7 @@ from judge.stats.means import mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import Place, places
 from judge.stats.tables import Undefined
-from judge.text.ids import natural_key
+from judge.text.ids import Cluster, natural_key
 
 TOP = (1, 3, 5)
 _PLAUSIBLE = 1.5
@@ -42,6 +42,7 @@ def corrected(
     judge_families: Collection[str] = (),
     fallback: Literal["family"] | None = None,
     expected: Mapping[str, Collection[str]] | None = None,
+    cluster: Cluster = "topic",
     name: str = "gold",
 ) -> tuple[CorrectedRow, ...]:
     """Correct the mean of each run by gold; best bound first, then runs without a corrected mean by their raw bound.
@@ -59,6 +60,7 @@ def corrected(
         judge_families: The family of the judge, or those of a jury's members.
         fallback: What to do about runs with fewer than 3 gold grades.
         expected: As for `leaderboard`.
+        cluster: What the intervals are over, and the unit of ranks and ties.
         name: The gold's name, for messages.
 
     Raises:
@@ -67,7 +69,7 @@ def corrected(
     """
     families = families or {}
     gold = gold_grades(matched_gold, criterion, name)
-    entries = graded_runs(pool, results, criterion, expected)
+    entries = graded_runs(pool, results, criterion, expected, cluster)
     check_inclusion(entries, gold, name)
     if target == "pool" and (part := one_part(entries, gold)) and part[1]:
         raise InputError(
@@ -160,7 +162,7 @@ def _samples(
                 inclusion=np.array(
                     [grade.probability if grade else math.nan for grade in gold_grades], dtype=np.float64
                 ),
-                topics=np.array([topics[response.topic_id] for response, _ in entry.judged], dtype=np.int64),
+                topics=np.array([topics[name] for name in entry.clusters], dtype=np.int64),
                 turns=np.array([turns[response.turn_id] for response, _ in entry.judged], dtype=np.int64),
                 strata=np.array([strata[grade.stratum] if grade else -1 for grade in gold_grades], dtype=np.int64)
                 if drawn
@@ -189,7 +191,13 @@ def _bounded(entry: GradedRun, correction: Corrected, gold: Mapping[str, GoldGra
 
 def _topics(entry: GradedRun, gold: Mapping[str, GoldGrade], target: Target) -> int:
     """The topics behind a corrected mean: of all judged responses or, for new topics, of those with gold."""
-    return len({response.topic_id for response, _ in entry.judged if target == "pool" or response.response_id in gold})
+    return len(set(entry.clusters) if target == "pool" else _with_gold(entry, gold))
+
+
+def _with_gold(entry: GradedRun, gold: Mapping[str, GoldGrade]) -> set[str]:
+    """The topics, or themes, of the judged responses with gold."""
+    judged = zip(entry.clusters, entry.judged, strict=True)
+    return {name for name, (response, _) in judged if response.response_id in gold}
 
 
 def _row(
@@ -204,12 +212,10 @@ def _row(
 ) -> CorrectedRow:
     levels = [level.grade for level in criterion.scale.levels]
     bounds = min(levels), max(levels)
-    topics = [response.topic_id for response, _ in entry.judged]
-    with_gold = {response.topic_id for response, _ in entry.judged if response.response_id in gold}
     n = len(entry.judged)
     low, high = _bounds(entry, correction, gold, bounds)
     raw, worst = (
-        mean_interval([grade for _, grade in entry.judged], topics, bounds=bounds),
+        mean_interval([grade for _, grade in entry.judged], entry.clusters, bounds=bounds),
         worst_grade(criterion.scale),
     )
     row = CorrectedRow(
@@ -222,7 +228,8 @@ def _row(
         raw_bound=entry.run.bound(raw.value, [worst] * len(entry.run.failed), worst),
         gold=correction.n,
         corrected=Estimate(
-            correction.value, correction.low, correction.high, correction.n, len(with_gold), correction.reason
+            *(correction.value, correction.low, correction.high, correction.n),
+            *(len(_with_gold(entry, gold)), correction.reason),
         ),
         bound=bounded.value,
         bound_low=low,
@@ -236,6 +243,7 @@ def _row(
         rank_high=place.high if place else None,
         tie=place.letters if place else "",
         flags=(),
+        cluster=entry.cluster,
     )
     return msgspec.structs.replace(row, flags=_flags(row, entry.run, correction, judge_families))
 

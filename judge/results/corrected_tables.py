@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from judge.records import Criterion
 from judge.results.leaderboard import FLAGS as BOARD_FLAGS
-from judge.results.rows import CorrectedRow, RankingChange
+from judge.results.rows import CorrectedRow, RankingChange, noted
 from judge.stats.separation import FEWEST_TOPICS_APART
 from judge.text.cells import columns_of, count, interval, markdown_cell, number, pad, shorten
 from judge.text.safe import escape, printable
@@ -62,7 +62,7 @@ def corrected_tsv(rows: Iterable[CorrectedRow]) -> str:
             *(row.n, row.missing, row.raw.value, row.raw.low, row.raw.high, row.raw_bound, row.gold),
             *(row.corrected.value, row.corrected.low, row.corrected.high, row.bound, row.bound_low, row.bound_high),
             *(row.method, row.weight, row.effective_n, row.bias, " ".join(row.flags)),
-            row.corrected.reason or (TOO_FEW_TOPICS if too_few_topics(row) else row.raw.reason),
+            noted(row.corrected.reason or (TOO_FEW_TOPICS if too_few_topics(row) else row.raw.reason), row.cluster),
         )
         for row in rows
     )
@@ -76,9 +76,19 @@ def corrected_markdown(
     *,
     target: str,
     cautions: Sequence[str] = (),
+    clustered: Sequence[str] = (),
 ) -> str:
-    """A table for each criterion, what the correction changed, and how to read it; names are escaped."""
-    parts = ["# Leaderboard, corrected by gold\n", f"\n{_TARGETS[target]}\n"]
+    """A table for each criterion, what the correction changed, and how to read it; names are escaped.
+
+    Args:
+        rows: The rows of all criteria.
+        criteria: The criteria with gold.
+        changes: By criterion, how the ranking changed.
+        target: `pool` or `topics`.
+        cautions: What limits the corrected means.
+        clustered: From `clustering`.
+    """
+    parts = ["# Leaderboard, corrected by gold\n", f"\n{_TARGETS[target]}\n", *(f"\n{note}.\n" for note in clustered)]
     parts += [f"\n**Warning**: {markdown_cell(printable(caution))}\n" for caution in cautions]
     for criterion in criteria:
         parts.append(f"\n## {markdown_cell(criterion.name)}\n\n{markdown_cell(reading(criterion))}.\n\n")

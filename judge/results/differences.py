@@ -7,11 +7,11 @@ import numpy as np
 from judge.ask.records import Failure, Judgment
 from judge.pool.records import Pool
 from judge.records import Criterion
-from judge.results.rows import RunDifference
+from judge.results.rows import RunDifference, noted
 from judge.results.turns import run_turns, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.text.cells import count
-from judge.text.ids import natural_key, topic_of
+from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.text.table import Table
 from judge.text.tsv import tsv
 
@@ -26,6 +26,7 @@ def differences(
     criteria: Sequence[Criterion],
     *,
     expected: Mapping[str, Collection[str]] | None = None,
+    cluster: Cluster = "topic",
     rng: np.random.Generator,
 ) -> Table[RunDifference]:
     """A row for each criterion and pair of runs: criteria as given, runs in natural order.
@@ -38,10 +39,11 @@ def differences(
         results: As for `leaderboard`.
         criteria: As for `leaderboard`.
         expected: As for `leaderboard`.
+        cluster: The unit of the tests.
         rng: The source of randomness of the tests.
     """
     results = tuple(results)
-    return Table(row for criterion in criteria for row in _under(pool, results, criterion, expected, rng))
+    return Table(row for criterion in criteria for row in _under(pool, results, criterion, expected, cluster, rng))
 
 
 def _under(
@@ -49,6 +51,7 @@ def _under(
     results: Sequence[Judgment | Failure],
     criterion: Criterion,
     expected: Mapping[str, Collection[str]] | None,
+    cluster: Cluster,
     rng: np.random.Generator,
 ) -> list[RunDifference]:
     runs = run_turns(pool, results, criterion, expected)
@@ -63,8 +66,9 @@ def _under(
             difference=found.difference,
             p=found.p,
             p_adjusted=found.p_adjusted,
+            cluster=cluster,
         )
-        for found in run_differences(grades, [topic_of(turn_id) for turn_id in turns], rng)
+        for found in run_differences(grades, [cluster_of(topic_of(turn_id), cluster) for turn_id in turns], rng)
     ]
 
 
@@ -73,7 +77,8 @@ def differences_tsv(rows: Iterable[RunDifference]) -> str:
     lines = (
         (
             *(row.criterion, row.run_a, row.run_b, row.difference.value, row.difference.low, row.difference.high),
-            *(row.p, row.p_adjusted, row.difference.n, row.difference.topics, row.difference.reason),
+            *(row.p, row.p_adjusted, row.difference.n, row.difference.topics),
+            noted(row.difference.reason, row.cluster),
         )
         for row in rows
     )
@@ -91,7 +96,7 @@ def told_apart(rows: Iterable[RunDifference]) -> dict[str, str]:
 def _told_apart(rows: Sequence[RunDifference]) -> str:
     tested = [row.p_adjusted for row in rows if row.p_adjusted is not None]
     if not tested:
-        return f"No run is told apart from another: that needs {FEWEST_TOPICS_COMPARED} topics in common."
+        return f"No run is told apart from another: that needs {FEWEST_TOPICS_COMPARED} {rows[0].cluster}s in common."
     apart = sum(p <= ALPHA for p in tested)
     return (
         f"{apart} of {count(len(rows), 'pair')} of runs can be told apart (p at most {ALPHA:.2f}, adjusted for all "

@@ -13,7 +13,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Problem
 from judge.results.turns import RunTurns, run_turns
 from judge.stats.means import consensus
-from judge.text.ids import natural_key
+from judge.text.ids import Cluster, cluster_of, natural_key
 
 _SHOWN = 20
 """Topics that a message names."""
@@ -35,11 +35,18 @@ class GradedRun(msgspec.Struct, frozen=True):
     run: RunTurns
     judged: tuple[tuple[PooledResponse, int], ...]
     """Responses with their grade by the judge, in natural order of turns."""
+    cluster: Cluster = "topic"
+    """What the intervals are over."""
 
     @property
     def run_id(self) -> str:
         """The run."""
         return self.run.run_id
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The topic or the theme of each judged response."""
+        return tuple(cluster_of(response.topic_id, self.cluster) for response, _ in self.judged)
 
     @property
     def turns(self) -> int:
@@ -84,10 +91,11 @@ def graded_runs(
     results: Iterable[Judgment | Failure],
     criterion: Criterion,
     expected: Mapping[str, Collection[str]] | None,
+    cluster: Cluster = "topic",
 ) -> list[GradedRun]:
     """The runs in natural order of their ids."""
     return [
-        GradedRun(run, tuple((response, judgment.grade) for response, judgment in run.graded))
+        GradedRun(run, tuple((response, judgment.grade) for response, judgment in run.graded), cluster)
         for run in run_turns(pool, results, criterion, expected)
     ]
 

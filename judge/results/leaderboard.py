@@ -9,11 +9,11 @@ import msgspec
 from judge.ask.records import Failure, Judgment
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason
-from judge.results.rows import LeaderboardRow, RowFlag
+from judge.results.rows import LeaderboardRow, RowFlag, noted
 from judge.results.turns import HARNESS, RunTurns, run_turns, top_pooled, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell
-from judge.text.ids import natural_key
+from judge.text.ids import Cluster, cluster_of, natural_key
 from judge.text.safe import escape
 from judge.text.table import Table
 from judge.text.tsv import tsv
@@ -37,7 +37,7 @@ FLAGS: dict[RowFlag, str] = {
     "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
     "TRIAL": "only a part of its responses was asked about",
 }
-_NOTES = f"""
+_NOTES = """
 rank: by the bound. mean: over the graded turns alone. bound: over all turns that the run had to answer, with the worst
 grade for each turn without one; so a run gains nothing by responses that nobody can grade. Turns whose lack of a grade
 is no run's doing count as the run's other responses do on average: those left out of a trial, those for which the
@@ -53,10 +53,18 @@ no grade: *unable*, the judge could not say; *missing*, the judge was asked and 
 that may lie in the response; *harness*, the provider failed or the budget was spent; *not asked*, the response was left
 out of a trial (`--limit`); *unanswered*, there is no response, or the one that the run ranks first is excluded
 (`excluded.tsv`). A response ranked lower never takes its place.
-
+"""
+_CLUSTERED: dict[Cluster, str] = {
+    "topic": f"""
 95 % interval: of Student's t over topics, from {FEWEST_TOPICS} topics on. The topic of a turn is its id up to the last
 `_`: `9-1` and `9-2`, two personas of one theme, count as two topics.
-"""
+""",
+    "theme": f"""
+95 % interval: of Student's t over themes, from {FEWEST_TOPICS} themes on. The theme of a turn is its topic id up to
+the first `-`: `9-1` and `9-2`, two personas of one theme, count as one. In `leaderboard.tsv` and `differences.tsv`, the
+column `topics` counts themes.
+""",
+}
 
 
 def leaderboard(
@@ -65,6 +73,7 @@ def leaderboard(
     criteria: Sequence[Criterion],
     *,
     expected: Mapping[str, Collection[str]] | None = None,
+    cluster: Cluster = "topic",
 ) -> Table[LeaderboardRow]:
     """A row for each run and criterion: criteria as given, best bound first, ties in natural order of run id.
 
@@ -81,6 +90,7 @@ def leaderboard(
         criteria: The prompts, one for each criterion.
         expected: Run id to the ids of the turns that the run had to answer; by default as the pool says. A run that is
             not named had to answer every turn in `expected` or the pool. A turn that a run answered counts in any case.
+        cluster: What the intervals are over.
 
     Raises:
         ValueError: A response has two judgments under one criterion, or two criteria share a name.
@@ -91,7 +101,7 @@ def leaderboard(
     return Table(
         row
         for criterion in criteria
-        for row in _ranked(_rows(pool, results, criterion, expected), criterion.scale.polarity == "higher")
+        for row in _ranked(_rows(pool, results, criterion, expected, cluster), criterion.scale.polarity == "higher")
     )
 
 
@@ -100,6 +110,7 @@ def _rows(
     results: Sequence[Judgment | Failure],
     criterion: Criterion,
     expected: Mapping[str, Collection[str]] | None,
+    cluster: Cluster,
 ) -> list[LeaderboardRow]:
     """The rows under one criterion, in natural order of run id, without ranks."""
     grades = {
@@ -118,19 +129,20 @@ def _rows(
             sum(response_id in positive for response_id in tops.get(run.run_id, {}).values()) / len(in_qrels)
             if in_qrels
             else None,
+            cluster,
         )
         for run in run_turns(pool, results, criterion, expected)
     ]
 
 
-def _row(run: RunTurns, criterion: Criterion, share_of_turns: float | None) -> LeaderboardRow:
-    """The row of one run; the mean is clustered by the topics in the turn ids, so `9-1` and `9-2` are two."""
+def _row(run: RunTurns, criterion: Criterion, share_of_turns: float | None, cluster: Cluster) -> LeaderboardRow:
+    """The row of one run; the mean is clustered by the topics in the turn ids, or by their themes."""
     scale = criterion.scale
     judgments = [judgment for _, judgment in run.graded]
     levels = [level.grade for level in scale.levels]
     mean = mean_interval(
         [judgment.grade for judgment in judgments],
-        [judgment.topic_id for judgment in judgments],
+        [cluster_of(judgment.topic_id, cluster) for judgment in judgments],
         bounds=(min(levels), max(levels)),
     )
     expected = [judgment.expected for judgment in judgments if judgment.expected is not None]
@@ -162,6 +174,7 @@ def _row(run: RunTurns, criterion: Criterion, share_of_turns: float | None) -> L
         share_of_turns=share_of_turns,
         reasons=run.reasons,
         flags=tuple(flag for flag, applies in flags.items() if applies),
+        cluster=cluster,
     )
 
 
@@ -185,7 +198,7 @@ def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
             *(row.run_id, row.criterion, row.rank, row.turns, row.n, row.unable, row.missing, row.harness),
             *(row.not_asked, row.unanswered, row.coverage, row.mean.value, row.mean.low, row.mean.high),
             *(row.mean.topics, row.bound, row.expected_mean, row.positive, row.share_positive, row.share_of_turns),
-            *(_reasons(row.reasons), " ".join(row.flags), row.mean.reason),
+            *(_reasons(row.reasons), " ".join(row.flags), noted(row.mean.reason, row.cluster)),
         )
         for row in rows
     )
@@ -245,7 +258,8 @@ def leaderboard_markdown(
             parts.append(markdown_cell(reading(prompts[name])) + "\n\n")
         parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
         parts += [f"\n{apart[name]}\n"] if apart and name in apart else []
-    return "".join([*parts, _NOTES, *(f"\n{line}.\n" for line in flag_lines(rows))])
+    clustered = _CLUSTERED[next((row.cluster for row in rows), "topic")]
+    return "".join([*parts, _NOTES, clustered, *(f"\n{line}.\n" for line in flag_lines(rows))])
 
 
 def flag_lines(rows: Iterable[LeaderboardRow]) -> list[str]:

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from judge.records import Estimate, FailureReason, Record
+from judge.text.ids import Cluster
 
 RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "HARNESS", "TRIAL", "FEWGOLD", "FAMILY"]
 """Warnings about a run's row.
@@ -14,7 +15,7 @@ were drawn, so the variance is shared by the runs. FAMILY: corrected by its fami
 """
 
 
-class CorrectedRow(Record, frozen=True):
+class CorrectedRow(Record, frozen=True, omit_defaults=True):
     """One run under one criterion: its mean by the judge, and the mean corrected by gold."""
 
     run_id: str
@@ -53,6 +54,8 @@ class CorrectedRow(Record, frozen=True):
     tie: str
     """Runs that share a letter cannot be told apart; empty with too few topics."""
     flags: tuple[RowFlag, ...]
+    cluster: Cluster = "topic"
+    """What the intervals are over, and what is counted as topics."""
 
 
 class RankingChange(Record, frozen=True):
@@ -71,7 +74,7 @@ class RankingChange(Record, frozen=True):
     pairs: int
 
 
-class LeaderboardRow(Record, frozen=True):
+class LeaderboardRow(Record, frozen=True, omit_defaults=True):
     """One run under one criterion."""
 
     run_id: str
@@ -107,6 +110,8 @@ class LeaderboardRow(Record, frozen=True):
     reasons: dict[FailureReason, int]
     """Why judgments are missing, with counts."""
     flags: tuple[RowFlag, ...]
+    cluster: Cluster = "topic"
+    """What the interval is over, and what is counted as topics."""
 
     @property
     def coverage(self) -> float:
@@ -114,7 +119,7 @@ class LeaderboardRow(Record, frozen=True):
         return (self.n + self.unable) / self.turns
 
 
-class RunDifference(Record, frozen=True):
+class RunDifference(Record, frozen=True, omit_defaults=True):
     """Two runs under one criterion, on the turns that both had to answer."""
 
     criterion: str
@@ -126,3 +131,10 @@ class RunDifference(Record, frozen=True):
     """The p-value of this pair alone; None without enough topics."""
     p_adjusted: float | None
     """Adjusted for all pairs of runs."""
+    cluster: Cluster = "topic"
+    """The unit of the test, and what is counted as topics."""
+
+
+def noted(reason: str | None, cluster: Cluster) -> str | None:
+    """The note of a line: why a number is missing, and by what the line is clustered unless it is by topic."""
+    return reason if cluster == "topic" else "; ".join(filter(None, (reason, f"clustered by {cluster}")))

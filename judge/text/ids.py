@@ -1,9 +1,16 @@
-"""The order of ids, and the topic in a turn id; every id is a string."""
+"""The order of ids, the topic in a turn id and the theme in a topic id; every id is a string."""
 
 import re
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from judge.errors import UsageError
 
 NaturalKey = tuple[tuple[tuple[int, int, str], ...], str]
 """The sort key that `natural_key` returns."""
+Cluster = Literal["topic", "theme"]
+"""The unit that was sampled, over which intervals, tests and splits go."""
+CLUSTERS: tuple[Cluster, ...] = get_args(Cluster)
 
 _DIGITS = re.compile(r"(\d+)")
 
@@ -33,3 +40,41 @@ def topic_of(turn_id: str) -> str:
     ('9-1', '132')
     """
     return turn_id.rpartition("_")[0] or turn_id
+
+
+def check_cluster(cluster: str) -> None:
+    """Refuse a unit that is neither topic nor theme; a plan in Python may hold any text.
+
+    Raises:
+        UsageError: The unit is unknown.
+    """
+    if cluster not in CLUSTERS:
+        raise UsageError(f"cluster {cluster!r}: expected {' or '.join(CLUSTERS)}")
+
+
+def cluster_of(topic_id: str, cluster: Cluster) -> str:
+    """The unit that a topic belongs to: itself, or its theme, which is everything before the first hyphen.
+
+    In iKAT, `9-1` and `9-2` are conversations of two personas about theme `9`. A topic without a hyphen is its own
+    theme.
+
+    >>> cluster_of("9-1", "theme"), cluster_of("132", "theme"), cluster_of("9-1", "topic")
+    ('9', '132', '9-1')
+    """
+    return topic_id if cluster == "topic" else topic_id.partition("-")[0] or topic_id
+
+
+def clustering(topic_ids: Iterable[str], cluster: Cluster) -> tuple[str, ...]:
+    """The note of outputs that do not count topics as the units, with the number of units; none where they do.
+
+    >>> clustering(["9-1", "9-2", "10-1"], "theme")[0]
+    'clustered by theme: 2 themes of 3 topics; intervals and tests are over themes, and count these as topics'
+    """
+    if cluster == "topic":
+        return ()
+    topics = set(topic_ids)
+    themes = len({cluster_of(topic_id, cluster) for topic_id in topics})
+    counted = " of ".join(
+        f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in ((themes, "theme"), (len(topics), "topic"))
+    )
+    return (f"clustered by theme: {counted}; intervals and tests are over themes, and count these as topics",)

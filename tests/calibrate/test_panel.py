@@ -63,6 +63,14 @@ def test_codes_point_into_the_scale_in_natural_order_of_turns() -> None:
     assert found.positive == {2}
 
 
+def test_themes_join_their_topics_and_the_items_keep_theirs() -> None:
+    rows = [row("10-1_1", "R1", 0), row("9-2_1", "R2", 1), row("9-1_2", "R3", 2), row("132_1-1", "R4", 3)]
+    found = panel(rows, cluster="theme")
+    assert (found.cluster, found.topics) == ("theme", ("9", "10", "132"))
+    assert [one.topic_id for one in found.items] == ["9-1", "9-2", "10-1", "132"]
+    assert found.topic.tolist() == [0, 0, 1, 2]
+
+
 def test_topics_are_those_of_turn_ids_in_natural_order() -> None:
     found = panel([row("10_1", "R1", 0), row("9_1", "R2", 1), row("9_2", "R3", 2)])
     assert found.topics == ("9", "10")

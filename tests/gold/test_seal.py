@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
@@ -46,6 +46,41 @@ def test_the_split_has_half_the_items_and_like_grades() -> None:
     rows = [row(f"{topic}", 1, f"R{item}", 3 * (topic % 2)) for topic in range(8) for item in range(5)]
     test = split_topics(rows, 0.5, 1)
     assert Counter(one.grade for one in rows if one.topic_id in test) == {0: 10, 3: 10}
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 3)), min_size=2, max_size=30),
+    st.integers(0, 3),
+)
+def test_a_split_by_theme_parts_no_theme_and_is_that_of_topics_renamed_to_themes(
+    graded: list[tuple[int, int, int]], seed: int
+) -> None:
+    assume(len({theme for theme, _, _ in graded}) > 1)
+    rows = [row(f"{theme}-{n}", 1, f"R{place}", grade) for place, (theme, n, grade) in enumerate(graded)]
+    renamed = [row(f"{theme}", 1, f"R{place}", grade) for place, (theme, _, grade) in enumerate(graded)]
+    test = split_topics(rows, 0.5, seed, "theme")
+    dev = {one.topic_id for one in rows} - test
+    assert {topic.partition("-")[0] for topic in test}.isdisjoint(topic.partition("-")[0] for topic in dev)
+    assert {topic.partition("-")[0] for topic in test} == split_topics(renamed, 0.5, seed)
+
+
+def test_conversations_of_one_theme_cannot_be_split_by_theme(tmp_path: Path) -> None:
+    rows = [row("9-1"), row("9-2")]
+    assert len(split_topics(rows, 0.5, 1)) == 1
+    with pytest.raises(InputError, match=r"expected two themes or more, since a split never cuts a theme; found 9$"):
+        write_split(rows, 0.5, 1, tmp_path, "theme")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_seal_says_that_it_parts_no_theme_and_nothing_where_it_parts_no_topic(tmp_path: Path) -> None:
+    rows = [row(f"{theme}-{n}", 1, f"R{theme}{n}", n) for theme in range(4) for n in (1, 2)]
+    seal = write_split(rows, 0.5, 7, tmp_path / "themes", "theme")
+    assert read_seal(tmp_path / "themes" / "seal.json") == seal
+    assert json.loads((tmp_path / "themes" / "seal.json").read_bytes())["cluster"] == "theme"
+    write_split(rows, 0.5, 7, tmp_path / "topics")
+    assert "cluster" not in json.loads((tmp_path / "topics" / "seal.json").read_bytes())
+    with pytest.raises(InputError, match=r"another split.*share, seed and cluster"):
+        write_split(rows, 0.5, 7, tmp_path / "topics", "theme")
 
 
 @pytest.mark.slow

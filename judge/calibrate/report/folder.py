@@ -10,6 +10,7 @@ from judge.calibrate.report.tables import (
     agreement_tsv,
     alternative_tsv,
     calibration_map_tsv,
+    clustered,
     comparisons_tsv,
     confusion_tsv,
     diagnostics_tsv,
@@ -19,6 +20,7 @@ from judge.calibrate.report.tables import (
     system_tsv,
 )
 from judge.files.jsonl import json_bytes
+from judge.text.ids import Cluster
 
 SCHEMA = 1
 """Version of calibration.json and selection.json."""
@@ -35,10 +37,13 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
         "expected.tsv": expected_tsv(calibration.expected),
         "probabilities.tsv": probabilities_tsv(calibration.probabilities),
         "systems.tsv": system_tsv(calibration.systems),
-        "alternative.tsv": alternative_tsv(calibration.alternative),
         "diagnostics.tsv": diagnostics_tsv(calibration.slopes, calibration.families),
-        "calibration.md": calibration_markdown(calibration),
     }
+    cluster: Cluster = "topic" if calibration.cluster is msgspec.UNSET else calibration.cluster
+    tables = {name: clustered(text, cluster) for name, text in tables.items()}
+    # These tests are over items, whatever the intervals of the other tables are over.
+    tables["alternative.tsv"] = alternative_tsv(calibration.alternative)
+    tables["calibration.md"] = calibration_markdown(calibration)
     files = {name: text.encode() for name, text in tables.items() if text.count("\n") > 1}
     builtins = msgspec.to_builtins(calibration)
     files["calibration.json"] = json_bytes({"schema": SCHEMA, **builtins})
@@ -50,7 +55,10 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
         rows = best_first(calibration.agreement[place] for place in places)
         # A criterion's name may hold any character, so several files are named by number.
         suffix = "" if len(by_criterion) == 1 else f"-{number + 1}"
-        for stem, (svg, png) in (("agreement", forest(rows, rows[0].primary)), ("confusion", confusion_maps(rows))):
+        for stem, (svg, png) in (
+            ("agreement", forest(rows, rows[0].primary, cluster)),
+            ("confusion", confusion_maps(rows)),
+        ):
             files[f"{stem}{suffix}.svg"] = svg
             files[f"{stem}{suffix}.png"] = png
     return files

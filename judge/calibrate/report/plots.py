@@ -26,7 +26,7 @@ from judge.calibrate.report.canvas import (
 from judge.records import Estimate
 from judge.results.rows import CorrectedRow
 from judge.text.cells import interval, number
-from judge.text.ids import natural_key
+from judge.text.ids import Cluster, natural_key
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ _BAND = 4.5
 _NAME = 44
 
 
-def forest(rows: Sequence[AgreementRow], statistic: str) -> tuple[bytes, bytes]:
+def forest(rows: Sequence[AgreementRow], statistic: str, cluster: Cluster = "topic") -> tuple[bytes, bytes]:
     """Agreement of each judge with its 95 % interval, the greatest value first, as (SVG, PNG).
 
     Baselines are hollow squares, the agreement between assessors is a line. A judge without a value has a row too.
@@ -60,13 +60,13 @@ def forest(rows: Sequence[AgreementRow], statistic: str) -> tuple[bytes, bytes]:
             right(axes, place, f"{row.n}/{row.topics}", 1.75)
         _zero(axes)
         right(axes, -1, f"{statistic} [95 %]", 0, color=GRAY)
-        right(axes, -1, "n/topics", 1.75, color=GRAY)
+        right(axes, -1, f"n/{cluster}s", 1.75, color=GRAY)
         keys = [("o", BLUE, BLUE, "judge")]
         keys += [("s", ORANGE, "white", "baseline")] if any(row.baseline for row in rows) else []
         ceilings = statistic == rows[0].primary and any(row.ceiling for row in rows) if rows else False
         keys += [("|", GREEN, GREEN, "between assessors")] if ceilings else []
         legend(figure, axes, keys)
-        name_axis(axes, f"{statistic} against the assessors' grades (bar: 95 % interval over topics)")
+        name_axis(axes, f"{statistic} against the assessors' grades (bar: 95 % interval over {cluster}s)")
         title(axes, _about(rows))
         return rendered(figure)
 

@@ -21,6 +21,7 @@ from judge.stats.expected import EXPECTED
 from judge.stats.marginals import MarginalTest
 from judge.stats.probabilities import PROBABILITY
 from judge.stats.ranking import SYSTEM
+from judge.text.ids import Cluster
 from judge.text.tsv import tsv
 
 STATISTICS = (*agreement.STATISTICS, *EXPECTED)
@@ -89,6 +90,16 @@ DIAGNOSTIC_COLUMNS = (
         "note",
     ),
 )
+
+
+def clustered(table: str, cluster: Cluster) -> str:
+    """A table with the unit of its intervals as a last note of each row, unless that is the topic."""
+    head, *lines = table.split("\n")
+    if cluster == "topic" or not head.endswith(("\tnote", "\tnotes")):
+        return table
+    said = f"clustered by {cluster}"
+    noted = (line and line + (said if line.endswith("\t") else f"; {said}") for line in lines)
+    return "\n".join([head, *noted])
 
 
 def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[TrustVerdict] = ()) -> str:

@@ -92,9 +92,14 @@ def _others(verdict: TrustVerdict, row: AgreementRow | None) -> dict[str, Estima
     return {name: row.statistics[name] for name in sorted(named)} if row else {}
 
 
-def resampling(plan: CalibrationPlan) -> dict[str, int]:
+def resampling(plan: CalibrationPlan) -> dict[str, int | str]:
     """The options that the intervals depend on, besides the data."""
-    return {"seed": plan.seed, "replicates": plan.replicates, "permutations": plan.permutations}
+    options: dict[str, int | str] = {
+        "seed": plan.seed,
+        "replicates": plan.replicates,
+        "permutations": plan.permutations,
+    }
+    return options if plan.cluster == "topic" else {**options, "cluster": plan.cluster}
 
 
 def _made(plan: CalibrationPlan, source: str, endpoint: str | None) -> dict[str, Any]:

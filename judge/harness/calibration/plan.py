@@ -11,6 +11,7 @@ from judge.files.paths import JobPlan, StrPath
 from judge.gold import seal_of
 from judge.models.model import ModelOptions
 from judge.records import Criterion
+from judge.text.ids import Cluster, check_cluster
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
 _FEWEST_DRAWS, _MOST_DRAWS = 200, 1_000_000
@@ -60,6 +61,8 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """The epsilon of the alternative annotator test: .2 for experts, .15 for skilled annotators, .1 for a crowd."""
     margin: float | None = None
     """The difference of the primary statistic that does not matter, for tests of equivalence; None makes none."""
+    cluster: Cluster = "topic"
+    """What intervals, tests and resamples are over."""
     replicates: int = 2000
     """Bootstrap resamples."""
     permutations: int = 10_000
@@ -81,6 +84,7 @@ def check_plan(plan: CalibrationPlan) -> None:
     if plan.models and not (plan.prompts and plan.pool and plan.out):
         raise UsageError(ASKING)
     seal_of(plan.test, plan.seal)
+    check_cluster(plan.cluster)
     if not 0 <= plan.epsilon < 1:
         raise UsageError(f"epsilon {plan.epsilon}: expected a number from 0 to below 1 (--epsilon)")
     if plan.margin is not None and not 0 < plan.margin < 1:

@@ -433,7 +433,8 @@ class _Session:
             )
         scales = {name: self._gold_scale(name) for name in sorted(criteria)}
         panels, unmatched = make_panels(
-            rows, sources, self.prompts, scales, str(self.plan.gold[0]), criteria, self.plan.off_scale
+            *(rows, sources, self.prompts, scales, str(self.plan.gold[0]), criteria),
+            *(self.plan.off_scale, self.plan.cluster),
         )
         if not panels:
             raise UsageError(f"{self.plan.gold[0]}: no grade of a response under a criterion that was judged")
