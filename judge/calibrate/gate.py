@@ -96,7 +96,9 @@ def verdict(
         if reused and rule.statistic == row.primary and choice is not None and choice.after_choice_worst is not None:
             words.append(_not_worse(_word(rule, choice.after_choice_worst)))
             worst_choice = f"{_shown(choice.after_choice_worst)}{after}"
-            reasons.append(f"{rule}: {worst_choice}, missing grades at the far end of the scale")
+            # Where only other candidates miss grades, the two intervals are the same.
+            if f"{rule}: {worst_choice}" != reasons[-1]:
+                reasons.append(f"{rule}: {worst_choice}, missing grades at the far end of the scale")
         elif rule in worst:
             words.append(_not_worse(_word(rule, worst[rule])))
             reasons.append(

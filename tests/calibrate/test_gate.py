@@ -198,6 +198,8 @@ def test_missing_grades_after_a_choice_go_by_the_interval_that_repeats_it() -> N
         "wkappa.lo>=0.4: [0.300, 0.600] after choosing among 3 on the same grades, missing grades at the far end of "
         "the scale",
     )
+    same = verdict(row, (rule,), ("blind",), chosen(3, bag, worst=bag), {})
+    assert same.reasons == ("wkappa.lo>=0.4: [0.500, 0.700] after choosing among 3 on the same grades",)
     # One candidate, or other grades: nothing was chosen on these, and the plain worst case holds.
     for choice in (chosen(1, None, worst=interval(-0.9, 0.9)), chosen(3, bag, "dev", interval(-0.9, 0.9))):
         assert word(row, choice=choice, **options) == "TRUSTED"
