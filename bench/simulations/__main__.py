@@ -46,7 +46,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "E": (leaderboards.e, 400),
     "S": (leaderboards.s, 400),
     "N": (leaderboards.n, 400),
-    "DIFF": (leaderboards.d, 200),
+    "DIFF": (leaderboards.d, 1000),
     "P": (leaderboards.p, 50),
     "L": (gold.real, 300),
     "S1": (small.means, 2000),
