@@ -8,10 +8,10 @@ from judge.files.paths import published
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("/work/here/runs/a.json", "runs/a.json"),
-        ("/work/here", "."),
-        ("--out=/work/here/out", "--out=out"),
-        ("/work/here2/runs", "/work/here2/runs"),
+        ("/srv/here/runs/a.json", "runs/a.json"),
+        ("/srv/here", "."),
+        ("--out=/srv/here/out", "--out=out"),
+        ("/srv/here2/runs", "/srv/here2/runs"),
         ("/homes/ann/runs", "~/runs"),
         ("--runs=/homes/ann", "--runs=~"),
         ("local//homes/ann/model.gguf", "local/~/model.gguf"),
@@ -24,7 +24,7 @@ from judge.files.paths import published
     ],
 )
 def test_paths_are_published_without_homes(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "cwd", lambda: Path("/work/here"))
+    monkeypatch.setattr(Path, "cwd", lambda: Path("/srv/here"))
     monkeypatch.setattr(Path, "home", lambda: Path("/homes/ann"))
     assert published(text) == shown
     assert published(shown) == shown
