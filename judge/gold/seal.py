@@ -16,7 +16,7 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored, sha256
 from judge.gold.ledger import Entry, Look, Opening, fewest, parse_ledger, record_look
-from judge.gold.rows import GoldRow, parse_gold
+from judge.gold.rows import GoldRow, parse_gold, read_gold
 from judge.text.ids import Cluster
 
 SEAL = "seal.json"
@@ -165,6 +165,26 @@ def sealed_beside(path: Path, rows: Iterable[GoldRow]) -> bool:
         return False
     held_out = set(read_seal(seal).test.items)
     return any(item_of(row) in held_out for row in rows)
+
+
+def read_unsealed(paths: Iterable[StrPath], advice: str) -> tuple[GoldRow, ...]:
+    """The rows of gold files, none of which is under seal.
+
+    Args:
+        paths: The files.
+        advice: What to do with sealed grades instead, for the message.
+
+    Raises:
+        InputError: A file cannot be read or has problems.
+        UsageError: A file holds sealed test grades.
+    """
+    gold: list[GoldRow] = []
+    for path in map(Path, paths):
+        rows = read_gold(path)
+        if sealed_beside(path, rows):
+            raise UsageError(f"{path}: sealed test grades: {advice}")
+        gold += rows
+    return tuple(gold)
 
 
 def read_ledger(seal: Path) -> tuple[Entry, ...]:

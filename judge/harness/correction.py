@@ -14,7 +14,7 @@ from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, replace_folder, write_atomic
 from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.files.stored import read_stored, sha256
-from judge.gold import GOLD_FILES, Look, match, open_sealed, read_gold, read_seal, seal_of, sealed_beside
+from judge.gold import GOLD_FILES, Look, match, open_sealed, read_seal, read_unsealed, seal_of
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
 from judge.harness.judged import JudgedFolder, read_judged
@@ -92,7 +92,7 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
     out = None if plan.out is None else Path(plan.out)
     if out is not None:
         make_folder(out.parent if _is_file(out) else out)
-    gold = _gold(plan.gold)
+    gold = read_unsealed(plan.gold, "they are opened with --test, which puts it on record")
     digest = sha256(b"\n".join(sorted(sha256(read_stored(Path(path))).encode() for path in plan.gold)))
     seal = seal_of(plan.test, plan.seal)
     sealed, warnings = _opened(plan, judged, gold, digest, seal, now) if seal is not None else ((), ())
@@ -124,17 +124,6 @@ def _check(plan: CorrectionPlan) -> None:
         raise UsageError("a correction needs gold grades (--gold)")
     if plan.fallback and plan.families is None:
         raise UsageError("--fallback family needs --families, which says what family a run is of")
-
-
-def _gold(paths: Sequence[StrPath]) -> tuple[GoldRow, ...]:
-    """The rows of gold files; sealed grades are refused."""
-    gold: list[GoldRow] = []
-    for path in map(Path, paths):
-        rows = read_gold(path)
-        if sealed_beside(path, rows):
-            raise UsageError(f"{path}: sealed test grades: they are opened with --test, which puts it on record")
-        gold += rows
-    return tuple(gold)
 
 
 def _opened(

@@ -1,14 +1,12 @@
 """A judged folder as the pilot of the next collection: what `judge plan` does, for use from Python."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath, in_folders
-from judge.gold import GOLD_FILES, match, read_gold, sealed_beside
-from judge.gold.rows import GoldRow
+from judge.gold import GOLD_FILES, match, read_unsealed
 from judge.harness.judged import read_judged
 from judge.results.planning import Goals, Pilot, pilots, warnings
 
@@ -53,7 +51,8 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     plan = in_folders(plan, gold=GOLD_FILES)
     judged = read_judged(plan.folder, plan.criterion)
     name = ", ".join(map(str, plan.gold))
-    matched, unmatched = match(_unsealed(plan.gold), judged.pool, name)
+    gold = read_unsealed(plan.gold, "a plan needs none of them; give the dev part")
+    matched, unmatched = match(gold, judged.pool, name)
     names = {criterion.name for criterion in judged.criteria}
     if plan.gold and not any(criterion in names for _, criterion in matched):
         raise UsageError(f"{name}: no grade of a pooled response under {', '.join(sorted(names))}")
@@ -71,13 +70,3 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     )
     left = (f"{len(unmatched)} gold grades are of responses not in the pool",) if unmatched else ()
     return TopicsOutcome(found, (*judged.warnings, *left, *warnings(found)))
-
-
-def _unsealed(paths: Sequence[StrPath]) -> list[GoldRow]:
-    gold: list[GoldRow] = []
-    for path in map(Path, paths):
-        rows = read_gold(path)
-        if sealed_beside(path, rows):
-            raise UsageError(f"{path}: sealed test grades: a plan needs none of them; give the dev part")
-        gold += rows
-    return gold
