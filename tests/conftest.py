@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test
 
+from tests.browsing import browser, page
+
+__all__ = ["browser", "page"]
+
 PROJECT = Path(__file__).parent.parent
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _RUNNING = pytest.StashKey[pytest.Item]()

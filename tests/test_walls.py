@@ -28,6 +28,8 @@ DOORS = [
     "calibrate",
     "evaluate",
     "harness",
+    "report",
+    "desk",
     "cli",
 ]
 """The rooms at the top of the package, in the order of the pipeline; a room imports only what stands above it."""

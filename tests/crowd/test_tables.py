@@ -65,7 +65,7 @@ TSV = "worker\tturn_id\tresponse_id\tcriterion\tlabel\n" + "".join(
         ("t.csv", '"' + TSV.replace("\t", '","').replace("\n", '"\n"').removesuffix('"')),
         ("t.csv", "\n" + TSV.replace("\t", ";").replace("\n", "\n\n") + ";;;;\n"),
         ("t.csv", TSV.replace("\t", ",") + " ,,,,\n"),
-        ("t.csv.gz", gzip.compress(TSV.encode())),
+        ("t.csv.gz", gzip.compress(TSV.encode(), mtime=0)),
         ("t.txt", b"\xef\xbb\xbf" + TSV.encode()),
         (
             "t.jsonl",

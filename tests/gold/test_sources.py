@@ -202,7 +202,7 @@ ROWS = (
         ("t.csv", TABLE.replace(",", ";")),
         ("t.txt", TABLE.replace(",", "\t")),
         ("t.tsv", TABLE.replace(",", "\t")),
-        ("t.csv.gz", gzip.compress(TABLE.encode())),
+        ("t.csv.gz", gzip.compress(TABLE.encode(), mtime=0)),
         ("t.csv", "\n" + TABLE.replace("ann", '" ann "') + "\n,,,,\n"),
     ],
 )

@@ -198,7 +198,7 @@ def zstd_long(content: bytes) -> bytes:
         (b"PK\x03\x04", "$", "the file is a zip archive; unpack it"),
         ("<DOC>\n<DOCNO>d</DOCNO>\n<PASSAGE id=4>\ncut", "line 3: $", "ends inside passage 4 of document d"),
         (b"<DOC>\n<DOCNO>a</DOCNO>\n<PASSAGE id=0>\n\xff\n</PASSAGE>", "line 3: $", "invalid start byte"),
-        (gzip.compress(b"{}" * 99)[:-9], "$", "cannot be read to the end"),
+        (gzip.compress(b"{}" * 99, mtime=0)[:-9], "$", "cannot be read to the end"),
         (b"\x1f\x8b\x08\x00" + b"\xff" * 50, "$", "cannot be read to the end"),
         (bz2.compress(b"{}" * 99)[:-9], "$", "ends inside a bzip2 stream"),
         (bz2.compress(b"{}" * 99) + b"garbage", "$", "cannot be read to the end: Invalid data stream"),
@@ -210,7 +210,7 @@ def zstd_long(content: bytes) -> bytes:
         (zstd(b"{}" * 99) + b"\x28", "$", "ends inside a Zstandard frame"),
         (zstd(b"{}" * 99) + b"garbage", "$", "cannot be read to the end"),
         (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "$", "cannot be read to the end"),
-        (gzip.compress(b"{}" * 99) + b"garbage", "$", "end too soon, or something else follows them"),
+        (gzip.compress(b"{}" * 99, mtime=0) + b"garbage", "$", "end too soon, or something else follows them"),
         (bytes(range(256)), "line 1: $", "expected JSON Lines"),
         (b'{"x": ' + b"[" * 100_000, "line 1: $", "cannot be read as a passage"),
         (b'{"id":"a"\n', "line 1: $", "truncated"),
@@ -423,7 +423,7 @@ def test_the_files_of_a_collection_are_all_that_is_read(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     (tmp_path / "lucene").mkdir()
     shard = written(tmp_path / "c", COLLECTION, "1.jsonl")
-    packed = written(tmp_path / "c", gzip.compress(COLLECTION.encode()), "2.jsonl.gz")
+    packed = written(tmp_path / "c", gzip.compress(COLLECTION.encode(), mtime=0), "2.jsonl.gz")
     segments = written(tmp_path / "lucene", "", "segments_1")
     index = tmp_path / "i.idx"
     index_collection([shard], index)

@@ -257,7 +257,7 @@ TWO_LINES = b"\n".join(json.dumps(line25(turn_id)).encode() for turn_id in ("9-1
 CONTENTS = [
     # code, path, what the message says, content
     ("byte_order_mark", "", "byte order mark", b"\xef\xbb\xbf" + GOOD),
-    ("damaged_gzip", "", "gzip", gzip.compress(GOOD)[:-9]),
+    ("damaged_gzip", "", "gzip", gzip.compress(GOOD, mtime=0)[:-9]),
     ("damaged_gzip", "", "gzip", b"\x1f\x8bnot gzip"),
     ("empty_file", "", "empty", b""),
     ("empty_file", "", "empty", b" \n"),
@@ -270,8 +270,8 @@ CONTENTS = [
     ("packed_otherwise", "", "bzip2", bz2.compress(GOOD)),
     ("packed_otherwise", "", "XZ", lzma.compress(GOOD)),
     ("packed_otherwise", "", "Zstandard", b"\x28\xb5\x2f\xfd" + GOOD),
-    ("packed_otherwise", "", "gzip, once more", gzip.compress(gzip.compress(GOOD))),
-    ("packed_otherwise", "", "tar", gzip.compress(b"run.json".ljust(257, b"\0") + b"ustar" + GOOD)),
+    ("packed_otherwise", "", "gzip, once more", gzip.compress(gzip.compress(GOOD, mtime=0), mtime=0)),
+    ("packed_otherwise", "", "tar", gzip.compress(b"run.json".ljust(257, b"\0") + b"ustar" + GOOD, mtime=0)),
     ("too_many_turns", "", "10,000 lines", TWO_LINES + b"\nx" * 10_000),
     ("python_literal", "", "line 1, column 8: Python's `True`; JSON writes `true`", b'{"a": [True]}'),
     ("python_literal", "", "`None`", GOOD.replace(b"true", b"None", 1)),
@@ -416,7 +416,7 @@ def test_run_ids_that_the_eye_cannot_tell_apart_are_similar(one, other):
 
 def test_a_file_with_more_values_than_any_run_is_not_decoded(tmp_path, monkeypatch):
     marks = sum(map(GOOD.count, (b",", b"{", b"[")))
-    path = written(tmp_path, gzip.compress(GOOD))
+    path = written(tmp_path, gzip.compress(GOOD, mtime=0))
     monkeypatch.setattr("judge.files.limits._largest", 100 * marks)
     assert read_run(path).problems == ()
     monkeypatch.setattr("judge.files.limits._largest", 100 * marks - 1)

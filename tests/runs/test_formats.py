@@ -238,7 +238,7 @@ def test_candidates_come_in_natural_order(tmp_path):
     ("name", "content", "is_candidate"),
     [
         ("run", b"\xef\xbb\xbf {", True),
-        ("run", gzip.compress(b"[1]"), True),
+        ("run", gzip.compress(b"[1]", mtime=0), True),
         ("run.bin", POOL, True),
         # The name promises a run, so that reading must say what is wrong.
         ("a.JSON", b"", True),
@@ -246,8 +246,8 @@ def test_candidates_come_in_natural_order(tmp_path):
         ("a.json.gz", b"\x1f\x8bdamaged", True),
         # Meant as runs, whatever their names: what is wrong is an error and not a note.
         ("a.gz", b"\x1f\x8bdamaged", True),
-        ("a.gz", gzip.compress(b""), True),
-        ("a.gz", gzip.compress(b"turn,text"), True),
+        ("a.gz", gzip.compress(b"", mtime=0), True),
+        ("a.gz", gzip.compress(b"turn,text", mtime=0), True),
         ("run", b"", True),
         ("run", b" \n", True),
         ("run.zip", b"PK\x03\x04rest", True),
@@ -277,8 +277,8 @@ def test_what_may_be_a_run(tmp_path, name, content, is_candidate):
     ("content", "code"),
     [
         (b"", "empty_file"),
-        (gzip.compress(b"[1]")[:-4], "damaged_gzip"),
-        (gzip.compress(b"Our runs"), "not_json"),
+        (gzip.compress(b"[1]", mtime=0)[:-4], "damaged_gzip"),
+        (gzip.compress(b"Our runs", mtime=0), "not_json"),
         (b"PK\x03\x04rest", "packed_otherwise"),
         ("{}".encode("utf-16"), "wrong_encoding"),
     ],
