@@ -12,7 +12,7 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.dev
 	$(BIN)/judge models pull smollm2-135m
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4
 
 # After every edit: no process, no model, no simulation.
 fast: $(VENV)/.dev
