@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from judge.crowd.labels import Item
-from judge.crowd.words import Words
+from judge.gold.words import Words
 
 Scales = Mapping[str, Sequence[int]] | Sequence[int]
 """Criterion to grades, or the grades of every criterion of the tables."""

@@ -14,7 +14,7 @@ from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import Layout
 from judge.crowd.problems import LabelProblems
 from judge.crowd.sheets import LabelSheet
-from judge.crowd.words import folded
+from judge.gold.words import folded
 from judge.records import Problem, Severity
 from judge.text.cells import count as count_of
 from judge.text.safe import MAX_ID, SHOWN, shown

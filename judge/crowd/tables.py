@@ -16,7 +16,7 @@ from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet
 from judge.crowd.submissions import are_submissions, without_left_out
 from judge.crowd.tasks import with_turns
 from judge.crowd.wide import is_survey, survey_rows
-from judge.crowd.words import Words
+from judge.gold.words import Words
 from judge.errors import InputError, UsageError
 from judge.records import Problem
 from judge.text.ids import natural_key
