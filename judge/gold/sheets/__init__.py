@@ -7,7 +7,7 @@ labelstudio  for Label Studio
 kinds        the files of each kind, in a table
 """
 
-from judge.gold.sheets.items import ASSESSOR, CANNOT, UNABLE, GoldSheet, make_sheet
+from judge.gold.sheets.items import ASSESSOR, GoldSheet, make_sheet
 from judge.gold.sheets.kinds import SHEETS, SheetOptions
 
-__all__ = ["ASSESSOR", "CANNOT", "SHEETS", "UNABLE", "GoldSheet", "SheetOptions", "make_sheet"]
+__all__ = ["ASSESSOR", "SHEETS", "GoldSheet", "SheetOptions", "make_sheet"]

@@ -8,8 +8,9 @@ import msgspec
 from markupsafe import Markup
 
 from judge.draw.page import look, policy, render_page
-from judge.gold.sheets.items import CANNOT, UNABLE, GoldSheet, SheetRubric, Share
+from judge.gold.sheets.items import GoldSheet, Share, SheetRubric
 from judge.gold.sheets.mturk import markup
+from judge.gold.words import CANNOT, UNABLE
 
 _PAGES = Path(__file__).parent / "pages"
 
@@ -33,8 +34,8 @@ def form_page(sheet: GoldSheet, share: Share) -> bytes:
         _PAGES,
         "form.html",
         policy=policy([script], [style]),
-        style=Markup(style),
-        script=Markup(script),
+        style=Markup(style),  # noqa: S704 - our own style sheets
+        script=Markup(script),  # noqa: S704 - our own script
         key=key,
         share=share,
         labels=sum(len(item.criteria) for item in share.items),
@@ -49,8 +50,8 @@ def worker_form(sheet: GoldSheet, per_task: int) -> str:
     rubrics = [
         _Shown(
             rubric.criterion,
-            tuple(Markup(markup(paragraph)) for paragraph in rubric.guidance),
-            tuple((value, Markup(markup(meaning))) for value, meaning in rubric.choices),
+            tuple(map(markup, rubric.guidance)),
+            tuple((value, markup(meaning)) for value, meaning in rubric.choices),
         )
         for rubric in map(_shown, sheet.rubrics)
     ]

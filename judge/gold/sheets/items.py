@@ -1,11 +1,10 @@
-"""What a sheet shows: the drawn responses with their conversation and passages, and what the grades mean.
+"""What a sheet shows: the drawn responses with their conversation and passages, and what the grades mean. Pure.
 
 A sheet is blind: no run, no judge and no grade is on it. The turns of an assessor stand in a random order of his own,
 because what is read first is read with fresher eyes; the responses of a turn stay together, so that a conversation is
 read once.
 """
 
-import random
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -18,12 +17,8 @@ from judge.records import Criterion, Problem
 from judge.runs.records import Turn
 from judge.text.cells import count
 from judge.text.ids import natural_key
-from judge.text.safe import disarmed, shown
+from judge.text.safe import digest, disarmed, shown
 
-UNABLE = "unable"
-"""What an assessor gives in place of a grade where none can be given."""
-CANNOT = "Unable to judge"
-"""The same in words."""
 ASSESSOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,79}")
 """Names of assessors, which name files too."""
 
@@ -141,9 +136,7 @@ def shares(items: Sequence[SheetItem], assessors: Sequence[str], double: float |
         return tuple(Share(name, _ordered(items, f"{seed}/{name}")) for name in names)
     if len(names) < 2 or not 0 <= double <= 1:
         raise UsageError("--double: expected a share from 0 to 1, and two assessors or more")
-    dealt = list(items)
-    # Not for secrets: the order only has to be the same on every machine.
-    random.Random(f"{seed}").shuffle(dealt)
+    dealt = sorted(items, key=lambda item: digest(f"{seed}/{item.turn_id}/{item.response_id}"))
     twice = round(double * len(dealt))
     hands: dict[str, list[SheetItem]] = {name: [] for name in names}
     for place, item in enumerate(dealt):
@@ -217,13 +210,10 @@ _NO_TEXT = "(The text of this passage is not known.)"
 
 
 def _ordered(items: Iterable[SheetItem], seed: str) -> tuple[SheetItem, ...]:
-    """Turns in random order, each with its responses in random order."""
-    by_turn: dict[str, list[SheetItem]] = {}
-    for item in sorted(items, key=lambda item: (natural_key(item.turn_id), natural_key(item.response_id))):
-        by_turn.setdefault(item.turn_id, []).append(item)
-    generator = random.Random(seed)
-    turns = list(by_turn.values())
-    generator.shuffle(turns)
-    for responses in turns:
-        generator.shuffle(responses)
-    return tuple(item for responses in turns for item in responses)
+    """Turns in random order, each with its responses in random order: that of digests, the same on every machine."""
+    return tuple(
+        sorted(
+            items,
+            key=lambda item: (digest(f"{seed}/{item.turn_id}"), digest(f"{seed}/{item.turn_id}/{item.response_id}")),
+        )
+    )

@@ -4,9 +4,10 @@ MTurk puts a row's values into the form as they are, for each `${column}`. So ev
 in which nothing looks like a placeholder, and without the characters of four bytes that MTurk refuses in a table.
 """
 
-import html
 import re
 from collections.abc import Sequence
+
+from markupsafe import Markup, escape
 
 from judge.errors import InputError
 from judge.gold.sheets.items import SheetItem
@@ -68,14 +69,20 @@ def _cells(item: SheetItem) -> list[str]:
     return [item.turn_id, item.response_id, "".join(who), markup(item.response), "".join(passages)]
 
 
-def markup(text: str) -> str:
+def markup(text: str) -> Markup:
     r"""A text as HTML on one line, in ASCII where MTurk is particular, without a placeholder.
 
-    >>> markup("a < ${b}\n")
-    'a &lt; &#36;&#123;b}&#10;'
+    >>> print(markup("a < ${b}\n"))
+    a &lt; &#36;&#123;b}&#10;
     """
-    if text[:1] in ("=", "+", "-", "@", " "):
+    signs = [_SIGNS.get(sign) or (f"&#{ord(sign)};" if ord(sign) > _TABLE else sign) for sign in text]
+    if text[:1] in _FORMULA:
         # A cell that begins so would be disarmed with a sign that workers would see.
-        return f"&#{ord(text[0])};{markup(text[1:])}"
-    text = html.escape(text).replace("$", "&#36;").replace("{", "&#123;").replace("\n", "&#10;").replace("\t", "&#9;")
-    return "".join(f"&#{ord(sign)};" if ord(sign) > 0xFFFF else sign for sign in text)
+        signs[:1] = [f"&#{ord(text[0])};"]
+    return Markup("".join(signs))  # noqa: S704 - every sign of markup is replaced
+
+
+_SIGNS = {sign: str(escape(sign)) for sign in "&<>\"'"} | {sign: f"&#{ord(sign)};" for sign in "${\n\t"}
+_TABLE = 0xFFFF
+"""The last character of three bytes."""
+_FORMULA = ("=", "+", "-", "@", " ")

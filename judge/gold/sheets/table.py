@@ -4,7 +4,8 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from judge.gold.sheets.items import CANNOT, UNABLE, GoldSheet, SheetItem, Share
+from judge.gold.sheets.items import GoldSheet, Share, SheetItem
+from judge.gold.words import CANNOT, UNABLE
 from judge.text.safe import disarmed
 
 COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about the user", "conversation")
