@@ -1,11 +1,14 @@
 """What a table's texts mean as grades: as the user says, else as the levels of the criterion's prompt are called."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.gold.words import Words, folded, level_words
 from judge.records import Criterion
 from judge.text.safe import shown
+
+_DIGITS = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class GradeMeanings:
@@ -23,7 +26,9 @@ class GradeMeanings:
         self._words: dict[str, Words] = {}
 
     def grade(self, criterion: object, text: str) -> int | None:
-        """The grade that a text stands for; None if it stands for none."""
+        """The grade that a text stands for; None if it stands for none, as a text of digits where a number has to be."""
+        if _DIGITS.fullmatch(text):
+            return None
         return (self._of(criterion) | self._given).get(folded(text))
 
     def problem(self, criterion: object, grade: int | str) -> str | None:
