@@ -295,7 +295,8 @@ def stems(columns: Iterable[str]) -> set[str]:
 
 
 TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judge gold sheet --to csv",
-         "judge gold sheet --to html", "judge gold sheet --to mturk", "judge gold sheet --to labelstudio", "judge validate", "judge validate --fix",
+         "judge gold sheet --to html", "judge gold sheet --to mturk", "judge gold sheet --to labelstudio",
+         "judge validate", "judge validate --fix",
          "judge convert", "judge crowd", "judge crowd cast-regin", "judge calibrate", "judge calibrate --judgments",
          "judge run --jury", "judge leaderboard", "judge evaluate responses", "judge evaluate spans",
          "judge bench", "judge reproduce", "judge evaluate passages", "judge evaluate statements",

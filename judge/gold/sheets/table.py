@@ -1,4 +1,4 @@
-"""A sheet as a table for a spreadsheet: a row for each response and criterion, with a cell to fill in. Pure."""
+"""A sheet as a table for a spreadsheet: a row for each response and criterion, with a cell to fill in."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from judge.gold.sheets.items import GoldSheet, Share, SheetItem
 from judge.gold.words import CANNOT, UNABLE
 from judge.text.safe import disarmed
 
-COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about the user", "conversation")
+COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about_user", "conversation")
 """Columns of the sheet, before the response and its passages."""
 
 
