@@ -291,6 +291,7 @@ def stems(columns: Iterable[str]) -> set[str]:
     named = set(columns)
     ends = ("_lo", "_hi", "_low", "_high")
     kept = {column for column in named if not (column.endswith(ends) and column.rpartition("_")[0] in named)}
+    kept = {re.sub(r"^passage_\d+$", "passage_1", column) for column in kept}
     return {re.sub(r"^(count|p)_-?\d+$", r"\1_<grade>", re.sub("^(nist|org)$", "<qrels>", column)) for column in kept}
 
 

@@ -223,6 +223,19 @@ def csv_lines(path: Path) -> list[int]:
     return lines[:-1]
 
 
+def test_what_assessors_will_not_see_is_said(world: Path) -> None:
+    (world / "pool/passages.jsonl").write_bytes(b"")
+    of_pool = {"pool": world / "pool", "prompts": ["groundedness"]}
+    written_to = write_gold_sheet(GoldSheetPlan(to="csv", out=world / "a", **of_pool))
+    assert written_to.notes == ("5 responses with passages that have no text: `judge passages` finds texts",)
+    long = Pool((response("R00002", "x" * 32_768), response("R00003", "x" * 32_767)), POOL.passages, ())
+    (world / "pool/pool.jsonl").write_bytes(pool_jsonl(long))
+    (world / "pool/passages.jsonl").write_bytes(passages_jsonl(long))
+    assert write_gold_sheet(GoldSheetPlan(to="html", out=world / "b", **of_pool)).notes == ()
+    written_to = write_gold_sheet(GoldSheetPlan(to="csv", out=world / "a", **of_pool))
+    assert written_to.notes == ("1 text longer than 32,767 characters, which spreadsheets cut: --to html shows all",)
+
+
 # MTurk
 
 HEAD = {"HITId": "H", "AssignmentId": "A", "AssignmentStatus": "Approved", "WorkTimeInSeconds": 60}
@@ -479,7 +492,7 @@ def test_the_whole_pool_is_a_sheet_without_a_plan(world: Path, capsys: pytest.Ca
     assert "5 responses, 5 labels to give: naturalness\n" in capsys.readouterr().err
     rows = table((folder / "sheet.csv").read_bytes())
     assert {row["response_id"] for row in rows} == set(IDS)
-    assert "passages" not in rows[0]
+    assert "passage_1" not in rows[0]
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert main([*arguments, "-o", str(folder)]) == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -63,7 +63,7 @@ NAMING = {
     "harness/manifest",
 }
 """Other modules that name the files of one."""
-READ = {r"seal\.json", r"\*\.md"}
+READ = {r"plan\.jsonl", r"seal\.json", r"\*\.md"}
 """What they name and only read."""
 
 
