@@ -21,7 +21,7 @@ from judge.gold.plan import PlanRow
 from judge.gold.rows import read_gold, text_digest
 from judge.gold.sheets import SheetOptions
 from judge.gold.sheets.items import SheetItem, shares
-from judge.gold.sheets.mturk import LARGEST
+from judge.gold.sheets.mturk import LARGEST, WRAPPING
 from judge.harness.crowd import CrowdPlan, grade_crowd
 from judge.harness.gold import GoldImportPlan, import_gold_files
 from judge.harness.gold_sheet import GoldSheetPlan, write_gold_sheet
@@ -342,6 +342,20 @@ def test_a_page_that_mturk_would_refuse_is_named(world: Path) -> None:
     assert not (world / "mturk").exists()
 
 
+def test_a_page_may_be_as_long_as_mturk_takes(world: Path) -> None:
+    def size(text: str) -> int:
+        pool = Pool((response("R00002", text),), POOL.passages, ())
+        (world / "pool/pool.jsonl").write_bytes(pool_jsonl(pool))
+        files = written(world, "mturk", plan=None)
+        (row,) = table(files["batch.csv"])
+        return len(put_in(files["form.html"].decode(), row).encode()) + WRAPPING
+
+    room = LARGEST - size("x") + 1
+    assert size("x" * room) == LARGEST
+    with pytest.raises(InputError):
+        size("x" * (room + 1))
+
+
 # Label Studio
 
 
@@ -362,7 +376,8 @@ def label_studio(tasks: Iterable[dict[str, dict[str, str]]], shape: str, *, alia
             ]
             about = {"annotation_id": number, "annotator": who, "lead_time": 9.5, "created_at": "2025-01-01"}
             annotations.append({"id": number, "completed_by": {"email": who}, "result": result, "lead_time": 9.5})
-            flat.append({**task["data"], "id": number, **texts, **about})
+            result.append({"from_name": "comment", "type": "textarea", "value": {"text": ["2, I think"]}})
+            flat.append({**task["data"], "id": number, **texts, "comment": "2, I think", **about})
         whole.append({"id": number, "data": task["data"], "annotations": annotations})
     return {"json": json.dumps(whole), "json-min": json.dumps(flat), "csv": as_csv(flat)}[shape]
 
@@ -418,6 +433,26 @@ def test_other_tools_come_back_too(world: Path, name: str, content: str) -> None
     path.write_text(content, encoding="utf-8")
     found = gold_of(world, "crowd", path, criterion="groundedness")
     assert found == [("R00002", "groundedness", "w", 2), ("R100000", "groundedness", "w", 0)]
+
+
+def test_of_a_crowd_too_an_empty_label_is_counted_and_a_plan_names_the_criteria(world: Path) -> None:
+    planned = [msgspec.structs.replace(row, criteria=("novelty",)) for row in PLANNED]
+    (world / "plan.jsonl").write_bytes(jsonl_bytes(planned))
+    path = world / "batch.csv"
+    path.write_text(
+        "WorkerId,Input.turn_id,Input.response_id,Answer.novelty,Answer.comment\n"
+        "w,1-1_2,R00002,3,very\nw,1-1_2,R100000,,nothing\nw,1-1_2,R00001,Unable to judge,\n",
+        encoding="utf-8",
+    )
+    options = {"source": "crowd", "files": [path], "out": world / "gold.jsonl", "plan": world / "plan.jsonl"}
+    assert import_gold_files(GoldImportPlan(**options)).notes[:2] == (
+        f"{path}: 1 row without a label: not labeled",
+        "1 label left out: unable to judge",
+    )
+    (row,) = read_gold(world / "gold.jsonl")
+    assert (row.response_id, row.criterion, row.grade) == ("R00002", "novelty", 3)
+    with pytest.raises(UsageError, match="about tables of a crowd, not about csv"):
+        import_gold_files(GoldImportPlan(**{**options, "source": "csv", "table": "mturk"}))
 
 
 # Who labels what
