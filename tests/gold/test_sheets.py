@@ -29,6 +29,7 @@ from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage
 from judge.runs.records import TokenCount
+from tests.conftest import PROJECT
 
 HOSTILE = (
     '=HYPERLINK("http://evil.example","x")',
@@ -390,6 +391,28 @@ def test_the_exports_of_label_studio_come_back(world: Path, shape: str, alias: b
     path.write_text(label_studio(tasks, shape, alias=alias), encoding="utf-8")
     assert gold_of(world, "crowd", path) == expected("ann", "bob")
     assert crowd_of(world, path) == expected("ann", "bob")
+
+
+def test_levels_of_a_prompt_of_ones_own_come_back(world: Path) -> None:
+    text = (PROJECT / "prompts/groundedness/yes_no.md").read_text(encoding="utf-8")
+    for level in find_criterion("groundedness/yes_no").scale.levels:
+        text = text.replace(level.description, ("Nope.", "Yep, all of it.")[level.grade])
+    prompt = world / "mine.md"
+    prompt.write_text(text, encoding="utf-8")
+    rows = table(written(world, "csv", plan=None, prompts=[prompt], assessors=("ann",))["sheet-ann.csv"])
+    assert "Yep, all of it." in (world / "csv/levels.csv").read_text(encoding="utf-8")
+    for row in rows:
+        row["grade"] = ("nope", "Yep, all of it")[int(row["response_id"][1:]) % 2]
+    path = world / "ann.csv"
+    path.write_text(as_csv(rows), encoding="utf-8")
+    wanted = sorted((name, "groundedness", "ann", int(name[1:]) % 2) for name in IDS)
+    assert gold_of(world, "csv", path, prompts=[prompt]) == wanted
+    graded = grade_crowd(CrowdPlan(labels=[path], prompts=[prompt], out=world / "crowd"))
+    assert sorted((row.response_id, row.grade) for row in graded.grades) == [
+        (name, grade) for name, _, _, grade in wanted
+    ]
+    with pytest.raises(UsageError, match="give one scale"):
+        grade_crowd(CrowdPlan(labels=[path], prompts=[prompt], scales=["0-3"], out=world / "crowd"))
 
 
 def test_the_labeling_interface_is_well_formed_and_names_what_the_tasks_have(world: Path) -> None:
