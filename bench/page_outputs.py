@@ -23,6 +23,7 @@ from judge.cli.demo import write_example
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 UNSTEADY = ((re.compile(r"\d+(\.\d+)?/s\b"), "N/s"), (re.compile(r"\b20\d\d-\d\d-\d\d\b"), "DATE"))
 """What differs from call to call."""
+OPERATORS = {"|", ">", "2>&1", "&&"}
 ELSEWHERE = ("judge serve ", "judge models ", "make ", "pip ")
 """Commands that wait for somebody, or fetch something; tested elsewhere."""
 
@@ -50,7 +51,7 @@ def carry_out(commands: str, skip: Callable[[str], bool]) -> str:
         words = shlex.split(command, comments=True)
         if words[0] == "cd":
             os.chdir(words[1])
-        elif words[0] == "judge" and not {"|", ">", "&&", "||"} & set(words):
+        elif words[0] == "judge" and not OPERATORS & set(words):
             stream = io.StringIO()
             with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
                 code = main(words[1:])
@@ -91,7 +92,7 @@ def _lines(text: str) -> list[str]:
 
 def play(text: str, skip: Callable[[str], bool] = lambda command: False) -> Iterator[tuple[re.Match[str], str]]:
     """Carry out a page in the current folder; each block of output that it shows, with what was printed."""
-    if "judge demo" not in text:
+    if not any("judge demo" in block for _, block, _ in steps(text)):
         write_example(Path())
     namespace: dict[str, object] = {}
     for language, block, shown in steps(text):

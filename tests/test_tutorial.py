@@ -1,12 +1,13 @@
 """The pages that people read first show what their commands print."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from bench import topics_picture
-from bench.page_outputs import differs, play, steps
+from bench.page_outputs import OPERATORS, differs, play, steps
 from tests.conftest import PROJECT
 from tests.test_docs import OUTPUTS, parsed
 
@@ -18,7 +19,11 @@ def _cannot_run(command: str) -> bool:
     """Whether a command needs a model, or files that only the reader has."""
     if not command.startswith("judge "):
         return False
-    values = vars(parsed(command.removeprefix("judge ")))
+    words = shlex.split(command, comments=True)[1:]
+    call = words[: next((place for place, word in enumerate(words) if word in OPERATORS), len(words))]
+    if "--config" in call:
+        return False
+    values = vars(parsed(shlex.join(call)))
     given = [value for name, value in values.items() if name not in OUTPUTS]
     paths = [path for value in given for path in (value if isinstance(value, list) else [value])]
     models = values.get("model") or []
