@@ -7,7 +7,7 @@ from markupsafe import Markup
 from judge.report.parts import Mark, Plot
 from judge.text.cells import interval, number
 
-WIDTH, HEIGHT, _MARGIN = 220, 22, 8
+WIDTH, HEIGHT, _MARGIN = 180, 22, 8
 _TICKS = 5
 """Most ticks of an axis."""
 
@@ -72,7 +72,7 @@ def _ticks(plot: Plot) -> list[tuple[float, str]]:
     span = plot.high - plot.low
     if span <= 0:
         return [(plot.low, number(plot.low, 1))]
-    if plot.low == int(plot.low) and plot.high == int(plot.high) and 2 <= span:
+    if plot.low == int(plot.low) and plot.high == int(plot.high) and span >= 2:
         step = -(-int(span) // (_TICKS - 1))
         whole = range(int(plot.low), int(plot.high) + 1, step)
         return [(float(tick), str(tick)) for tick in whole]

@@ -18,6 +18,14 @@ class Said(msgspec.Struct, frozen=True):
     tone: Tone | None = None
 
 
+class Noted(msgspec.Struct, frozen=True):
+    """Several things to know together, a sentence each."""
+
+    title: str
+    lines: tuple[str, ...]
+    tone: Tone = "warn"
+
+
 class Facts(msgspec.Struct, frozen=True):
     """Names with a value each; the first ones matter most."""
 
@@ -64,10 +72,10 @@ class Folded(msgspec.Struct, frozen=True):
     """Parts that are shown when asked for."""
 
     title: str
-    parts: "tuple[Said | Facts | Sheet | Quoted, ...]"
+    parts: "tuple[Said | Noted | Facts | Sheet | Quoted, ...]"
 
 
-Part = Said | Facts | Sheet | Quoted | Folded
+Part = Said | Noted | Facts | Sheet | Quoted | Folded
 
 
 class Section(msgspec.Struct, frozen=True):

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict, Word
 from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
 from judge.calibrate.report.phrases import basis, grades_of, heading
+from judge.files.trec import safe_names
 from judge.records import Estimate
-from judge.report.parts import Mark, Part, Plot, Said, Section, Sheet, Tone
+from judge.report.parts import Mark, Noted, Part, Plot, Said, Section, Sheet, Tone
 from judge.report.sections.words import capped, titled
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count, interval, number
@@ -32,7 +33,8 @@ def verdicts(calibration: Calibration) -> tuple[Part, ...]:
     parts: list[Part] = [Said(_verdict(verdict), _TONES[verdict.word]) for verdict in calibration.verdicts]
     if not calibration.verdicts:
         parts.append(Said("No verdict was asked for: a requirement such as wkappa.lo>=0.4 makes one."))
-    return (*parts, *(Said(capped(printable(warning)), "warn") for warning in calibration.warnings))
+    warnings = tuple(capped(printable(warning)) for warning in calibration.warnings)
+    return (*parts, Noted("To be known before any number:", warnings)) if warnings else tuple(parts)
 
 
 def _verdict(verdict: TrustVerdict) -> str:
@@ -45,7 +47,8 @@ def _verdict(verdict: TrustVerdict) -> str:
 
 def agreements(calibration: Calibration) -> Iterator[Section]:
     """A section for each criterion: agreement, the table of grades, and every pair with the chosen judge."""
-    for place, name in enumerate(criteria(calibration), start=1):
+    slugs = safe_names(criteria(calibration))
+    for name in criteria(calibration):
         rows = best_first(of(calibration.agreement, name))
         chosen, split = chosen_of(calibration, name), split_of(calibration, name)
         parts: list[Part] = []
@@ -61,7 +64,7 @@ def agreements(calibration: Calibration) -> Iterator[Section]:
         if row:
             parts.append(_confusion(row))
         parts += _comparisons(of(calibration.comparisons, name), chosen)
-        yield Section(f"agreement-{place}", f"Agreement with people: {name}", tuple(parts))
+        yield Section(f"agreement-{slugs[name]}", f"Agreement with people: {name}", tuple(parts))
 
 
 def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Sheet:
@@ -132,7 +135,7 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
             row.a,
             row.b,
             row.difference,
-            "yes" if row.p_max_t is not None and row.p_max_t <= SEPARABLE else "no",
+            "not tested" if row.p_max_t is None else "yes" if row.p_max_t <= SEPARABLE else "no",
             p_cell(row.p_max_t),
             row.difference.n,
             row.split,

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from judge.files.trec import safe_names
 from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
-from judge.report.parts import Mark, Part, Plot, Said, Section, Sheet
+from judge.report.parts import Mark, Noted, Part, Plot, Said, Section, Sheet
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.corrected_tables import change_text
 from judge.results.differences import ALPHA, told_apart
@@ -21,6 +22,7 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion."""
     apart = told_apart(folder.pairs)
     criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
+    slugs = safe_names(criteria)
     for name, rows in by_criterion(folder.rows):
         letters = tie_letters(rows, [pair for pair in folder.pairs if pair.criterion == name])
         sheet = _sheet(rows, criteria[name], letters)
@@ -28,12 +30,7 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
         parts: list[Part] = [sheet]
         if said:
             parts.append(Said(said.replace("; differences.tsv", "")))
-        yield Section(f"leaderboard-{_place(folder, name)}", f"Leaderboard: {name}", tuple(parts))
-
-
-def _place(folder: RunFolder, criterion: str) -> int:
-    """A number in place of a criterion's name, which may hold any character."""
-    return [known.name for known in folder.judged.criteria].index(criterion) + 1
+        yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", tuple(parts))
 
 
 def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) -> dict[str, str]:
@@ -111,7 +108,8 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
             "(prediction-powered inference, PPI++)."
         )
     ]
-    parts += [Said(capped(caution), "warn") for caution in outcome.cautions]
+    if outcome.cautions:
+        parts.append(Noted("To be known before any number:", tuple(map(capped, outcome.cautions))))
     for criterion in outcome.criteria:
         rows = [row for row in outcome.rows if row.criterion == criterion.name]
         parts.append(_corrected_sheet(rows, criterion))
@@ -166,7 +164,8 @@ def _ranks(row: CorrectedRow) -> str | None:
 def beside(folders: Sequence[RunFolder]) -> Iterator[Section]:
     """The leaderboards of several folders side by side, a section for each criterion that two or more share."""
     names = list(dict.fromkeys(row.criterion for folder in folders for row in folder.rows))
-    for place, name in enumerate(names, start=1):
+    slugs = safe_names(names)
+    for name in names:
         having = [folder for folder in folders if any(row.criterion == name for row in folder.rows)]
         if len(having) < 2:
             continue
@@ -181,7 +180,7 @@ def beside(folders: Sequence[RunFolder]) -> Iterator[Section]:
             f"{count(len(having), 'folder')}. Grades under two prompts may be on different scales."
         )
         sheet = Sheet(_grid(f"{titled(name)} side by side", columns), reading)
-        yield Section(f"side-by-side-{place}", f"Side by side: {name}", (sheet,))
+        yield Section(f"side-by-side-{slugs[name]}", f"Side by side: {name}", (sheet,))
 
 
 def _mean(row: LeaderboardRow | None) -> Estimate | None:
