@@ -47,7 +47,7 @@ def browse(folders: Sequence[Path], gold: Sequence[Path] = (), inline: int = INL
     listed = listing(gathered)
     size = sum(len(chunk) for table in listed.tables.values() for chunk in table.chunks)
     files = _files(listed.tables) if size > inline else {}
-    blocks = {"index": listed.index} | ({} if files else _chunks(listed.tables))
+    blocks = {"columns": listed.columns} | ({} if files else _chunks(listed.tables))
     return Browser(
         markup=Markup(render_page(_PAGES, "browser.html.j2", blocks=blocks, beside=BESIDE if files else "")),  # noqa: S704 - of a template that escapes
         style=(_PAGES / "browser.css").read_text(encoding="utf-8"),

@@ -1,4 +1,4 @@
-"""What the browser shows: items, each a response under a criterion, with what every judge and assessor says of it. Pure.
+"""What the browser shows: items, each a response under a criterion, with what judges and assessors say of it. Pure.
 
 A side is where a grade comes from: an output folder, or a judge of a calibration. Several sides stand side by side.
 """

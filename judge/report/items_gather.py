@@ -88,11 +88,17 @@ def _merged(same: Sequence[Item]) -> Item:
         first,
         truncated=any(item.truncated for item in same),
         runs=tuple(sorted({run for item in same for run in item.runs}, key=lambda run: (natural_key(run[0]), run[1]))),
-        passages=next((item.passages for item in same if all(p.text is not None for p in item.passages)), first.passages),
+        passages=next(
+            (item.passages for item in same if all(p.text is not None for p in item.passages)), first.passages
+        ),
         opinions={side: said for item in same for side, said in item.opinions.items()},
         gold=graded.gold,
         gold_grade=graded.gold_grade,
     )
+
+
+def _texts(item: Item) -> int:
+    return sum(used.text is not None for used in item.passages)
 
 
 def _order(item: Item) -> tuple[object, ...]:

@@ -59,9 +59,9 @@ class Sent:
 
 
 def pieces(message: str) -> list[str]:
-    """A message cut at the lines of its tags; joined, the pieces are the message.
+    r"""A message cut at the lines of its tags; joined, the pieces are the message.
 
-    >>> pieces('<passage n="1">\\nA ferry.\\n</passage>\\nGrade:')
-    ['<passage n="1">\\n', 'A ferry.', '\\n</passage>\\n', 'Grade:']
+    >>> pieces('<passage n="1">\nA ferry.\n</passage>\nGrade:')
+    ['<passage n="1">\n', 'A ferry.', '\n</passage>\n', 'Grade:']
     """
     return [piece for piece in _TAG.split(message) if piece]

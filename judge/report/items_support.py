@@ -35,11 +35,6 @@ def supports(sentences: Sequence[str], passages: Sequence[str | None]) -> list[S
 
 def labeled_sentences(item: Item) -> tuple[str, ...]:
     """The sentences of an item's response, if a judge labeled as many; else none."""
-    labeled = {
-        len(said.sentences)
-        for top in item.opinions.values()
-        for said in (top, *top.votes)
-        if said.sentences
-    }
+    labeled = {len(said.sentences) for top in item.opinions.values() for said in (top, *top.votes) if said.sentences}
     sentences = split_sentences(item.text) if labeled and item.text is not None else ()
     return sentences if len(sentences) in labeled else ()

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+from judge.records import Scale
 from judge.report.chunks import CHUNK, NONE, PackedTable, Packer, TextTables, json_text, pack
 from judge.report.items import Gaps, Item, Items, Opinion, gaps
 from judge.report.items_sent import Sent, pieces
 from judge.report.items_support import labeled_sentences, supports
-from judge.records import Scale
 from judge.runs.records import Turn
 from judge.text.ids import natural_key
 
@@ -24,7 +24,7 @@ _DIGITS = 3
 class Listing(NamedTuple):
     """The items as tables."""
 
-    index: str
+    columns: str
     """The columns, packed; the page needs them to list anything."""
     tables: dict[str, PackedTable]
     """`searched` and `stored` texts, `items` in the order of the columns, `turns` likewise."""

@@ -815,8 +815,8 @@
     at("status").textContent = `The judgments cannot be shown: ${fault.message}.`;
   }
 
-  function prepare(index) {
-    data = index;
+  function prepare(unpacked) {
+    data = unpacked;
     tables = Object.fromEntries(Object.entries(data.tables).map(([name, { starts }]) => [name, new DataTable(name, starts, name === "searched")]));
     const grades = new Set(data.said.flatMap((said) => said.grade).filter((grade) => grade !== null));
     data.grades = [...grades].sort((a, b) => a - b);
@@ -834,7 +834,7 @@
   }
 
   async function start() {
-    prepare(await chunkOf("index"));
+    prepare(await chunkOf("columns"));
     listen();
     state = stateOf(location.hash);
     await showList();
