@@ -30,7 +30,7 @@ def name_results(outcome: Outcome) -> None:
             return
         try:
             own = [criterion.file for criterion in outcome.criteria if Path(criterion.file).is_file()]
-            write_report(ReportPlan(folders=out, prompts=own, page_only=True))
+            write_report(ReportPlan(folders=(out,), prompts=own, page_only=True))
         except JudgeError as error:
             say(f"warning: no report: {printable(str(error))}")
             say(f"the results are complete; `judge report {out}` writes the report once that is mended")

@@ -26,9 +26,8 @@ def report_markdown(content: Content, pictures: Sequence[Picture]) -> bytes:
         for part in section.parts:
             blocks += _blocks(part)
         blocks += [_embedded(picture) for picture in pictures if picture.section == section.name]
-    sources = "; ".join(
-        f"{name_of(record)} with the SHA-256 `{digest}`" for record, digest in content.made_of if digest
-    )
+    known = [(name_of(record), digest) for record, digest in content.made_of if digest]
+    sources = "; ".join(f"{record} with the SHA-256 `{digest}`" for record, digest in known)
     blocks += [f"Made from {sources}."] if sources else []
     return "".join(f"{block}\n\n" for block in blocks).removesuffix("\n").encode()
 

@@ -45,9 +45,7 @@ def _of(folder: ReportedFolder) -> Iterator[Picture]:
         slugs = safe_names(criterion.name for criterion in folder.judged.criteria)
         for name, rows in by_criterion(folder.rows):
             forms = interval_plot([(row.run_id, row.mean) for row in rows], "mean grade", f"{name} by run", "turns")
-            about = (
-                f"Mean grade and 95 % interval of {count(len(rows), 'run')} under {name}; the table has the numbers."
-            )
+            about = f"Mean grades of {count(len(rows), 'run')} under {name} with 95 % intervals, as in the table."
             yield _picture(f"leaderboard-{slugs[name]}", about, forms)
         if folder.corrected is not None and not isinstance(folder.corrected, str):
             about = "Each run's mean by the judge and as gold corrects it; the tables have the numbers."

@@ -130,7 +130,7 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
     pairs = [row for row in rows if chosen in (row.a, row.b)] or list(rows)
     if not pairs:
         return
-    lines = tuple(
+    lines: tuple[tuple[Cell, ...], ...] = tuple(
         (
             row.a,
             row.b,

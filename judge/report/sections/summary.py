@@ -46,9 +46,7 @@ def banner(folder: RunFolder) -> Said:
 def _parts(folder: RunFolder) -> Iterator[Part]:
     yield banner(folder)
     if folder.compared is not None:
-        yield Said(
-            "This report sets people's grades (the gold) beside the judge's: the sections after the leaderboard."
-        )
+        yield Said("The sections after the leaderboard set people's grades (the gold) beside the judge's.")
     asked = folder.manifest.get("asked")
     if folder.manifest.get("status") == "trial" and isinstance(asked, dict):
         yield Said(
