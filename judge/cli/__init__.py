@@ -33,7 +33,7 @@ ROOMS = {
     },
     "pool": {"pool": "pool the runs of a folder without judging anything"},
     "ask": {"prompts": "list, show or check prompt files"},
-    "gold": {"gold": "check, import, split and plan gold grades"},
+    "gold": {"gold": "plan, label, import, check and split gold grades"},
     "results": {
         "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
         "plan": "how many topics, turns and labels the next comparison of runs needs",

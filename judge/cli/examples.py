@@ -65,6 +65,10 @@ EXAMPLES = {
         "judge gold split gold.jsonl --test 0.5 --seed 1 --out split/",
         "judge gold split gold.jsonl --test 0.3 --seed 2026 --cluster theme --out split/",
     ),
+    "gold sheet": (
+        "judge gold sheet plan.jsonl --pool out/ --topics topics.json --to html --assessor ann --out ann/",
+        "judge gold sheet plan.jsonl --pool out/ --to mturk --items-per-task 3 --out batch/",
+    ),
     "gold plan": (
         "judge gold plan --pool out/ --n 200 --seed 1 --out plan.jsonl",
         "judge gold plan --pool out/ --judgments out/ --gold gold.jsonl --n 100 --seed 2 --out next.jsonl",
