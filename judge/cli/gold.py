@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from judge.cli.options import add_actions, add_cluster_option, amount_or_zero, columns, pair, positive
-from judge.cli.printing import SHOWN, print_json, problem_lines, say
+from judge.cli.printing import SHOWN, print_json, print_text, problem_lines, say
 from judge.gold import SOURCES
 from judge.gold.rows import GoldRow
 from judge.harness.gold import (
@@ -23,7 +23,6 @@ from judge.harness.gold import (
 from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.text.cells import count
 from judge.text.ids import cluster_of
-from judge.text.safe import printable
 
 _MADE = get_args(GoldRow.__annotations__["made"])
 _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
@@ -76,7 +75,7 @@ def _check(args: argparse.Namespace) -> int:
         print_json(checked.problems)
     else:
         for line in problem_lines(checked.problems, None if args.all else SHOWN):
-            print(printable(line))
+            print_text(line)
     errors = sum(problem.severity == "error" for problem in checked.problems)
     say(
         f"{count(len(args.files), 'file')}, {count(len(checked.rows), 'valid row')}: "
