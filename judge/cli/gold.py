@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from judge.cli.options import add_actions, add_cluster_option, amount_or_zero, columns, pair, positive
-from judge.cli.printing import SHOWN, print_json, print_text, problem_lines, say
+from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, say
 from judge.gold import SOURCES
 from judge.gold.rows import GoldRow
 from judge.harness.gold import (
@@ -75,7 +75,7 @@ def _check(args: argparse.Namespace) -> int:
         print_json(checked.problems)
     else:
         for line in problem_lines(checked.problems, None if args.all else SHOWN):
-            print_text(line)
+            print_listed(line)
     errors = sum(problem.severity == "error" for problem in checked.problems)
     say(
         f"{count(len(args.files), 'file')}, {count(len(checked.rows), 'valid row')}: "

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.options import add_actions
-from judge.cli.printing import print_fact, print_json, print_text, say
+from judge.cli.printing import print_fact, print_json, print_listed, say
 from judge.harness.manifest import JOURNAL
 from judge.models.journal_check import JournalReport, salvage_journal, verify_journal
 
@@ -52,4 +52,4 @@ def _print(report: JournalReport, *, as_json: bool) -> None:
     print_fact("  without checksum", str(report.unsealed))
     print_fact("problems", str(len(report.problems)))
     for digest, why in report.problems:
-        print_text(f"  {digest or 'the file'}: {why}")
+        print_listed(f"  {digest or 'the file'}: {why}")

@@ -17,11 +17,18 @@ _FEWEST, _MOST = 40, 240
 
 def columns() -> int:
     """The columns of the terminal behind stdout; `COLUMNS`, if it is set; 80 elsewhere."""
+    return known_columns() or USUAL
+
+
+def known_columns() -> int | None:
+    """As `columns`, or None for an output without a width, which a file or another program reads line by line."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         found = int(given)
+    elif sys.stdout.isatty():
+        found = shutil.get_terminal_size((USUAL, 24)).columns
     else:
-        found = shutil.get_terminal_size((USUAL, 24)).columns if sys.stdout.isatty() else USUAL
+        return None
     return min(max(found, _FEWEST), _MOST)
 
 

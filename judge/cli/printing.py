@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
-from judge.cli.look import READ, Style, columns, styled
+from judge.cli.look import READ, Style, columns, known_columns, styled
 from judge.models.secrets import scrub
 from judge.records import Problem, Severity
 from judge.text.cells import fold
@@ -55,6 +55,14 @@ def print_text(text: str, style: Style | None = None) -> None:
     start = " " * (len(text) - len(text.lstrip(" ")))
     for line in fold(text, min(columns(), READ) - len(start)) if text.strip() else [""]:
         print(styled(start + line, style, sys.stdout) if style else start + line)
+
+
+def print_listed(text: str) -> None:
+    """Print an entry of a list that people search and tools read: one line, unless the output has a width."""
+    if known_columns() is None:
+        print(printable(text))
+    else:
+        print_text(text)
 
 
 def print_fact(name: str, text: str) -> None:

@@ -14,7 +14,7 @@ from judge.ask.criteria import (
 )
 from judge.ask.prompt import render
 from judge.cli.options import add_actions, refuse_unused
-from judge.cli.printing import print_json, print_table, print_text, say
+from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError
 from judge.models.records import AnswerForm
 from judge.pool.records import PooledResponse
@@ -123,11 +123,11 @@ def _check(path: Path) -> int:
     try:
         criterion = load_criterion(path)
     except InputError as error:
-        print_text(str(error))
+        print_listed(str(error))
         for problem in error.problems:
-            print_text(f"  {problem.path}: {problem.code}: {problem.message}")
+            print_listed(f"  {problem.path}: {problem.code}: {problem.message}")
         return 1
-    print_text(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
+    print_listed(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
     if criterion.name not in criterion_names():
         meant = nearest(criterion.name, criterion_names())
         say(

@@ -163,7 +163,9 @@ def _verdict_line(calibration: Calibration, criterion: str, columns: int) -> lis
     line = "  ".join([name, judge, basis, *tail])
     if columns_of(line) <= columns:
         return [line]
-    return ["  ".join([name, judge, basis]), *(f"  {part}" for part in fold("  ".join(tail), columns - 2))]
+    below = "  ".join(["", *tail])
+    parts = [below] if columns_of(below) <= columns else [f"  {part}" for part in fold(below, columns - 2)]
+    return ["  ".join([name, judge, basis]), *parts]
 
 
 def _measured(calibration: Calibration, verdict: TrustVerdict) -> list[str]:
