@@ -24,11 +24,12 @@ def _cannot_run(command: str) -> bool:
     if "--config" in call:
         return False
     values = vars(parsed(shlex.join(call)))
-    given = [value for name, value in values.items() if name not in OUTPUTS]
+    given = [value for name, value in values.items() if name not in {*OUTPUTS, "save_config"}]
     paths = [path for value in given for path in (value if isinstance(value, list) else [value])]
     models = values.get("model") or []
     ask = [model for model in models if not model.startswith(("baseline/", "replay/"))]
-    return (bool(ask) and not values.get("dry_run")) or any(
+    sends = not (values.get("dry_run") or values.get("save_config"))
+    return (bool(ask) and sends) or any(
         isinstance(path, Path) and not path.exists() for path in paths
     )
 

@@ -21,6 +21,7 @@ from judge.cli.asking import (
     say_lacking_log,
 )
 from judge.cli.config import add_config_arguments
+from judge.cli.look import columns
 from judge.cli.options import add_cluster_option, positive, refuse_unused
 from judge.cli.printing import print_json, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
@@ -186,7 +187,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print_json(outcome.calibration)
     else:
-        print(summary(outcome.calibration).rstrip("\n"))
+        print(summary(outcome.calibration, columns()).rstrip("\n"))
     if args.out:
         say(f"everything is in {args.out}; start with calibration.md there, then read disagreements.md")
     return 1 if args.require and not outcome.trusted else 0
