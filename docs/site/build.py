@@ -5,12 +5,13 @@ import shutil
 from pathlib import Path
 
 from docs.site import links
-from docs.site.commands import command_pages
+from docs.site.commands import FIRST, command_pages, page_of
 from docs.site.files import files_page
 from docs.site.names import names_page
 from docs.site.pages import DOCS, contents, subjects, with_navigation, written_pages
 from docs.site.rows import row_pages
 from docs.site.statistics import statistics_pages
+from judge.cli import COMMANDS
 
 GENERATED = (
     "commands/index.md", "files.md", "codes.md", "statistics.md", "statistics-functions.md", "python.md", "prompts.md",
@@ -24,8 +25,7 @@ def site_pages() -> dict[str, str]:
     written = written_pages()
     pages = written | command_pages(written) | files_page(written) | row_pages() | statistics_pages(written) | names_page()
     pages = with_navigation(pages)
-    commands = sorted(name for name in pages if name.startswith("reference/commands/") and not name.endswith("index.md"))
-    pages["reference/commands/index.md"] += contents([name.removeprefix("reference/commands/") for name in commands])
+    pages[FIRST] += contents([page_of(command).rpartition("/")[2] for command in COMMANDS])
     pages["reference/index.md"] += contents([*GENERATED, "glossary.md"])
     known = [name for name in subjects() if name in pages and name != "index.md"]
     cards = sorted(name.removeprefix("cards/") for name in pages if name.startswith("cards/") and name != "cards/index.md")
@@ -56,4 +56,20 @@ def build(out: Path) -> list[str]:
     with patch_docutils(), docutils_namespace():
         app = Sphinx(source, DOCS, html, out / "doctrees", "html", status=None, warning=warnings, freshenv=True)
         app.build(force_all=True)
+    for path in html.rglob("*.html"):
+        path.write_text(amended(path.read_text(encoding="utf-8")), encoding="utf-8")
     return [*warnings.getvalue().splitlines(), *links.problems(html)]
+
+
+def amended(html: str) -> str:
+    """A page with what the theme leaves out for readers without a mouse or without sight."""
+    for before, after in AMENDED.items():
+        html = html.replace(before, after)
+    return html
+
+
+AMENDED = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<div class="table-wrapper colwidths-auto docutils container">': '<div class="table-wrapper colwidths-auto docutils container" tabindex="0" role="region" aria-label="Table">',
+}
+"""What the theme writes, and what stands in its place."""

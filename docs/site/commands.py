@@ -4,13 +4,14 @@ import argparse
 import re
 from collections.abc import Iterator, Mapping
 
+from docs.site.docstrings import markdown
 from docs.site.markdown import cell, code, fenced, table
 from docs.site.pages import relative, title
-from judge.cli import COMMANDS, ROOMS, command_module, command_parser
+from judge.cli import COMMANDS, ROOMS, command_parser
 from judge.cli.examples import EXAMPLES
 from judge.cli.parser import EXIT_CODES, GENERAL
 
-_WIDTH = 96
+_WIDTH = 84
 
 
 def command_pages(written: Mapping[str, str]) -> dict[str, str]:
@@ -63,20 +64,14 @@ def actions(command: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
 
 
 def _page(command: str, written: Mapping[str, str]) -> str:
-    parts = [f"# judge {command}\n\n{COMMANDS[command].capitalize()}."]
+    parts: list[str] = []
     described = _described(command, written)
     for typed, parser in actions(command):
-        if typed != command:
-            parts.append(f"## judge {typed}")
-        about = (parser.description or "").strip() if typed == command else ""
-        if typed == command:
-            parts.append(_prose(about) if about else "")
-        parts.append(fenced(_usage(parser)))
-        parts += _tables(parser)
+        level = "#" if typed == command else "##"
+        parts += [f"{level} judge {typed}", markdown(parser.description or "") if typed == command else ""]
+        parts += [fenced(_usage(parser)), *_tables(parser)]
         if EXAMPLES.get(typed):
-            parts.append(f"### Examples\n\n{fenced(chr(10).join(EXAMPLES[typed]), 'sh')}".replace(
-                "###", "##" if typed == command else "###"
-            ))  # fmt: skip
+            parts += [f"{level}# Examples", fenced("\n".join(EXAMPLES[typed]), "sh")]
     parts.append(
         "## Exit codes\n\n"
         + table(("code", "meaning"), [(n, cell(m)) for n, m in re.findall(r"^  (\d)  (.+)$", EXIT_CODES, re.MULTILINE)])
@@ -85,11 +80,6 @@ def _page(command: str, written: Mapping[str, str]) -> str:
         links = [f"- [{title(written[name])}]({relative(name, page_of(command))})" for name in described]
         parts.append("## Described in\n\n" + "\n".join(links))
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _prose(text: str) -> str:
-    """The docstring of a command as Markdown; lines that are indented are code there too."""
-    return re.sub(r"(?<!`)<(?=[a-z])", r"\\<", text)
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:
@@ -109,11 +99,17 @@ def _tables(parser: argparse.ArgumentParser) -> Iterator[str]:
         ("option", [action for action in kept if action.option_strings]),
     ):
         rows = [
-            (_name(action), cell(formatter._expand_help(action)) if action.help else "", _default(action))
+            (_name(action), _meaning(formatter, action), _default(action))
             for action in shown
         ]
         if rows:
             yield table((header, "meaning", "default"), rows)
+
+
+def _meaning(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
+    said = cell(formatter._expand_help(action)) if action.help else ""
+    choices = ", ".join(code(str(choice)) for choice in action.choices or ())
+    return f"{said} ({choices})".strip() if choices else said
 
 
 def _name(action: argparse.Action) -> str:
@@ -124,9 +120,7 @@ def _name(action: argparse.Action) -> str:
 
 
 def _value(action: argparse.Action) -> str:
-    metavar = action.metavar or (
-        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
-    )
+    metavar = action.metavar or action.dest.upper().replace("_", "-")
     if isinstance(metavar, tuple):
         return " ".join(metavar)
     return f"{metavar} ..." if action.nargs in ("+", "*") else metavar
@@ -158,7 +152,3 @@ def _described(command: str, written: Mapping[str, str]) -> list[str]:
             found.append((-count, name))
     return [name for count, name in sorted(found) if -count * 4 >= len(names)][:3]
 
-
-def missing_modules() -> list[str]:
-    """Commands without a module, which cannot have a page."""
-    return [name for name in COMMANDS if command_module(name).__doc__ is None]

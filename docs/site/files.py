@@ -8,48 +8,56 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from docs.site.markdown import code, link, slug
-from docs.site.pages import relative, title
+from docs.site.markdown import link, slug
+from docs.site.pages import relative, subjects, title
 
 PAGE = "reference/files.md"
-_NAME = re.compile(r"`((?:[\w<>.-]+/)*[\w<>*.-]+\.(?:tsv|jsonl|json|md|txt|qrel|run|sha256|sqlite|svg|png|html|csv|idx|looks))`")
-_OPENING = re.compile(rf"^(?:\| column of )?{_NAME.pattern}(?:[^\n|]*?(?:\(and|, ) ?{_NAME.pattern})*")
+_SUFFIXES = "tsv|jsonl|json|md|txt|qrel|run|sha256|sqlite|svg|png|html|csv|db|idx|looks"
+_NAME = re.compile(rf"`((?:[\w<>.-]+/)*[\w<>*.-]*\.(?:{_SUFFIXES}))`")
+_OPENING = re.compile(rf"(?:\| column of )?{_NAME.pattern}(?: \(and {_NAME.pattern}\))?")
 
 
 class Block(NamedTuple):
-    """A paragraph or a table of a page."""
+    """A paragraph or a table of a page, outside code."""
 
     page: str
+    chapter: str
+    """The heading of the second level above it."""
     section: str
+    """The anchor of the nearest heading above it."""
     text: str
-    lead: str
-    """The paragraph before it."""
-
-    @property
-    def is_table(self) -> bool:
-        """Whether it is a table."""
-        return self.text.startswith("|")
 
     @property
     def rows(self) -> list[list[str]]:
-        """The cells of a table's rows, its header first."""
-        lines = [line for line in self.text.splitlines() if not re.fullmatch(r"[|\s:-]+", line)]
+        """The cells of a table's rows, its header first; none in a paragraph."""
+        lines = [line for line in self.text.splitlines() if line.startswith("|") and not re.fullmatch(r"[|\s:-]+", line)]
         return [[part.strip() for part in re.split(r"(?<!\\)\|", line.strip()[1:-1])] for line in lines]
 
 
-def blocks(written: Mapping[str, str]) -> Iterator[Block]:
-    """The paragraphs and tables of the pages about a subject, outside code."""
-    for page, text in written.items():
-        if "/" in page or page == "index.md":
+class Entry(NamedTuple):
+    """What a page says of one file, or of a few that hold the same."""
+
+    names: tuple[str, ...]
+    where: Block
+    content: str
+    """What the table of files says; "" where a file stands in no table."""
+    fields: list[Block]
+    """The paragraphs and tables about its fields."""
+
+
+def blocks(page: str, text: str) -> Iterator[Block]:
+    """The paragraphs and tables of a page."""
+    chapter, anchor, seen = "", "", dict[str, int]()
+    for kind, lines in itertools.groupby(_kinds(text), key=lambda pair: pair[0]):
+        part = "\n".join(line for _, line in lines)
+        if not kind.startswith("heading"):
+            yield Block(page, chapter, anchor, part)
             continue
-        section = lead = ""
-        for kind, lines in itertools.groupby(_kinds(text), key=lambda pair: pair[0]):
-            part = "\n".join(line for _, line in lines)
-            if kind.startswith("heading"):
-                section, lead = part.lstrip("# "), ""
-            elif kind.startswith(("text", "table")):
-                yield Block(page, section, part, lead)
-                lead = part
+        marks, _, heading = part.partition(" ")
+        chapter = heading if marks == "##" else chapter
+        anchor = slug(heading)
+        seen[anchor] = seen.get(anchor, -1) + 1
+        anchor += f"-{seen[anchor]}" if seen[anchor] else ""
 
 
 def _kinds(text: str) -> Iterator[tuple[str, str]]:
@@ -67,36 +75,43 @@ def _kinds(text: str) -> Iterator[tuple[str, str]]:
             yield f"{'table' if line.startswith('|') else 'text'} {number}", line
 
 
-class File(NamedTuple):
-    """A file as the pages describe it."""
+def entries(page: str, text: str) -> list[Entry]:
+    """The files that a page describes, in the order of its tables of files; then those that only a paragraph describes."""
+    every = list(blocks(page, text))
+    about: dict[str, list[Block]] = {}
+    for block, following in itertools.pairwise([*every, Block(page, "", "", "")]):
+        opening = _OPENING.match(block.text)
+        if opening and "`" in block.text[opening.end() :] + following.text[:1].replace("|", "`"):
+            told = [block, following] if block.text.endswith(":") and following.text.startswith("|") else [block]
+            for name in filter(None, opening.groups()):
+                about.setdefault(name, []).extend(told)
+    found = [
+        Entry(names, block, row[1], [told for name in names for told in about.get(name, ())])
+        for block in every
+        if block.rows and block.rows[0][0].startswith("file") and block.rows[0][1] == "content"
+        for row in block.rows[1:]
+        if (names := _names(row[0]))
+    ]
+    listed = {name.rpartition("/")[2] for entry in found for name in entry.names}
+    found += [
+        Entry((name,), told[0], "", told)
+        for name, told in about.items()
+        if name.rpartition("/")[2] not in listed and told[0].text.strip("`") != name and "with tabs" not in told[0].text
+    ]
+    return found
 
-    name: str
-    contents: list[tuple[Block, str]]
-    """Where a table of files names it, and what it says."""
-    fields: list[Block]
-    """The tables and paragraphs about its fields."""
+
+def _names(cell: str) -> tuple[str, ...]:
+    """The files of a cell such as "`runs.tsv`, `.md`", where an ending alone belongs to the name before it."""
+    names: list[str] = []
+    for name in re.findall(rf"`((?:[\w<>.-]+/)*[\w<>*.-]*\.(?:{_SUFFIXES}))`", cell):
+        names.append(f"{names[-1].rpartition('.')[0]}{name}" if names and re.fullmatch(r"\.\w+", name) else name)
+    return tuple(names)
 
 
-def files(written: Mapping[str, str]) -> list[File]:
-    """The files that the pages describe, in the order of their names."""
-    found: dict[str, File] = {}
-
-    def entry(name: str) -> File:
-        return found.setdefault(name, File(name, [], []))
-
-    every = list(blocks(written))
-    for place, block in enumerate(every):
-        if block.is_table and block.rows[0][0].startswith("file"):
-            for row in block.rows[1:]:
-                for name in _NAME.findall(row[0]):
-                    entry(name).contents.append((block, row[1]))
-        elif opening := _OPENING.match(block.text):
-            for name in dict.fromkeys(_NAME.findall(opening[0])):
-                entry(name).fields.append(block)
-                following = every[place + 1] if place + 1 < len(every) else None
-                if following and following.is_table and block.text.rstrip().endswith(":") and following.page == block.page:
-                    entry(name).fields.append(following)
-    return sorted(found.values(), key=lambda file: (file.name.rpartition("/")[2].lower(), file.name))
+def all_entries(written: Mapping[str, str]) -> list[Entry]:
+    """The files that the pages describe, in the order of the pages."""
+    return [entry for page in [*subjects(), "project/gold.md"] if page in written for entry in entries(page, written[page])]
 
 
 def files_page(written: Mapping[str, str]) -> dict[str, str]:
@@ -105,17 +120,20 @@ def files_page(written: Mapping[str, str]) -> dict[str, str]:
         "# Files\n\nEvery file that a command writes, with what it holds and the meaning of its fields, as the pages on "
         "each subject say it.\n"
     ]
-    for file in files(written):
-        parts.append(f"## {code(file.name)}\n")
-        for block, content in file.contents:
-            words = f"{title(written[block.page])}: {block.section}"
-            where = f"{relative(block.page, PAGE)}#{slug(block.section)}"
-            parts.append(f"{led(content, block.page)} — {link(words, where)}\n")
-        parts += [led(block.text, block.page) + "\n" for block in file.fields]
+    for (page, chapter), group in itertools.groupby(
+        all_entries(written), key=lambda entry: (entry.where.page, entry.where.chapter)
+    ):
+        parts.append(f"## {title(written[page])}: {chapter}\n")
+        for entry in group:
+            where = f"{relative(page, PAGE)}#{entry.where.section}"
+            parts.append(f"### {', '.join(f'`{name}`' for name in entry.names)}\n")
+            content = _led(entry.content[:1].upper() + entry.content[1:], page)
+            parts.append(f"{content.rstrip('.')}{'. ' if content else ''}{link('Its section', where)}.\n")
+            parts += [_led(block.text, page) + "\n" for block in entry.fields]
     return {PAGE: "\n".join(parts)}
 
 
-def led(text: str, page: str) -> str:
+def _led(text: str, page: str) -> str:
     """A part of a page as it stands on this one: its links lead to where they led."""
     text = re.sub(r"\]\(#", f"]({page}#", text)
     return re.sub(r"\]\((?![a-z]+:)([^)#]+)", lambda match: f"]({relative(match[1], PAGE)}", text)

@@ -37,6 +37,11 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Facts as a list: what, then its value."""
+    return "\n".join(f"- {what}: {value}" for what, value in pairs)
+
+
 def escaped(text: str) -> str:
     """A text of the program as Markdown: its lines and the code in backticks stay, nothing else is markup."""
     parts = re.split(r"(`[^`]*`)", text)

@@ -5,7 +5,7 @@ import re
 
 import judge.records
 from docs.site.docstrings import first_sentence
-from docs.site.markdown import cell, code, escaped, fenced, table
+from docs.site.markdown import cell, code, escaped, facts, fenced, table
 from judge.ask.criteria import bundled_criteria, default_prompts
 from judge.records import Criterion, Level
 from judge.runs.check.codes import SECTIONS
@@ -60,7 +60,7 @@ def _formats() -> str:
     for name in FORMATS:
         rules = rules_of(name)
         form = {"document": "one JSON object", "lines": "JSON Lines, one turn a line", "pool": "a pool beside its bank"}
-        facts = [
+        pairs = [
             ("file", form[rules.form]),
             ("run id", code(rules.run_id)),
             ("turns", code(rules.turns) if rules.turns else "–"),
@@ -74,7 +74,7 @@ def _formats() -> str:
             ("year of the track", str(rules.year or "–")),
         ]
         about = first_sentence(_module(name).__doc__)
-        parts += [f"## {code(name)}", escaped(about), table(("", ""), facts)]
+        parts += [f"## {code(name)}", escaped(about), facts(pairs)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -90,14 +90,14 @@ def _prompts() -> str:
 
 def _prompt(criterion: Criterion) -> list[str]:
     scale = criterion.scale
-    facts = [
+    pairs = [
         ("a judge may see", ", ".join(map(code, criterion.inputs))),
         ("answer", {"grade": "one grade", "sentences": "a label for each sentence"}[criterion.answer]),
         ("good end", {"higher": "the highest grade", "lower": "the lowest grade"}[scale.polarity]),
         ("positive grades", ", ".join(map(str, scale.positive))),
         ("version, digest", f"{criterion.version}, {code(criterion.digest[:12])}"),
     ]
-    parts = [f"## {code(criterion.prompt_id)}", table(("", ""), facts)]
+    parts = [f"## {code(criterion.prompt_id)}", facts(pairs)]
     if criterion.sentence_levels:
         parts += ["Labels of a sentence:", _levels(criterion.sentence_levels)]
     parts += ["Levels:", _levels((*scale.levels, *((scale.unable,) if scale.unable else ())))]

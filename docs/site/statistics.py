@@ -15,7 +15,7 @@ from typing import Any
 
 import judge.stats
 from docs.site.docstrings import markdown, prose
-from docs.site.markdown import cell, code, fenced, link, slug, table
+from docs.site.markdown import cell, code, facts, fenced, link
 from docs.site.pages import relative, title
 from judge.stats.agreement import STATISTICS
 from judge.stats.expected import EXPECTED
@@ -114,15 +114,15 @@ def _entry(
     inner = formula.func if isinstance(formula, functools.partial) else formula
     documented = inner if inspect.isroutine(inner) else type(inner)
     text = documented.__doc__ or ""
-    facts = [("source", cell(citation))] if citation else []
-    facts += [("interval", interval), *(more or [])]
+    pairs = [("source", cell(citation))] if citation else []
+    pairs += [("interval", interval), *(more or [])]
     pages = [
         link(title(text_of), relative(page, PAGE))
         for page, text_of in written.items()
         if "/" not in page and re.search(rf"`{re.escape(name)}`", text_of)
     ]
-    facts += [("described in", ", ".join(pages))] if pages else []
-    return [f"### {code(name)}", cell(about[0].upper() + about[1:]) + ".", prose(text), table(("", ""), facts)]
+    pairs += [("described in", ", ".join(pages))] if pages else []
+    return [f"### {code(name)}", cell(about[0].upper() + about[1:]) + ".", prose(text), facts(pairs)]
 
 
 def _functions() -> str:
@@ -173,7 +173,3 @@ def _split(arguments: ast.arguments) -> list[str]:
     parts += [shown(arg, default) for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
     return [*parts, *([f"**{shown(arguments.kwarg, None)}"] if arguments.kwarg else [])]
 
-
-def anchor(name: str) -> str:
-    """Where a statistic stands on its page."""
-    return f"{PAGE}#{slug(name)}"
