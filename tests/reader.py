@@ -1,0 +1,219 @@
+"""What a reader of the documents has beside the example: the files that the pages name, made when a command names them.
+
+The pages show commands on files of the reader. Here each such name stands for a small file of the same kind, so that the
+commands run as they are shown.
+"""
+
+import bz2
+import hashlib
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from judge.cli import main
+from tests.conftest import PROJECT
+from tests.evaluate.test_published import release
+
+EXAMPLE = PROJECT / "examples"
+GOLD = PROJECT / "gold" / "example.gold.jsonl"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SOUND = ("harbor-grounded.json", "lantern-half-right.jsonl", "mill-fluent-invented.json", "quarry-copied.json")
+JUDGE = "openai/gpt-4.1-mini"
+INPUTS = ["--topics", str(EXAMPLE / "topics.json"), "--passages", str(EXAMPLE / "passages.jsonl")]
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a page with a language: the language and the text."""
+    return [(language, block) for language, block in BLOCK.findall(text) if language]
+
+
+def commands(block: str) -> Iterator[str]:
+    """The command lines of a block, without comments and without the breaks of long lines."""
+    for line in block.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            yield re.sub(r"\s+#\s.*$", "", line).strip()
+
+
+def told_files(text: str) -> Iterator[tuple[str, str]]:
+    """The files that a page tells its reader to write: a name, then a block of its content."""
+    yield from re.findall(r"`([\w.]+\.\w+)`[^`\n]*\n+```(?:toml|text)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def provide(name: str, document: str) -> bool:
+    """Make the file or folder of this name in the working folder; whether there is anything to make."""
+    make = MADE.get(f"{document}: {name}") or MADE.get(name)
+    if make is None:
+        return False
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path)
+    return True
+
+
+def _run(*arguments: str) -> None:
+    code = main([*arguments])
+    assert code in (0, 1), arguments
+
+
+def _runs(path: Path) -> None:
+    path.mkdir()
+    for name in SOUND:
+        shutil.copyfile(EXAMPLE / "runs" / name, path / name)
+
+
+def _judged(path: Path) -> None:
+    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, "--model", JUDGE, "--out", str(path))
+
+
+def _pooled(path: Path) -> None:
+    _run("pool", "--runs", str(EXAMPLE / "runs"), *INPUTS, "--out", str(path))
+
+
+def _example(name: str) -> Callable[[Path], None]:
+    return lambda path: void(shutil.copyfile(EXAMPLE / name, path))
+
+
+def void(_: object) -> None:
+    """Nothing, whatever was given."""
+
+
+def _text(text: str) -> Callable[[Path], None]:
+    return lambda path: void(path.write_text(text, encoding="utf-8"))
+
+
+def _gold(path: Path) -> None:
+    lines = GOLD.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if '"groundedness"' in line), encoding="utf-8")
+
+
+def _grades(path: Path) -> None:
+    """Qrels of the responses of the reader's output folder."""
+    folder = Path(".judged")
+    if not folder.exists():
+        _judged(folder)
+    shutil.copyfile(folder / "qrels" / "response_groundedness.llm.qrel", path)
+
+
+def _response_runs(path: Path) -> None:
+    folder = Path(".judged")
+    if not folder.exists():
+        _judged(folder)
+    shutil.copytree(folder / "response_runs", path)
+
+
+def _trec_run(path: Path) -> None:
+    _run("convert", str(EXAMPLE / "runs" / SOUND[0]), "--to", "trec-run", "-o", f"{path}.folder")
+    shutil.copyfile(next(Path(f"{path}.folder").glob("*.run")), path)
+
+
+def _passages() -> list[dict[str, str]]:
+    lines = (EXAMPLE / "passages.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _passage_qrels(path: Path) -> None:
+    turns = ("1-1_1", "1-1_2", "1-1_3")
+    lines = [f"{turn} 0 {passage['id']} {place % 4}\n" for turn in turns for place, passage in enumerate(_passages())]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def _hash_list() -> str:
+    rows = [(*passage["id"].rsplit(":", 1), passage["contents"]) for passage in _passages()]
+    return "".join(f"{name}\t{part}\t{hashlib.md5(text.encode()).hexdigest()}\n" for name, part, text in rows)
+
+
+def _collection(path: Path) -> None:
+    path.mkdir()
+    shutil.copyfile(EXAMPLE / "passages.jsonl", path / "part.jsonl")
+
+
+def _prompt(path: Path) -> None:
+    shutil.copyfile(PROJECT / "prompts" / "groundedness" / "graded.md", path)
+
+
+def _plan(path: Path) -> None:
+    _run("gold", "plan", "--pool", "out", "--n", "40", "--seed", "1", "--out", str(path))
+
+
+def _assessed(path: Path) -> None:
+    """A grade by an assessor for each response of the plan."""
+    rows = [json.loads(line) for line in Path("plan.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [f"{row['turn_id']},{row['response_id']},{row['criterion']},a1,{place % 4}\n" for place, row in enumerate(rows)]
+    path.write_text("turn_id,response_id,criterion,assessor,grade\n" + "".join(lines), encoding="utf-8")
+
+
+def _regin(path: Path) -> None:
+    shutil.copytree(EXAMPLE / "regin", path)
+
+
+def _benchmark(path: Path) -> None:
+    path.mkdir()
+    lines = [f"Train {n} is late.\tA train?\tIt is late.\t{label}\n" for n in range(6) for label in BEGIN]
+    (path / "begin_dev_wow.tsv").write_text("knowledge\tmessage\tresponse\tbegin_label\n" + "".join(lines))
+
+
+BEGIN = ("Fully attributable", "Not fully attributable")
+LABELS = """\
+worker,turn_id,response_id,criterion,label
+w1,1-1_1,R1,relevance,3
+w1,1-1_1,R2,relevance,0
+w1,1-1_2,R3,relevance,2
+w2,1-1_1,R1,relevance,2
+w2,1-1_1,R2,relevance,1
+w2,1-1_2,R3,relevance,2
+"""
+SPANS = "1\tacacia tree\n2\tRed Sox\n3\tgolden ratio\n4\tfifth amendment\n"
+
+MADE: dict[str, Callable[[Path], None]] = {
+    "runs": _runs,
+    "run.json": _example(f"runs/{SOUND[0]}"),
+    "topics.json": _example("topics.json"),
+    "passages.jsonl": _example("passages.jsonl"),
+    "out": _judged,
+    "judged": _judged,
+    "pooled": _pooled,
+    "response_runs": _response_runs,
+    "gold.jsonl": _gold,
+    "dev.jsonl": _gold,
+    "plan.jsonl": _plan,
+    "docs/gold.md: labels.csv": _assessed,
+    "docs/gold.md: gold.jsonl": _gold,
+    "my.md": _prompt,
+    "people.qrel": _grades,
+    "crowd.qrel": _grades,
+    "assessor.qrel": _grades,
+    "worker.qrel": _grades,
+    "response_relevance.qrel": _grades,
+    "passages.qrel": _passage_qrels,
+    "nist.qrel": _passage_qrels,
+    "llm.qrel": _passage_qrels,
+    "a.run": _trec_run,
+    "more.run": _trec_run,
+    "ptkb_rel_nist": _text("1-1_1 0 1 1\n1-1_1 0 2 0\n"),
+    "ptkb_rel_org": _text("1-1_1 0 2 1\n1-1_1 0 1 0\n"),
+    "task1_test.rel": _text(SPANS),
+    "mine.tsv": _text(SPANS.replace("acacia tree", "the tree")),
+    "equiv.txt": _text("1 2\n3 4\n"),
+    "qrel-judgement-v4.txt": _text("".join(f"{topic} Q0 p1 1\n" for topic in range(1, 5))),
+    "mine.res": _text("".join(f"{topic} Q0 p{topic % 3} 1 1 r\n" for topic in range(1, 5))),
+    "passage_hashes.tsv": _text(_hash_list()),
+    "ikat_2023_passages_hashes.tsv.bz2": lambda path: void(path.write_bytes(bz2.compress(_hash_list().encode()))),
+    "hashes.idx": lambda path: _run("passages", "index", "--hashes", "passage_hashes.tsv", "-o", str(path)),
+    "collection": _collection,
+    "ikat_jsonl": _collection,
+    "labels.csv": _text(LABELS),
+    "known.tsv": _text("turn_id\tresponse_id\tcriterion\tacceptable\n1-1_1\tR2\trelevance\t0,1\n"),
+    "mi_turns.txt": _text("1-1_1\n"),
+    "CAsT-ReGIn": _regin,
+    "iKAT/2023": lambda path: void(release(path)),
+    "iKAT/2023/evaluation/automatic_eval_results": lambda path: void(release(Path("iKAT/2023"))),
+    "data": _benchmark,
+    "docs/cards/baseline-overlap": lambda path: void(
+        shutil.copytree(PROJECT / "docs" / "cards" / "baseline-overlap", path)
+    ),
+}
+"""What the pages name, to what makes it; for one page alone, after the page's name."""
