@@ -2,8 +2,8 @@
 
     python bench/page_outputs.py docs/tutorial.md
 
-Writes the blocks of output anew; a test fails where a page shows another output. A block of output is the block `text` right
-after a block `sh`. A line `…` in it stands for any lines; such a block is only compared, never written.
+Writes the blocks of output anew; a test fails where a page shows another output. A block of output is the block `text`
+right after a block `sh` or `python`. A line `…` in it stands for any lines; such a block is compared, never written.
 """
 
 import contextlib

@@ -2,9 +2,9 @@
 
     python bench/topics_picture.py
 
-Each study has 10 topics of 16 responses. A topic has a difficulty of its own, so that responses of a topic are alike. The
-truth is the mean over all topics that there could be. Writes `docs/pictures/topics.svg`; a test fails where the
-document has other figures.
+Each study has 10 topics of 16 responses. A topic has a difficulty of its own, so that responses of a topic are alike.
+The truth is the mean over all topics that there could be. Writes `docs/pictures/topics.svg`; a test fails where the
+file is another picture.
 """
 
 from dataclasses import dataclass
@@ -67,9 +67,8 @@ def panel(intervals: list[Interval], left: float, title: str) -> list[str]:
     top, step, unit, middle = 104, 12.0, 230.0, left + 195
     bottom = top + step * SHOWN
     lines = [f'<text class="ink title" x="{left}" y="46">{title}</text>']
-    lines.append(
-        f'<text class="soft" x="{left}" y="70">{100 * share(intervals):.0f} % of {STUDIES:,} intervals hold the truth</text>'
-    )
+    held = f"{100 * share(intervals):.0f} % of {STUDIES:,} intervals hold the truth"
+    lines.append(f'<text class="soft" x="{left}" y="70">{held}</text>')
     lines.append(f'<line class="truth" x1="{middle}" y1="{top - 10}" x2="{middle}" y2="{bottom}"/>')
     for place, interval in enumerate(intervals[:: STUDIES // SHOWN]):
         y = top + step * place
@@ -88,9 +87,8 @@ def picture() -> str:
     plain, clustered = studies()
     shown = [sum(not interval.holds for interval in intervals[:: STUDIES // SHOWN]) for intervals in (plain, clustered)]
     about = (
-        f"Intervals of {SHOWN} simulated studies. Left, as if responses were independent: {shown[0]} of {SHOWN} miss the"
-        f" truth. Right, over topics: the intervals are wider, and {shown[1]} of {SHOWN} "
-        f"{'misses' if shown[1] == 1 else 'miss'} it."
+        f"Intervals of {SHOWN} simulated studies. Left, as if responses were independent: {shown[0]} of {SHOWN} miss"
+        f" the truth. Right, over topics: the intervals are wider, and {shown[1]} of {SHOWN} miss it."
     )
     lines = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 920 460" role="img" aria-labelledby="title about">',

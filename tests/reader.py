@@ -166,6 +166,13 @@ w2,1-1_1,R1,relevance,2
 w2,1-1_1,R2,relevance,1
 w2,1-1_2,R3,relevance,2
 """
+BATCH = """\
+WorkerId,Input.turn_id,Input.response_id,Answer.naturalness
+w1,1-1_1,R00000,4
+w1,1-1_1,R00001,3
+w2,1-1_1,R00000,3
+w2,1-1_1,R00001,4
+"""
 SPANS = "1\tacacia tree\n2\tRed Sox\n3\tgolden ratio\n4\tfifth amendment\n"
 
 MADE: dict[str, Callable[[Path], None]] = {
@@ -207,6 +214,8 @@ MADE: dict[str, Callable[[Path], None]] = {
     "ikat_jsonl": _collection,
     "labels.csv": _text(LABELS),
     "known.tsv": _text("turn_id\tresponse_id\tcriterion\tacceptable\n1-1_1\tR2\trelevance\t0,1\n"),
+    "docs/how-to/crowd.md: known.tsv": _text("turn_id\tresponse_id\tacceptable\n1-1_1\tR00001\t3,4\n"),
+    "docs/how-to/crowd.md: batch_results.csv": _text(BATCH),
     "mi_turns.txt": _text("1-1_1\n"),
     "CAsT-ReGIn": _regin,
     "iKAT/2023": lambda path: void(release(path)),

@@ -2,48 +2,36 @@
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
 from bench import topics_picture
 from bench.page_outputs import OPERATORS, differs, play, steps
 from tests.conftest import PROJECT
-from tests.test_docs import OUTPUTS, parsed
-
-TUTORIAL = PROJECT / "docs" / "tutorial.md"
-PAGES = [TUTORIAL, *sorted(PROJECT.glob("docs/how-to/*.md")), *sorted(PROJECT.glob("docs/explanation/*.md"))]
+from tests.test_docs import READ_FIRST, model_server, parsed, put_there, reader  # noqa: F401
 
 
-def _cannot_run(command: str) -> bool:
-    """Whether a command needs a model, or files that only the reader has."""
+def _prepare(command: str, page: str) -> bool:
+    """Make what a command reads and nobody has made; whether the command is left out, since its model is not here."""
     if not command.startswith("judge "):
         return False
     words = shlex.split(command, comments=True)[1:]
     call = words[: next((place for place, word in enumerate(words) if word in OPERATORS), len(words))]
-    if "--config" in call:
+    if "--config" in call or call[0] == "demo":
         return False
-    values = vars(parsed(shlex.join(call)))
-    given = [value for name, value in values.items() if name not in {*OUTPUTS, "save_config"}]
-    paths = [path for value in given for path in (value if isinstance(value, list) else [value])]
-    models = values.get("model") or []
-    ask = [model for model in models if not model.startswith(("baseline/", "replay/"))]
-    sends = not (values.get("dry_run") or values.get("save_config"))
-    return (bool(ask) and sends) or any(
-        isinstance(path, Path) and not path.exists() for path in paths
-    )
+    put_there(shlex.join(call), page)
+    models = vars(parsed(shlex.join(call))).get("model") or []
+    return any(model.startswith(("local/", "server/")) for model in models)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=[page.relative_to(PROJECT / "docs").as_posix() for page in PAGES])
-def test_the_commands_of_a_page_print_what_it_shows(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize("page", READ_FIRST)
+def test_the_commands_of_a_page_print_what_it_shows(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("PYTHONPATH", str(PROJECT))
-    monkeypatch.chdir(tmp_path)
-    text = page.read_text(encoding="utf-8")
-    played = list(play(text) if page == TUTORIAL else play(text, _cannot_run))
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    played = list(play(text, lambda command: _prepare(command, page)))
     assert len(played) == sum(shown is not None for _, _, shown in steps(text))
     for shown, printed in played:
         line = text[: shown.start()].count("\n") + 1
@@ -69,7 +57,8 @@ def test_the_picture_of_intervals_is_the_one_that_the_script_draws() -> None:
     assert picture == topics_picture.picture()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.relative_to(PROJECT / "docs").as_posix() for page in PAGES])
-def test_every_picture_has_a_text_and_is_there(page: Path) -> None:
-    for text, place in re.findall(r"!\[(.*?)\]\((.*?)\)", page.read_text(encoding="utf-8")):
-        assert len(text) > 20 and (page.parent / place).is_file(), place
+@pytest.mark.parametrize("page", READ_FIRST)
+def test_every_picture_has_a_text_and_is_there(page: str) -> None:
+    path = PROJECT / page
+    for text, place in re.findall(r"!\[(.*?)\]\((.*?)\)", path.read_text(encoding="utf-8")):
+        assert len(text) > 20 and (path.parent / place).is_file(), place
