@@ -57,10 +57,13 @@ def _parts(spending: Sequence[Spending] | str) -> Iterator[Part]:
         "configuration: what was paid for once is never asked again. Calls that ran at the same time count each in the "
         "time of calls; times of day are UTC.",
     )
-    for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed")):
-        unknown = sum(row.completions - getattr(row, known) for row in spending)
-        if unknown:
-            yield Said(f"The {what} of {count(unknown, 'call')} is not known, and is in no sum.")
+    unknown = [
+        f"the {what} of {count(missing, 'call')}"
+        for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))
+        if (missing := sum(row.completions - getattr(row, known) for row in spending))
+    ]
+    if unknown:
+        yield Said(f"Not known, and so in no sum: {', '.join(unknown)}.")
     repeated = sum(row.attempts - row.completions for row in spending)
     if repeated:
         yield Said(f"{count(repeated, 'attempt')} failed and was made again.")
