@@ -72,7 +72,7 @@ def _ticks(plot: Plot) -> list[tuple[float, str]]:
     span = plot.high - plot.low
     if span <= 0:
         return [(plot.low, number(plot.low, 1))]
-    if plot.low == int(plot.low) and plot.high == int(plot.high) and 2 <= span:
+    if plot.low == int(plot.low) and plot.high == int(plot.high) and span >= 2:
         step = -(-int(span) // (_TICKS - 1))
         whole = range(int(plot.low), int(plot.high) + 1, step)
         return [(float(tick), str(tick)) for tick in whole]

@@ -73,7 +73,7 @@ def write_report(plan: ReportPlan) -> ReportOutcome:
         for record, digest in [record_of(folder)]
     )
     content = compose(folders, made_of)
-    browser = browse(given, gold)
+    browser = browse(given, gold, plan.criterion)
     files = {PAGE: report_page(content, browser), **browser.files}
     out = Path(plan.out) if plan.out is not None else given[0]
     make_folder(out)
