@@ -107,6 +107,7 @@ def _merged(same: Sequence[Item]) -> Item:
         opinions={side: said for item in same for side, said in item.opinions.items()},
         gold=graded.gold,
         gold_grade=graded.gold_grade,
+        apart=None,
     )
 
 
