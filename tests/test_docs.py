@@ -41,7 +41,9 @@ def options_of(command: str) -> set[str]:
 def test_every_command_and_option_in_a_document_exists(document: str) -> None:
     text = (PROJECT / document).read_text(encoding="utf-8")
     for command, rest in re.findall(
-        r"^[ `]*(?:\.venv/bin/)?judge (crowd cast-regin|evaluate [a-z-]+|[a-z]+)([^\n`|]*)", text, re.MULTILINE
+        r"^[ `]*(?:\.venv/bin/)?judge (crowd cast-regin|(?:evaluate|serve) [a-z-]+|[a-z]+)([^\n`|]*)",
+        text,
+        re.MULTILINE,
     ):
         assert command in COMMANDS, f"judge {command}"
         for option in re.findall(r"(?<![\w-])--[a-z-]+", rest):

@@ -58,7 +58,7 @@ def report_page(content: Content, browser: Browser) -> bytes:
         browser=browser,
         style=Markup(style),  # noqa: S704 - our own style sheets
         script=Markup(browser.script),  # noqa: S704 - our own script
-        policy=policy([browser.script] if browser.script else [], [style], loads=bool(browser.files)),
+        policy=policy([browser.script] if browser.script else [], [style], further=bool(browser.files)),
         kind=lambda part: type(part).__name__,
         table=shown_table,
         version=__version__,

@@ -357,7 +357,7 @@
     const all = data.rows.turn.length;
     const shown = order.length === all ? plural(all, "judgment") : `${order.length.toLocaleString("en")} of ${plural(all, "judgment")}`;
     const apart = order.reduce((sum, row) => sum + (gapOf(row) > 0 ? 1 : 0), 0);
-    return data.apart && state.differs !== "none" ? `${shown}; graders differ on ${apart.toLocaleString("en")}` : shown;
+    return data.apart && state.differs !== "none" ? `${shown}, ${apart.toLocaleString("en")} with a disagreement` : shown;
   }
 
   function showPage() {
@@ -406,7 +406,7 @@
 
   function sideGrade(side, row) {
     const said = data.said[side];
-    if (said.state[row] === NOT_THERE) return make("span", { class: "note" }, "not there");
+    if (said.state[row] === NOT_THERE) return make("span", { class: "note" }, "not judged");
     if (said.state[row] !== GRADED) return make("span", { class: "badge warn" }, words(data.reasons[said.state[row] - REASONS]));
     const gold = data.rows.gold[row];
     return gradeElement(said.grade[row], gold !== null && gapOf(row, "gold") > 0 && gold !== said.grade[row]);
@@ -618,16 +618,23 @@
     return make("div", { class: "browse-cards" }, ...cards);
   }
 
-  function verdict(row, grade, reason) {
+  // What a grade means on a side; for gold, where all sides with a scale say the same.
+  function meaningOf(row, grade, side) {
+    const all = data.levels[data.rows.criterion[row]].map((levels) => levels[String(grade)]);
+    const known = side === null ? all.filter(Boolean) : [all[side]];
+    const [level] = known;
+    if (!level || known.some((other) => other.join() !== level.join())) return "";
+    return level[0] === String(grade) ? level[1] : `${level[0]}: ${level[1]}`;
+  }
+
+  function verdict(row, grade, reason, side) {
     if (grade === null) return make("p", { class: "browse-verdict" }, make("span", { class: "badge warn" }, reason ? words(reason) : "no grade"));
-    const level = data.levels[data.rows.criterion[row]][String(grade)];
-    const meaning = level ? (level[0] === String(grade) ? level[1] : `${level[0]}: ${level[1]}`) : "";
-    return make("p", { class: "browse-verdict" }, gradeElement(grade), make("span", { class: "note" }, meaning));
+    return make("p", { class: "browse-verdict" }, gradeElement(grade), make("span", { class: "note" }, meaningOf(row, grade, side)));
   }
 
   function goldCard(row, detail) {
     const rows = detail.gold.map(([assessor, grade, made]) => [make("bdi", {}, assessor), String(grade), made]);
-    return make("section", { class: "browse-card gold" }, make("h4", {}, "Gold"), verdict(row, data.rows.gold[row], null),
+    return make("section", { class: "browse-card gold" }, make("h4", {}, "Gold"), verdict(row, data.rows.gold[row], null, null),
       smallTable(["Assessor", "Grade", "Made"], rows));
   }
 
@@ -639,10 +646,10 @@
 
   async function sideCard(row, side, said) {
     const name = data.sides.length > 1 ? data.sides[side] : said.judge;
-    const parts = [make("h4", {}, make("bdi", {}, name)), verdict(row, said.grade, said.reason)];
+    const parts = [make("h4", {}, make("bdi", {}, name)), verdict(row, said.grade, said.reason, side)];
     parts.push(...(await saidParts(said, name)));
     if (said.votes) parts.push(...(await votesPart(said.votes)));
-    return make("section", { class: "browse-card" }, ...parts);
+    return make("section", { class: said.votes ? "browse-card jury" : "browse-card" }, ...parts);
   }
 
   async function saidParts(said, name) {
@@ -655,14 +662,14 @@
     const parts = notes.length ? [make("p", { class: "note" }, make("bdi", {}, notes.join(" · ")))] : [];
     const [rationale, detail] = await Promise.all([text(said.rationale), text(said.detail)]);
     if (detail !== null) parts.push(...textBox(detail));
-    if (rationale !== null) parts.push(...textBox(rationale));
+    if (rationale !== null && !said.votes) parts.push(...textBox(rationale));
     if (said.probabilities) parts.push(probabilities(said.probabilities));
     return parts;
   }
 
   function probabilities(shares) {
     const rows = Object.entries(shares).map(([label, share]) => [
-      make("bdi", {}, label), share.toFixed(2), make("meter", { min: "0", max: "1", value: share, "aria-hidden": "true" }),
+      make("bdi", {}, label), share.toFixed(2), make("progress", { max: "1", value: share, "aria-hidden": "true" }),
     ]);
     return smallTable(["Label", "Probability", ""], rows);
   }
