@@ -7,7 +7,7 @@ from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, crit
 from judge.calibrate.report.phrases import basis, grades_of, heading
 from judge.files.trec import safe_names
 from judge.records import Estimate
-from judge.report.parts import Mark, Noted, Part, Plot, Said, Section, Sheet, Tone
+from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section, Tone
 from judge.report.sections.words import capped, titled
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count, interval, number
@@ -32,9 +32,9 @@ _READING = {
 """What statistics are called here, and what they say."""
 
 
-def verdicts(calibration: Calibration) -> tuple[Part, ...]:
+def verdicts(calibration: Calibration) -> tuple[ReportPart, ...]:
     """What may be said of each judge, and the warnings that a reader must know before any number."""
-    parts: list[Part] = [Said(_verdict(verdict), _TONES[verdict.word]) for verdict in calibration.verdicts]
+    parts: list[ReportPart] = [Said(_verdict(verdict), _TONES[verdict.word]) for verdict in calibration.verdicts]
     if not calibration.verdicts:
         parts.append(Said("No verdict was asked for: a requirement such as wkappa.lo>=0.4 makes one."))
     warnings = tuple(capped(printable(warning)) for warning in calibration.warnings)
@@ -55,7 +55,7 @@ def agreements(calibration: Calibration) -> Iterator[Section]:
     for name in criteria(calibration):
         rows = best_first(of(calibration.agreement, name))
         chosen, split = chosen_of(calibration, name), split_of(calibration, name)
-        parts: list[Part] = []
+        parts: list[ReportPart] = []
         for part in ("test", "all", "dev"):
             if within := [row for row in rows if row.split == part]:
                 parts.append(_agreement(within, chosen))
@@ -72,7 +72,7 @@ def agreements(calibration: Calibration) -> Iterator[Section]:
         yield Section(f"agreement-{slugs[name]}", f"Agreement with people: {name}", tuple(parts))
 
 
-def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Sheet:
+def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> ReportTable:
     primary = rows[0].primary
     names = [primary, *(name for name in _BESIDE if name != primary)]
     columns = ("judge", *map(_called, names))
@@ -89,7 +89,7 @@ def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Sheet:
     )
     if ceiling:
         reading += f" People agree among themselves to {interval(ceiling, 2)}."
-    return Sheet(
+    return ReportTable(
         Grid(f"{titled(rows[0].criterion)}, {grades_of(rows[0].split)}", columns, lines, (), 2),
         reading,
         Plot(f"{_called(primary)}, drawn", low, 1.0, marks),
@@ -117,7 +117,7 @@ def _line(row: AgreementRow, names: Sequence[str], chosen: str | None) -> tuple[
     )
 
 
-def _confusion(row: AgreementRow) -> Sheet:
+def _confusion(row: AgreementRow) -> ReportTable:
     totals = [sum(counts) for counts in row.confusion]
     columns = ("people", *(f"judge: {grade}" for grade in row.grades), "in all")
     lines: list[tuple[Cell, ...]] = [
@@ -129,7 +129,7 @@ def _confusion(row: AgreementRow) -> Sheet:
         for counts, total in zip(row.confusion, totals, strict=True)
     )
     missing = ", ".join(f"{n} {reason}" for reason, n in sorted(row.without_grade.items()))
-    return Sheet(
+    return ReportTable(
         Grid(f"Grades of {printable(row.name)} beside people's", columns, tuple(lines)),
         "A line for each grade that people gave, a column for each grade of the judge: how many responses have both. "
         "On the diagonal they agree; the darker a cell, the more of its line it holds."
@@ -138,7 +138,7 @@ def _confusion(row: AgreementRow) -> Sheet:
     )
 
 
-def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[Part]:
+def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[ReportPart]:
     pairs = [row for row in rows if chosen in (row.a, row.b)] or list(rows)
     if not pairs:
         return
@@ -147,7 +147,7 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
         apart = "not tested" if row.p_max_t is None else "yes" if row.p_max_t <= SEPARABLE else "no"
         lines.append((row.a, row.b, row.difference, apart, p_cell(row.p_max_t), row.difference.n, row.split))
     columns = ("this", "against this", "difference", "told apart", "p", "compared on", "grades")
-    yield Sheet(
+    yield ReportTable(
         Grid(f"Judges and prompts compared: {pairs[0].criterion}", columns, tuple(lines), (), 2),
         f"Two judges or prompts on the same responses, by {_called(pairs[0].statistic)}: above zero, the first comes "
         "nearer to people. p: how often chance alone gives such a difference somewhere among all the pairs (max-T).",
