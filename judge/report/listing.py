@@ -96,6 +96,7 @@ class _Lister:
         index = {
             "sides": [side.name for side in self._all.sides],
             "notes": notes,
+            "order": "worst" if self._is_comparison() else "natural",
             "runs": self._runs.names,
             "run_sets": self._run_sets.names,
             "topics": self._topics.names,
@@ -111,6 +112,10 @@ class _Lister:
             "tables": {name: {"starts": table.starts} for name, table in tables.items()},
         }
         return Listing(pack(json_text(index)), tables)
+
+    def _is_comparison(self) -> bool:
+        """Whether what differs comes first: several sides, or a calibration, which says itself how far they differ."""
+        return len(self._all.sides) > 1 or any(item.apart is not None for item in self._all.items)
 
     def _levels(self) -> list[list[dict[str, list[str]]]]:
         """For each criterion and side, grade to label and description; empty where the prompt is not at hand."""
