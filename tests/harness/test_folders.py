@@ -60,7 +60,6 @@ NAMING = {
     "evaluate/cards/card",
     "harness/crowd",
     "harness/folder",
-    "harness/index",
     "harness/manifest",
     "report/pictures",
 }
