@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from judge.harness.manifest import JOURNAL, MANIFEST, RECORD
+
 INDEX = "index.md"
 
 
@@ -13,8 +15,10 @@ def index_markdown(names: Iterable[str]) -> bytes:
         names: What the folder holds, beside the files that are in every folder.
     """
     held = {*names, *_ALWAYS}
+    judged = "leaderboard.md" in held
+    held |= {JOURNAL} if judged else set()
     rows = [(name, words) for name, words in _FILES if any(fnmatchcase(file, name) for file in held)]
-    start = _JUDGED if "leaderboard.md" in held else _POOLED
+    start = _JUDGED if judged else _POOLED
     lines = ["# What is in this folder", "", *start, "", "| file | content |", "|---|---|"]
     lines += [f"| `{name}` | {words} |" for name, words in rows]
     return "\n".join([*lines, ""]).encode()
@@ -25,7 +29,7 @@ _JUDGED = (
     "leaves it here, and `judge report` on this folder makes it anew, also as `report.md` with pictures.",
 )
 _POOLED = ("A pool that nobody has judged yet: `judge run` with the same options judges it.",)
-_ALWAYS = ("manifest.json", "run.sha256")
+_ALWAYS = (MANIFEST, RECORD)
 _FILES = (
     ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
     ("leaderboard.tsv", "the same as a table"),
@@ -47,6 +51,7 @@ _FILES = (
     ("problems.json", "what is wrong with the runs"),
     ("missing_passages.tsv", "used passages without a text"),
     ("screen.tsv", "responses that are empty, repeated, copied, off their passages or not English"),
+    ("journal.sqlite", "every completion that was paid for"),
     ("manifest.json", "how all of this was made: command, versions, digests of inputs and prompts, counts"),
     ("run.sha256", "digests of these files: `sha256sum -c run.sha256` checks a copy"),
 )

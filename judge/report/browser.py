@@ -32,18 +32,22 @@ class Browser(NamedTuple):
     """
 
 
-def browse(folders: Sequence[Path], gold: Sequence[Path] = (), inline: int = INLINE) -> Browser:
+def browse(
+    folders: Sequence[Path], gold: Sequence[Path] = (), criterion: str | None = None, inline: int = INLINE
+) -> Browser:
     """The judgments of output folders of `judge run` or of a folder of `judge calibrate`.
 
     Args:
         folders: One folder, or several that are set side by side.
         gold: Gold files, whose grades stand beside the judges'.
+        criterion: The only criterion, or the file of the prompt that the judgments are under.
         inline: The most bytes of packed tables inside the page.
 
     Raises:
         InputError: A folder is of another kind, or a file is missing or damaged.
+        UsageError: There is no such prompt.
     """
-    gathered = gather(folders, gold)
+    gathered = gather(folders, gold, criterion)
     listed = listing(gathered)
     size = sum(len(chunk) for table in listed.tables.values() for chunk in table.chunks)
     files = _files(listed.tables) if size > inline else {}

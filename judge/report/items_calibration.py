@@ -1,51 +1,19 @@
-"""The items of a folder of `judge calibrate`: those on which a judge differs from assessors or from another judge."""
+"""The items of a folder of `judge calibrate`: those on which some judge differs from the assessors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
 from judge.files.stored import read_stored
-from judge.records import Problem, Record
-from judge.report.items import Assessment, Item, Opinion, UsedPassage
-from judge.runs.records import Exchange, Turn
+from judge.records import Problem
+from judge.report.items import Assessment, Gaps, Item, Opinion, UsedPassage, spread
+from judge.runs.records import Turn
 from judge.text.cells import count
 
 DISAGREEMENTS = "disagreements.jsonl"
-"""The file of the items, worst first."""
-
-
-class _Gold(Record, frozen=True):
-    grade: int | None
-    assessors: tuple[Assessment, ...] = ()
-
-
-class _Judged(Record, frozen=True):
-    judge: str
-    prompt: str | None = None
-    grade: int | None = None
-    expected: float | None = None
-    rationale: str | None = None
-    reason: str | None = None
-
-
-class _Passage(Record, frozen=True):
-    id: str
-    text: str | None = None
-
-
-class _Line(Record, frozen=True):
-    turn_id: str
-    topic_id: str
-    response_id: str
-    criterion: str
-    judges: tuple[_Judged, ...]
-    gold: _Gold | None = None
-    text: str | None = None
-    passages: tuple[_Passage, ...] = ()
-    utterance: str | None = None
-    context: tuple[Exchange, ...] = ()
 
 
 class CalibrationItems(NamedTuple):
@@ -68,33 +36,31 @@ def read_calibration_items(folder: Path, first: int) -> CalibrationItems:
     """
     path = folder / DISAGREEMENTS
     problems: list[Problem] = []
-    lines: list[_Line] = []
-    for _, row in decode_lines(read_stored(path), _Line, str(path), "not_a_disagreement"):
+    lines: list[Disagreement] = []
+    for _, row in decode_lines(read_stored(path), Disagreement, str(path), "not_a_disagreement"):
         if isinstance(row, Problem):
             problems.append(row)
         else:
             lines.append(row)
     if problems:
         raise InputError(f"{path}: {count(len(problems), 'line')} with problems (not_a_disagreement)", problems)
-    sides: dict[tuple[str, str], int] = {}
-    for line in lines:
-        for judged in line.judges:
-            sides.setdefault(_side(judged), first + len(sides))
+    judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
+    sides = {judge: first + number for number, judge in enumerate(judges)}
     turns = {line.turn_id: turn for line in lines if (turn := _turn(line))}
     return CalibrationItems(tuple(map(_name, sides)), tuple(_items(lines, sides)), turns)
 
 
-def _side(judged: _Judged) -> tuple[str, str]:
-    return judged.judge, judged.prompt or ""
+def _judge(said: JudgeGrade) -> tuple[str, str]:
+    return said.judge, said.prompt or ""
 
 
-def _name(side: tuple[str, str]) -> str:
-    judge, prompt = side
-    return f"{judge}, {prompt}" if prompt else judge
+def _name(judge: tuple[str, str]) -> str:
+    return ", ".join(filter(None, judge))
 
 
-def _items(lines: list[_Line], sides: dict[tuple[str, str], int]) -> Iterator[Item]:
+def _items(lines: Sequence[Disagreement], sides: Mapping[tuple[str, str], int]) -> Iterator[Item]:
     for line in lines:
+        differences = [said.difference for said in line.judges]
         yield Item(
             turn_id=line.turn_id,
             topic_id=line.topic_id,
@@ -103,25 +69,31 @@ def _items(lines: list[_Line], sides: dict[tuple[str, str], int]) -> Iterator[It
             truncated=False,
             passages=tuple(UsedPassage(passage.id, passage.text, None) for passage in line.passages),
             runs=(),
-            opinions={sides[_side(judged)]: _opinion(line, judged) for judged in line.judges},
-            gold=line.gold.assessors if line.gold else (),
-            gold_grade=line.gold.grade if line.gold else None,
+            opinions={sides[_judge(said)]: _opinion(line, said) for said in line.judges},
+            gold=tuple(Assessment(one.assessor, one.grade, one.made) for one in line.gold.assessors),
+            gold_grade=line.gold.grade,
+            # Each difference is the judge's distance from gold, on whatever scale the calibration compared.
+            apart=Gaps(
+                gold=max((spread([difference, 0]) for difference in differences), default=None),
+                judges=spread(differences) if len(differences) > 1 else None,
+                jury=None,
+            ),
         )
 
 
-def _opinion(line: _Line, judged: _Judged) -> Opinion:
+def _opinion(line: Disagreement, said: JudgeGrade) -> Opinion:
     return Opinion(
         response_id=line.response_id,
-        judge=judged.judge,
-        prompt=judged.prompt or "",
-        grade=judged.grade,
-        reason=judged.reason if judged.grade is None else None,
-        expected=judged.expected,
-        rationale=judged.rationale,
+        judge=said.judge,
+        prompt=said.prompt or "",
+        grade=said.grade,
+        reason=said.reason if said.grade is None else None,
+        expected=said.expected,
+        rationale=said.rationale,
     )
 
 
-def _turn(line: _Line) -> Turn | None:
+def _turn(line: Disagreement) -> Turn | None:
     if line.utterance is None:
         return None
     return Turn(

@@ -13,7 +13,7 @@ from judge.gold.rows import GoldRow, match
 from judge.harness.manifest import JOURNAL, read_manifest
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
-from judge.records import Scale
+from judge.records import Criterion, Scale
 from judge.report.items import Assessment, Item, Opinion, opinion, used_passages
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
@@ -31,13 +31,14 @@ class FolderItems(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_folder_items(folder: Path, side: int, gold: Sequence[GoldRow]) -> FolderItems:
+def read_folder_items(folder: Path, side: int, gold: Sequence[GoldRow], prompt: Criterion | None = None) -> FolderItems:
     """Read the items of an output folder.
 
     Args:
         folder: The folder.
         side: The number of the folder among those that are shown.
         gold: Gold rows; those of other responses than the folder's are ignored.
+        prompt: A prompt of the user that judgments may be under.
 
     Raises:
         InputError: A file of the folder is missing or damaged.
@@ -56,7 +57,7 @@ def read_folder_items(folder: Path, side: int, gold: Sequence[GoldRow]) -> Folde
         items=_items(pool, results, votes, side, gold),
         journal=journal if journal.is_file() else None,
         turns=turns,
-        scales=_scales(results),
+        scales=_scales(results, prompt),
         notes=notes,
     )
 
@@ -96,13 +97,14 @@ def _items(
         )
 
 
-def _scales(results: Sequence[Judgment | Failure]) -> dict[str, Scale]:
+def _scales(results: Sequence[Judgment | Failure], own: Criterion | None) -> dict[str, Scale]:
     """The scales of the prompts as they were when the judge was asked; a jury's digest is not that of a file."""
     prompts = {(r.criterion, r.variant, r.criterion_digest, is_jury(r.judge)) for r in results}
     scales = {}
     for criterion, variant, digest, jury in sorted(prompts):
+        prompt_id = f"{criterion}/{variant}"
         try:
-            found = find_criterion(f"{criterion}/{variant}")
+            found = own if own is not None and own.prompt_id == prompt_id else find_criterion(prompt_id)
         except (UsageError, InputError):
             continue
         if jury or found.digest == digest:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import msgspec
 
+from judge.ask.criteria import bundled_criteria, criterion_names, find_criterion
 from judge.ask.labels import JUDGMENTS
 from judge.errors import InputError
 from judge.files.paths import published
 from judge.gold.rows import read_gold
-from judge.records import Scale
+from judge.records import Criterion, Scale
 from judge.report.items import Item, Items, Side
 from judge.report.items_calibration import DISAGREEMENTS, read_calibration_items
 from judge.report.items_folder import read_folder_items
@@ -19,16 +20,19 @@ from judge.text.ids import natural_key
 _Key = tuple[str, str, str | None, tuple[str, ...], str]
 
 
-def gather(folders: Sequence[Path], gold: Sequence[Path] = ()) -> Items:
+def gather(folders: Sequence[Path], gold: Sequence[Path] = (), criterion: str | None = None) -> Items:
     """Read the items of all folders.
 
     Args:
         folders: Output folders of `judge run` or folders of `judge calibrate`.
         gold: Gold files, whose grades stand beside the judges'.
+        criterion: The only criterion, or the file of the prompt that the judgments are under.
 
     Raises:
         InputError: A folder is neither, or a file is damaged.
+        UsageError: There is no such prompt.
     """
+    prompt = _prompt(criterion)
     rows = [row for path in gold for row in read_gold(path)]
     sides: list[Side] = []
     scales: dict[tuple[int, str], Scale] = {}
@@ -39,7 +43,7 @@ def gather(folders: Sequence[Path], gold: Sequence[Path] = ()) -> Items:
         first = len(sides)
         items: Iterable[Item]
         if (folder / JUDGMENTS).is_file():
-            read = read_folder_items(folder, first, rows)
+            read = read_folder_items(folder, first, rows, prompt)
             items = read.items
             sides.append(Side(name, read.journal))
             scales |= {(first, criterion): scale for criterion, scale in read.scales.items()}
@@ -56,11 +60,20 @@ def gather(folders: Sequence[Path], gold: Sequence[Path] = ()) -> Items:
                 "`judge run`, or of `judge calibrate`"
             )
         for item in items:
+            if prompt is not None and item.criterion != prompt.name:
+                continue
             together.setdefault(_key(item), []).append(item)
     merged = sorted(map(_merged, together.values()), key=_order)
     used = {item.turn_id for item in merged}
     kept = {turn_id: turn for turn_id, turn in turns.items() if turn_id in used}
     return Items(tuple(sides), tuple(merged), kept, scales, tuple(dict.fromkeys(notes)))
+
+
+def _prompt(criterion: str | None) -> Criterion | None:
+    """The prompt of the only criterion; of a bundled criterion any prompt, since only its name counts then."""
+    if criterion in criterion_names():
+        return next(prompt for prompt in bundled_criteria() if prompt.name == criterion)
+    return None if criterion is None else find_criterion(criterion)
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
@@ -94,6 +107,7 @@ def _merged(same: Sequence[Item]) -> Item:
         opinions={side: said for item in same for side, said in item.opinions.items()},
         gold=graded.gold,
         gold_grade=graded.gold_grade,
+        apart=None,
     )
 
 

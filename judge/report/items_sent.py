@@ -9,7 +9,7 @@ from typing import Self
 from judge.models.journal_rows import DamagedRow, Recorded, columns_of, open_to_read, read_row, unreadable
 
 # A fenced text holds no `<`, so every such line is ours, and what stands between two of them is one text.
-_TAG = re.compile(r"(^<[a-z_]+(?: n=\"[0-9]+\")?>\n|\n</[a-z_]+>$\n?)", re.MULTILINE)
+_TAG = re.compile(r"(<[a-z_]+(?: n=\"[0-9]+\")?>\n|\n</[a-z_]+>\n?)")
 
 
 class Sent:

@@ -79,7 +79,7 @@ def write_report(plan: ReportPlan) -> ReportOutcome:
         for record, digest in [record_of(folder)]
     )
     content = compose(folders, made_of)
-    browser = browse(given, gold)
+    browser = browse(given, gold, plan.criterion)
     files = {PAGE: report_page(content, browser), **browser.files}
     if not plan.page_only:
         drawn = pictures(folders, content)

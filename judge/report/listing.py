@@ -96,6 +96,7 @@ class _Lister:
         index = {
             "sides": [side.name for side in self._all.sides],
             "notes": notes,
+            "order": "worst" if self._is_comparison() else "natural",
             "runs": self._runs.names,
             "run_sets": self._run_sets.names,
             "topics": self._topics.names,
@@ -112,14 +113,22 @@ class _Lister:
         }
         return Listing(pack(json_text(index)), tables)
 
-    def _levels(self) -> list[dict[str, list[str]]]:
-        """For each criterion, grade to label and description, as far as the sides agree on them."""
-        levels: list[dict[str, list[str]]] = []
-        for criterion in self._criteria.names:
-            scales = [scale for (_, name), scale in sorted(self._all.scales.items()) if name == criterion]
-            same = scales and all(scale == scales[0] for scale in scales)
-            levels.append({str(one.grade): [one.label, one.description] for one in scales[0].levels} if same else {})
-        return levels
+    def _is_comparison(self) -> bool:
+        """Whether what differs comes first: several sides, or a calibration, which says itself how far they differ."""
+        return len(self._all.sides) > 1 or any(item.apart is not None for item in self._all.items)
+
+    def _levels(self) -> list[list[dict[str, list[str]]]]:
+        """For each criterion and side, grade to label and description; empty where the prompt is not at hand."""
+        scales = self._all.scales
+        return [
+            [
+                {str(level.grade): [level.label, level.description] for level in scales[side, criterion].levels}
+                if (side, criterion) in scales
+                else {}
+                for side in range(len(self._all.sides))
+            ]
+            for criterion in self._criteria.names
+        ]
 
     def _row(self, item: Item, turn: int) -> tuple[Any, ...]:
         apart = gaps(item, self._scales(item.criterion))

@@ -4,7 +4,7 @@ import base64
 import re
 from collections.abc import Iterator, Sequence
 
-from judge.report.parts import Content, Facts, Folded, Noted, Part, Quoted, Said, Sheet
+from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, ReportTable, Said
 from judge.report.pictures import Picture
 from judge.text.cells import markdown_cell
 from judge.text.grid import grid_cells
@@ -36,7 +36,7 @@ def _embedded(picture: Picture) -> str:
     return f"![{prose(picture.about)}](data:image/png;base64,{base64.b64encode(picture.png).decode()})"
 
 
-def _blocks(part: Part) -> Iterator[str]:
+def _blocks(part: ReportPart) -> Iterator[str]:
     match part:
         case Said(text, None):
             yield prose(text)
@@ -47,7 +47,7 @@ def _blocks(part: Part) -> Iterator[str]:
             yield "\n".join(f"- {prose(line)}" for line in lines)
         case Facts(lines):
             yield "\n".join(f"- {prose(name)}: {prose(value)}" for name, value in lines)
-        case Sheet():
+        case ReportTable():
             yield from _sheet(part)
         case Quoted(about, text):
             yield f"{prose(about)}:"
@@ -58,7 +58,7 @@ def _blocks(part: Part) -> Iterator[str]:
                 yield from _blocks(inner)
 
 
-def _sheet(sheet: Sheet) -> Iterator[str]:
+def _sheet(sheet: ReportTable) -> Iterator[str]:
     grid = sheet.grid
     rows = ([markdown_cell(cell) for cell in cells] for cells in grid_cells(grid))
     yield f"### {prose(grid.title)}"

@@ -11,7 +11,7 @@ from judge.files.bundle import __version__
 from judge.records import Estimate
 from judge.report.browser import Browser
 from judge.report.charts import axis, line
-from judge.report.parts import Content, Sheet
+from judge.report.parts import Content, ReportTable
 from judge.text.cells import number
 from judge.text.grid import Cell, grid_cells
 
@@ -58,7 +58,7 @@ def report_page(content: Content, browser: Browser) -> bytes:
         browser=browser,
         style=Markup(style),  # noqa: S704 - our own style sheets
         script=Markup(browser.script),  # noqa: S704 - our own script
-        policy=policy([browser.script] if browser.script else [], [style], loads=bool(browser.files)),
+        policy=policy([browser.script] if browser.script else [], [style], further=bool(browser.files)),
         kind=lambda part: type(part).__name__,
         table=shown_table,
         version=__version__,
@@ -66,7 +66,7 @@ def report_page(content: Content, browser: Browser) -> bytes:
     return page.encode()
 
 
-def shown_table(sheet: Sheet) -> ShownTable:
+def shown_table(sheet: ReportTable) -> ShownTable:
     """The cells of a table, with its picture behind the first column of estimates, else as the last column."""
     grid, words = sheet.grid, sheet.grid.words()
     head = [Shown(name, "" if place in words else "number") for place, name in enumerate(grid.columns)]

@@ -50,7 +50,7 @@ class Plot(msgspec.Struct, frozen=True):
     """The marks of each line of the table."""
 
 
-class Sheet(msgspec.Struct, frozen=True):
+class ReportTable(msgspec.Struct, frozen=True):
     """A table, and how it is read."""
 
     grid: Grid
@@ -72,10 +72,10 @@ class Folded(msgspec.Struct, frozen=True):
     """Parts that are shown when asked for."""
 
     title: str
-    parts: "tuple[Said | Noted | Facts | Sheet | Quoted, ...]"
+    parts: "tuple[Said | Noted | Facts | ReportTable | Quoted, ...]"
 
 
-Part = Said | Noted | Facts | Sheet | Quoted | Folded
+ReportPart = Said | Noted | Facts | ReportTable | Quoted | Folded
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Section(msgspec.Struct, frozen=True):
     name: str
     """Its address on the page, in letters and hyphens."""
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[ReportPart, ...]
     group: str = ""
     """Which of several folders it is about; empty where there is one, or where it is about all."""
 

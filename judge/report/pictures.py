@@ -10,7 +10,7 @@ from judge.draw.intervals import interval_plot
 from judge.files.trec import safe_names
 from judge.records import Estimate
 from judge.report.folders import ReportedFolder, RunFolder
-from judge.report.parts import Content, Section, Sheet
+from judge.report.parts import Content, ReportTable, Section
 from judge.results.leaderboard import by_criterion
 from judge.text.cells import count
 
@@ -69,7 +69,7 @@ def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
         kind = section.name.removesuffix(end)
         if kind not in ("by-topic", "by-depth"):
             continue
-        sheets = [part for part in section.parts if isinstance(part, Sheet)]
+        sheets = [part for part in section.parts if isinstance(part, ReportTable)]
         for number, sheet in enumerate(sheets, start=1):
             rows = [
                 (str(line[0]), next(cell for cell in line if isinstance(cell, Estimate))) for line in sheet.grid.lines

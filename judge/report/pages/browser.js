@@ -4,11 +4,11 @@
 (() => {
   const ROWS = 50; // of a page of the list
   const LONG = 20000; // characters of a text that are shown at once
-  const EXCERPT = 160;
+  const EXCERPT = 240;
   const KEPT = 24; // unpacked chunks of a table that is not searched
   const OURS = "#browse:"; // how the hash of a state begins
   const NOT_THERE = 0, GRADED = 1, REASONS = 2;
-  const FACETS = ["run", "turn", "criterion", "side", "grade", "differs"];
+  const FACETS = ["run", "topic", "turn", "criterion", "side", "grade", "differs"];
   const DIFFERS = { any: "Anyone differs", gold: "A judge differs from gold", judges: "Judges differ", jury: "Members of a jury differ", none: "Nobody differs" };
   const ORDERS = { natural: "By turn", worst: "Furthest apart first", low: "Lowest grade first", high: "Highest grade first" };
   const MARKS = { supported: "good", unsupported: "warn", contradicted: "bad" };
@@ -91,7 +91,9 @@
   // ---- State: it lives in the hash, so that a link shows the same ----
 
   function stateOf(hash) {
-    return hash.startsWith(OURS) ? Object.fromEntries(new URLSearchParams(hash.slice(OURS.length))) : {};
+    const told = hash.startsWith(OURS) ? Object.fromEntries(new URLSearchParams(hash.slice(OURS.length))) : {};
+    const turn = data.turns.indexOf(told.turn);
+    return turn < 0 ? told : { ...told, topic: data.topics[data.turn_topic[turn]] };
   }
 
   function hashOf(wanted) {
@@ -105,6 +107,7 @@
 
   async function change(changes) {
     state = { ...state, page: undefined, ...changes };
+    if ("topic" in changes) state.turn = undefined;
     replaceHash();
     await showList();
   }
@@ -168,6 +171,8 @@
 
   // ---- Filters: a value of a facet is a number; a row counts where every other filter lets it pass ----
 
+  const kinds = Object.keys(DIFFERS);
+
   function gapOf(row, kind) {
     const { gap_gold: gold, gap_judges: judges, gap_jury: jury } = data.rows;
     if (kind === "gold") return gold[row] ?? 0;
@@ -176,26 +181,47 @@
     return Math.max(gold[row] ?? 0, judges[row] ?? 0, jury[row] ?? 0);
   }
 
-  const kinds = Object.keys(DIFFERS);
-  const differences = (row) => kinds.map((kind, number) => number).filter((number) =>
-    kinds[number] === "none" ? gapOf(row) === 0 : gapOf(row, kinds[number]) > 0);
+  // The kinds of disagreement on a row, a bit for each.
+  const differences = (row) => kinds.reduce((bits, kind, number) =>
+    bits | ((kind === "none" ? gapOf(row) === 0 : gapOf(row, kind) > 0) ? 1 << number : 0), 0);
 
-  function gradeCode(side, row) {
-    const said = data.said[side];
+  // What a side says of a row, as a number of the facet of grades; -1 where it does not have the response.
+  function codeOf(said, row) {
+    if (said.state[row] === NOT_THERE) return -1;
     return said.state[row] === GRADED ? data.grades.indexOf(said.grade[row]) : data.grades.length + said.state[row] - REASONS;
   }
 
   // The names of a facet's values, in order.
   function valuesOf(facet) {
-    switch (facet) {
-      case "run": return data.runs;
-      case "turn": return [...data.topics.map((name) => `topic ${name}`), ...data.turns];
-      case "criterion": return data.criteria;
-      case "side": return data.sides;
-      case "grade": return [...data.grades.map(String), ...data.reasons];
-      default: return kinds;
-    }
+    return { run: data.runs, topic: data.topics, turn: data.turns, criterion: data.criteria, side: data.sides, grade: data.gradeNames, differs: kinds }[facet];
   }
+
+  // For each facet: a test of a row for a value, and the counting of a row's values.
+  const FILTERS = {
+    run: {
+      test: (value) => {
+        const sets = data.run_sets.map((set) => set.includes(value));
+        return (row) => sets[data.rows.runs[row]];
+      },
+      count: (row, counts) => { for (const run of data.run_sets[data.rows.runs[row]]) counts[run] += 1; },
+    },
+    topic: {
+      test: (value) => (row) => data.turn_topic[data.rows.turn[row]] === value,
+      count: (row, counts) => { counts[data.turn_topic[data.rows.turn[row]]] += 1; },
+    },
+    turn: {
+      test: (value) => (row) => data.rows.turn[row] === value,
+      count: (row, counts) => { counts[data.rows.turn[row]] += 1; },
+    },
+    criterion: {
+      test: (value) => (row) => data.rows.criterion[row] === value,
+      count: (row, counts) => { counts[data.rows.criterion[row]] += 1; },
+    },
+    differs: {
+      test: (value) => (row) => data.differs[row] & (1 << value),
+      count: (row, counts) => { for (let kind = 0; kind < kinds.length; kind++) counts[kind] += (data.differs[row] >> kind) & 1; },
+    },
+  };
 
   // The chosen value of each facet, as a number; -1 for all, -2 for one that the data does not have.
   function chosen() {
@@ -207,35 +233,25 @@
     }));
   }
 
-  function simpleValues(facet, row) {
-    const { run_sets: sets, rows, topics, turn_topic: topicOf } = data;
-    if (facet === "run") return sets[rows.runs[row]];
-    if (facet === "turn") return [topicOf[rows.turn[row]], topics.length + rows.turn[row]];
-    if (facet === "criterion") return [rows.criterion[row]];
-    return differences(row);
-  }
-
   // Side and grade belong together: "2" of judge A is the grade that A gave.
   function sidesPass(row, side, grade) {
-    for (let number = 0; number < data.said.length; number++) {
+    for (let number = 0; number < data.codes.length; number++) {
       if (side !== -1 && side !== number) continue;
-      if (data.said[number].state[row] && (grade === -1 || gradeCode(number, row) === grade)) return true;
+      const code = data.codes[number][row];
+      if (code >= 0 && (grade === -1 || code === grade)) return true;
     }
     return false;
   }
 
-  const SIMPLE = ["run", "turn", "criterion", "differs"];
-
   function filterRows(test) {
     const wanted = chosen();
     const counts = Object.fromEntries(FACETS.map((facet) => [facet, new Uint32Array(valuesOf(facet).length)]));
+    const active = Object.keys(FILTERS).filter((facet) => wanted[facet] !== -1).map((facet) => [facet, FILTERS[facet].test(wanted[facet])]);
     const passing = [];
     for (let row = 0; row < data.rows.turn.length; row++) {
       if (test && !test(row)) continue;
       let fails = 0, failing = null;
-      for (const facet of SIMPLE) {
-        if (wanted[facet] !== -1 && !simpleValues(facet, row).includes(wanted[facet])) { fails += 1; failing = facet; }
-      }
+      for (const [facet, passes] of active) if (!passes(row)) { fails += 1; failing = facet; }
       if (!sidesPass(row, wanted.side, wanted.grade)) { fails += 1; failing = "sides"; }
       if (fails === 0) passing.push(row);
       if (fails < 2) countRow(row, wanted, counts, failing);
@@ -244,18 +260,20 @@
   }
 
   function countRow(row, wanted, counts, failing) {
-    for (const facet of SIMPLE) {
-      if (failing === null || failing === facet) for (const value of simpleValues(facet, row)) counts[facet][value] += 1;
-    }
+    for (const facet in FILTERS) if (failing === null || failing === facet) FILTERS[facet].count(row, counts[facet]);
     if (failing !== null && failing !== "sides") return;
-    const grades = new Set();
-    data.said.forEach((said, side) => {
-      if (!said.state[row]) return;
-      const code = gradeCode(side, row);
+    for (let side = 0; side < data.codes.length; side++) {
+      const code = data.codes[side][row];
+      if (code < 0) continue;
       if (wanted.grade === -1 || wanted.grade === code) counts.side[side] += 1;
-      if (wanted.side === -1 || wanted.side === side) grades.add(code);
-    });
-    for (const code of grades) counts.grade[code] += 1;
+      if ((wanted.side === -1 || wanted.side === side) && !saidBefore(row, code, side, wanted.side)) counts.grade[code] += 1;
+    }
+  }
+
+  // Whether an earlier side gave the row the same grade, so that the row is not counted twice.
+  function saidBefore(row, code, side, only) {
+    for (let earlier = 0; only === -1 && earlier < side; earlier++) if (data.codes[earlier][row] === code) return true;
+    return false;
   }
 
   function gradeFor(row) {
@@ -273,50 +291,47 @@
       const grade = gradeFor(row);
       return grade === null ? Infinity : lowest ? grade : -grade; // who has no grade comes last
     };
-    const keys = new Map(rows.map((row) => [row, key(row)]));
-    return rows.sort((a, b) => (keys.get(a) === keys.get(b) ? a - b : keys.get(a) - keys.get(b)));
+    const keys = new Float64Array(data.rows.turn.length);
+    for (const row of rows) keys[row] = key(row);
+    return rows.sort((a, b) => (keys[a] === keys[b] ? a - b : keys[a] - keys[b]));
   }
 
-  const currentOrder = () => (state.sort in ORDERS ? state.sort : data.several ? "worst" : "natural");
+  const currentOrder = () => (state.sort in ORDERS ? state.sort : data.order);
 
   // ---- Controls ----
 
-  const ALL = { run: "All runs", turn: "All topics", criterion: "All criteria", side: "All judges", grade: "All grades", differs: "All" };
+  const ALL = { run: "All runs", topic: "All topics", turn: "All of the topic", criterion: "All criteria", side: "All judges", grade: "All grades", differs: "All" };
 
   function labelOf(facet, value) {
     if (facet === "differs") return DIFFERS[value];
-    if (facet === "turn" && value.startsWith("topic ")) return `All of ${value}`;
     return facet === "grade" ? words(value) : value;
   }
 
-  function groupOf(facet, number) {
-    if (facet === "turn") return number < data.topics.length ? number : data.turn_topic[number - data.topics.length];
-    return facet === "grade" && number >= data.grades.length ? "No grade" : null;
+  function fillSelect(facet) {
+    const options = valuesOf(facet).map((value, number) => make("option", { value, "data-number": number }));
+    if (facet !== "grade") at(facet).replaceChildren(make("option", { value: "" }, ALL[facet]), ...options);
+    else {
+      const missing = options.splice(data.grades.length);
+      at(facet).replaceChildren(make("option", { value: "" }, ALL[facet]), ...options, missing.length ? make("optgroup", { label: "No grade" }, ...missing) : "");
+    }
+    at(facet).closest("[data-facet]").hidden = !useful(facet);
   }
 
-  function fillSelect(facet) {
-    const select = at(facet);
-    const groups = new Map();
-    select.append(make("option", { value: "" }, ALL[facet]));
-    valuesOf(facet).forEach((value, number) => {
-      const group = groupOf(facet, number);
-      if (group !== null && !groups.has(group)) {
-        const label = typeof group === "number" ? `Topic ${data.topics[group]}` : group;
-        groups.set(group, make("optgroup", { label }));
-        select.append(groups.get(group));
-      }
-      (group === null ? select : groups.get(group)).append(make("option", { value, "data-number": number }));
-    });
-    select.closest("[data-facet]").hidden = !useful(facet);
+  // A choice of turns is offered within a topic; all turns of a track would be too long a list.
+  function fillTurns() {
+    const topic = data.topics.indexOf(state.topic);
+    const turns = data.turns.map((_, turn) => turn).filter((turn) => data.turn_topic[turn] === topic);
+    at("turn").replaceChildren(make("option", { value: "" }, ALL.turn), ...turns.map((turn) => make("option", { value: data.turns[turn], "data-number": turn })));
+    at("turn").closest("[data-facet]").hidden = !turns.length;
   }
 
   function useful(facet) {
-    if (facet === "differs") return data.rows.turn.some((_, row) => gapOf(row) > 0);
-    if (facet === "turn") return data.turns.length > 1;
+    if (facet === "differs") return data.apart;
     return valuesOf(facet).length > 1;
   }
 
   function showCounts(counts) {
+    fillTurns();
     for (const facet of FACETS) {
       const select = at(facet);
       const values = valuesOf(facet);
@@ -356,8 +371,8 @@
   function statusText() {
     const all = data.rows.turn.length;
     const shown = order.length === all ? plural(all, "judgment") : `${order.length.toLocaleString("en")} of ${plural(all, "judgment")}`;
-    const apart = order.reduce((sum, row) => sum + (gapOf(row) > 0 ? 1 : 0), 0);
-    return data.apart && state.differs !== "none" ? `${shown}; graders differ on ${apart.toLocaleString("en")}` : shown;
+    const apart = order.reduce((sum, row) => sum + (data.differs[row] & 1), 0);
+    return data.apart && state.differs !== "none" ? `${shown}, ${apart.toLocaleString("en")} with a disagreement` : shown;
   }
 
   function showPage() {
@@ -397,16 +412,16 @@
 
   function gradesInWords(row) {
     const tally = new Map();
-    data.said.forEach((said, side) => {
-      if (said.state[row]) tally.set(gradeCode(side, row), (tally.get(gradeCode(side, row)) ?? 0) + 1);
+    data.said.forEach((_, side) => {
+      const code = data.codes[side][row];
+      if (code >= 0) tally.set(code, (tally.get(code) ?? 0) + 1);
     });
-    const names = valuesOf("grade");
-    return [...tally].sort((a, b) => a[0] - b[0]).map(([code, count]) => `${words(names[code])} × ${count}`).join(", ");
+    return [...tally].sort((a, b) => a[0] - b[0]).map(([code, count]) => `${words(data.gradeNames[code])} × ${count}`).join(", ");
   }
 
   function sideGrade(side, row) {
     const said = data.said[side];
-    if (said.state[row] === NOT_THERE) return make("span", { class: "note" }, "not there");
+    if (said.state[row] === NOT_THERE) return make("span", { class: "note" }, "not judged");
     if (said.state[row] !== GRADED) return make("span", { class: "badge warn" }, words(data.reasons[said.state[row] - REASONS]));
     const gold = data.rows.gold[row];
     return gradeElement(said.grade[row], gold !== null && gapOf(row, "gold") > 0 && gold !== said.grade[row]);
@@ -420,11 +435,13 @@
 
   function responseCell(row) {
     const excerpt = make("span", { class: "browse-excerpt" });
-    text(data.rows.text[row]).then((whole) => { excerpt.textContent = (whole ?? "").slice(0, EXCERPT); }, showFault);
+    text(data.rows.text[row]).then((whole) => { excerpt.textContent = shortened(whole ?? "(no text on record)"); }, showFault);
     const name = data.rows.name[row];
     const link = make("a", { href: hashOf({ ...state, item: name }), class: "id", "data-row": row }, name.slice(0, name.lastIndexOf("/")));
     return make("th", { scope: "row" }, link, excerpt);
   }
+
+  const shortened = (whole) => (whole.length > EXCERPT ? `${whole.slice(0, EXCERPT)}…` : whole);
 
   function runsCell(row) {
     const runs = data.run_sets[data.rows.runs[row]].map((run) => data.runs[run]);
@@ -618,16 +635,23 @@
     return make("div", { class: "browse-cards" }, ...cards);
   }
 
-  function verdict(row, grade, reason) {
+  // What a grade means on a side; for gold, where all sides with a scale say the same.
+  function meaningOf(row, grade, side) {
+    const all = data.levels[data.rows.criterion[row]].map((levels) => levels[String(grade)]);
+    const known = side === null ? all.filter(Boolean) : [all[side]];
+    const [level] = known;
+    if (!level || known.some((other) => other.join() !== level.join())) return "";
+    return level[0] === String(grade) ? level[1] : `${level[0]}: ${level[1]}`;
+  }
+
+  function verdict(row, grade, reason, side) {
     if (grade === null) return make("p", { class: "browse-verdict" }, make("span", { class: "badge warn" }, reason ? words(reason) : "no grade"));
-    const level = data.levels[data.rows.criterion[row]][String(grade)];
-    const meaning = level ? (level[0] === String(grade) ? level[1] : `${level[0]}: ${level[1]}`) : "";
-    return make("p", { class: "browse-verdict" }, gradeElement(grade), make("span", { class: "note" }, meaning));
+    return make("p", { class: "browse-verdict" }, gradeElement(grade), make("span", { class: "note" }, meaningOf(row, grade, side)));
   }
 
   function goldCard(row, detail) {
     const rows = detail.gold.map(([assessor, grade, made]) => [make("bdi", {}, assessor), String(grade), made]);
-    return make("section", { class: "browse-card gold" }, make("h4", {}, "Gold"), verdict(row, data.rows.gold[row], null),
+    return make("section", { class: "browse-card gold" }, make("h4", {}, "Gold"), verdict(row, data.rows.gold[row], null, null),
       smallTable(["Assessor", "Grade", "Made"], rows));
   }
 
@@ -639,10 +663,10 @@
 
   async function sideCard(row, side, said) {
     const name = data.sides.length > 1 ? data.sides[side] : said.judge;
-    const parts = [make("h4", {}, make("bdi", {}, name)), verdict(row, said.grade, said.reason)];
+    const parts = [make("h4", {}, make("bdi", {}, name)), verdict(row, said.grade, said.reason, side)];
     parts.push(...(await saidParts(said, name)));
     if (said.votes) parts.push(...(await votesPart(said.votes)));
-    return make("section", { class: "browse-card" }, ...parts);
+    return make("section", { class: said.votes ? "browse-card jury" : "browse-card" }, ...parts);
   }
 
   async function saidParts(said, name) {
@@ -655,14 +679,14 @@
     const parts = notes.length ? [make("p", { class: "note" }, make("bdi", {}, notes.join(" · ")))] : [];
     const [rationale, detail] = await Promise.all([text(said.rationale), text(said.detail)]);
     if (detail !== null) parts.push(...textBox(detail));
-    if (rationale !== null) parts.push(...textBox(rationale));
+    if (rationale !== null && !said.votes) parts.push(...textBox(rationale));
     if (said.probabilities) parts.push(probabilities(said.probabilities));
     return parts;
   }
 
   function probabilities(shares) {
     const rows = Object.entries(shares).map(([label, share]) => [
-      make("bdi", {}, label), share.toFixed(2), make("meter", { min: "0", max: "1", value: share, "aria-hidden": "true" }),
+      make("bdi", {}, label), share.toFixed(2), make("progress", { max: "1", value: share, "aria-hidden": "true" }),
     ]);
     return smallTable(["Label", "Probability", ""], rows);
   }
@@ -688,18 +712,18 @@
     const asked = sideEntries(detail).flatMap(([side, said]) => [[side, said, said.judge], ...(said.votes ?? []).map((vote) => [side, vote, voteName(vote, said.votes)])]);
     const shown = asked.filter(([, said]) => said.sent || said.reply !== undefined);
     if (!shown.length) return [make("p", { class: "note" }, "The prompt and the reply of this judgment are not on record.")];
-    return [make("h4", {}, "As sent"), ...shown.flatMap(([side, said, name]) => {
+    return [make("h4", {}, "As sent"), ...shown.map(([side, said, name]) => {
       const who = data.sides.length > 1 ? `${data.sides[side]}, ${name}` : name;
-      return [
-        said.sent ? later(`Prompt to ${who}`, () => messages(said.sent), { class: "browse-prompt" }) : null,
-        said.reply !== undefined ? later(`Reply of ${who}`, async () => textBox((await text(said.reply)) || "(empty)", "pre"), { class: "browse-prompt" }) : null,
-      ].filter(Boolean);
+      const title = said.sent ? (said.reply === undefined ? "Prompt" : "Prompt and reply") : "Reply";
+      return later(`${title}: ${who}`, () => messages(said), { class: "browse-sent" });
     })];
   }
 
-  async function messages(sent) {
+  async function messages(said) {
     const one = async ([role, pieces]) => [make("p", { class: "note" }, role), ...textBox((await Promise.all(pieces.map(text))).join(""), "pre")];
-    return (await Promise.all(sent.map(one))).flat();
+    const sent = (await Promise.all((said.sent ?? []).map(one))).flat();
+    const reply = await text(said.reply);
+    return reply === null ? sent : [...sent, make("p", { class: "note" }, "reply"), ...textBox(reply || "(empty)", "pre")];
   }
 
   // ---- Moving about ----
@@ -820,9 +844,11 @@
     tables = Object.fromEntries(Object.entries(data.tables).map(([name, { starts }]) => [name, new DataTable(name, starts, name === "searched")]));
     const grades = new Set(data.said.flatMap((said) => said.grade).filter((grade) => grade !== null));
     data.grades = [...grades].sort((a, b) => a - b);
+    data.gradeNames = [...data.grades.map(String), ...data.reasons];
+    data.codes = data.said.map((said) => Int16Array.from(said.state, (_, row) => codeOf(said, row)));
+    data.differs = Uint8Array.from(data.rows.turn, (_, row) => differences(row));
     data.gold = data.rows.gold.some((grade) => grade !== null);
-    data.apart = data.rows.turn.some((_, row) => gapOf(row) > 0);
-    data.several = data.sides.length > 1 && data.apart;
+    data.apart = data.differs.some((bits) => bits & 1);
     const [response, turn, run, criterion, judge, gold] = columns;
     data.columns = [response, turn, run, criterion, judge, ...sideColumns(), gold].filter(({ when }) => !when || when());
     at("list").querySelector("thead").replaceChildren(make("tr", {}, ...data.columns.map(({ head }) => make("th", { scope: "col" }, make("bdi", {}, head)))));

@@ -7,7 +7,7 @@ import numpy as np
 from judge.files.trec import safe_names
 from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
-from judge.report.parts import Mark, Noted, Part, Plot, Said, Section, Sheet
+from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.corrected_tables import change_text
 from judge.results.differences import ALPHA, told_apart
@@ -27,7 +27,7 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
         letters = tie_letters(rows, [pair for pair in folder.pairs if pair.criterion == name])
         sheet = _sheet(rows, criteria[name], letters)
         said = apart.get(name)
-        parts: list[Part] = [sheet]
+        parts: list[ReportPart] = [sheet]
         if said:
             parts.append(Said(said.replace("; differences.tsv", "")))
         yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", tuple(parts))
@@ -47,7 +47,7 @@ def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) 
     return dict(zip(names, compact_letters(apart, range(len(names))), strict=True))
 
 
-def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> Sheet:
+def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> ReportTable:
     notes = [", ".join(FLAGS[flag] for flag in row.flags) for row in rows]
     columns: list[tuple[str, list[Cell]]] = [
         ("rank", [row.rank for row in rows]),
@@ -74,7 +74,7 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
     grid = _grid(f"{titled(criterion.name)}: {scale_of(criterion)}", columns)
     grades = [level.grade for level in criterion.scale.levels]
     plot = Plot("mean grade, drawn", min(grades), max(grades), tuple((Mark(row.mean),) for row in rows))
-    return Sheet(grid, reading, plot)
+    return ReportTable(grid, reading, plot)
 
 
 def _share(row: LeaderboardRow) -> str | None:
@@ -101,7 +101,7 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
     if isinstance(outcome, str):
         yield Section("corrected", "Leaderboard, corrected by people's grades", (Said(capped(outcome), "warn"),))
         return
-    parts: list[Part] = [
+    parts: list[ReportPart] = [
         Said(
             "People graded a part of these responses (the gold). Where they and the judge disagree, the judge's means "
             "are shifted by as much: the corrected mean is what people would have given, as far as the gold tells "
@@ -123,7 +123,7 @@ def _changed(text: str) -> str:
     )
 
 
-def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Sheet:
+def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> ReportTable:
     columns: list[tuple[str, list[Cell]]] = [
         ("rank", [row.rank for row in rows]),
         ("run", [row.run_id for row in rows]),
@@ -139,7 +139,7 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Shee
     grid = _grid(f"{titled(criterion.name)}, corrected: {scale_of(criterion)}", columns)
     grades = [level.grade for level in criterion.scale.levels]
     lines = tuple((Mark(_alone(row.raw), hollow=True), Mark(row.corrected)) for row in rows)
-    return Sheet(
+    return ReportTable(
         grid,
         "A line for each run, the best first. In the picture, the ring is the mean by the judge, the dot the corrected "
         "one, and the bar its 95 % range. Judge minus people: above zero, the judge was more generous than people. "
@@ -179,7 +179,7 @@ def beside(folders: Sequence[RunFolder]) -> Iterator[Section]:
             f"A line for each run in the order of {having[0].name}, and its mean grade and rank in each of "
             f"{count(len(having), 'folder')}. Grades under two prompts may be on different scales."
         )
-        sheet = Sheet(_grid(f"{titled(name)} side by side", columns), reading)
+        sheet = ReportTable(_grid(f"{titled(name)} side by side", columns), reading)
         yield Section(f"side-by-side-{slugs[name]}", f"Side by side: {name}", (sheet,))
 
 
