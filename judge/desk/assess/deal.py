@@ -22,7 +22,7 @@ def deal(names: Sequence[str], assessors: Sequence[str], share: float, seed: int
         seed: The seed.
 
     >>> deal(["a", "b", "c", "d"], ["ann", "bob"], 0.5, 1)
-    ((2, 0, 3), (0, 1, 3))
+    ((0, 2, 1), (3, 1, 0))
     """
     shared = shared_items(names, share, seed)
     others = [place for place in _shuffled(names, seed, "others") if place not in shared]

@@ -3,14 +3,13 @@
 A judge's grades are read in post-edit mode alone. Otherwise nobody at the desk can see one, because none is there.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from judge.ask.criteria import choose_prompts, criterion_names
-from judge.ask.labels import JUDGMENTS, read_judgments
+from judge.ask.labels import JUDGMENTS, is_jury, read_judgments
 from judge.ask.prompt import needs_turn
 from judge.desk.assess.deal import shared_items
 from judge.desk.assess.plan import AssessPlan, check_assess_plan
@@ -75,7 +74,7 @@ def read_work(plan: AssessPlan) -> Work:
         _item(response, row, tuple(name for name in criteria if row is None or name in row.criteria), place in shared)
         for place, (response, row) in enumerate(responses.items())
     )
-    suggestions = _suggestions(plan, criteria)
+    suggestions = _suggestions(plan, {item.response_id: item.turn_id for item in items}, criteria)
     kept = tuple(zip(items, responses, strict=True))
     if not any(item.criteria for item in items):
         raise UsageError(f"{plan.plan}: plans no label of {', '.join(criteria)}")
@@ -201,28 +200,35 @@ def _turns(plan: AssessPlan, items: Sequence[DeskItem], criteria: Mapping[str, C
     return turns
 
 
-def _suggestions(plan: AssessPlan, criteria: Mapping[str, Criterion]) -> dict[tuple[str, str], Suggestion]:
-    """The judge's grades; of several samples the first.
+def _suggestions(
+    plan: AssessPlan, turns: Mapping[str, str], criteria: Mapping[str, Criterion]
+) -> dict[tuple[str, str], Suggestion]:
+    """The judge's grades of the responses with these turns; of several samples the first.
 
     Raises:
-        UsageError: The grades are on other scales, or of several judges.
+        UsageError: The grades are on other scales, of several judges, or of another pool.
     """
     if plan.judgments is None:
         return {}
     path = file_in(plan.judgments, JUDGMENTS)
     found: dict[tuple[str, str], Suggestion] = {}
-    prompts = {prompt.name: prompt for prompt in criteria.values()}
-    judges: Counter[str] = Counter()
+    judges: set[str] = set()
     for judgment in read_judgments(unpack(read_stored(path), str(path)), str(path)):
-        if judgment.criterion in prompts and judgment.sample == 0:
-            if judgment.variant != (prompt := prompts[judgment.criterion]).variant:
-                other = f"{judgment.criterion}/{judgment.variant}"
-                raise UsageError(f"{path}: grades under {other}, but the desk asks under {prompt.prompt_id}")
-            judges[judgment.judge] += 1
-            grade = None if judgment.unable else judgment.grade
-            found[judgment.response_id, judgment.criterion] = Suggestion(judgment.judge, grade)
+        response_id, prompt = judgment.response_id, criteria.get(judgment.criterion)
+        if prompt is None or judgment.sample > 0 or response_id not in turns:
+            continue
+        if judgment.turn_id != turns[response_id]:
+            raise UsageError(f"{path}: {response_id} is of turn {judgment.turn_id}: grades of another pool")
+        # The digest of a jury covers its members too.
+        if judgment.criterion_digest != prompt.digest and not is_jury(judgment.judge):
+            other = f"{judgment.criterion}/{judgment.variant} ({judgment.criterion_digest[:12]})"
+            raise UsageError(
+                f"{path}: grades under {other}; the desk asks under {prompt.prompt_id} ({prompt.digest[:12]})"
+            )
+        judges.add(judgment.judge)
+        found[response_id, judgment.criterion] = Suggestion(judgment.judge, None if judgment.unable else judgment.grade)
     if len(judges) != 1:
-        raise UsageError(f"{path}: expected the grades of one judge, found {', '.join(judges) or 'none'}")
+        raise UsageError(f"{path}: expected the grades of one judge, found {', '.join(sorted(judges)) or 'none'}")
     return found
 
 

@@ -134,13 +134,16 @@ class LabelStore:
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"{self.path}: cannot be opened as a store of labels: {error}") from error
         try:
+            new = not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            if not new:
+                # Before anything is changed: the file may be somebody else's.
+                self._check(settings)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
-            if not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            if new:
                 self._create(settings, items, assessors, dealt)
-            self._check(settings)
             self._read()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, LookupError, TypeError) as error:
             self._connection.close()
             raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
         except BaseException:
