@@ -273,7 +273,7 @@ _MEANING = {
 
 
 def _changes(found: BeforeAfter) -> dict[str, list[Any]]:
-    kinds: dict[str, list[Any]] = {"mended": [], "broken": [], "moved": [], "kept": []}
+    kinds: dict[str, list[Any]] = {"gained": [], "lost": [], "moved": [], "kept": []}
     for change in found.changes:
         kinds[change.kind].append(change)
     return kinds

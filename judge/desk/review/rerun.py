@@ -67,8 +67,8 @@ class Change(NamedTuple):
     item: Disagreement
     old: JudgeGrade
     new: JudgeGrade
-    kind: Literal["mended", "broken", "moved", "kept"]
-    """mended: only the old wording errs. broken: only the new one. moved: both do, with different grades."""
+    kind: Literal["gained", "lost", "moved", "kept"]
+    """gained: only the old wording errs. lost: only the new one. moved: both do, with different grades."""
 
 
 class BeforeAfter(NamedTuple):
@@ -202,7 +202,7 @@ def _change(item: Disagreement, question: Question) -> Change:
     )
     if old.difference != 0 and new.difference != 0:
         return Change(item, old, new, "kept" if old.grade == new.grade else "moved")
-    return Change(item, old, new, "mended" if new.difference == 0 else "broken")
+    return Change(item, old, new, "gained" if new.difference == 0 else "lost")
 
 
 def _pool(plan: ReviewPlan) -> Pool:
