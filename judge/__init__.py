@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from judge.harness.gold import draw_gold_plan as draw_gold_plan
     from judge.harness.gold import import_gold_files as import_gold_files
     from judge.harness.gold import split_gold_file as split_gold_file
+    from judge.harness.gold_sheet import GoldSheetPlan as GoldSheetPlan
+    from judge.harness.gold_sheet import write_gold_sheet as write_gold_sheet
     from judge.harness.judged import read_judged as read_judged
     from judge.harness.passages import ExtractPlan as ExtractPlan
     from judge.harness.passages import IndexPlan as IndexPlan

@@ -220,6 +220,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ]
     )
     folders["judge gold plan"] = out / "plan"
+    sheet = ("gold", "sheet", to("plan/plan.jsonl"), "--pool", to("run"))
+    for kind in ("csv", "html", "mturk", "labelstudio"):
+        folders[f"judge gold sheet --to {kind}"] = judge(kind, *sheet, "--to", kind, "--out", to(kind))
     folders["judge calibrate"] = judge(
         "cal", "calibrate", "--gold", to("split/dev.jsonl"), "--test", to("split/test.jsonl"), "--pool", to("run"),
         *overlap, "--prompt", "groundedness/graded", "--prompt", "groundedness/yes_no", "--gold-scale",
@@ -273,8 +276,9 @@ def general(name: str) -> str:
 
 def fields_of(path: Path) -> list[str]:
     """The columns of a table, the fields of a record, the top fields of a document."""
-    if path.suffix == ".tsv":
-        return path.read_text(encoding="utf-8").partition("\n")[0].split("\t")
+    if path.suffix in (".tsv", ".csv"):
+        sign = "\t" if path.suffix == ".tsv" else ","
+        return path.read_text(encoding="utf-8-sig").partition("\n")[0].split(sign)
     if path.suffix == ".jsonl":
         return list(
             {field: None for line in path.read_text(encoding="utf-8").splitlines() for field in json.loads(line)}
@@ -287,10 +291,13 @@ def stems(columns: Iterable[str]) -> set[str]:
     named = set(columns)
     ends = ("_lo", "_hi", "_low", "_high")
     kept = {column for column in named if not (column.endswith(ends) and column.rpartition("_")[0] in named)}
+    kept = {re.sub(r"^passage_\d+$", "passage_1", column) for column in kept}
     return {re.sub(r"^(count|p)_-?\d+$", r"\1_<grade>", re.sub("^(nist|org)$", "<qrels>", column)) for column in kept}
 
 
-TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judge validate", "judge validate --fix",
+TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judge gold sheet --to csv",
+         "judge gold sheet --to html", "judge gold sheet --to mturk", "judge gold sheet --to labelstudio",
+         "judge validate", "judge validate --fix",
          "judge convert", "judge crowd", "judge crowd cast-regin", "judge calibrate", "judge calibrate --judgments",
          "judge run --jury", "judge leaderboard", "judge evaluate responses", "judge evaluate spans",
          "judge bench", "judge reproduce", "judge evaluate passages", "judge evaluate statements",
@@ -308,7 +315,7 @@ def test_every_output_file_and_its_fields_are_described(typed: str, written: dic
         last = name.rpartition("/")[2]
         if not (is_described(name, command) or is_described(last, command)):
             missing.append(name)
-        keyed = path.suffix in (".tsv", ".jsonl") or path.name in DOCUMENTS
+        keyed = path.suffix in (".tsv", ".csv", ".jsonl") or path.name in DOCUMENTS
         if keyed and path.stem not in RUN_IDS:
             pages = [page for page in PAGES if says(page, last)]
             fields = sorted(stems(fields_of(path)))

@@ -63,4 +63,6 @@ def write_sheet(args: argparse.Namespace) -> None:
         f"{count(outcome.responses, 'response')}, {count(outcome.labels, 'label')} to give: "
         f"{', '.join(outcome.criteria)}"
     )
+    for note in outcome.notes:
+        say(note)
     say(f"{outcome.out}: {', '.join(outcome.files)}")

@@ -1,10 +1,12 @@
-"""Gold: grades by people, planned, imported, checked, split, sealed, and matched to a pool.
+"""Gold: grades by people, planned, labeled, imported, checked, split, sealed, and matched to a pool.
 
 rows     reads gold files strictly and matches their rows to a pool
 check    lists every problem of gold files
 sources  reads grades as others publish them; draft turns them into gold rows
 split    separates the dev part from the test part; seal guards the test part; ledger records each look at gold
 plan     draws the responses to label next, with the help of sampling and uncertainty
+sheets/  shows them to assessors, as tables, pages, and batches of platforms
+grades   what labels in words mean; words: how levels are called
 """
 
 from judge.gold.check import CheckedGold, check_gold, plain_scale

@@ -26,7 +26,7 @@ class GradeMeanings:
         self._words: dict[str, Words] = {}
 
     def grade(self, criterion: object, text: str) -> int | None:
-        """The grade that a text stands for; None if it stands for none, as a text of digits where a number has to be."""
+        """The grade that a text stands for; None if it stands for none. Digits in place of a number stand for none."""
         if _DIGITS.fullmatch(text):
             return None
         return (self._of(criterion) | self._given).get(folded(text))

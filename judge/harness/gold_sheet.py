@@ -1,6 +1,6 @@
 """From a plan to the sheets that assessors fill in: what `judge gold sheet` does, for use from Python."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,10 +11,12 @@ from judge.files.folder import replace_folder
 from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.files.stored import read_stored, unpack
 from judge.gold import read_plan
-from judge.gold.sheets import SHEETS, SheetOptions, make_sheet
+from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
+from judge.gold.sheets.table import LARGEST_CELL, long_cells
 from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.runs.topics import read_topics
+from judge.text.cells import count
 
 RECORD = "sheet.sha256"
 
@@ -54,6 +56,8 @@ class SheetOutcome(msgspec.Struct, frozen=True):
     labels: int
     """Labels to give: responses times their criteria."""
     criteria: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What assessors will not see."""
 
 
 def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
@@ -94,4 +98,12 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
         len(sheet.items),
         sum(len(item.criteria) for item in sheet.items),
         tuple(rubric.criterion for rubric in sheet.rubrics),
+        tuple(_notes(sheet, plan.to)),
     )
+
+
+def _notes(sheet: GoldSheet, to: str) -> Iterator[str]:
+    if sheet.without_text:
+        yield f"{count(sheet.without_text, 'response')} with passages that have no text: `judge passages` finds texts"
+    if to == "csv" and (n := long_cells(sheet)):
+        yield f"{count(n, 'text')} longer than {LARGEST_CELL:,} characters, which spreadsheets cut: --to html shows all"

@@ -44,7 +44,10 @@ def test_the_examples_parse(place: str) -> None:
         ("runn --runs x", "judge: argument COMMAND: invalid choice: 'runn'; did you mean run? (choose from "),
         ("run --rusn x", "judge run: unrecognized arguments: --rusn; did you mean --runs?"),
         ("run --Max-cost=3 --runs x", "judge run: unrecognized arguments: --Max-cost=3; did you mean --max-cost?"),
-        ("gold chek x", "judge gold: argument check|import|split|plan: invalid choice: 'chek'; did you mean check?"),
+        (
+            "gold chek x",
+            "judge gold: argument check|import|split|plan|sheet: invalid choice: 'chek'; did you mean check?",
+        ),
         (
             "run --runs x --criteria groundednes",
             "--criteria: invalid choice: 'groundednes'; did you mean groundedness?",
@@ -146,7 +149,7 @@ def test_a_word_that_only_introduces_commands_is_completed(shell: str, capsys: p
     ("typed", "offered"),
     [
         ("judge va", {"validate"}),
-        ("judge gold ", {"check", "import", "split", "plan"}),
+        ("judge gold ", {"check", "import", "split", "plan", "sheet"}),
         ("judge run --criteria na", {"naturalness"}),
         ("judge run --runs x --max-c", {"--max-cost"}),
         ("judge gold plan --per", {"--per-run"}),

@@ -43,6 +43,7 @@ CALLERS = {
     "harness/calibration/session",
     "harness/cast_regin",
     "harness/correction",
+    "harness/gold_sheet",
     "harness/evaluation/responses",
     "harness/evaluation/spans",
     "harness/evaluation/bench",
@@ -64,7 +65,7 @@ NAMING = {
     "report/pictures",
 }
 """Other modules that name the files of one."""
-READ = {r"seal\.json", r"\*\.md"}
+READ = {r"plan\.jsonl", r"seal\.json", r"\*\.md"}
 """What they name and only read."""
 
 
@@ -101,6 +102,7 @@ WRITERS = {
     ),
     "crowd": Writer("crowd.sha256", _CROWD),
     "cast-regin": Writer("cast-regin.sha256", _REGIN),
+    "gold-sheet": Writer("sheet.sha256", "gold sheet --pool {}/judged --to csv"),
     "leaderboard": Writer("corrected.sha256", f"leaderboard {{}}/judged --gold {PROJECT}/gold/example.gold.jsonl"),
     "evaluate-responses": Writer("responses.sha256", "evaluate responses {}/judged"),
     "spans": Writer("spans.sha256", "evaluate spans --gold {}/gold.spans --run {}/run.spans"),
@@ -158,6 +160,11 @@ OPTIONAL = (
         "crowd {}/labels.csv {}/novelty.csv --scale 0-3",
         "qrels/response_novelty.qrel qrels/filtered/response_novelty.qrel",
     ),
+    ("gold-sheet", "gold sheet --pool {}/judged --to csv --assessor ann", "sheet-ann.csv"),
+    ("gold-sheet", "gold sheet --pool {}/judged --to html --assessor ann", "sheet-ann.html"),
+    ("gold-sheet", "gold sheet --pool {}/judged --to html", "sheet.html"),
+    ("gold-sheet", "gold sheet --pool {}/judged --to mturk", "batch.csv form.html"),
+    ("gold-sheet", "gold sheet --pool {}/judged --to labelstudio", "tasks.json config.xml"),
     ("cast-regin", "crowd cast-regin {}/release", "clarifying_question_evaluation/*"),
     (
         "cast-regin",

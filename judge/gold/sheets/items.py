@@ -23,6 +23,9 @@ ASSESSOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,79}")
 """Names of assessors, which name files too."""
 
 
+_NO_TEXT = "(The text of this passage is not known.)"
+
+
 class SheetRubric(NamedTuple):
     """What the grades of a criterion mean."""
 
@@ -60,6 +63,11 @@ class GoldSheet(NamedTuple):
     def shows_passages(self) -> bool:
         """Whether a prompt shows a judge the passages."""
         return any("passages" in rubric.inputs for rubric in self.rubrics)
+
+    @property
+    def without_text(self) -> int:
+        """How many responses name passages whose text is not known."""
+        return sum(_NO_TEXT in item.passages for item in self.items)
 
 
 class Share(NamedTuple):
@@ -204,9 +212,6 @@ def _item(
         response=readable(response.text),
         passages=tuple(readable(pool.passages[key].text) if key in pool.passages else _NO_TEXT for key in passages),
     )
-
-
-_NO_TEXT = "(The text of this passage is not known.)"
 
 
 def _ordered(items: Iterable[SheetItem], seed: str) -> tuple[SheetItem, ...]:

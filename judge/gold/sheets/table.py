@@ -1,4 +1,4 @@
-"""A sheet as a table for a spreadsheet: a row for each response and criterion, with a cell to fill in. Pure."""
+"""A sheet as a table for a spreadsheet: a row for each response and criterion, with a cell to fill in."""
 
 import csv
 import io
@@ -8,20 +8,27 @@ from judge.gold.sheets.items import GoldSheet, Share, SheetItem
 from judge.gold.words import CANNOT, UNABLE
 from judge.text.safe import disarmed
 
-COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about the user", "conversation")
+COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about_user", "conversation")
 """Columns of the sheet, before the response and its passages."""
+LARGEST_CELL = 32_767
+"""The most characters that a spreadsheet shows in a cell."""
 
 
 def sheet_csv(sheet: GoldSheet, share: Share) -> bytes:
     """The rows that one assessor fills in."""
-    header = (*COLUMNS, "response", *(("passages",) if sheet.shows_passages else ()))
+    # A cell for each passage: a spreadsheet cuts a cell that holds them all.
+    most = max(len(item.passages) for item in share.items) if share.items else 0
     rows = (
-        (item.turn_id, item.response_id, criterion, share.assessor, "", "", *texts[: len(header) - 6])
+        (item.turn_id, item.response_id, criterion, share.assessor, "", "", *_texts(item, most))
         for item in share.items
-        for texts in [_texts(item)]
         for criterion in item.criteria
     )
-    return table_bytes(header, rows)
+    return table_bytes((*COLUMNS, "response", *(f"passage_{n}" for n in range(1, most + 1))), rows)
+
+
+def long_cells(sheet: GoldSheet) -> int:
+    """How many texts are longer than a spreadsheet shows."""
+    return sum(len(text) > LARGEST_CELL for item in sheet.items for text in _texts(item, len(item.passages)))
 
 
 def levels_csv(sheet: GoldSheet) -> bytes:
@@ -54,5 +61,7 @@ def said(item: SheetItem) -> str:
     return "\n".join(f"{who}: {text}" for who, text in item.conversation)
 
 
-def _texts(item: SheetItem) -> tuple[str, str, str, str]:
-    return "\n".join(f"- {text}" for text in item.statements), said(item), item.response, numbered(item.passages)
+def _texts(item: SheetItem, passages: int) -> tuple[str, ...]:
+    """What is read, with as many cells for passages as the table has columns for them."""
+    known = "\n".join(f"- {text}" for text in item.statements)
+    return known, said(item), item.response, *item.passages, *[""] * (passages - len(item.passages))

@@ -109,12 +109,8 @@ function rows(text) {
 }
 
 function next() {
-  const open = fieldsets.filter((fieldset) => !chosen(fieldset));
-  const here = document.activeElement;
-  const after = open.find((fieldset) => here.compareDocumentPosition(fieldset) & Node.DOCUMENT_POSITION_FOLLOWING);
-  const target = (here !== document.body && after) || open[0];
-  if (target) go(target.closest("article"), target);
-  else document.getElementById("save").focus();
+  const open = fieldsets.find((fieldset) => !chosen(fieldset));
+  if (open) go(open.closest("article"), open);
 }
 
 function go(article, fieldset) {
