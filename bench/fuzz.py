@@ -59,6 +59,7 @@ from judge.gold import import_gold, parse_gold, read_gold
 from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import read_plan
 from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
+from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.models.families import read_families, read_teams
 from judge.models.journal_rows import read_journal
@@ -442,7 +443,8 @@ def _gold(folder: Path, content: bytes) -> None:
 
 def _import(folder: Path, content: bytes, *, source: str) -> None:
     constants = {"criterion": "relevance", "assessor": "a"}
-    import_gold(source, [_file(folder, content, "x.csv")], ImportOptions(constants=constants))
+    read = label_source() if source == CROWD else None
+    import_gold(source, [_file(folder, content, "x.csv")], ImportOptions(constants=constants), read=read)
 
 
 def _sealed(folder: Path, content: bytes, *, name: str) -> None:

@@ -33,7 +33,7 @@ ROOMS = {
     },
     "pool": {"pool": "pool the runs of a folder without judging anything"},
     "ask": {"prompts": "list, show or check prompt files"},
-    "gold": {"gold": "check, import, split and plan gold grades"},
+    "gold": {"gold": "plan, label, import, check and split gold grades"},
     "results": {
         "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
         "plan": "how many topics, turns and labels the next comparison of runs needs",
@@ -57,6 +57,8 @@ ROOMS = {
         "bench compare": "judge cards side by side, with paired differences",
         "bench datasets": "which public labels are below a folder, and how to get the others",
     },
+    "report": {"report": "one page on an output folder, to open in a browser, and the same as Markdown"},
+    "desk": {"serve assess": "a desk in the browser at which assessors label pooled responses, blind"},
     "cli": {"completion": "print a script that completes commands and options in a shell"},
 }
 """Room to its commands, with a summary each; the whole line comes first, then the order of the pipeline.

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.cli.options import amount_or_zero, pair, positive
-from judge.cli.printing import folded_lines, grouped, print_json, say
+from judge.cli.look import columns
+from judge.cli.options import amount_or_zero, by_name, graded_text, pair, positive
+from judge.cli.printing import folded_lines, grouped, print_json, print_text, say
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.layout import TASK
@@ -19,7 +20,7 @@ from judge.crowd.study import Study
 from judge.crowd.summary import CAREFUL, terminal
 from judge.crowd.tables import KINDS
 from judge.crowd.workers import TOO_FAST
-from judge.errors import InputError, UsageError
+from judge.errors import InputError
 from judge.harness.crowd import CrowdPlan, grade_crowd
 from judge.records import Problem
 from judge.stats.consensus import SHARES, TIES
@@ -67,7 +68,7 @@ def _reading_arguments(group: argparse._ArgumentGroup) -> None:
         "--label",
         action="append",
         default=[],
-        type=_word,
+        type=graded_text,
         metavar="TEXT=GRADE",
         help="the grade that a text stands for (repeatable), beside the names of the levels in the criterion's prompts",
     )
@@ -159,12 +160,6 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Grade and summarize; 1 if a criterion has no label left."""
-    fields = [field for field, _ in args.column]
-    if repeated := sorted({field for field in fields if fields.count(field) > 1}):
-        raise UsageError(f"--column gives {', '.join(repeated)} twice")
-    texts = [text for text, _ in args.label]
-    if repeated := sorted({text for text in texts if texts.count(text) > 1}):
-        raise UsageError(f"--label gives {', '.join(repeated)} twice")
     try:
         outcome = grade_crowd(_plan(args))
     except InputError as error:
@@ -173,9 +168,9 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print_json(_summary(outcome.study, outcome.warnings))
     else:
-        print(terminal(outcome.study), end="")
+        print(terminal(outcome.study, columns()), end="")
         if args.with_judgments:
-            print(f"with_judgments.tsv: {DIAGNOSTIC}")
+            print_text(f"with_judgments.tsv: {DIAGNOSTIC}")
         say(f"written to {args.out}")
     return 1 if outcome.empty else 0
 
@@ -186,8 +181,8 @@ def _plan(args: argparse.Namespace) -> CrowdPlan:
         scales=args.scale,
         out=args.out,
         criteria=args.criterion,
-        columns=dict(args.column),
-        words=dict(args.label),
+        columns=by_name("--column", args.column),
+        words=by_name("--label", args.label),
         table=args.table,
         task=args.task,
         wide=args.wide,
@@ -252,13 +247,6 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
 def _warn(warnings: Sequence[Problem]) -> None:
     for line in folded_lines(grouped(warnings), _SHOWN):
         say(f"warning: {line}")
-
-
-def _word(text: str) -> tuple[str, int]:
-    word, _, grade = text.rpartition("=")
-    if not word.strip() or not re.fullmatch("-?[0-9]{1,3}", grade.strip(), re.ASCII):
-        raise argparse.ArgumentTypeError(f"{text!r} is not TEXT=GRADE, such as 'Mostly grounded=2'")
-    return word.strip(), int(grade)
 
 
 def _whole(text: str) -> int:

@@ -10,6 +10,11 @@ EXAMPLES = {
         "judge pool --runs runs/ --topics topics.json --passages passages.jsonl --out out/",
         "judge pool --runs runs/ late.json --depth 3 --screen exclude --out out/",
     ),
+    "report": (
+        "judge report out/",
+        "judge report out/ --gold gold.jsonl",
+        "judge report out-2024/ out-2025/ --out both/",
+    ),
     "demo": ("judge demo", "judge demo try-it --no-model"),
     "validate": (
         "judge validate runs/ --topics topics.json",
@@ -59,6 +64,10 @@ EXAMPLES = {
     "gold split": (
         "judge gold split gold.jsonl --test 0.5 --seed 1 --out split/",
         "judge gold split gold.jsonl --test 0.3 --seed 2026 --cluster theme --out split/",
+    ),
+    "gold sheet": (
+        "judge gold sheet plan.jsonl --pool out/ --topics topics.json --to html --assessor ann --out ann/",
+        "judge gold sheet plan.jsonl --pool out/ --to mturk --items-per-task 3 --out batch/",
     ),
     "gold plan": (
         "judge gold plan --pool out/ --n 200 --seed 1 --out plan.jsonl",

@@ -1,4 +1,4 @@
-"""Gold grades: check them, import them, split and seal them, plan what to label next."""
+"""Gold grades: check them, import them, split and seal them, plan what to label next, write sheets for it."""
 
 import argparse
 import re
@@ -6,11 +6,23 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-from judge.cli.options import add_actions, add_cluster_option, amount_or_zero, columns, pair, positive
-from judge.cli.printing import SHOWN, print_json, problem_lines, say
-from judge.gold import SOURCES
+from judge.cli.gold_sheet import add_sheet_arguments, write_sheet
+from judge.cli.options import (
+    add_actions,
+    add_cluster_option,
+    amount_or_zero,
+    by_name,
+    graded_text,
+    pair,
+    positive,
+    seed,
+)
+from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, say
+from judge.crowd.layout import TASK
+from judge.crowd.tables import KINDS
 from judge.gold.rows import GoldRow
 from judge.harness.gold import (
+    GOLD_SOURCES,
     GoldCheckPlan,
     GoldDrawPlan,
     GoldImportPlan,
@@ -23,7 +35,6 @@ from judge.harness.gold import (
 from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.text.cells import count
 from judge.text.ids import cluster_of
-from judge.text.safe import printable
 
 _MADE = get_args(GoldRow.__annotations__["made"])
 _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
@@ -31,15 +42,16 @@ _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    actions = add_actions(parser, "check|import|split|plan")
+    actions = add_actions(parser, "check|import|split|plan|sheet")
     _check_arguments(actions.add_parser("check", help="list every problem of gold files"))
     _import_arguments(actions.add_parser("import", help="make a gold file from grades in other formats"))
     _split_arguments(actions.add_parser("split", help="split gold by topic or theme and put the test part under seal"))
     _plan_arguments(actions.add_parser("plan", help="draw what to label next, with known probabilities"))
+    add_sheet_arguments(actions.add_parser("sheet", help="write sheets to label what was drawn elsewhere"))
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check, import, split or plan; 1 if a check finds an error."""
+    """Check, import, split, plan or write sheets; 1 if a check finds an error."""
     match args.action:
         case "check":
             return _check(args)
@@ -47,6 +59,8 @@ def main(args: argparse.Namespace) -> int:
             _import(args)
         case "split":
             _split(args)
+        case "sheet":
+            write_sheet(args)
         case _:
             _plan(args)
     return 0
@@ -76,7 +90,7 @@ def _check(args: argparse.Namespace) -> int:
         print_json(checked.problems)
     else:
         for line in problem_lines(checked.problems, None if args.all else SHOWN):
-            print(printable(line))
+            print_listed(line)
     errors = sum(problem.severity == "error" for problem in checked.problems)
     say(
         f"{count(len(args.files), 'file')}, {count(len(checked.rows), 'valid row')}: "
@@ -90,7 +104,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _import_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", choices=sorted(SOURCES), help=", ".join(sorted(SOURCES)))
+    parser.add_argument("source", metavar="SOURCE", choices=GOLD_SOURCES, help=", ".join(GOLD_SOURCES))
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="file, or for cast-regin the folder")
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="gold file to write")
     parser.add_argument("--pool-out", type=Path, metavar="DIR", help="also write pool.jsonl and passages.jsonl there")
@@ -108,8 +122,46 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
         ("--constant", "FIELD=VALUE", "a field's value, where the file does not say"),
     ):
         parser.add_argument(option, action="append", default=[], type=pair, metavar=metavar, help=meaning)
+    _word_arguments(parser)
     parser.add_argument(
         "--generic-as-zero", action="store_true", help="begin: grade generic responses 0 (default: leave them out)"
+    )
+
+
+def _word_arguments(parser: argparse.ArgumentParser) -> None:
+    """Labels that are words, and tables of a crowd."""
+    parser.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        type=graded_text,
+        metavar="TEXT=GRADE",
+        help="the grade that a text stands for, beside the names of the levels in the criterion's prompt",
+    )
+    parser.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="NAME|PATH",
+        help="prompt by whose levels was labeled; other grades are refused (default: the criterion's default prompt "
+        "names its levels)",
+    )
+    parser.add_argument("--table", choices=KINDS, help="crowd: what the tables are (default: seen from their columns)")
+    parser.add_argument(
+        "--task",
+        default=TASK,
+        metavar="PATTERN",
+        help="crowd: groups turn_id and response_id in a task (default TURN/ID)",
+    )
+    wide = parser.add_mutually_exclusive_group()
+    wide.add_argument(
+        "--wide", metavar="PATTERN", help="crowd: groups turn_id, response_id, criterion in the columns of a survey"
+    )
+    wide.add_argument(
+        "--wide-map",
+        type=Path,
+        metavar="FILE",
+        help="crowd: in place of --wide, a table with columns column, turn_id, response_id, criterion",
     )
 
 
@@ -127,9 +179,15 @@ def _import(args: argparse.Namespace) -> None:
             made=args.made,
             inclusion=args.inclusion,
             plan=args.plan,
-            columns=columns(args.column),
+            columns=by_name("--column", args.column),
             constants=args.constant,
             generic_as_zero=args.generic_as_zero,
+            words=by_name("--label", args.label),
+            prompts=args.prompt,
+            table=args.table,
+            task=args.task,
+            wide=args.wide,
+            wide_map=args.wide_map,
         )
     )
     if imported.pool is not None:
@@ -146,7 +204,7 @@ def _split_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test", type=amount_or_zero, required=True, metavar="SHARE", help="share of the test part, e.g. 0.5"
     )
-    parser.add_argument("--seed", type=_seed, required=True, metavar="S", help="seed of the split")
+    parser.add_argument("--seed", type=seed, required=True, metavar="S", help="seed of the split")
     add_cluster_option(parser)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="folder to write")
 
@@ -169,7 +227,7 @@ def _split(args: argparse.Namespace) -> None:
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder or its pool.jsonl")
     parser.add_argument("--n", type=positive, required=True, metavar="N", help="about how many responses to label")
-    parser.add_argument("--seed", type=_seed, required=True, metavar="S", help="seed of the draw")
+    parser.add_argument("--seed", type=seed, required=True, metavar="S", help="seed of the draw")
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="plan to write (JSONL)")
     parser.add_argument(
         "--judgments",
@@ -240,9 +298,3 @@ def _scale(text: str) -> tuple[int, int]:
     if not bounds or int(bounds[1]) >= int(bounds[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a scale such as 0-3")
     return int(bounds[1]), int(bounds[2])
-
-
-def _seed(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: expected an integer of zero or more")
-    return int(text)

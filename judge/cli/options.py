@@ -2,9 +2,11 @@
 
 import argparse
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from judge.errors import UsageError
 from judge.runs.formats import FORMATS
@@ -42,12 +44,27 @@ def amount_or_zero(text: str) -> float:
     return amount
 
 
+def seed(text: str) -> int:
+    """An integer of zero or more that starts everything random, for argparse."""
+    if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: expected an integer of zero or more")
+    return int(text)
+
+
 def pair(text: str) -> tuple[str, str]:
     """`FIELD=VALUE`, for argparse."""
     field, sign, value = text.partition("=")
     if not (field and sign and value):
         raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=VALUE")
     return field, value
+
+
+def graded_text(text: str) -> tuple[str, int]:
+    """`TEXT=GRADE`, for argparse."""
+    word, _, grade = text.rpartition("=")
+    if not word.strip() or not re.fullmatch("-?[0-9]{1,3}", grade.strip(), re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not TEXT=GRADE, such as 'Mostly grounded=2'")
+    return word.strip(), int(grade)
 
 
 def refuse_unused(args: argparse.Namespace, options: Sequence[str], reason: str) -> None:
@@ -66,15 +83,18 @@ def refuse_unused(args: argparse.Namespace, options: Sequence[str], reason: str)
         raise UsageError(f"{', '.join(unused)}: without effect here: {reason}")
 
 
-def columns(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The columns of --column by field.
+_Given = TypeVar("_Given")
+
+
+def by_name(option: str, pairs: Sequence[tuple[str, _Given]]) -> dict[str, _Given]:
+    """The values of an option such as `--column FIELD=COLUMN`, by what stands before the sign.
 
     Raises:
-        UsageError: A field is given two columns.
+        UsageError: A name is given two values.
     """
-    fields = Counter(field for field, _ in pairs)
-    if repeated := sorted(field for field, times in fields.items() if times > 1):
-        raise UsageError(f"--column gives {', '.join(repeated)} twice")
+    names = Counter(name for name, _ in pairs)
+    if repeated := sorted(name for name, times in names.items() if times > 1):
+        raise UsageError(f"{option} gives {', '.join(repeated)} twice")
     return dict(pairs)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from judge.crowd.labels import Item
-from judge.crowd.words import Words
+from judge.gold.words import Words
 
 Scales = Mapping[str, Sequence[int]] | Sequence[int]
 """Criterion to grades, or the grades of every criterion of the tables."""
@@ -17,12 +17,12 @@ SURVEY = r"(?P<turn_id>[^/.:]+)[/.:](?P<response_id>[^/.:]+)(?:[/.:](?P<criterio
 LABEL_OF = "label:"
 """What stands before the criterion in the field of a column that holds the labels of one criterion."""
 FIELDS: dict[str, tuple[str, ...]] = {
-    "worker": ("worker", "worker_id", "performer"),
+    "worker": ("worker", "worker_id", "performer", "assessor"),
     "turn_id": ("turn_id",),
     "response_id": ("response_id", "item_id", "question_id"),
     "task": ("task",),
     "criterion": ("criterion",),
-    "label": ("label",),
+    "label": ("label", "grade"),
     "seconds": ("seconds",),
 }
 """Field of a table to the names that it may have, in a header and in `--column`; the first one in a header is used."""

@@ -14,7 +14,7 @@ from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import Layout
 from judge.crowd.problems import LabelProblems
 from judge.crowd.sheets import LabelSheet
-from judge.crowd.words import folded
+from judge.gold.words import CANNOT, folded, means_unable
 from judge.records import Problem, Severity
 from judge.text.cells import count as count_of
 from judge.text.safe import MAX_ID, SHOWN, shown
@@ -22,6 +22,9 @@ from judge.text.safe import MAX_ID, SHOWN, shown
 if TYPE_CHECKING:
     import polars as pl
 
+_UNABLE = "unable_to_judge"
+_LEFT_OUT = {"not_labeled": "label is empty", _UNABLE: CANNOT.lower()}
+"""Code to why a row has no vote."""
 IDS = ("worker", "turn_id", "response_id", "criterion")
 _DIGITS = re.compile(r"\d+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
@@ -101,21 +104,33 @@ class Rows:
             of_grade = {grade: code for code, grade in enumerate(grades)}
             words = layout.words(criterion, grades) if any(texts) else {}
             values = [int(name) if text is None else words.get(text) for name, text in zip(names, texts, strict=True)]
+            unable = [text is not None and means_unable(text) for text in texts]
             of_label = np.array([-1 if v is None else of_grade.get(v, -1) for v in values], dtype=np.int8)
             rows = self.codes["criterion"] == place
             codes[rows] = of_label[self.codes["label"][rows]]
             scale = f"{criterion}: expected one of {', '.join(map(str, grades))}"
+            wrong = [code for code in range(len(names)) if of_label[code] < 0]
+            self._leave_out("not_labeled", [code for code in wrong if not names[code]], rows)
+            self._leave_out(_UNABLE, [code for code in wrong if unable[code]], rows)
             problems = {
-                code: ("empty_cell", "label is empty")
-                if not name
-                else ("wrong_label", f"label {shown(name)} of {scale}")
-                for code, name in enumerate(names)
-                if of_label[code] < 0
+                code: ("wrong_label", f"label {shown(names[code])} of {scale}")
+                for code in wrong
+                if names[code] and not unable[code]
             }
             self._report(self.codes["label"], problems, rows)
             self._tell_words(criterion, rows, texts, values)
-            self._explain(criterion, layout, rows, [code for code in problems if names[code]])
+            self._explain(criterion, layout, rows, list(problems))
         return codes
+
+    def _leave_out(self, code: str, labels: Sequence[int], among: NDArray[np.bool_]) -> None:
+        """Leave out the rows with these labels, with a warning of how many."""
+        out = among & np.isin(self.codes["label"], labels)
+        for file in np.unique(self.file[out]).tolist():
+            rows = np.flatnonzero(out & (self.file == file))
+            name, where = self._place(int(rows[0]))
+            message = f"{count_of(len(rows), 'row')} left out, {_LEFT_OUT[code]}; this is the first"
+            self.problems.append(Problem(code, "warning", name, None, where, message))
+        self.sound &= ~out
 
     def _tell_words(
         self, criterion: str, rows: NDArray[np.bool_], texts: Sequence[str | None], values: Sequence[int | None]

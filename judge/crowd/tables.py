@@ -16,8 +16,8 @@ from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet
 from judge.crowd.submissions import are_submissions, without_left_out
 from judge.crowd.tasks import with_turns
 from judge.crowd.wide import is_survey, survey_rows
-from judge.crowd.words import Words
 from judge.errors import InputError, UsageError
+from judge.gold.words import Words
 from judge.records import Problem
 from judge.text.ids import natural_key
 from judge.text.safe import shown
@@ -72,9 +72,42 @@ def read_tables(
         InputError: Rows have problems, or a wanted criterion has no label.
         UsageError: The options contradict each other or are invalid.
     """
-    layout = Layout(_fields(columns), scales, criteria, wide, task, turns, beside, repeatable, words or _no_words, kind)
-    _check_options(layout)
+    layout = Layout(
+        field_columns(columns), scales, criteria, wide, task, turns, beside, repeatable, words or _no_words, kind
+    )
     problems = LabelProblems()
+    rows, sheets = label_rows(paths, layout, problems)
+    labels = Rows(rows, sheets, problems).labels(layout) if rows is not None else {}
+    listed = in_order(problems, sheets)
+    if n := problems.total("error"):
+        cause = problems.likely() if n > EXAMPLES else ""
+        raise InputError(
+            f"not usable as labels: {n:,} problem{'s' * (n > 1)}{cause}",
+            [problem for problem in listed if problem.severity == "error"],
+        )
+    _check_found(labels, layout, sheets, listed)
+    if warnings is not None:
+        warnings += listed
+    return labels
+
+
+def label_rows(
+    paths: Sequence[Path | DataFrame], layout: Layout, problems: LabelProblems
+) -> tuple["pl.DataFrame | None", list[LabelSheet]]:
+    """Every label of all tables as a row, unchecked: IDS, label, seconds, number and column of its place, file.
+
+    Args:
+        paths: The tables.
+        layout: How to read them.
+        problems: Takes what is wrong with the tables, and warnings.
+
+    Returns:
+        The rows, None without a readable table; and by the number in the column `file` what each table was.
+
+    Raises:
+        UsageError: The options contradict each other or are invalid.
+    """
+    _check_options(layout)
     frames: list[pl.DataFrame] = []
     sheets: list[LabelSheet] = []
     submissions: list[LabelSheet] = []
@@ -90,21 +123,10 @@ def read_tables(
         # Only names and numbers are needed from here on.
         sheets.append(LabelSheet(sheet.file, sheet.frame.clear(), sheet.numbers[:0], sheet.unit))
     frames = without_left_out(frames, submissions, problems)
-    labels = Rows(_joined(frames), sheets, problems).labels(layout) if frames else {}
-    listed = _listed(problems, sheets)
-    if n := problems.total("error"):
-        cause = problems.likely() if n > EXAMPLES else ""
-        raise InputError(
-            f"not usable as labels: {n:,} problem{'s' * (n > 1)}{cause}",
-            [problem for problem in listed if problem.severity == "error"],
-        )
-    _check_found(labels, layout, sheets, listed)
-    if warnings is not None:
-        warnings += listed
-    return labels
+    return (_joined(frames) if frames else None), sheets
 
 
-def _listed(problems: LabelProblems, sheets: Sequence[LabelSheet]) -> list[Problem]:
+def in_order(problems: LabelProblems, sheets: Sequence[LabelSheet]) -> list[Problem]:
     """The problems in the order of files and rows; after those of a file, how many more it has."""
     order = {sheet.file: place for place, sheet in enumerate(sheets)}
     return sorted(
@@ -125,7 +147,7 @@ def _check_found(
         raise InputError(f"{files}: no label of {names}; found {contents}", warnings)
 
 
-def _fields(columns: Mapping[str, str]) -> dict[str, str]:
+def field_columns(columns: Mapping[str, str]) -> dict[str, str]:
     """The columns by the first name of their field."""
     first = {name: field for field, names in FIELDS.items() for name in names}
     fields = {first.get(name, name): column for name, column in columns.items()}

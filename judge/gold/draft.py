@@ -7,12 +7,15 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError
+from judge.gold.grades import GradeMeanings
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, field_problems, row_key, text_digest
+from judge.gold.words import CANNOT, means_unable
 from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
 from judge.runs.document import open_document
+from judge.text.cells import count
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import shown, storable
 
@@ -59,6 +62,8 @@ class ImportOptions(msgspec.Struct, frozen=True):
     """The pool whose responses were graded."""
     plan: Mapping[tuple[str, str], PlanRow] | None = None
     """(turn_id, response_id) to the row of the plan that the responses were drawn by."""
+    meanings: GradeMeanings = GradeMeanings()
+    """What texts in place of grades mean."""
     generic_as_zero: bool = False
     """Take BEGIN's generic responses as grade 0, not attributable; otherwise they are left out."""
 
@@ -82,7 +87,7 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
         if options.pool
         else None
     )
-    repeated = 0
+    repeated = unable = 0
     for draft in content.drafts:
         values = draft.values
         for field, value in (*options.constants.items(), *content.defaults.items()):
@@ -90,10 +95,15 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
                 values[field] = value
         if isinstance(turn_id := values.get("turn_id"), str) and values.get("topic_id") is None:
             values["topic_id"] = topic_of(turn_id)
+        if isinstance(text := values.get("grade"), str) and means_unable(text):
+            unable += 1
+            continue
         problems = _add_text(values, options, pooled) + _add_plan(values, options.plan)
+        problems += _add_grade(values, options.meanings)
         values = {field: value for field, value in values.items() if value is not None}
-        # The topic is taken from the turn, so a missing turn is reported alone.
-        problems += [problem for problem in field_problems(values) if problem[1] != "$.topic_id" or "turn_id" in values]
+        # A grade that is no integer is reported once, and so is a missing turn, which the topic is taken from.
+        reported = {where for _, where, _ in problems} | ({"$.topic_id"} if "turn_id" not in values else set())
+        problems += [problem for problem in field_problems(values) if problem[1] not in reported]
         if problems:
             content.problems += (draft.problem(code, where, message) for code, where, message in problems)
             continue
@@ -110,6 +120,8 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
             continue
         repeated += number > 1
         rows[row_key(row)] = draft, row
+    if unable:
+        content.notes.append(f"{count(unable, 'label')} left out: {CANNOT.lower()}")
     if repeated:
         content.notes.append(
             f"{repeated} grades are of texts that already have a grade in the same turn: their assessor ends in #2"
@@ -163,6 +175,22 @@ def _add_text(
         if values.get("run_id") is None and response.runs:
             values["run_id"] = min((entry.run_id for entry in response.runs), key=natural_key)
     return []
+
+
+def _add_grade(values: dict[str, Any], meanings: GradeMeanings) -> list[tuple[str, str, str]]:
+    """Set the grade in place where a text stands for one.
+
+    Returns:
+        (code, JSON path, message) of each problem.
+    """
+    grade, criterion = values.get("grade"), values.get("criterion")
+    if isinstance(grade, str):
+        meaning = meanings.grade(criterion, grade)
+        if meaning is not None:
+            values["grade"] = grade = meaning
+    if not isinstance(grade, int | str) or (message := meanings.problem(criterion, grade)) is None:
+        return []
+    return [("wrong_value", "$.grade", message)]
 
 
 def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow] | None) -> list[tuple[str, str, str]]:

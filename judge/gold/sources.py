@@ -12,6 +12,7 @@ from judge.errors import InputError, UsageError
 from judge.files.limits import numbered
 from judge.files.tabular import TableRow, read_table, read_text
 from judge.files.trec import parse_qrels
+from judge.gold.desk import desk_content
 from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read_bank
 from judge.gold.rows import GoldRow, text_digest
 from judge.pool.build import Candidate, build_pool
@@ -45,20 +46,28 @@ class Imported(msgspec.Struct, frozen=True):
     """What was left out or changed."""
 
 
-def import_gold(source: str, paths: Sequence[Path], options: ImportOptions, *, with_pool: bool = False) -> Imported:
+def import_gold(
+    source: str,
+    paths: Sequence[Path],
+    options: ImportOptions,
+    *,
+    with_pool: bool = False,
+    read: "GoldSource | None" = None,
+) -> Imported:
     """Read the files of a source into gold.
 
     Args:
-        source: A key of SOURCES.
+        source: A key of SOURCES, or the name of what `read` reads.
         paths: Its files or folders.
         options: What the user's options add.
         with_pool: Whether to pool the responses too; this needs a tokenizer.
+        read: Reads the files, in place of what SOURCES has for the source.
 
     Raises:
         InputError: Files, rows or ids have problems; every problem is listed.
         UsageError: The source has no texts to pool, or an option does not fit it.
     """
-    content = SOURCES[source](paths, options)
+    content = (read or SOURCES[source])(paths, options)
     rows = complete(content, options)
     if content.problems:
         problems = sorted(content.problems, key=lambda problem: (natural_key(problem.file), natural_key(problem.path)))
@@ -165,26 +174,15 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         columns = {field: field for field in FIELDS if field in header} | dict(options.columns)
         if ignored := [name for name in header if name not in columns.values()]:
             content.notes.append(f"{path}: columns not used: {', '.join(map(shown, ignored))}")
+        # An empty cell in the column of grades is a response that was not labeled, unless the user gives the grade.
+        given = None if "grade" in options.constants else columns.get("grade")
+        labeled = [row for row in rows if given is None or row.cells[given]]
+        if len(labeled) < len(rows):
+            content.notes.append(f"{path}: {count(len(rows) - len(labeled), 'row')} without a grade: not labeled")
         content.drafts += (
             Draft(str(path), f"line {row.line}", typed({field: row.cells[columns[field]] for field in columns}))
-            for row in rows
+            for row in labeled
         )
-    return content
-
-
-def _crowd(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
-    """Crowd-Kit's `task,worker,label`: one row for each label; a task is `turn_id/response_id` or mapped."""
-    columns = {"assessor": "worker", "grade": "label", **options.columns}
-    split_task = "turn_id" not in columns
-    needed = (*columns.values(), *(["task"] if split_task else []))
-    content = SourceContent()
-    for path in paths:
-        for row in read_table(path, content.problems, needed=needed)[1]:
-            values = {field: row.cells[column] for field, column in columns.items()}
-            if split_task:
-                # Split at the last slash: a turn id may hold slashes, a response id may not.
-                values["turn_id"], _, values["response_id"] = row.cells["task"].rpartition("/")
-            content.drafts.append(Draft(str(path), f"line {row.line}", typed(values)))
     return content
 
 
@@ -252,7 +250,7 @@ GoldSource = Callable[[Sequence[Path], ImportOptions], SourceContent]
 SOURCES: dict[str, GoldSource] = {
     "begin": _begin,
     "cast-regin": _cast_regin,
-    "crowd": _crowd,
     "csv": _csv,
+    "desk": desk_content,
     "qrels": _qrels,
 }

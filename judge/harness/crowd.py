@@ -23,11 +23,11 @@ from judge.crowd.sheets import DataFrame, frame_digest, is_frame
 from judge.crowd.study import Study, StudySettings, cautions, study
 from judge.crowd.tables import MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
-from judge.crowd.words import Words, folded, level_words
 from judge.crowd.workers import TOO_FAST, WorkerRow
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.gold import read_bank
+from judge.gold.words import Words, folded, level_words
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.records import Problem
 from judge.text.table import Table

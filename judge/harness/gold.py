@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS, read_judgments
+from judge.crowd.layout import TASK
+from judge.crowd.wide import read_questions
 from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, write_atomic
 from judge.files.paths import JobPlan, StrPath, in_folders
@@ -31,11 +33,16 @@ from judge.gold import (
     typed,
     write_split,
 )
+from judge.gold.grades import GradeMeanings
+from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.folder import read_pool_folder
 from judge.records import Scale
 from judge.text.ids import Cluster, check_cluster
+
+GOLD_SOURCES = tuple(sorted({*SOURCES, CROWD}))
+"""What gold is imported from."""
 
 
 class GoldCheckPlan(JobPlan, frozen=True, kw_only=True):
@@ -57,7 +64,7 @@ class GoldImportPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge gold import` can be told; paths may be strings."""
 
     source: str
-    """A key of SOURCES."""
+    """One of GOLD_SOURCES."""
     files: Sequence[StrPath]
     """Files of the source, or its folders."""
     out: StrPath
@@ -84,6 +91,18 @@ class GoldImportPlan(JobPlan, frozen=True, kw_only=True):
     """Fields and their values, where the files do not say."""
     generic_as_zero: bool = False
     """Grade BEGIN's generic responses 0; by default they are left out."""
+    words: Mapping[str, int] = {}
+    """Texts that stand for a grade, beside the names of the levels of the criteria's prompts."""
+    prompts: Sequence[StrPath] = ()
+    """Prompts by whose levels was labeled; by default each criterion's default prompt names its levels."""
+    table: str | None = None
+    """What the tables of a crowd are, one of KINDS; None to see it from their columns."""
+    task: str = TASK
+    """Regular expression with groups `turn_id` and `response_id`, for a crowd's column of tasks."""
+    wide: str | None = None
+    """Regular expression for the column names of a survey that has a row per participant."""
+    wide_map: StrPath | None = None
+    """In place of `wide`, a table with the columns column, turn_id, response_id, criterion."""
 
 
 class GoldSplitPlan(JobPlan, frozen=True, kw_only=True):
@@ -146,22 +165,32 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or `pool_out` holds another pool; nothing is written.
     """
-    if plan.source not in SOURCES:
-        raise UsageError(f"no source called {plan.source!r}: there are {', '.join(sorted(SOURCES))}")
+    if plan.source not in GOLD_SOURCES:
+        raise UsageError(f"no source called {plan.source!r}: there are {', '.join(GOLD_SOURCES)}")
+    if plan.source != CROWD and (plan.table or plan.task != TASK or plan.wide or plan.wide_map):
+        raise UsageError(f"--table, --task, --wide and --wide-map are about tables of a crowd, not about {plan.source}")
     plan = in_folders(plan, bank=("bank.json", "response_bank.json"), plan=("plan.jsonl",))
     out, files = Path(plan.out), list(map(Path, plan.files))
     if out in files:
         raise UsageError(f"{out}: would be written over what it is made of")
     drawn = read_plan(_content(Path(plan.plan)), str(plan.plan)) if plan.plan is not None else None
+    prompts = tuple(map(find_criterion, plan.prompts))
+    _scales(plan.prompts, ())
     options = ImportOptions(
         constants=_constants(plan),
         columns=plan.columns,
         bank=read_bank(Path(plan.bank)) if plan.bank is not None else None,
         pool=read_pool_folder(Path(plan.pool)) if plan.pool is not None else None,
         plan={(row.turn_id, row.response_id): row for row in drawn} if drawn is not None else None,
+        meanings=GradeMeanings(plan.words, prompts),
         generic_as_zero=plan.generic_as_zero,
     )
-    imported = import_gold(plan.source, files, options, with_pool=plan.pool_out is not None)
+    read = None
+    if plan.source == CROWD:
+        wide = read_questions(Path(plan.wide_map)) if plan.wide_map is not None else plan.wide
+        labeled = {prompt.name for prompt in prompts} or {name for row in drawn or () for name in row.criteria}
+        read = label_source(plan.table, plan.task, wide, sorted(labeled))
+    imported = import_gold(plan.source, files, options, with_pool=plan.pool_out is not None, read=read)
     if plan.pool_out is not None and imported.pool is not None:
         folder = Path(plan.pool_out)
         contents = {"pool.jsonl": pool_jsonl(imported.pool), "passages.jsonl": passages_jsonl(imported.pool)}
@@ -212,7 +241,7 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     return drawn
 
 
-def _scales(prompts: Sequence[str], defaults: Sequence[str]) -> dict[str, Scale]:
+def _scales(prompts: Sequence[StrPath], defaults: Sequence[str]) -> dict[str, Scale]:
     """Criterion to scale, from the given prompts, else from the default prompts."""
     scales: dict[str, Scale] = {}
     for criterion in map(find_criterion, prompts):

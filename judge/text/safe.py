@@ -49,6 +49,16 @@ def escape_cell(text: str) -> str:
     return f"\\{text}" if _RUN.match(text) else text
 
 
+def disarmed(text: str) -> str:
+    r"""A text for a cell that people read in a spreadsheet: as it is, except that it is never run as a formula.
+
+    >>> print(disarmed("=1+1"), disarmed("-3.5"), disarmed("a=b"))
+    \=1+1 -3.5 a=b
+    """
+    # Spreadsheets pass over white space before a formula.
+    return f"\\{text}" if _RUN.match(text.lstrip()) else text
+
+
 def unescape(text: str) -> str:
     """The text that `escape` or `escape_cell` was given; anything that is not an escape is kept."""
     return _ESCAPED.sub(_unescaped, text)

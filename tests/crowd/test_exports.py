@@ -110,9 +110,18 @@ def test_a_box_of_its_own_is_one_where_checked(tmp_path: Path) -> None:
 
 def test_of_several_chosen_buttons_none_is_the_label(tmp_path: Path) -> None:
     path = put(tmp_path, "b.csv", batch(["grade.0", "grade.2"], ["true", "true"], ["false", "false"]))
-    assert [row[:2] for row in problems_of(path)] == [
-        ("wrong_label", "line 2: Answer.grade.0"),
-        ("empty_cell", "line 3: Answer.grade.0"),
+    assert [row[:2] for row in problems_of(path)] == [("wrong_label", "line 2: Answer.grade.0")]
+
+
+def test_an_answer_that_nobody_chose_and_one_that_cannot_be_judged_have_no_vote(tmp_path: Path) -> None:
+    names = ["grade.0", "grade.2", "grade.unable"]
+    given = [["false", "false", "false"], ["false", "false", "true"], ["false", "true", "false"]]
+    warnings: list[Problem] = []
+    labels = read(put(tmp_path, "b.csv", batch(names, *given)), warnings=warnings)["groundedness"]
+    assert rows(labels) == [("A3", "1_1", "R1", 2)]
+    assert [(problem.code, problem.path, problem.message) for problem in warnings] == [
+        ("not_labeled", "line 2: Answer.grade.0", "1 row left out, label is empty; this is the first"),
+        ("unable_to_judge", "line 3: Answer.grade.0", "1 row left out, unable to judge; this is the first"),
     ]
 
 

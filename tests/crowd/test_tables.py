@@ -104,10 +104,10 @@ def test_rows_of_a_parquet_file_are_counted_from_one(tmp_path: Path) -> None:
     assert faults(tmp_path / "t.parquet", scales=ONE) == [("wrong_label", "row 1"), ("empty_cell", "row 2")]
 
 
-@pytest.mark.parametrize("label", ["3.0", "", "x", "4", "-1", "1e0", "٣", "99999999999999999999", "0 1", "NaN"])
+@pytest.mark.parametrize("label", ["3.0", "x", "4", "-1", "1e0", "٣", "99999999999999999999", "0 1", "NaN"])
 def test_a_label_is_an_integer_of_the_scale(tmp_path: Path, label: str) -> None:
     path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\nb,1_1,R1,relevance,{label}\n")
-    assert faults(path) == [("wrong_label" if label else "empty_cell", "line 3")]
+    assert faults(path) == [("wrong_label", "line 3")]
 
 
 def test_all_faults_are_listed_at_once_in_the_order_of_the_rows(tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_a_pool_tells_the_turns_of_ids(tmp_path: Path) -> None:
 
 
 def test_each_criterion_may_have_a_column(tmp_path: Path) -> None:
-    path = put(tmp_path, "t.csv", "worker,turn_id,item_id,relevance,nov\na,1_1,R1,3,1\nb,1_1,R1,0,\n")
+    path = put(tmp_path, "t.csv", "worker,turn_id,item_id,relevance,nov\na,1_1,R1,3,1\nb,1_1,R1,0,x\n")
     columns = {"label:relevance": "relevance", "label:novelty": "nov"}
-    assert faults(path, columns=columns) == [("empty_cell", "line 3: nov")]
+    assert faults(path, columns=columns) == [("wrong_label", "line 3: nov")]
     path = put(tmp_path, "t.csv", "worker,turn_id,item_id,relevance,novelty\na,1_1,R1,3,1\n")
     labels = read(path, scales={"relevance": SCALE, "novelty": (1, 2)})
     assert {name: rows(one)[0][3] for name, one in labels.items()} == {"relevance": 3, "novelty": 1}
@@ -270,9 +270,9 @@ def test_integers_with_gaps_are_integers_in_parquet(tmp_path: Path) -> None:
     labels = read(tmp_path / "t.parquet", scales=ONE)["relevance"]
     assert rows(labels) == [("10", "1_1", "7", 3), ("9", "1_1", "7", 2)]
     np.testing.assert_array_equal(labels.seconds, [np.nan, 2.5])
-    for bad, fault in ((float("nan"), "empty_cell"), (2.5, "wrong_label"), (float("inf"), "wrong_label")):
+    for bad in (2.5, float("inf")):
         frame.with_columns(label=pl.Series([3.0, bad])).write_parquet(tmp_path / "t.parquet")
-        assert faults(tmp_path / "t.parquet", scales=ONE) == [(fault, "row 2")]
+        assert faults(tmp_path / "t.parquet", scales=ONE) == [("wrong_label", "row 2")]
 
 
 def test_seconds_are_kept_and_checked(tmp_path: Path) -> None:
@@ -416,7 +416,6 @@ def test_rejected_assignments_have_no_vote(tmp_path: Path) -> None:
 def test_mturk_faults_name_the_column(tmp_path: Path) -> None:
     path = put(tmp_path, "m.csv", f"{MTURK}w1,A,20,1_1,R1,R2,3,,\nw2,B,x,1_2,,,2,,\n")
     assert faults(path, scales=ONE) == [
-        ("empty_cell", "line 2: Answer.relevance_2"),
         ("empty_cell", "line 3: Answer.relevance_1"),
         ("wrong_seconds", "line 3: Answer.relevance_1"),
     ]

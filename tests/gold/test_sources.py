@@ -9,7 +9,6 @@ import pytest
 
 from judge.errors import InputError, UsageError
 from judge.gold import (
-    SOURCES,
     Imported,
     ImportOptions,
     PlanRow,
@@ -22,6 +21,8 @@ from judge.gold import (
 )
 from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sources import CAST_CRITERIA
+from judge.harness.gold import GOLD_SOURCES
+from judge.harness.gold_labels import CROWD, label_source
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount
@@ -38,7 +39,8 @@ def put(folder: Path, name: str, content: str | bytes) -> Path:
 
 def imported(source: str, *paths: Path, **options) -> Imported:
     with_pool = options.pop("with_pool", False)
-    return import_gold(source, paths, ImportOptions(**options), with_pool=with_pool)
+    read = label_source() if source == CROWD else None
+    return import_gold(source, paths, ImportOptions(**options), with_pool=with_pool, read=read)
 
 
 def faults(source: str, *paths: Path, **options) -> list[tuple[str, str]]:
@@ -138,7 +140,7 @@ def test_a_missing_file_and_a_faulty_one_are_reported_together(tmp_path: Path) -
     assert [code for code, _ in found] == ["unreadable_file", "wrong_columns"]
 
 
-@pytest.mark.parametrize("source", sorted(SOURCES))
+@pytest.mark.parametrize("source", GOLD_SOURCES)
 def test_a_folder_or_a_missing_file_is_an_input_error_of_every_source(tmp_path: Path, source: str) -> None:
     for path in (tmp_path, tmp_path / "none"):
         assert faults(source, path, **({} if source == "cast-regin" else CRITERION))
@@ -334,7 +336,7 @@ def test_a_crowds_task_may_be_mapped(tmp_path: Path) -> None:
 def test_a_crowds_faults_are_named(tmp_path: Path) -> None:
     path = put(tmp_path, "c.csv", "task,worker,label\nR0,w1,2\n1_1/R0,,2\n1_1/R0,w1,good\n1_1/R1,w1,1\n1_1/R1,w1,1\n")
     assert faults("crowd", path, **CRITERION) == [
-        ("missing_field", "line 2: $.turn_id"),
+        ("wrong_task", "line 2"),
         ("missing_field", "line 3: $.assessor"),
         ("wrong_value", "line 4: $.grade"),
         ("duplicate_row", "line 6: $"),

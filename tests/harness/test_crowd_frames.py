@@ -74,7 +74,6 @@ def test_problems_of_a_frame_name_the_row(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         grade(table.drop(5), tmp_path / "o")
     assert [(problem.file, problem.code, problem.path) for problem in caught.value.problems] == [
-        ("table 1", "empty_cell", "row 2"),
         ("table 1", "empty_cell", "row 3"),
         ("table 1", "wrong_label", "row 5"),
     ]

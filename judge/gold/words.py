@@ -7,6 +7,10 @@ from judge.records import Criterion
 
 Words = Mapping[str, int]
 """Text, folded, to grade."""
+UNABLE = "unable"
+"""What an assessor gives in place of a grade where none can be given."""
+CANNOT = "Unable to judge"
+"""The same in words."""
 _NAME = re.compile(r"[^.:;!?]+")
 
 
@@ -17,6 +21,15 @@ def folded(text: str) -> str:
     'mostly grounded'
     """
     return " ".join(text.split()).rstrip(".").casefold()
+
+
+def means_unable(text: str) -> bool:
+    """Whether a label says that no grade can be given.
+
+    >>> means_unable("Unable to judge."), means_unable("2")
+    (True, False)
+    """
+    return folded(text) in (folded(UNABLE), folded(CANNOT))
 
 
 def level_words(criterion: str, grades: Sequence[int], prompts: Iterable[Criterion]) -> dict[str, int]:

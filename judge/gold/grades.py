@@ -1,0 +1,56 @@
+"""What a table's texts mean as grades: as the user says, else as the levels of the criterion's prompt are called."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
+from judge.gold.words import Words, folded, level_words
+from judge.records import Criterion
+from judge.text.safe import shown
+
+_DIGITS = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+class GradeMeanings:
+    """Texts to grades, by criterion; a prompt file is read when the first text of its criterion is."""
+
+    def __init__(self, given: Mapping[str, int] | None = None, prompts: Iterable[Criterion] = ()) -> None:
+        """Take what the user says.
+
+        Args:
+            given: Texts that stand for a grade, under any criterion.
+            prompts: The prompts by whose levels was labeled; a grade off their scales is a problem.
+        """
+        self._given = {folded(text): grade for text, grade in (given or {}).items()}
+        self._stated = {prompt.name: prompt for prompt in prompts}
+        self._words: dict[str, Words] = {}
+
+    def grade(self, criterion: object, text: str) -> int | None:
+        """The grade that a text stands for; None if it stands for none, as a text of digits where a number has to be."""
+        if _DIGITS.fullmatch(text):
+            return None
+        return (self._of(criterion) | self._given).get(folded(text))
+
+    def problem(self, criterion: object, grade: int | str) -> str | None:
+        """What is wrong with a grade, in words; None if nothing is known to be."""
+        prompt = self._stated.get(str(criterion))
+        if isinstance(grade, int):
+            if prompt is None or grade in (scale := [level.grade for level in prompt.scale.levels]):
+                return None
+            return f"{grade} of {prompt.name}: expected one of {', '.join(map(str, sorted(scale)))}"
+        return (
+            f"{shown(grade)}: expected an integer, or what the levels of {shown(criterion)} are called; say the grade "
+            "of a text, as in --label 'Mostly grounded=2'"
+        )
+
+    def _of(self, criterion: object) -> dict[str, int]:
+        name = str(criterion)
+        if name not in self._words:
+            if name in self._stated:
+                prompts: tuple[Criterion, ...] = (self._stated[name],)
+            else:
+                prompts = bundled_criteria() if name in default_prompts() else ()
+            scale = prompts[0].scale if name in self._stated else find_criterion(name).scale if prompts else None
+            grades = sorted(level.grade for level in scale.levels) if scale is not None else ()
+            self._words[name] = level_words(name, grades, prompts)
+        return dict(self._words[name])

@@ -1,0 +1,97 @@
+"""From a plan to the sheets that assessors fill in: what `judge gold sheet` does, for use from Python."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.ask.criteria import choose_prompts, default_prompts
+from judge.errors import UsageError
+from judge.files.folder import replace_folder
+from judge.files.paths import JobPlan, StrPath, in_folders
+from judge.files.stored import read_stored, unpack
+from judge.gold import read_plan
+from judge.gold.sheets import SHEETS, SheetOptions, make_sheet
+from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.pool.folder import pool_file, read_pool_folder
+from judge.runs.topics import read_topics
+
+RECORD = "sheet.sha256"
+
+
+class GoldSheetPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge gold sheet` can be told; paths may be strings."""
+
+    pool: StrPath
+    """Output folder or its `pool.jsonl`, with `passages.jsonl` beside it."""
+    to: str
+    """A key of SHEETS."""
+    out: StrPath
+    """The folder to write."""
+    plan: StrPath | None = None
+    """What to label; by default every response of the pool."""
+    prompts: Sequence[StrPath] = ()
+    """Prompts whose levels are shown, in place of their criterion's default."""
+    topics: StrPath | None = None
+    """The topics, to show the conversation."""
+    assessors: Sequence[str] = ()
+    """Who labels; each gets a sheet of his own."""
+    double: float | None = None
+    """Share of the responses that two assessors label, the others being labeled by one; by default all label all."""
+    items_per_task: int = 1
+    """Responses on one page of MTurk."""
+    seed: int = 1
+    """Seed of the order of the responses."""
+
+
+class SheetOutcome(msgspec.Struct, frozen=True):
+    """What was written."""
+
+    out: Path
+    files: tuple[str, ...]
+    """Names in the folder, beside the record."""
+    responses: int
+    labels: int
+    """Labels to give: responses times their criteria."""
+    criteria: tuple[str, ...]
+
+
+def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
+    """Write the sheets of a plan's responses, or of a whole pool.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad, or a sheet cannot hold it; nothing is written.
+    """
+    if plan.to not in SHEETS:
+        raise UsageError(f"no sheet called {plan.to!r}: there are {', '.join(SHEETS)}")
+    if plan.items_per_task < 1 or (plan.items_per_task > 1 and plan.to != "mturk"):
+        raise UsageError("--items-per-task: a number of one or more, with --to mturk")
+    plan = in_folders(plan, plan=("plan.jsonl",))
+    inputs = [pool_file(Path(plan.pool))] + [Path(path) for path in (plan.plan, plan.topics) if path is not None]
+    rows = None
+    if plan.plan is not None:
+        path = Path(plan.plan)
+        rows = read_plan(unpack(read_stored(path), str(path)), str(path))
+    planned = sorted({name for row in rows for name in row.criteria}) if rows is not None else None
+    chosen = choose_prompts(None, plan.prompts, ())
+    if several := [name for name, prompts in chosen.items() if len(prompts) > 1]:
+        raise UsageError(f"--prompt gives {', '.join(several)} two scales")
+    prompts = {name: given for name, (given,) in chosen.items()}
+    # What the plan asks for and no --prompt explains is explained by the default prompt.
+    others = [name for name in planned or (() if prompts else DEFAULT_CRITERIA) if name not in prompts]
+    known = [name for name in others if name in default_prompts()]
+    prompts |= {name: given for name, (given,) in choose_prompts(known, (), ()).items()}
+    topics = read_topics(plan.topics) if plan.topics is not None else None
+    turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
+    sheet = make_sheet(read_pool_folder(Path(plan.pool), "passages.jsonl"), prompts, rows, turns)
+    options = SheetOptions(tuple(plan.assessors), plan.double, plan.items_per_task, plan.seed)
+    files = SHEETS[plan.to](sheet, options)
+    replace_folder(Path(plan.out), files, RECORD, inputs=inputs)
+    return SheetOutcome(
+        Path(plan.out),
+        tuple(files),
+        len(sheet.items),
+        sum(len(item.criteria) for item in sheet.items),
+        tuple(rubric.criterion for rubric in sheet.rubrics),
+    )

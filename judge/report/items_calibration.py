@@ -1,0 +1,106 @@
+"""The items of a folder of `judge calibrate`: those on which some judge differs from the assessors."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from judge.calibrate.disagreements import Disagreement, JudgeGrade
+from judge.errors import InputError
+from judge.files.jsonl import decode_lines
+from judge.files.stored import read_stored
+from judge.records import Problem
+from judge.report.items import Assessment, Gaps, Item, Opinion, UsedPassage, spread
+from judge.runs.records import Turn
+from judge.text.cells import count
+
+DISAGREEMENTS = "disagreements.jsonl"
+
+
+class CalibrationItems(NamedTuple):
+    """The items of one calibration, with a side for each judge under each prompt."""
+
+    sides: tuple[str, ...]
+    items: tuple[Item, ...]
+    turns: dict[str, Turn]
+
+
+def read_calibration_items(folder: Path, first: int) -> CalibrationItems:
+    """Read the items of a folder of `judge calibrate`.
+
+    Args:
+        folder: The folder.
+        first: The number of its first side among those that are shown.
+
+    Raises:
+        InputError: The file of the items cannot be read; every damaged line is listed.
+    """
+    path = folder / DISAGREEMENTS
+    problems: list[Problem] = []
+    lines: list[Disagreement] = []
+    for _, row in decode_lines(read_stored(path), Disagreement, str(path), "not_a_disagreement"):
+        if isinstance(row, Problem):
+            problems.append(row)
+        else:
+            lines.append(row)
+    if problems:
+        raise InputError(f"{path}: {count(len(problems), 'line')} with problems (not_a_disagreement)", problems)
+    judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
+    sides = {judge: first + number for number, judge in enumerate(judges)}
+    turns = {line.turn_id: turn for line in lines if (turn := _turn(line))}
+    return CalibrationItems(tuple(map(_name, sides)), tuple(_items(lines, sides)), turns)
+
+
+def _judge(said: JudgeGrade) -> tuple[str, str]:
+    return said.judge, said.prompt or ""
+
+
+def _name(judge: tuple[str, str]) -> str:
+    return ", ".join(filter(None, judge))
+
+
+def _items(lines: Sequence[Disagreement], sides: Mapping[tuple[str, str], int]) -> Iterator[Item]:
+    for line in lines:
+        differences = [said.difference for said in line.judges]
+        yield Item(
+            turn_id=line.turn_id,
+            topic_id=line.topic_id,
+            criterion=line.criterion,
+            text=line.text,
+            truncated=False,
+            passages=tuple(UsedPassage(passage.id, passage.text, None) for passage in line.passages),
+            runs=(),
+            opinions={sides[_judge(said)]: _opinion(line, said) for said in line.judges},
+            gold=tuple(Assessment(one.assessor, one.grade, one.made) for one in line.gold.assessors),
+            gold_grade=line.gold.grade,
+            # Each difference is the judge's distance from gold, on whatever scale the calibration compared.
+            apart=Gaps(
+                gold=max((spread([difference, 0]) for difference in differences), default=None),
+                judges=spread(differences) if len(differences) > 1 else None,
+                jury=None,
+            ),
+        )
+
+
+def _opinion(line: Disagreement, said: JudgeGrade) -> Opinion:
+    return Opinion(
+        response_id=line.response_id,
+        judge=said.judge,
+        prompt=said.prompt or "",
+        grade=said.grade,
+        reason=said.reason if said.grade is None else None,
+        expected=said.expected,
+        rationale=said.rationale,
+    )
+
+
+def _turn(line: Disagreement) -> Turn | None:
+    if line.utterance is None:
+        return None
+    return Turn(
+        turn_id=line.turn_id,
+        topic_id=line.topic_id,
+        utterance=line.utterance,
+        resolved_utterance=None,
+        context=line.context,
+        ptkb=(),
+    )

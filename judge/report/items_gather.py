@@ -1,0 +1,120 @@
+"""The items of several folders as one list: the same response under the same criterion is one item of several sides."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.ask.criteria import bundled_criteria, criterion_names, find_criterion
+from judge.ask.labels import JUDGMENTS
+from judge.errors import InputError
+from judge.files.paths import published
+from judge.gold.rows import read_gold
+from judge.records import Criterion, Scale
+from judge.report.items import Item, Items, Side
+from judge.report.items_calibration import DISAGREEMENTS, read_calibration_items
+from judge.report.items_folder import read_folder_items
+from judge.runs.records import Turn
+from judge.text.ids import natural_key
+
+_Key = tuple[str, str, str | None, tuple[str, ...], str]
+
+
+def gather(folders: Sequence[Path], gold: Sequence[Path] = (), criterion: str | None = None) -> Items:
+    """Read the items of all folders.
+
+    Args:
+        folders: Output folders of `judge run` or folders of `judge calibrate`.
+        gold: Gold files, whose grades stand beside the judges'.
+        criterion: The only criterion, or the file of the prompt that the judgments are under.
+
+    Raises:
+        InputError: A folder is neither, or a file is damaged.
+        UsageError: There is no such prompt.
+    """
+    prompt = _prompt(criterion)
+    rows = [row for path in gold for row in read_gold(path)]
+    sides: list[Side] = []
+    scales: dict[tuple[int, str], Scale] = {}
+    turns: dict[str, Turn] = {}
+    notes: list[str] = []
+    together: dict[_Key, list[Item]] = {}
+    for folder, name in zip(folders, _names(folders), strict=True):
+        first = len(sides)
+        items: Iterable[Item]
+        if (folder / JUDGMENTS).is_file():
+            read = read_folder_items(folder, first, rows, prompt)
+            items = read.items
+            sides.append(Side(name, read.journal))
+            scales |= {(first, criterion): scale for criterion, scale in read.scales.items()}
+            turns = {**read.turns, **turns}
+            notes += read.notes
+        elif (folder / DISAGREEMENTS).is_file():
+            calibration = read_calibration_items(folder, first)
+            items = calibration.items
+            sides += [Side(judge, None) for judge in calibration.sides]
+            turns = {**calibration.turns, **turns}
+        else:
+            raise InputError(
+                f"{folder}: neither {JUDGMENTS} nor {DISAGREEMENTS} is there: expected an output folder of "
+                "`judge run`, or of `judge calibrate`"
+            )
+        for item in items:
+            if prompt is not None and item.criterion != prompt.name:
+                continue
+            together.setdefault(_key(item), []).append(item)
+    merged = sorted(map(_merged, together.values()), key=_order)
+    used = {item.turn_id for item in merged}
+    kept = {turn_id: turn for turn_id, turn in turns.items() if turn_id in used}
+    return Items(tuple(sides), tuple(merged), kept, scales, tuple(dict.fromkeys(notes)))
+
+
+def _prompt(criterion: str | None) -> Criterion | None:
+    """The prompt of the only criterion; of a bundled criterion any prompt, since only its name counts then."""
+    if criterion in criterion_names():
+        return next(prompt for prompt in bundled_criteria() if prompt.name == criterion)
+    return None if criterion is None else find_criterion(criterion)
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """The folders' own names; the whole paths where two have the same name."""
+    own = [folder.resolve().name for folder in folders]
+    return own if len(set(own)) == len(own) else [published(str(folder)) for folder in folders]
+
+
+def _key(item: Item) -> _Key:
+    # Two pools number the same response differently, so its content names it.
+    passages = tuple(sorted(passage.passage_id for passage in item.passages))
+    identity = item.text
+    if identity is None:
+        identity = next(iter(item.opinions.values())).response_id
+    return item.turn_id, item.criterion, identity, passages, "text" if item.text is not None else "id"
+
+
+def _merged(same: Sequence[Item]) -> Item:
+    """One item of all sides; conversation and passages are those of the first folder that has them."""
+    if len(same) == 1:
+        return same[0]
+    first = same[0]
+    graded = next((item for item in same if item.gold), first)
+    return msgspec.structs.replace(
+        first,
+        truncated=any(item.truncated for item in same),
+        runs=tuple(sorted({run for item in same for run in item.runs}, key=lambda run: (natural_key(run[0]), run[1]))),
+        passages=next(
+            (item.passages for item in same if all(p.text is not None for p in item.passages)), first.passages
+        ),
+        opinions={side: said for item in same for side, said in item.opinions.items()},
+        gold=graded.gold,
+        gold_grade=graded.gold_grade,
+        apart=None,
+    )
+
+
+def _texts(item: Item) -> int:
+    return sum(used.text is not None for used in item.passages)
+
+
+def _order(item: Item) -> tuple[object, ...]:
+    first = item.opinions[min(item.opinions)]
+    return natural_key(item.turn_id), natural_key(first.response_id), natural_key(item.criterion)
