@@ -1,7 +1,7 @@
-"""What a reader of the documents has beside the example: the files that the pages name, made when a command names them.
+"""What a reader of the documents has beside the example: the files that the pages name, made when a command needs them.
 
-The pages show commands on files of the reader. Here each such name stands for a small file of the same kind, so that the
-commands run as they are shown.
+The pages show commands on files of the reader. Here each such name stands for a small file of the same kind, so that
+the commands run as they are shown.
 """
 
 import bz2
@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from judge.cli import main
+from judge.crowd.regin.resource import KINDS
 from tests.conftest import PROJECT
 from tests.evaluate.test_published import release
+from tests.harness.test_folders import _release as regin_release
 
 EXAMPLE = PROJECT / "examples"
 GOLD = PROJECT / "gold" / "example.gold.jsonl"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SOUND = ("harbor-grounded.json", "lantern-half-right.jsonl", "mill-fluent-invented.json", "quarry-copied.json")
+SOUND = ("harbor-grounded.json", "mill-fluent-invented.json", "quarry-copied.json")
 JUDGE = "openai/gpt-4.1-mini"
 INPUTS = ["--topics", str(EXAMPLE / "topics.json"), "--passages", str(EXAMPLE / "passages.jsonl")]
 
@@ -32,7 +34,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
 
 def commands(block: str) -> Iterator[str]:
     """The command lines of a block, without comments and without the breaks of long lines."""
-    for line in block.replace("\\\n", " ").splitlines():
+    for line in re.sub(r"\s*\\\n\s*", " ", block).splitlines():
         words = shlex.split(line, comments=True)
         if words:
             yield re.sub(r"\s+#\s.*$", "", line).strip()
@@ -47,7 +49,8 @@ def provide(name: str, document: str) -> bool:
     """Make the file or folder of this name in the working folder; whether there is anything to make."""
     make = MADE.get(f"{document}: {name}") or MADE.get(name)
     if make is None:
-        return False
+        above = Path(name).parent.as_posix()
+        return above not in (".", "/") and not Path(above).exists() and provide(above, document) and Path(name).exists()
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     make(path)
@@ -67,6 +70,11 @@ def _runs(path: Path) -> None:
 
 def _judged(path: Path) -> None:
     _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, "--model", JUDGE, "--out", str(path))
+
+
+def _judged_once(path: Path) -> None:
+    names = ["--criteria", "groundedness", "--model", JUDGE]
+    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, *names, "--out", str(path))
 
 
 def _pooled(path: Path) -> None:
@@ -106,7 +114,7 @@ def _response_runs(path: Path) -> None:
 
 
 def _trec_run(path: Path) -> None:
-    _run("convert", str(EXAMPLE / "runs" / SOUND[0]), "--to", "trec-run", "-o", f"{path}.folder")
+    _run("convert", str(EXAMPLE / "runs" / "orchard-manual.json.gz"), "--to", "trec-run", "-o", f"{path}.folder")
     shutil.copyfile(next(Path(f"{path}.folder").glob("*.run")), path)
 
 
@@ -142,30 +150,70 @@ def _plan(path: Path) -> None:
 def _assessed(path: Path) -> None:
     """A grade by an assessor for each response of the plan."""
     rows = [json.loads(line) for line in Path("plan.jsonl").read_text(encoding="utf-8").splitlines()]
-    lines = [f"{row['turn_id']},{row['response_id']},{row['criterion']},a1,{place % 4}\n" for place, row in enumerate(rows)]
+    lines = [
+        f"{row['turn_id']},{row['response_id']},{name},a1,{place % 4}\n"
+        for place, row in enumerate(rows)
+        for name in row["criteria"]
+    ]
     path.write_text("turn_id,response_id,criterion,assessor,grade\n" + "".join(lines), encoding="utf-8")
 
 
+def _yes_or_no(path: Path) -> None:
+    """The gold of the example by whether a grade is positive."""
+    _gold(path)
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    path.write_text(
+        "".join(json.dumps(row | {"grade": int(row["grade"] >= 2)}) + "\n" for row in rows), encoding="utf-8"
+    )
+
+
+def _settings(path: Path) -> None:
+    """The file that the page shows under the heading about options in a file."""
+    (text,) = (block for language, block in blocks((PROJECT / "docs/run.md").read_text("utf-8")) if language == "toml")
+    path.write_text(text, encoding="utf-8")
+
+
+def _workers(path: Path) -> None:
+    """Labels by two workers of the responses in the reader's bank, with one known item."""
+    bank = {turn: [] for turn in ("1-1_1", "1-1_2")}  # type: dict[str, list[str]]
+    for line in Path("out/pool.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["turn_id"] in bank:
+            bank[row["turn_id"]].append(row["response_id"])
+    rows = [f"{worker},{turn},{name},relevance,{place % 4}\n" for worker in ("w1", "w2") for turn, names in bank.items()
+            for place, name in enumerate(names)]  # fmt: skip
+    path.write_text("worker,turn_id,response_id,criterion,label\n" + "".join(rows), encoding="utf-8")
+
+
+def _card(path: Path) -> None:
+    shutil.copytree(PROJECT / "docs" / "cards" / path.name, path)
+
+
 def _regin(path: Path) -> None:
-    shutil.copytree(EXAMPLE / "regin", path)
+    for kind in KINDS.values():
+        regin_release(path / kind.folder, kind.name)
 
 
 def _benchmark(path: Path) -> None:
     path.mkdir()
     lines = [f"Train {n} is late.\tA train?\tIt is late.\t{label}\n" for n in range(6) for label in BEGIN]
     (path / "begin_dev_wow.tsv").write_text("knowledge\tmessage\tresponse\tbegin_label\n" + "".join(lines))
+    for name, shift in (("llmjudge_test.qrel", 0), ("judges/team-judge.txt", 1)):
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_text(_pairs(shift))
+
+
+def _pairs(shift: int, more: str = "") -> str:
+    """Grades of the passages of ten queries, some of them off by `shift`."""
+    return more + "".join(f"q{q} 0 p{p} {(q + p + shift * (p == 1)) % 4}\n" for q in range(10) for p in range(4))
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
 
 
 BEGIN = ("Fully attributable", "Not fully attributable")
-LABELS = """\
-worker,turn_id,response_id,criterion,label
-w1,1-1_1,R1,relevance,3
-w1,1-1_1,R2,relevance,0
-w1,1-1_2,R3,relevance,2
-w2,1-1_1,R1,relevance,2
-w2,1-1_1,R2,relevance,1
-w2,1-1_2,R3,relevance,2
-"""
 BATCH = """\
 WorkerId,Input.turn_id,Input.response_id,Answer.naturalness
 w1,1-1_1,R00000,4
@@ -181,7 +229,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "topics.json": _example("topics.json"),
     "passages.jsonl": _example("passages.jsonl"),
     "out": _judged,
-    "judged": _judged,
+    "judged": _judged_once,
     "pooled": _pooled,
     "response_runs": _response_runs,
     "gold.jsonl": _gold,
@@ -212,14 +260,21 @@ MADE: dict[str, Callable[[Path], None]] = {
     "hashes.idx": lambda path: _run("passages", "index", "--hashes", "passage_hashes.tsv", "-o", str(path)),
     "collection": _collection,
     "ikat_jsonl": _collection,
-    "labels.csv": _text(LABELS),
-    "known.tsv": _text("turn_id\tresponse_id\tcriterion\tacceptable\n1-1_1\tR2\trelevance\t0,1\n"),
+    "labels.csv": _workers,
+    "known.tsv": _text("turn_id\tresponse_id\tcriterion\tacceptable\n1-1_1\tR00001\trelevance\t0\n"),
+    "docs/crowd.md: out/bank.json": _text('{"R1": "one", "R2": "two", "R3": "three"}'),
+    "docs/prompts.md: dev.jsonl": _yes_or_no,
+    "docs/run.md: judge.toml": _settings,
+    "LLMJudge/llmjudge_test.qrel": _text(_pairs(0)),
+    "LLMJudge-benchmark/*.txt": lambda path: _text(_pairs(1, "q0 0 p9 5\n"))(path.with_name("team-judge.txt")),
+    "local-qwen2.5-1.5b": _card,
+    "local-smollm2-135m": _card,
+    "mi_turns.txt": _text("1_2\n"),
     "docs/how-to/crowd.md: known.tsv": _text("turn_id\tresponse_id\tacceptable\n1-1_1\tR00001\t3,4\n"),
     "docs/how-to/crowd.md: batch_results.csv": _text(BATCH),
-    "mi_turns.txt": _text("1-1_1\n"),
     "CAsT-ReGIn": _regin,
-    "iKAT/2023": lambda path: void(release(path)),
-    "iKAT/2023/evaluation/automatic_eval_results": lambda path: void(release(Path("iKAT/2023"))),
+    "iKAT/2023": lambda path: void(release(_folder(path / "evaluation" / "automatic_eval_results"))),
+    "iKAT/2023/evaluation/automatic_eval_results": lambda path: void(release(_folder(path))),
     "data": _benchmark,
     "docs/cards/baseline-overlap": lambda path: void(
         shutil.copytree(PROJECT / "docs" / "cards" / "baseline-overlap", path)

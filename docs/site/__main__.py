@@ -13,7 +13,7 @@ from docs.site.pages import DOCS
 def main() -> int:
     """Make the site and say what is wrong with it; 1 if anything is."""
     parser = argparse.ArgumentParser(prog="python -m docs.site", description=__doc__)
-    parser.add_argument("--out", type=Path, default=DOCS / "_build", help="the folder of the site (default docs/_build)")
+    parser.add_argument("--out", type=Path, default=DOCS / "_build", help="a folder (default docs/_build)")
     args = parser.parse_args()
     if args.out.exists():
         shutil.rmtree(args.out)

@@ -1,6 +1,7 @@
 """From the documents and the program to a folder of HTML."""
 
 import io
+import re
 import shutil
 from pathlib import Path
 
@@ -23,12 +24,12 @@ GENERATED = (
 def site_pages() -> dict[str, str]:
     """Every page of the site, by its place in it."""
     written = written_pages()
-    pages = written | command_pages(written) | files_page(written) | row_pages() | statistics_pages(written) | names_page()
-    pages = with_navigation(pages)
+    made = command_pages(written) | files_page(written) | row_pages() | statistics_pages(written) | names_page()
+    pages = with_navigation(written | made)
     pages[FIRST] += contents([page_of(command).rpartition("/")[2] for command in COMMANDS])
     pages["reference/index.md"] += contents([*GENERATED, "glossary.md"])
     known = [name for name in subjects() if name in pages and name != "index.md"]
-    cards = sorted(name.removeprefix("cards/") for name in pages if name.startswith("cards/") and name != "cards/index.md")
+    cards = sorted(name.removeprefix("cards/") for name in pages if re.match("cards/.*/", name))
     pages["cards/index.md"] += contents(cards)
     pages["index.md"] += (
         contents([name for name in ("tutorial.md",) if name in pages], "Learn")
@@ -69,7 +70,7 @@ def amended(html: str) -> str:
 
 
 AMENDED = {
-    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
-    '<div class="table-wrapper colwidths-auto docutils container">': '<div class="table-wrapper colwidths-auto docutils container" tabindex="0" role="region" aria-label="Table">',
+    'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
+    '<div class="table-wrapper': '<div tabindex="0" role="region" aria-label="Table" class="table-wrapper',
 }
 """What the theme writes, and what stands in its place."""

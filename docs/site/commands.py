@@ -1,4 +1,4 @@
-"""A page for each command, from its parser: what to type, arguments, options, defaults, choices, examples, exit codes."""
+"""A page for each command, from its parser: what to type, arguments, options, defaults, examples, exit codes."""
 
 import argparse
 import re
@@ -34,7 +34,7 @@ def command_pages(written: Mapping[str, str]) -> dict[str, str]:
         for room, commands in ROOMS.items()
     )
     opening = "# Commands\n\nIn the order of the pipeline; the whole line comes first.\n\n"
-    ending = "## For every command\n\n" + fenced(GENERAL.partition("\n")[2]) + "\n" + exit_codes()
+    ending = "## For every command\n\n" + fenced(GENERAL.partition("\n")[2]) + "\n\n" + exit_codes() + "\n"
     return {FIRST: opening + rooms + ending} | pages
 
 
@@ -48,8 +48,8 @@ def page_of(command: str) -> str:
 
 def exit_codes() -> str:
     """The exit codes, which are the same for every command."""
-    rows = re.findall(r"^  (\d)  (.+)$", EXIT_CODES, re.MULTILINE)
-    return "## Exit codes\n\n" + table(("code", "meaning"), [(number, cell(meaning)) for number, meaning in rows]) + "\n"
+    rows = [(number, cell(meaning)) for number, meaning in re.findall(r"^  (\d)  (.+)$", EXIT_CODES, re.MULTILINE)]
+    return "## Exit codes\n\n" + table(("code", "meaning"), rows)
 
 
 def actions(command: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -72,10 +72,7 @@ def _page(command: str, written: Mapping[str, str]) -> str:
         parts += [fenced(_usage(parser)), *_tables(parser)]
         if EXAMPLES.get(typed):
             parts += [f"{level}# Examples", fenced("\n".join(EXAMPLES[typed]), "sh")]
-    parts.append(
-        "## Exit codes\n\n"
-        + table(("code", "meaning"), [(n, cell(m)) for n, m in re.findall(r"^  (\d)  (.+)$", EXIT_CODES, re.MULTILINE)])
-    )
+    parts.append(exit_codes())
     if described:
         links = [f"- [{title(written[name])}]({relative(name, page_of(command))})" for name in described]
         parts.append("## Described in\n\n" + "\n".join(links))
@@ -91,17 +88,13 @@ def _usage(parser: argparse.ArgumentParser) -> str:
 def _tables(parser: argparse.ArgumentParser) -> Iterator[str]:
     """The arguments, and the options, each with its meaning and default."""
     formatter = parser._get_formatter()
-    kept = [
-        action for action in parser._actions if not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction))
-    ]
+    left_out = (argparse._HelpAction, argparse._SubParsersAction)
+    kept = [action for action in parser._actions if not isinstance(action, left_out)]
     for header, shown in (
         ("argument", [action for action in kept if not action.option_strings]),
         ("option", [action for action in kept if action.option_strings]),
     ):
-        rows = [
-            (_name(action), _meaning(formatter, action), _default(action))
-            for action in shown
-        ]
+        rows = [(_name(action), _meaning(formatter, action), _default(action)) for action in shown]
         if rows:
             yield table((header, "meaning", "default"), rows)
 
@@ -116,7 +109,8 @@ def _name(action: argparse.Action) -> str:
     if not action.option_strings:
         return code(str(action.metavar or action.dest))
     value = "" if action.nargs == 0 else " " + _value(action)
-    return ", ".join(code(name + (value if name == action.option_strings[-1] else "")) for name in action.option_strings)
+    *short, last = action.option_strings
+    return ", ".join(map(code, [*short, last + value]))
 
 
 def _value(action: argparse.Action) -> str:
@@ -151,4 +145,3 @@ def _described(command: str, written: Mapping[str, str]) -> list[str]:
         if typed.search(text) and "/" not in name and (count := len(names & first_cells)):
             found.append((-count, name))
     return [name for count, name in sorted(found) if -count * 4 >= len(names)][:3]
-

@@ -65,14 +65,14 @@ def fields(cls: type[Any]) -> Iterator[tuple[str, str, str, str]]:
 @functools.cache
 def _own_fields(cls: type[Any]) -> tuple[tuple[str, str, str, str], ...]:
     node = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    assert isinstance(node, ast.ClassDef)
+    body = node.body if isinstance(node, ast.ClassDef) else []
     found = []
-    for place, statement in enumerate(node.body):
+    for place, statement in enumerate(body):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
         if statement.target.id.startswith("_") or ast.unparse(statement.annotation).startswith("ClassVar"):
             continue
-        following = node.body[place + 1] if place + 1 < len(node.body) else None
+        following = body[place + 1] if place + 1 < len(body) else None
         about = ""
         if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
             about = inspect.cleandoc(str(following.value.value))

@@ -30,8 +30,9 @@ class Block(NamedTuple):
     @property
     def rows(self) -> list[list[str]]:
         """The cells of a table's rows, its header first; none in a paragraph."""
-        lines = [line for line in self.text.splitlines() if line.startswith("|") and not re.fullmatch(r"[|\s:-]+", line)]
-        return [[part.strip() for part in re.split(r"(?<!\\)\|", line.strip()[1:-1])] for line in lines]
+        lines = self.text.splitlines() if self.text.startswith("|") else []
+        cells = (re.split(r"(?<!\\)\|", line.strip()[1:-1]) for line in lines if not re.fullmatch(r"[|\s:-]+", line))
+        return [[part.strip() for part in row] for row in cells]
 
 
 class Entry(NamedTuple):
@@ -76,7 +77,7 @@ def _kinds(text: str) -> Iterator[tuple[str, str]]:
 
 
 def entries(page: str, text: str) -> list[Entry]:
-    """The files that a page describes, in the order of its tables of files; then those that only a paragraph describes."""
+    """The files that a page describes: those of its tables of files, then those that only a paragraph describes."""
     every = list(blocks(page, text))
     about: dict[str, list[Block]] = {}
     for block, following in itertools.pairwise([*every, Block(page, "", "", "")]):
@@ -111,14 +112,15 @@ def _names(cell: str) -> tuple[str, ...]:
 
 def all_entries(written: Mapping[str, str]) -> list[Entry]:
     """The files that the pages describe, in the order of the pages."""
-    return [entry for page in [*subjects(), "project/gold.md"] if page in written for entry in entries(page, written[page])]
+    pages = [page for page in [*subjects(), "project/gold.md"] if page in written]
+    return [entry for page in pages for entry in entries(page, written[page])]
 
 
 def files_page(written: Mapping[str, str]) -> dict[str, str]:
     """The page that leads from each file to what it holds."""
     parts = [
-        "# Files\n\nEvery file that a command writes, with what it holds and the meaning of its fields, as the pages on "
-        "each subject say it.\n"
+        "# Files\n\nEvery file that a command writes, with what it holds and the meaning of its fields. The words are "
+        "those of the pages on each subject.\n"
     ]
     for (page, chapter), group in itertools.groupby(
         all_entries(written), key=lambda entry: (entry.where.page, entry.where.chapter)

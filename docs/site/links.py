@@ -1,4 +1,4 @@
-"""Checks of the HTML that was made: each link, anchor and picture leads somewhere, and nothing is loaded from elsewhere."""
+"""Checks of the HTML that was made: links, anchors and pictures lead somewhere; nothing is loaded from elsewhere."""
 
 import posixpath
 from html.parser import HTMLParser
@@ -51,7 +51,8 @@ def problems(folder: Path) -> list[str]:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path))) if parts.path else name
+            path = posixpath.join(posixpath.dirname(name), unquote(parts.path))
+            target = posixpath.normpath(path) if parts.path else name
             if not (folder / target).is_file():
                 found.append(f"{name}: {link}: no such file")
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:

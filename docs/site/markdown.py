@@ -11,10 +11,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def cell(text: str) -> str:
     """A sentence of the program as a cell: on one line, without markup but for code in backticks."""
-    parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
-    return "".join(
-        part.replace("|", "\\|") if part.startswith("`") else re.sub(r"([\\|<>*_\[\]#])", r"\\\1", part) for part in parts
-    )
+    return re.sub(r"(?<!\\)\|", r"\\|", escaped(" ".join(text.split())))
 
 
 def code(text: str) -> str:

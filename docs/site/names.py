@@ -28,8 +28,8 @@ def names_page() -> dict[str, str]:
     for name, (module, _) in homes().items():
         rooms.setdefault(module.split(".")[1], []).append(name)
     parts = [
-        "# Python\n\nEverything below is a name of the package: `judge.run`, `judge.Plan`. Nothing heavy is imported before a "
-        "name is asked for. Each job is a plan and a function that takes it; commands and Python share them.",
+        "# Python\n\nEverything below is a name of the package: `judge.run`, `judge.Plan`. Nothing heavy is imported "
+        "before a name is asked for. Each job is a plan and a function that takes it; commands and Python share them.",
         markdown((judge.__doc__ or "").partition("\n\n")[2]),
     ]
     order = list(dict.fromkeys([*ROOMS, *rooms]))
@@ -70,6 +70,4 @@ def _methods(cls: type[Any]) -> list[str]:
 
 
 def _arguments(function: Any) -> str:
-    names = [parameter.name for parameter in inspect.signature(function).parameters.values() if parameter.name != "self"]
-    return f"({', '.join(names)})"
-
+    return f"({', '.join(name for name in inspect.signature(function).parameters if name != 'self')})"

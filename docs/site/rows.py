@@ -32,15 +32,15 @@ def reasons() -> dict[str, str]:
 
 def _codes() -> str:
     parts = [
-        "# Codes and reasons\n\n`judge validate` gives each problem of a run a code; [Validation](../validation.md#codes) sets "
-        "the codes beside the official validators. An error cannot be judged; a warning is judged, but it breaks the "
-        "guidelines.",
+        "# Codes and reasons\n\n`judge validate` gives each problem of a run a code; "
+        "[Validation](../validation.md#codes) sets the codes beside the official validators. An error cannot be "
+        "judged; a warning is judged, but it breaks the guidelines.",
     ]
     for section, rows in SECTIONS.items():
         cells = [
             (code(name), row.severity, cell(row.meaning), cell(row.advice), cell(row.fix)) for name, row in rows.items()
         ]
-        parts += [f"## {section}", table(("code", "severity", "meaning", "advice to the team", "what `--fix` does"), cells)]
+        parts += [f"## {section}", table(("code", "severity", "meaning", "advice to the team", "`--fix`"), cells)]
     parts += [
         "## Why a judgment is missing",
         "A failure is never a grade. `failures.jsonl` has the reason and the raw reply of each.",
@@ -81,7 +81,7 @@ def _formats() -> str:
 def _prompts() -> str:
     parts = [
         "# Prompts\n\nThe prompts that come with judge. A criterion that is named without a variant means "
-        f"{', '.join(code(one) for one in sorted(default_prompts().values()))}. [Prompts](../prompts.md) says how to write one."
+        f"{', '.join(map(code, sorted(default_prompts().values())))}. [Prompts](../prompts.md) says how to write one."
     ]
     for criterion in bundled_criteria():
         parts += _prompt(criterion)

@@ -31,6 +31,8 @@ INTERVALS = {
     "fisher": "on Fisher's z, with the bootstrap's or the jackknife's error over topics (`fisher_interval`)",
     "jackknife": "jackknife over topics (`jackknife_interval`)",
 }
+SCALES = {"nominal": "names", "ordinal": "an order", "interval": "numbers"}
+BEST = {"greatest": "the greatest", "least": "the least", "zero": "0; the sign tells the direction"}
 SHOWN = {
     "files": "the TSV files",
     "report": "the TSV files and `calibration.md`",
@@ -61,19 +63,16 @@ def public_functions(module: ModuleType) -> list[tuple[str, Callable[..., Any]]]
 
 def _named(written: Mapping[str, str]) -> str:
     parts = [
-        "# Statistics\n\nEvery statistic with a name in the tables that commands write. Formulas are those of the code; "
-        f"{link('the functions', relative(FUNCTIONS, PAGE))} have worked examples. Topics are the units of every "
+        "# Statistics\n\nEvery statistic with a name in the tables that commands write. Formulas are those of the "
+        f"code; {link('the functions', relative(FUNCTIONS, PAGE))} have worked examples. Topics are the units of every "
         "interval, because turns of one topic are alike.",
         "## Agreement of a judge with assessors",
-        "`agreement.tsv` of `judge calibrate` and of `judge evaluate qrels`. C is the table of counts, assessors' grades in rows.",
+        "In `agreement.tsv` of `judge calibrate` and of `judge evaluate qrels`. C is the table of counts, with "
+        "assessors' grades in rows.",
     ]
     for name, row in STATISTICS.items():
-        parts += _entry(
-            name, row.about, row.formula, row.citation, INTERVALS[row.interval], written,
-            [("grades are taken as", {"nominal": "names", "ordinal": "an order", "interval": "numbers"}[row.scale]),
-             ("best value", {"greatest": "the greatest", "least": "the least", "zero": "0; the sign tells the direction"}[row.best]),
-             ("shown in", SHOWN[row.shown])],
-        )  # fmt: skip
+        more = [("grades are taken as", SCALES[row.scale]), ("best value", BEST[row.best]), ("in", SHOWN[row.shown])]
+        parts += _entry(name, row.about, row.formula, row.citation, INTERVALS[row.interval], written, more)
     parts.append("## Expected grades")
     for name, expected in EXPECTED.items():
         formula = {"rank_correlation": "spearman", "auc": "auc"}.get(name)
@@ -83,9 +82,7 @@ def _named(written: Mapping[str, str]) -> str:
     for name, of in PROBABILITY.items():
         parts += _entry(name, of.about, of.formula, of.citation, INTERVALS["jackknife"], written)
     parts.append("## Rankings of runs")
-    parts.append(
-        "`systems.tsv` of `judge calibrate` and `rankings.tsv` of `judge evaluate qrels`; intervals are over resampled topics."
-    )
+    parts.append("In `systems.tsv` of `judge calibrate` and `rankings.tsv` of `judge evaluate qrels`.")
     for name, rank in (SYSTEM | TIED).items():
         parts += _entry(name, f"column {rank.label}", _ranked(name), None, "over resampled topics", written)
     return "\n\n".join(parts) + "\n"
@@ -127,8 +124,8 @@ def _entry(
 
 def _functions() -> str:
     parts = [
-        "# Functions of judge.stats\n\nNumbers in, numbers out: they take arrays of your own, and need no folder. Each worked "
-        "example is a test."
+        "# Functions of judge.stats\n\nNumbers in, numbers out: they take arrays of your own, and need no folder. Each "
+        "worked example is a test."
     ]
     for module in modules():
         short = module.__name__.removeprefix("judge.")
@@ -144,8 +141,7 @@ def _functions() -> str:
 def signature(name: str, function: Callable[..., Any]) -> str:
     """A function's signature as its source has it."""
     tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(function))).body[0]
-    assert isinstance(tree, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))
-    if isinstance(tree, ast.ClassDef):
+    if not isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return fenced(f"class {name}", "python")
     arguments = ast.unparse(tree.args)
     returned = f" -> {ast.unparse(tree.returns)}" if tree.returns else ""
@@ -172,4 +168,3 @@ def _split(arguments: ast.arguments) -> list[str]:
         parts.append("*")
     parts += [shown(arg, default) for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
     return [*parts, *([f"**{shown(arguments.kwarg, None)}"] if arguments.kwarg else [])]
-
