@@ -214,13 +214,6 @@ def _folder(path: Path) -> Path:
 
 
 BEGIN = ("Fully attributable", "Not fully attributable")
-BATCH = """\
-WorkerId,Input.turn_id,Input.response_id,Answer.naturalness
-w1,1-1_1,R00000,4
-w1,1-1_1,R00001,3
-w2,1-1_1,R00000,3
-w2,1-1_1,R00001,4
-"""
 SPANS = "1\tacacia tree\n2\tRed Sox\n3\tgolden ratio\n4\tfifth amendment\n"
 
 MADE: dict[str, Callable[[Path], None]] = {
@@ -270,8 +263,6 @@ MADE: dict[str, Callable[[Path], None]] = {
     "local-qwen2.5-1.5b": _card,
     "local-smollm2-135m": _card,
     "mi_turns.txt": _text("1_2\n"),
-    "docs/how-to/crowd.md: known.tsv": _text("turn_id\tresponse_id\tacceptable\n1-1_1\tR00001\t3,4\n"),
-    "docs/how-to/crowd.md: batch_results.csv": _text(BATCH),
     "CAsT-ReGIn": _regin,
     "iKAT/2023": lambda path: void(release(_folder(path / "evaluation" / "automatic_eval_results"))),
     "iKAT/2023/evaluation/automatic_eval_results": lambda path: void(release(_folder(path))),
