@@ -28,7 +28,9 @@ JUDGED = (
 )
 PLANNED = "gold plan --pool out --criteria groundedness --n 40 --per-run 5 --seed 1 --out plan.jsonl"
 REPORTED = "report out --gold gold/example.gold.jsonl"
-DESK = "serve assess --pool out --plan plan.jsonl --topics examples/topics.json --assessor ada --store labels.db --port 0"
+DESK = (
+    "serve assess --pool out --plan plan.jsonl --topics examples/topics.json --assessor ada --store labels.db --port 0"
+)
 
 
 @contextlib.contextmanager
