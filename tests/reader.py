@@ -223,6 +223,8 @@ MADE: dict[str, Callable[[Path], None]] = {
     "passages.jsonl": _example("passages.jsonl"),
     "out": _judged,
     "judged": _judged_once,
+    "out-may": _judged_once,
+    "out-june": _judged_once,
     "pooled": _pooled,
     "response_runs": _response_runs,
     "gold.jsonl": _gold,

@@ -45,6 +45,8 @@ def led(text: str, name: str, homes: Mapping[str, str]) -> str:
     def turned(match: re.Match[str]) -> str:
         picture, words, target, section = match.groups(default="")
         path = posixpath.normpath(posixpath.join(folder, target))
+        if path.startswith("docs/pictures/"):
+            return f"{picture}[{words}]({relative(path.removeprefix('docs/'), homes[name])})"
         for page in (path, f"{path}/README.md", f"{path}/index.md"):
             if page in homes:
                 return f"{picture}[{words}]({relative(homes[page], homes[name])}{section})"
