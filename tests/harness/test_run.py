@@ -407,7 +407,8 @@ def test_the_python_api_does_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "examples").symlink_to(PROJECT / "examples")
     exec(compile(code, "README.md", "exec"), {})
     run(RUNS, tmp_path / "cli")
-    assert (tmp_path / "out" / "leaderboard.tsv").read_bytes() == (tmp_path / "cli" / "leaderboard.tsv").read_bytes()
+    called, commanded = (tmp_path / name / "leaderboard.tsv" for name in ("out-example", "cli"))
+    assert called.read_bytes() == commanded.read_bytes()
 
 
 def test_a_folder_of_other_files_is_not_written_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
