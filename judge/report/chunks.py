@@ -1,7 +1,7 @@
-"""Texts and records packed for a page: each text once, in compressed pieces that a browser unpacks when it needs them.
+"""Texts and records packed for a page, each text once, in pieces that a browser unpacks when it needs them. Pure.
 
 A table is a list of JSON values, cut into chunks of consecutive values. A chunk is compressed by zlib and written in
-base64, whose alphabet cannot end a block of a page. Pure.
+base64, whose alphabet cannot end a block of a page.
 """
 
 import base64

@@ -1,9 +1,9 @@
-"""What the browser shows: items, each a response under a criterion, with what judges and assessors say of it. Pure.
+"""What the browser shows: items, each a response under a criterion, with what judges and assessors say of it.
 
 A side is where a grade comes from: an output folder, or a judge of a calibration. Several sides stand side by side.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,10 +98,10 @@ class Side(NamedTuple):
 
 
 class Items(NamedTuple):
-    """Everything that the browser shows."""
+    """What one folder holds for the browser, or all folders together."""
 
     sides: tuple[Side, ...]
-    items: tuple[Item, ...]
+    items: Iterable[Item]
     turns: Mapping[str, Turn]
     """The conversations, by turn; of the turns that a topics file told."""
     scales: Mapping[tuple[int, str], Scale]

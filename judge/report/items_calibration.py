@@ -2,29 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
 from judge.files.stored import read_stored
 from judge.records import Problem
-from judge.report.items import Assessment, Gaps, Item, Opinion, UsedPassage, spread
+from judge.report.items import Assessment, Gaps, Item, Items, Opinion, Side, UsedPassage, spread
 from judge.runs.records import Turn
 from judge.text.cells import count
 
 DISAGREEMENTS = "disagreements.jsonl"
 
 
-class CalibrationItems(NamedTuple):
-    """The items of one calibration, with a side for each judge under each prompt."""
-
-    sides: tuple[str, ...]
-    items: tuple[Item, ...]
-    turns: dict[str, Turn]
-
-
-def read_calibration_items(folder: Path, first: int) -> CalibrationItems:
+def read_calibration_items(folder: Path, first: int) -> Items:
     """Read the items of a folder of `judge calibrate`.
 
     Args:
@@ -47,7 +38,7 @@ def read_calibration_items(folder: Path, first: int) -> CalibrationItems:
     judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
     sides = {judge: first + number for number, judge in enumerate(judges)}
     turns = {line.turn_id: turn for line in lines if (turn := _turn(line))}
-    return CalibrationItems(tuple(map(_name, sides)), tuple(_items(lines, sides)), turns)
+    return Items(tuple(Side(_name(judge), None) for judge in sides), _items(lines, sides), turns, {}, ())
 
 
 def _judge(said: JudgeGrade) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import JUDGMENTS, is_jury, read_failures, read_judgments
@@ -14,28 +14,20 @@ from judge.harness.manifest import JOURNAL, read_manifest
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
-from judge.report.items import Assessment, Item, Opinion, opinion, used_passages
+from judge.report.items import Assessment, Item, Items, Opinion, Side, opinion, used_passages
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.stats.means import consensus
 
 
-class FolderItems(NamedTuple):
-    """The items of one output folder, all of one side."""
-
-    items: Iterator[Item]
-    journal: Path | None
-    turns: Mapping[str, Turn]
-    scales: Mapping[str, Scale]
-    """By criterion."""
-    notes: tuple[str, ...]
-
-
-def read_folder_items(folder: Path, side: int, gold: Sequence[GoldRow], prompt: Criterion | None = None) -> FolderItems:
+def read_folder_items(
+    folder: Path, name: str, side: int, gold: Sequence[GoldRow], prompt: Criterion | None = None
+) -> Items:
     """Read the items of an output folder.
 
     Args:
         folder: The folder.
+        name: What the browser calls it.
         side: The number of the folder among those that are shown.
         gold: Gold rows; those of other responses than the folder's are ignored.
         prompt: A prompt of the user that judgments may be under.
@@ -49,15 +41,15 @@ def read_folder_items(folder: Path, side: int, gold: Sequence[GoldRow], prompt: 
     if (folder / "members.jsonl").exists():
         for vote in _results(folder, "members.jsonl", "member_failures.jsonl"):
             votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
-    turns, notes = _conversations(folder)
+    turns, notes = _conversations(folder, name)
     journal = folder / JOURNAL
     if not journal.is_file():
-        notes = (*notes, f"{folder.name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
-    return FolderItems(
+        notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
+    return Items(
+        sides=(Side(name, journal if journal.is_file() else None),),
         items=_items(pool, results, votes, side, gold),
-        journal=journal if journal.is_file() else None,
         turns=turns,
-        scales=_scales(results, prompt),
+        scales={(side, criterion): scale for criterion, scale in _scales(results, prompt).items()},
         notes=notes,
     )
 
@@ -112,20 +104,20 @@ def _scales(results: Sequence[Judgment | Failure], own: Criterion | None) -> dic
     return scales
 
 
-def _conversations(folder: Path) -> tuple[dict[str, Turn], tuple[str, ...]]:
+def _conversations(folder: Path, name: str) -> tuple[dict[str, Turn], tuple[str, ...]]:
     """The turns of the topics file that the manifest names, if it still is the same file; else a note."""
     manifest: Mapping[str, Any] = read_manifest(folder) or {}
     options = manifest.get("options")
     named = options.get("topics") if isinstance(options, dict) else None
     recorded = manifest.get("configuration", {}).get("topics")
     if not isinstance(named, str) or recorded is None:
-        return {}, (f"{folder.name} was made without a topics file, so conversations are not shown.",)
+        return {}, (f"{name} was made without a topics file, so conversations are not shown.",)
     path = Path(named).expanduser()
     try:
         same = sha256(read_stored(path)) == recorded
         turns = {turn.turn_id: turn for topic in read_topics(path) for turn in topic.turns} if same else {}
     except InputError:
-        return {}, (f"Conversations are not shown: {named}, the topics file of {folder.name}, is not there.",)
+        return {}, (f"Conversations are not shown: {named}, the topics file of {name}, is not there.",)
     if not same:
-        return {}, (f"Conversations are not shown: {named} has changed since {folder.name} was made.",)
+        return {}, (f"Conversations are not shown: {named} has changed since {name} was made.",)
     return turns, ()

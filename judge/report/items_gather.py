@@ -1,6 +1,7 @@
 """The items of several folders as one list: the same response under the same criterion is one item of several sides."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,8 +10,9 @@ from judge.ask.criteria import bundled_criteria, criterion_names, find_criterion
 from judge.ask.labels import JUDGMENTS
 from judge.errors import InputError
 from judge.files.paths import published
-from judge.gold.rows import read_gold
+from judge.gold.rows import GoldRow, read_gold
 from judge.records import Criterion, Scale
+from judge.report.folders import FINDINGS
 from judge.report.items import Item, Items, Side
 from judge.report.items_calibration import DISAGREEMENTS, read_calibration_items
 from judge.report.items_folder import read_folder_items
@@ -38,35 +40,37 @@ def gather(folders: Sequence[Path], gold: Sequence[Path] = (), criterion: str | 
     scales: dict[tuple[int, str], Scale] = {}
     turns: dict[str, Turn] = {}
     notes: list[str] = []
-    together: dict[_Key, list[Item]] = {}
+    together: dict[tuple[_Key, int], list[Item]] = {}
     for folder, name in zip(folders, _names(folders), strict=True):
-        first = len(sides)
-        items: Iterable[Item]
-        if (folder / JUDGMENTS).is_file():
-            read = read_folder_items(folder, first, rows, prompt)
-            items = read.items
-            sides.append(Side(name, read.journal))
-            scales |= {(first, criterion): scale for criterion, scale in read.scales.items()}
-            turns = {**read.turns, **turns}
-            notes += read.notes
-        elif (folder / DISAGREEMENTS).is_file():
-            calibration = read_calibration_items(folder, first)
-            items = calibration.items
-            sides += [Side(judge, None) for judge in calibration.sides]
-            turns = {**calibration.turns, **turns}
-        else:
-            raise InputError(
-                f"{folder}: neither {JUDGMENTS} nor {DISAGREEMENTS} is there: expected an output folder of "
-                "`judge run`, or of `judge calibrate`"
-            )
-        for item in items:
-            if prompt is not None and item.criterion != prompt.name:
-                continue
-            together.setdefault(_key(item), []).append(item)
+        read = _read(folder, name, len(sides), rows, prompt)
+        sides += read.sides
+        scales |= read.scales
+        turns = {**read.turns, **turns}
+        notes += read.notes
+        # Texts that runs gave may make two responses of one folder alike in all that other folders can know.
+        alike: Counter[_Key] = Counter()
+        for item in read.items:
+            if prompt is None or item.criterion == prompt.name:
+                key = _key(item)
+                together.setdefault((key, alike[key]), []).append(item)
+                alike[key] += 1
     merged = sorted(map(_merged, together.values()), key=_order)
     used = {item.turn_id for item in merged}
     kept = {turn_id: turn for turn_id, turn in turns.items() if turn_id in used}
-    return Items(tuple(sides), tuple(merged), kept, scales, tuple(dict.fromkeys(notes)))
+    return Items(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
+
+
+def _read(folder: Path, name: str, first: int, gold: Sequence[GoldRow], prompt: Criterion | None) -> Items:
+    if (folder / JUDGMENTS).is_file():
+        return read_folder_items(folder, name, first, gold, prompt)
+    if (folder / DISAGREEMENTS).is_file():
+        return read_calibration_items(folder, first)
+    if (folder / FINDINGS).is_file():
+        return Items((), (), {}, {}, (f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it.",))
+    raise InputError(
+        f"{folder}: neither {JUDGMENTS} nor {DISAGREEMENTS} is there: expected an output folder of `judge run`, or of "
+        "`judge calibrate`"
+    )
 
 
 def _prompt(criterion: str | None) -> Criterion | None:

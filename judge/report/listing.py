@@ -1,7 +1,4 @@
-"""The items of a browser as the tables of a page: columns that are filtered at once, and details that are read later.
-
-Pure but for the journals, which are read item by item.
-"""
+"""The items of a browser as the tables of a page: columns to filter at once, and details that are read later."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -58,6 +55,7 @@ class _Names:
 class _Lister:
     def __init__(self, gathered: Items, chunk: int) -> None:
         self._all = gathered
+        self._items = tuple(gathered.items)
         self._texts = TextTables(chunk)
         self._details, self._turns = Packer(chunk), Packer(chunk)
         self._turn_names, self._topics, self._criteria, self._judges, self._reasons, self._run_sets = (
@@ -67,7 +65,7 @@ class _Lister:
         self._item_names: set[str] = set()
         self._turn_topics: list[int] = []
         self._utterances: list[int] = []
-        for run_id in sorted({run for item in gathered.items for run, _ in item.runs}, key=natural_key):
+        for run_id in sorted({run for item in self._items for run, _ in item.runs}, key=natural_key):
             self._runs.number(run_id)
 
     def listing(self) -> Listing:
@@ -76,7 +74,7 @@ class _Lister:
         said: list[dict[str, list[Any]]] = [{name: [] for name in _SIDE_COLUMNS} for _ in sides]
         with ExitStack() as opened:
             sent = [opened.enter_context(Sent(side.journal)) for side in self._all.sides]
-            for item in self._all.items:
+            for item in self._items:
                 turn = self._turn(item)
                 self._details.add(self._detail(item, sent))
                 for column, value in zip(_COLUMNS, self._row(item, turn), strict=True):
@@ -115,7 +113,7 @@ class _Lister:
 
     def _is_comparison(self) -> bool:
         """Whether what differs comes first: several sides, or a calibration, which says itself how far they differ."""
-        return len(self._all.sides) > 1 or any(item.apart is not None for item in self._all.items)
+        return len(self._all.sides) > 1 or any(item.apart is not None for item in self._items)
 
     def _levels(self) -> list[list[dict[str, list[str]]]]:
         """For each criterion and side, grade to label and description; empty where the prompt is not at hand."""
