@@ -165,7 +165,10 @@ def _with_gold(
         # Agreement needs no probabilities; only a correction does.
         if {problem.code for problem in error.problems} != {"inclusion_probability"}:
             raise
-        return str(error), compared
+        said = str(error)
+        for path in gold:
+            said = said.replace(str(path), path.name)
+        return said, compared
 
 
 def _problems(path: Path) -> tuple[Problem, ...]:
