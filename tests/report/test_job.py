@@ -161,6 +161,19 @@ def test_a_trial_and_a_jury_are_reported_as_such(tmp_path: Path, arguments: list
     assert said in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
+def test_where_nothing_has_a_grade_nothing_is_drawn_or_averaged(tmp_path: Path) -> None:
+    """Without passages no response can be judged for groundedness, so no run has a mean."""
+    runs = ["--runs", str(EXAMPLE / "runs" / "lantern-half-right.jsonl")]
+    assert main(["run", *runs, *OVERLAP, "--out", str(tmp_path)]) == 1
+    outcome = write_report(ReportPlan(folders=tmp_path))
+    assert headings(outcome.page) == [
+        "In short", "Leaderboard: groundedness", "What became of the judgments", "Cost, tokens and time",
+        "The submissions", "Why judgments are missing", "How it was made",
+    ]  # fmt: skip
+    assert set(outcome.files) == {"report.html", "report.md"}
+    assert "Groundedness: no run has a grade." in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
 def test_a_run_under_a_prompt_of_ones_own_has_its_page(tmp_path: Path) -> None:
     prompt = tmp_path / "mine.md"
     shutil.copy(PROJECT / "prompts" / "groundedness" / "graded.md", prompt)
