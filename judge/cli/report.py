@@ -20,17 +20,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folders", type=Path, nargs="+", metavar="OUT", help="output folders of `judge run` or `judge calibrate`"
     )
     parser.add_argument("--gold", type=Path, nargs="+", default=[], metavar="FILE", help="gold grades (JSONL)")
+    parser.add_argument("--criterion", metavar="NAME", help="only this criterion")
     parser.add_argument(
-        "--criterion",
-        metavar="NAME|PATH",
-        help="only this criterion; a prompt file of your own if the judgments are under one",
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="prompt file of your own that judgments are under; may be repeated",
     )
     add_output_option(parser, "DIR", "where the report goes (default: into OUT, if it is one folder)")
 
 
 def main(args: argparse.Namespace) -> int:
     """Write the report and name the page."""
-    outcome = write_report(ReportPlan(folders=args.folders, out=args.out, gold=args.gold, criterion=args.criterion))
+    outcome = write_report(
+        ReportPlan(folders=args.folders, out=args.out, gold=args.gold, criterion=args.criterion, prompts=args.prompt)
+    )
     for warning in outcome.warnings:
         say(f"warning: {warning}")
     print(outcome.page)

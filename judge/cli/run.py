@@ -27,6 +27,7 @@ from judge.cli.config import add_config_arguments
 from judge.cli.options import add_cluster_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_json, print_table, say
+from judge.cli.reporting import name_results
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
@@ -144,7 +145,9 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
             print(f"\n{printable(line)}")
     for line in outcome.model_notes:
         say(f"warning: {line}")
-    return _close(outcome)
+    code = _close(outcome)
+    name_results(outcome)
+    return code
 
 
 def _print_matches(expectation: CertificateStatement, *, table: bool) -> None:
@@ -165,7 +168,6 @@ def _brief(text: str) -> str:
 
 def _close(outcome: Outcome) -> int:
     say("")
-    say(f"results are in {outcome.out}; manifest.json there says how they were made")
     failures = outcome.failures
     if failures:
         reasons = ", ".join(sorted({failure.reason for failure in failures}))

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from judge.report.parts import Mark, Plot
 from judge.text.cells import interval, number
 
-WIDTH, HEIGHT, _MARGIN = 220, 22, 8
+WIDTH, HEIGHT, _MARGIN = 180, 22, 8
 _TICKS = 5
 """Most ticks of an axis."""
 

@@ -11,6 +11,7 @@ import msgspec
 from judge.ask.labels import JUDGMENTS
 from judge.calibrate.findings import Calibration
 from judge.errors import InputError
+from judge.files.paths import StrPath
 from judge.files.stored import read_stored, sha256
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.harness.calibration.session import RECORD as CALIBRATION_RECORD
@@ -72,7 +73,13 @@ def record_of(folder: Path) -> tuple[str, str]:
     return (path.name, sha256(read_stored(path))) if path.is_file() else ("", "")
 
 
-def read_folder(folder: Path, name: str, gold: Sequence[Path] = (), criterion: str | None = None) -> ReportedFolder:
+def read_folder(
+    folder: Path,
+    name: str,
+    gold: Sequence[Path] = (),
+    criterion: str | None = None,
+    prompts: Sequence[StrPath] = (),
+) -> ReportedFolder:
     """Read one folder, and set gold beside its judgments.
 
     Args:
@@ -80,6 +87,7 @@ def read_folder(folder: Path, name: str, gold: Sequence[Path] = (), criterion: s
         name: What the report calls it.
         gold: Gold files, of the responses of a folder of `judge run`.
         criterion: The only criterion, or the file of the prompt that the judgments are under.
+        prompts: Prompt files of your own, for judgments under them.
 
     Raises:
         InputError: No command that can be reported on has finished the folder, or a file of it is damaged.
@@ -90,8 +98,8 @@ def read_folder(folder: Path, name: str, gold: Sequence[Path] = (), criterion: s
     if is_calibration(folder):
         return CalibrationFolder(name, folder, read_calibration(folder / FINDINGS))
     check_finished(folder)
-    judged = read_judged(folder, criterion)
-    corrected, compared = _with_gold(judged, gold, criterion) if gold else (None, None)
+    judged = read_judged(folder, criterion, prompts=prompts)
+    corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
     return RunFolder(
         name=name,
         judged=judged,
@@ -139,12 +147,20 @@ def read_calibration(path: Path) -> Calibration:
 
 
 def _with_gold(
-    judged: JudgedFolder, gold: Sequence[Path], criterion: str | None
+    judged: JudgedFolder, gold: Sequence[Path], criterion: str | None, prompts: Sequence[StrPath]
 ) -> tuple[CorrectionOutcome | str, Calibration]:
-    plan = CalibrationPlan(gold=gold, judgments=(judged.path / JUDGMENTS,), criterion=criterion, cluster=judged.cluster)
-    compared = calibrate_judges(plan).calibration
+    compared = calibrate_judges(
+        CalibrationPlan(
+            gold=gold,
+            judgments=(judged.path / JUDGMENTS,),
+            criterion=criterion,
+            prompts=prompts,
+            cluster=judged.cluster,
+        )
+    ).calibration
+    plan = CorrectionPlan(folder=judged.path, gold=gold, criterion=criterion, prompts=prompts)
     try:
-        return correct_leaderboard(CorrectionPlan(folder=judged.path, gold=gold, criterion=criterion)), compared
+        return correct_leaderboard(plan), compared
     except InputError as error:
         # Agreement needs no probabilities; only a correction does.
         if {problem.code for problem in error.problems} != {"inclusion_probability"}:

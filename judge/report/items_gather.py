@@ -61,12 +61,13 @@ def gather(folders: Sequence[Path], gold: Sequence[Path] = (), criterion: str | 
 
 
 def _read(folder: Path, name: str, first: int, gold: Sequence[GoldRow], prompt: Criterion | None) -> Items:
-    if (folder / JUDGMENTS).is_file():
-        return read_folder_items(folder, name, first, gold, prompt)
+    # A calibration that asked its judges has their judgments too, and no pool.
     if (folder / DISAGREEMENTS).is_file():
         return read_calibration_items(folder, first)
     if (folder / FINDINGS).is_file():
         return Items((), (), {}, {}, (f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it.",))
+    if (folder / JUDGMENTS).is_file():
+        return read_folder_items(folder, name, first, gold, prompt)
     raise InputError(
         f"{folder}: neither {JUDGMENTS} nor {DISAGREEMENTS} is there: expected an output folder of `judge run`, or of "
         "`judge calibrate`"

@@ -13,10 +13,12 @@ from judge.harness.reported import REPORT_RECORD
 from judge.report.browser import browse
 from judge.report.composed import compose
 from judge.report.folders import ReportedFolder, is_calibration, read_folder, record_of
+from judge.report.markdown import report_markdown
 from judge.report.page import report_page
 from judge.report.parts import Content
+from judge.report.pictures import pictures
 
-PAGE = "report.html"
+PAGE, MARKDOWN = "report.html", "report.md"
 
 
 class ReportPlan(JobPlan, frozen=True, kw_only=True):
@@ -30,6 +32,8 @@ class ReportPlan(JobPlan, frozen=True, kw_only=True):
     """Gold files: corrected means, agreement, and people's grades beside the judge's."""
     criterion: str | None = None
     """Only this criterion, or the prompt file that the judgments are under."""
+    prompts: Sequence[StrPath] = ()
+    """Prompt files of your own, for judgments under them."""
     page_only: bool = False
     """Whether only the page is written, without Markdown and pictures, whose drawing takes longest."""
 
@@ -66,7 +70,9 @@ def write_report(plan: ReportPlan) -> ReportOutcome:
     plan = in_folders(plan, gold=GOLD_FILES)
     gold = paths(plan.gold)
     names = _names(given)
-    folders = [read_folder(folder, name, gold, plan.criterion) for folder, name in zip(given, names, strict=True)]
+    folders = [
+        read_folder(folder, name, gold, plan.criterion, plan.prompts) for folder, name in zip(given, names, strict=True)
+    ]
     made_of = tuple(
         (f"{name}/{record}" if len(given) > 1 else record, digest)
         for folder, name in zip(given, names, strict=True)
@@ -75,6 +81,10 @@ def write_report(plan: ReportPlan) -> ReportOutcome:
     content = compose(folders, made_of)
     browser = browse(given, gold, plan.criterion)
     files = {PAGE: report_page(content, browser), **browser.files}
+    if not plan.page_only:
+        drawn = pictures(folders, content)
+        files[MARKDOWN] = report_markdown(content, drawn)
+        files |= {f"report/{picture.name}.svg": picture.svg for picture in drawn}
     out = Path(plan.out) if plan.out is not None else given[0]
     make_folder(out)
     replace_folder(out, files, REPORT_RECORD, inputs=gold)

@@ -11,11 +11,13 @@ from judge.files.bundle import __version__
 from judge.records import Estimate
 from judge.report.browser import Browser
 from judge.report.charts import axis, line
-from judge.report.parts import Content, Sheet
+from judge.report.parts import Content, ReportTable
 from judge.text.cells import number
 from judge.text.grid import Cell, grid_cells
 
 _PAGES = Path(__file__).parent / "pages"
+_SHORT = 28
+"""Characters of the longest name that is never broken."""
 SHADES = 8
 """Depths of shading that the style sheet knows."""
 
@@ -37,6 +39,8 @@ class ShownTable(msgspec.Struct, frozen=True):
     reading: str
     head: tuple[Shown, ...]
     rows: tuple[tuple[Shown, ...], ...]
+    named: int
+    """The column that names the lines."""
 
 
 def report_page(content: Content, browser: Browser) -> bytes:
@@ -62,7 +66,7 @@ def report_page(content: Content, browser: Browser) -> bytes:
     return page.encode()
 
 
-def shown_table(sheet: Sheet) -> ShownTable:
+def shown_table(sheet: ReportTable) -> ShownTable:
     """The cells of a table, with its picture behind the first column of estimates, else as the last column."""
     grid, words = sheet.grid, sheet.grid.words()
     head = [Shown(name, "" if place in words else "number") for place, name in enumerate(grid.columns)]
@@ -80,7 +84,9 @@ def shown_table(sheet: Sheet) -> ShownTable:
         head.insert(place, Shown(sheet.plot.name, "drawn", drawn=axis(sheet.plot)))
         for row, marks in zip(rows, sheet.plot.lines, strict=True):
             row.insert(place, Shown("", "drawn", drawn=line(sheet.plot, marks)))
-    return ShownTable(grid.title, sheet.reading, tuple(head), tuple(map(tuple, rows)))
+    # A rank comes first where there is one, and it names nobody.
+    named = grid.columns.index("run") if "run" in grid.columns else 0
+    return ShownTable(grid.title, sheet.reading, tuple(head), tuple(map(tuple, rows)), named)
 
 
 def _cell(cell: Cell, text: str, is_word: bool, share: float | None, places: int) -> Shown:
@@ -91,5 +97,5 @@ def _cell(cell: Cell, text: str, is_word: bool, share: float | None, places: int
     if isinstance(cell, float) and not is_word:
         return Shown(number(cell, places), f"number{shade}")
     if is_word:
-        return Shown("" if cell is None else text, "word" if len(text) > 24 else "")
+        return Shown("" if cell is None else text, "word" if len(text) > _SHORT else "short")
     return Shown("" if cell is None else text, f"number{shade}")

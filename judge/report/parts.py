@@ -18,6 +18,14 @@ class Said(msgspec.Struct, frozen=True):
     tone: Tone | None = None
 
 
+class Noted(msgspec.Struct, frozen=True):
+    """Several things to know together, a sentence each."""
+
+    title: str
+    lines: tuple[str, ...]
+    tone: Tone = "warn"
+
+
 class Facts(msgspec.Struct, frozen=True):
     """Names with a value each; the first ones matter most."""
 
@@ -42,7 +50,7 @@ class Plot(msgspec.Struct, frozen=True):
     """The marks of each line of the table."""
 
 
-class Sheet(msgspec.Struct, frozen=True):
+class ReportTable(msgspec.Struct, frozen=True):
     """A table, and how it is read."""
 
     grid: Grid
@@ -64,10 +72,10 @@ class Folded(msgspec.Struct, frozen=True):
     """Parts that are shown when asked for."""
 
     title: str
-    parts: "tuple[Said | Facts | Sheet | Quoted, ...]"
+    parts: "tuple[Said | Noted | Facts | ReportTable | Quoted, ...]"
 
 
-Part = Said | Facts | Sheet | Quoted | Folded
+ReportPart = Said | Noted | Facts | ReportTable | Quoted | Folded
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -76,7 +84,7 @@ class Section(msgspec.Struct, frozen=True):
     name: str
     """Its address on the page, in letters and hyphens."""
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[ReportPart, ...]
     group: str = ""
     """Which of several folders it is about; empty where there is one, or where it is about all."""
 

@@ -64,7 +64,7 @@ def test_the_example_gives_every_promised_file(tmp_path: Path, capsys: pytest.Ca
     written = files(tmp_path / "out")
     assert {name for name in written if not name.startswith("response_runs")} == {
         "bank.json", "differences.tsv", "excluded.tsv", "failures.jsonl", "judgments.jsonl", "leaderboard.md",
-        "leaderboard.tsv",
+        "leaderboard.tsv", "index.md", "report.html", "report.sha256",
         "manifest.json", "missing_passages.tsv", "passages.jsonl", "pool.jsonl", "pool.txt", "problems.json",
         "run.sha256", "runs.jsonl",
         "qrels/response_groundedness.llm.qrel", "qrels/response_groundedness.llm.qrel.json", "screen.tsv",

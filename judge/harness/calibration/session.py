@@ -52,6 +52,7 @@ from judge.harness.calibration.certified import certified, resampling
 from judge.harness.calibration.looking import Looking, log_look, looked_often, open_test
 from judge.harness.calibration.plan import ASKING, CalibrationPlan, by_id, check_plan
 from judge.harness.manifest import JOURNAL, MANIFEST
+from judge.harness.reported import reported
 from judge.models.backends import open_model
 from judge.models.families import read_families
 from judge.models.journal import Journal
@@ -180,8 +181,9 @@ class _Session:
             open_items = sum(side != "test" for panel in panels for side in panel.split)
             files = self.answers | calibration_files(calibration) | disagreement_files(found, open_items)
             files[CERTIFICATE] = certificate_bytes(certificate, self.out / CERTIFICATE)
-            # The certificate comes last, so that one never stands beside tables of another calibration.
-            replace_folder(self.out, files, RECORD, inputs=self._inputs(), last=CERTIFICATE)
+            with reported(self.out, RECORD):
+                # The certificate comes last, so that one never stands beside tables of another calibration.
+                replace_folder(self.out, files, RECORD, inputs=self._inputs(), last=CERTIFICATE)
         trusted = bool(calibration.verdicts) and all(verdict.word == "TRUSTED" for verdict in calibration.verdicts)
         return CalibrationOutcome(calibration, certificate, trusted, found)
 

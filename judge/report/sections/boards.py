@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from judge.files.trec import safe_names
 from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
-from judge.report.parts import Mark, Part, Plot, Said, Section, Sheet
+from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.corrected_tables import change_text
 from judge.results.differences import ALPHA, told_apart
@@ -21,19 +22,15 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion."""
     apart = told_apart(folder.pairs)
     criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
+    slugs = safe_names(criteria)
     for name, rows in by_criterion(folder.rows):
         letters = tie_letters(rows, [pair for pair in folder.pairs if pair.criterion == name])
         sheet = _sheet(rows, criteria[name], letters)
         said = apart.get(name)
-        parts: list[Part] = [sheet]
+        parts: list[ReportPart] = [sheet]
         if said:
             parts.append(Said(said.replace("; differences.tsv", "")))
-        yield Section(f"leaderboard-{_place(folder, name)}", f"Leaderboard: {name}", tuple(parts))
-
-
-def _place(folder: RunFolder, criterion: str) -> int:
-    """A number in place of a criterion's name, which may hold any character."""
-    return [known.name for known in folder.judged.criteria].index(criterion) + 1
+        yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", tuple(parts))
 
 
 def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) -> dict[str, str]:
@@ -50,7 +47,7 @@ def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) 
     return dict(zip(names, compact_letters(apart, range(len(names))), strict=True))
 
 
-def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> Sheet:
+def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> ReportTable:
     notes = [", ".join(FLAGS[flag] for flag in row.flags) for row in rows]
     columns: list[tuple[str, list[Cell]]] = [
         ("rank", [row.rank for row in rows]),
@@ -77,7 +74,7 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
     grid = _grid(f"{titled(criterion.name)}: {scale_of(criterion)}", columns)
     grades = [level.grade for level in criterion.scale.levels]
     plot = Plot("mean grade, drawn", min(grades), max(grades), tuple((Mark(row.mean),) for row in rows))
-    return Sheet(grid, reading, plot)
+    return ReportTable(grid, reading, plot)
 
 
 def _share(row: LeaderboardRow) -> str | None:
@@ -104,14 +101,15 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
     if isinstance(outcome, str):
         yield Section("corrected", "Leaderboard, corrected by people's grades", (Said(capped(outcome), "warn"),))
         return
-    parts: list[Part] = [
+    parts: list[ReportPart] = [
         Said(
             "People graded a part of these responses (the gold). Where they and the judge disagree, the judge's means "
             "are shifted by as much: the corrected mean is what people would have given, as far as the gold tells "
             "(prediction-powered inference, PPI++)."
         )
     ]
-    parts += [Said(capped(caution), "warn") for caution in outcome.cautions]
+    if outcome.cautions:
+        parts.append(Noted("To be known before any number:", tuple(map(capped, outcome.cautions))))
     for criterion in outcome.criteria:
         rows = [row for row in outcome.rows if row.criterion == criterion.name]
         parts.append(_corrected_sheet(rows, criterion))
@@ -125,7 +123,7 @@ def _changed(text: str) -> str:
     )
 
 
-def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Sheet:
+def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> ReportTable:
     columns: list[tuple[str, list[Cell]]] = [
         ("rank", [row.rank for row in rows]),
         ("run", [row.run_id for row in rows]),
@@ -141,7 +139,7 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Shee
     grid = _grid(f"{titled(criterion.name)}, corrected: {scale_of(criterion)}", columns)
     grades = [level.grade for level in criterion.scale.levels]
     lines = tuple((Mark(_alone(row.raw), hollow=True), Mark(row.corrected)) for row in rows)
-    return Sheet(
+    return ReportTable(
         grid,
         "A line for each run, the best first. In the picture, the ring is the mean by the judge, the dot the corrected "
         "one, and the bar its 95 % range. Judge minus people: above zero, the judge was more generous than people. "
@@ -166,7 +164,8 @@ def _ranks(row: CorrectedRow) -> str | None:
 def beside(folders: Sequence[RunFolder]) -> Iterator[Section]:
     """The leaderboards of several folders side by side, a section for each criterion that two or more share."""
     names = list(dict.fromkeys(row.criterion for folder in folders for row in folder.rows))
-    for place, name in enumerate(names, start=1):
+    slugs = safe_names(names)
+    for name in names:
         having = [folder for folder in folders if any(row.criterion == name for row in folder.rows)]
         if len(having) < 2:
             continue
@@ -180,8 +179,8 @@ def beside(folders: Sequence[RunFolder]) -> Iterator[Section]:
             f"A line for each run in the order of {having[0].name}, and its mean grade and rank in each of "
             f"{count(len(having), 'folder')}. Grades under two prompts may be on different scales."
         )
-        sheet = Sheet(_grid(f"{titled(name)} side by side", columns), reading)
-        yield Section(f"side-by-side-{place}", f"Side by side: {name}", (sheet,))
+        sheet = ReportTable(_grid(f"{titled(name)} side by side", columns), reading)
+        yield Section(f"side-by-side-{slugs[name]}", f"Side by side: {name}", (sheet,))
 
 
 def _mean(row: LeaderboardRow | None) -> Estimate | None:

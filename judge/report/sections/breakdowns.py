@@ -6,7 +6,7 @@ from judge.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, tu
 from judge.evaluate.scores import MeasuredRun
 from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
-from judge.report.parts import Mark, Part, Plot, Section, Sheet
+from judge.report.parts import Mark, Plot, ReportPart, ReportTable, Section
 from judge.report.sections.words import titled
 from judge.results.turns import run_turns, worst_grade
 from judge.stats.means import mean_interval
@@ -20,7 +20,7 @@ _NAMES = {"topic": "topic", "depth": "turn of the conversation"}
 def breakdowns(folder: RunFolder) -> Iterator[Section]:
     """A table by topic and one by depth for each criterion; what nothing says is left out."""
     for kind, title in (("topic", "By topic"), ("depth", "By depth of the conversation")):
-        parts: list[Part] = []
+        parts: list[ReportPart] = []
         for criterion in folder.judged.criteria:
             runs = _runs(folder, criterion)
             facts = turn_facts({turn_id for run in runs for turn_id in run.turns})
@@ -50,7 +50,7 @@ def _bounds(criterion: Criterion) -> tuple[float, float]:
 
 def _sheet(
     folder: RunFolder, criterion: Criterion, runs: list[MeasuredRun], facts: dict[str, TurnFacts], kind: str
-) -> Sheet | None:
+) -> ReportTable | None:
     groups = groups_of(facts, "topic" if kind == "topic" else "depth")
     if len(set(groups.values())) < 2 or not any(run.turns for run in runs):
         return None
@@ -71,7 +71,7 @@ def _sheet(
     )
     if kind == "depth":
         sentence += " The bar is the 95 % range of the average, from 3 topics on."
-    return Sheet(
+    return ReportTable(
         Grid(f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}", columns, lines, (), 2),
         sentence,
         Plot("average, drawn", low, high, marks),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from judge.ask.records import Failure, Judgment
 from judge.report.folders import RunFolder
-from judge.report.parts import Folded, Part, Quoted, Said, Section, Sheet
+from judge.report.parts import Folded, Quoted, ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import REASONS, capped
 from judge.text.cells import count
 from judge.text.grid import Cell, Grid
@@ -32,7 +32,7 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
         shown = ", ".join(f"{grade}: {grades[grade]}" for grade in sorted(grades, reverse=True))
         lines.append((criterion.name, sum(grades.values()), shown or None, unable, failed, not_asked))
     columns = ("criterion", "graded", "how often each grade", "unable to judge", "missing", "not asked")
-    sheet = Sheet(
+    sheet = ReportTable(
         Grid("What became of the judgments", columns, tuple(lines)),
         "A line for each criterion. Unable to judge: the judge said that nobody could tell. Missing: the judge was "
         "asked and no grade came back. Not asked: left out of a trial, or not judged at all. None of these is a grade.",
@@ -47,7 +47,7 @@ def failures(folder: RunFolder) -> Iterator[Section]:
         return
     by_reason = Counter(failure.reason for failure in failed)
     order = sorted(by_reason, key=lambda reason: (-by_reason[reason], reason))
-    sheet = Sheet(
+    sheet = ReportTable(
         Grid(
             "Missing judgments by reason",
             ("reason", "judgments", "in words"),
@@ -56,7 +56,7 @@ def failures(folder: RunFolder) -> Iterator[Section]:
         "A missing judgment is never taken for a grade. Those that the provider or the budget caused come back when "
         "the same command is run again.",
     )
-    parts: list[Part] = [sheet]
+    parts: list[ReportPart] = [sheet]
     for reason in order:
         some = sorted(
             (failure for failure in failed if failure.reason == reason),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from judge.pool.build import lacking_texts
 from judge.report.folders import RunFolder
-from judge.report.parts import Part, Said, Section, Sheet
+from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import SCREENED
 from judge.runs.check.codes import CODES
 from judge.text.cells import count
@@ -24,7 +24,7 @@ def submissions(folder: RunFolder) -> Iterator[Section]:
         yield Section("submissions", "The submissions", tuple(parts))
 
 
-def _problems(folder: RunFolder) -> Iterator[Part]:
+def _problems(folder: RunFolder) -> Iterator[ReportPart]:
     if not folder.problems:
         return
     counts: Counter[tuple[str, str]] = Counter()
@@ -37,7 +37,7 @@ def _problems(folder: RunFolder) -> Iterator[Part]:
         (code, severity, counts[severity, code], len(files[severity, code]), _meaning(code))
         for severity, code in sorted(counts)
     ]
-    yield Sheet(
+    yield ReportTable(
         Grid("Problems of the runs", ("problem", "kind", "times", "files", "in words"), tuple(lines)),
         "A line for each kind of problem. What has an error is not judged; what has a warning is judged, though it "
         "breaks the track's guidelines. `judge validate` lists each with its place.",
@@ -48,14 +48,14 @@ def _meaning(code: str) -> str:
     return CODES[code].meaning if code in CODES else "a problem of an earlier version's list"
 
 
-def _excluded(folder: RunFolder) -> Iterator[Part]:
+def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
     reasons = Counter(exclusion.reason for exclusion in folder.judged.pool.exclusions)
     if not reasons:
         return
     runs: dict[str, set[str]] = defaultdict(set)
     for exclusion in folder.judged.pool.exclusions:
         runs[exclusion.reason].add(exclusion.run_id)
-    yield Sheet(
+    yield ReportTable(
         Grid(
             "What was not judged",
             ("reason", "entries", "runs"),
@@ -65,7 +65,7 @@ def _excluded(folder: RunFolder) -> Iterator[Part]:
     )
 
 
-def _tokens(folder: RunFolder) -> Iterator[Part]:
+def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
     responses = folder.judged.pool.responses
     limit = _limit(folder)
     lines: list[tuple[Cell, ...]] = []
@@ -76,7 +76,7 @@ def _tokens(folder: RunFolder) -> Iterator[Part]:
         lines.append((words, len(over), len(runs), longest))
     if not any(line[1] for line in lines):
         return
-    yield Sheet(
+    yield ReportTable(
         Grid(f"Responses over {limit} tokens", ("counted by", "responses over", "of runs", "longest"), tuple(lines)),
         "Each way of counting finds other lengths; `judge leaderboard OUT --token-sensitivity` says what leaving these "
         "responses out would change.",
@@ -92,7 +92,7 @@ def _limit(folder: RunFolder) -> int:
     return limit if isinstance(limit, int) and limit > 0 else LIMIT
 
 
-def _screened(folder: RunFolder) -> Iterator[Part]:
+def _screened(folder: RunFolder) -> Iterator[ReportPart]:
     if not folder.screen:
         return
     runs_of = {response.response_id: response.runs for response in folder.judged.pool.responses}
@@ -104,13 +104,13 @@ def _screened(folder: RunFolder) -> Iterator[Part]:
         most = min(runs, key=lambda run_id: (-runs[run_id], natural_key(run_id)), default=None)
         words = SCREENED.get(code, code)  # type: ignore[call-overload]
         lines.append((words, codes[code], len(runs), None if most is None else f"{most} ({runs[most]})"))
-    yield Sheet(
+    yield ReportTable(
         Grid("What the screen noticed", ("a response that", "responses", "of runs", "most of one run"), tuple(lines)),
         "Signs that can be counted without a judge. A flag is a reason to look, not a verdict; screen.tsv has each.",
     )
 
 
-def _missing_texts(folder: RunFolder) -> Iterator[Part]:
+def _missing_texts(folder: RunFolder) -> Iterator[ReportPart]:
     pool = folder.judged.pool
     lacking = sum(bool(lacking_texts(response, pool)) for response in pool.responses)
     if lacking:

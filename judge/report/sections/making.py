@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from judge.report.folders import RunFolder
-from judge.report.parts import Facts, Folded, Said, Section, Sheet
+from judge.report.parts import Facts, Folded, ReportTable, Said, Section
 from judge.text.cells import count
 from judge.text.grid import Grid
 from judge.text.safe import printable
@@ -18,15 +18,19 @@ def made(folder: RunFolder) -> Iterator[Section]:
     if not manifest:
         return
     configuration = manifest.get("configuration", {})
-    parts: list[Said | Facts | Sheet] = [Facts(tuple(_facts(manifest, configuration)))]
+    parts: list[Said | Facts | ReportTable] = [Facts(tuple(_facts(manifest, configuration)))]
     runs = configuration.get("runs")
     if isinstance(runs, dict) and runs:
         lines = tuple((printable(str(run_id)), printable(str(digest))) for run_id, digest in runs.items())
-        parts.append(Sheet(Grid("The runs", ("run", "SHA-256 of its file"), lines), "The files as they were read."))
+        parts.append(
+            ReportTable(Grid("The runs", ("run", "SHA-256 of its file"), lines), "The files as they were read.")
+        )
     options = configuration.get("options")
     if isinstance(options, dict) and options:
         lines = tuple((printable(name), _plain(value)) for name, value in options.items())
-        parts.append(Sheet(Grid("How the judge was asked", ("option", "value"), lines), "The same for every question."))
+        parts.append(
+            ReportTable(Grid("How the judge was asked", ("option", "value"), lines), "The same for every question.")
+        )
     words = " ".join(printable(str(word)) for word in manifest.get("argv", ()))
     said = Said(
         "Everything that these numbers depend on. The same inputs, options and journal give the same files again, byte "

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from judge.models.spending import Spending
 from judge.report.folders import RunFolder
-from judge.report.parts import Part, Said, Section, Sheet
+from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.text.cells import count
 from judge.text.grid import Cell, Grid
 from judge.text.safe import printable
@@ -46,21 +46,24 @@ def lasting(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def _parts(spending: Sequence[Spending] | str) -> Iterator[Part]:
+def _parts(spending: Sequence[Spending] | str) -> Iterator[ReportPart]:
     if isinstance(spending, str):
         yield Said(f"What the judging took is not known: {spending}.")
         return
     lines = tuple(_line(row) for row in spending)
-    yield Sheet(
+    yield ReportTable(
         Grid("What each judge took", _COLUMNS, lines),
         "A line for each model that was asked. The journal of this folder holds these calls, also those of an earlier "
         "configuration: what was paid for once is never asked again. Calls that ran at the same time count each in the "
         "time of calls; times of day are UTC.",
     )
-    for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed")):
-        unknown = sum(row.completions - getattr(row, known) for row in spending)
-        if unknown:
-            yield Said(f"The {what} of {count(unknown, 'call')} is not known, and is in no sum.")
+    unknown = [
+        f"the {what} of {count(missing, 'call')}"
+        for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))
+        if (missing := sum(row.completions - getattr(row, known) for row in spending))
+    ]
+    if unknown:
+        yield Said(f"Not known, and so in no sum: {', '.join(unknown)}.")
     repeated = sum(row.attempts - row.completions for row in spending)
     if repeated:
         yield Said(f"{count(repeated, 'attempt')} failed and was made again.")

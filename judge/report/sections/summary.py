@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from judge.ask.records import Judgment
 from judge.report.folders import RunFolder
-from judge.report.parts import Facts, Part, Said, Section
+from judge.report.parts import Facts, ReportPart, Said, Section
 from judge.report.sections.spending import in_all
 from judge.report.sections.words import capped, scale_of, titled
 from judge.results.differences import told_apart
@@ -43,8 +43,10 @@ def banner(folder: RunFolder) -> Said:
     return Said(text, "good" if calibrated else "warn")
 
 
-def _parts(folder: RunFolder) -> Iterator[Part]:
+def _parts(folder: RunFolder) -> Iterator[ReportPart]:
     yield banner(folder)
+    if folder.compared is not None:
+        yield Said("The sections after the leaderboard set people's grades (the gold) beside the judge's.")
     asked = folder.manifest.get("asked")
     if folder.manifest.get("status") == "trial" and isinstance(asked, dict):
         yield Said(
