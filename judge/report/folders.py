@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from judge.models.journal_rows import lacks_log
 from judge.models.spending import Spending, read_spending
 from judge.records import Problem
 from judge.results.rows import LeaderboardRow, RunDifference
+from judge.stats.agreement import STATISTICS
+from judge.text.safe import shown
 
 FINDINGS = "calibration.json"
 
@@ -105,8 +107,8 @@ def read_folder(
         judged=judged,
         rows=judged.leaderboard,
         pairs=judged.differences,
-        problems=_problems(folder / "problems.json"),
-        screen=_screen(folder / "screen.tsv"),
+        problems=read_problems(folder / "problems.json"),
+        screen=read_screen(folder / "screen.tsv"),
         spending=_spending(folder / JOURNAL),
         corrected=corrected,
         compared=compared,
@@ -141,9 +143,24 @@ def read_calibration(path: Path) -> Calibration:
         InputError: The file is not as judge writes it.
     """
     try:
-        return msgspec.json.decode(read_stored(path), type=Calibration)
+        calibration = msgspec.json.decode(read_stored(path), type=Calibration)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not the findings of a calibration as judge writes them: {error}") from error
+    if wrong := next(_contradictions(calibration), None):
+        raise InputError(f"{path}: not the findings of a calibration as judge writes them: {wrong}")
+    return calibration
+
+
+def _contradictions(calibration: Calibration) -> Iterator[str]:
+    """What no calibration can have found, a phrase each."""
+    for row in calibration.agreement:
+        if row.primary not in STATISTICS or row.primary not in row.statistics:
+            yield f"$.agreement: no statistic {shown(row.primary)}"
+        if [len(counts) for counts in row.confusion] != [len(row.grades)] * len(row.grades):
+            yield f"$.agreement: the table of grades of {shown(row.judge)} is not square"
+    for place, found in (("verdicts", calibration.verdicts), ("comparisons", calibration.comparisons)):
+        if unknown := sorted({one.statistic for one in found} - STATISTICS.keys()):
+            yield f"$.{place}: no statistic {shown(unknown[0])}"
 
 
 def _with_gold(
@@ -171,7 +188,12 @@ def _with_gold(
         return said, compared
 
 
-def _problems(path: Path) -> tuple[Problem, ...]:
+def read_problems(path: Path) -> tuple[Problem, ...]:
+    """The problems of the runs in a folder's `problems.json`; none without the file.
+
+    Raises:
+        InputError: The file is not as judge writes it.
+    """
     if not path.is_file():
         return ()
     try:
@@ -180,7 +202,12 @@ def _problems(path: Path) -> tuple[Problem, ...]:
         raise InputError(f"{path}: not the problems of runs as judge writes them: {error}") from error
 
 
-def _screen(path: Path) -> tuple[tuple[str, str], ...]:
+def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
+    """Code and response of each flag in a folder's `screen.tsv`; none without the file.
+
+    Raises:
+        InputError: The file is not as judge writes it.
+    """
     if not path.is_file():
         return ()
     try:
