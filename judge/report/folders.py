@@ -64,6 +64,16 @@ class CalibrationFolder(msgspec.Struct, frozen=True):
 ReportedFolder = RunFolder | CalibrationFolder
 
 
+def folder_names(folders: Sequence[Path]) -> list[str]:
+    """The folders' names, with those of their parents where two are called alike."""
+    resolved = [folder.resolve() for folder in folders]
+    for length in range(1, max(len(path.parts) for path in resolved) + 1):
+        names = ["/".join(path.parts[-length:]) for path in resolved]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in resolved]
+
+
 def is_calibration(folder: Path) -> bool:
     """Whether `judge calibrate` wrote the folder."""
     return (folder / FINDINGS).is_file()

@@ -424,8 +424,7 @@
     const said = data.said[side];
     if (said.state[row] === NOT_THERE) return make("span", { class: "note" }, "not judged");
     if (said.state[row] !== GRADED) return make("span", { class: "badge warn" }, words(data.reasons[said.state[row] - REASONS]));
-    const gold = data.rows.gold[row];
-    return gradeElement(said.grade[row], gold !== null && gapOf(row, "gold") > 0 && gold !== said.grade[row]);
+    return gradeElement(said.grade[row], said.off[row] > 0);
   }
 
   function gradeElement(grade, differs = false) {
