@@ -167,6 +167,12 @@ def test_the_blocks_of_a_document_run_in_order(document: str, reader: None) -> N
             assert carried_out(line, document) in (REFUSED.get(line, 0), 1), f"{document}: {line}"
 
 
+def test_every_block_is_of_a_kind_that_is_known() -> None:
+    """Commands and Python are carried out; the others are output, changes of code, and a file of options."""
+    kinds = {language for document in DOCUMENTS for language, _ in page_blocks(document)}
+    assert kinds <= {"sh", "python", "text", "diff", "toml"}
+
+
 def test_no_line_is_left_out_that_is_on_no_page() -> None:
     shown = {line for document in DOCUMENTS for language, block in page_blocks(document) if language == "sh"
              for line in commands(block)}  # fmt: skip
