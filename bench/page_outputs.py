@@ -125,6 +125,7 @@ def _raw(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
+    os.environ["COLUMNS"] = "80"
     for name in sys.argv[1:]:
         page = Path(name).resolve()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):

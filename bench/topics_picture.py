@@ -53,9 +53,9 @@ def share(intervals: list[Interval]) -> float:
 
 
 STYLE = """
-.card{fill:#ffffff;stroke:#d5dbe1}.ink{fill:#1b1f24}.soft{fill:#555e68}.truth{stroke:#555e68;stroke-dasharray:4 4}
+.card{fill:#ffffff}.ink{fill:#1b1f24}.soft{fill:#555e68}.truth{stroke:#555e68;stroke-dasharray:4 4}
 .hit{stroke:#0a5a96;fill:#0a5a96}.miss{stroke:#c2410c;fill:#c2410c}
-@media (prefers-color-scheme:dark){.card{fill:#14171b;stroke:#363d46}.ink{fill:#e6e9ed}.soft{fill:#a5afba}
+@media (prefers-color-scheme:dark){.card{fill:#14171b}.ink{fill:#e6e9ed}.soft{fill:#a5afba}
 .truth{stroke:#a5afba}.hit{stroke:#74bdf2;fill:#74bdf2}.miss{stroke:#ff9c70;fill:#ff9c70}}
 text{font:15px system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans","DejaVu Sans",sans-serif}
 .title{font-size:17px;font-weight:600}.small{font-size:13px}

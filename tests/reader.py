@@ -72,6 +72,11 @@ def _judged(path: Path) -> None:
     _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, "--model", JUDGE, "--out", str(path))
 
 
+def _overlapping(path: Path) -> None:
+    names = ["--criteria", "groundedness", "--model", "baseline/overlap"]
+    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, *names, "--out", str(path))
+
+
 def _judged_once(path: Path) -> None:
     names = ["--criteria", "groundedness", "--model", JUDGE]
     _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, *names, "--out", str(path))
@@ -151,7 +156,7 @@ def _assessed(path: Path) -> None:
     """A grade by an assessor for each response of the plan."""
     rows = [json.loads(line) for line in Path("plan.jsonl").read_text(encoding="utf-8").splitlines()]
     lines = [
-        f"{row['turn_id']},{row['response_id']},{name},a1,{place % 4}\n"
+        f"{row['turn_id']},{row['response_id']},{name},{path.stem},{place % 4}\n"
         for place, row in enumerate(rows)
         for name in row["criteria"]
     ]
@@ -214,13 +219,6 @@ def _folder(path: Path) -> Path:
 
 
 BEGIN = ("Fully attributable", "Not fully attributable")
-BATCH = """\
-WorkerId,Input.turn_id,Input.response_id,Answer.naturalness
-w1,1-1_1,R00000,4
-w1,1-1_1,R00001,3
-w2,1-1_1,R00000,3
-w2,1-1_1,R00001,4
-"""
 SPANS = "1\tacacia tree\n2\tRed Sox\n3\tgolden ratio\n4\tfifth amendment\n"
 
 MADE: dict[str, Callable[[Path], None]] = {
@@ -229,6 +227,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "topics.json": _example("topics.json"),
     "passages.jsonl": _example("passages.jsonl"),
     "out": _judged,
+    "docs/report.md: out": _overlapping,
     "judged": _judged_once,
     "out-may": _judged_once,
     "out-june": _judged_once,
@@ -238,6 +237,8 @@ MADE: dict[str, Callable[[Path], None]] = {
     "dev.jsonl": _gold,
     "plan.jsonl": _plan,
     "docs/gold.md: labels.csv": _assessed,
+    "docs/gold.md: labels-ann.csv": _assessed,
+    "docs/gold.md: labels-bob.csv": _assessed,
     "docs/gold.md: gold.jsonl": _gold,
     "my.md": _prompt,
     "people.qrel": _grades,
@@ -272,8 +273,6 @@ MADE: dict[str, Callable[[Path], None]] = {
     "local-qwen2.5-1.5b": _card,
     "local-smollm2-135m": _card,
     "mi_turns.txt": _text("1_2\n"),
-    "docs/how-to/crowd.md: known.tsv": _text("turn_id\tresponse_id\tacceptable\n1-1_1\tR00001\t3,4\n"),
-    "docs/how-to/crowd.md: batch_results.csv": _text(BATCH),
     "CAsT-ReGIn": _regin,
     "iKAT/2023": lambda path: void(release(_folder(path / "evaluation" / "automatic_eval_results"))),
     "iKAT/2023/evaluation/automatic_eval_results": lambda path: void(release(_folder(path))),
