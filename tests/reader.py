@@ -205,8 +205,12 @@ def _workers(path: Path) -> None:
         row = json.loads(line)
         if row["turn_id"] in bank:
             bank[row["turn_id"]].append(row["response_id"])
-    rows = [f"{worker},{turn},{name},{criterion},{place % 3}\n" for worker in ("w1", "w2") for turn, names in bank.items()
-            for place, name in enumerate(names)]  # fmt: skip
+    rows = [
+        f"{worker},{turn},{name},{criterion},{place % 3}\n"
+        for worker in ("w1", "w2")
+        for turn, names in bank.items()
+        for place, name in enumerate(names)
+    ]
     path.write_text("worker,turn_id,response_id,criterion,label\n" + "".join(rows), encoding="utf-8")
 
 
