@@ -7,6 +7,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from judge.draw.page import render_page
+from judge.files.paths import StrPath
 from judge.report.chunks import PackedTable
 from judge.report.items_gather import gather
 from judge.report.listing import listing
@@ -33,7 +34,11 @@ class Browser(NamedTuple):
 
 
 def browse(
-    folders: Sequence[Path], gold: Sequence[Path] = (), criterion: str | None = None, inline: int = INLINE
+    folders: Sequence[Path],
+    gold: Sequence[Path] = (),
+    criterion: str | None = None,
+    prompts: Sequence[StrPath] = (),
+    inline: int = INLINE,
 ) -> Browser:
     """The judgments of output folders of `judge run` or of a folder of `judge calibrate`.
 
@@ -41,13 +46,14 @@ def browse(
         folders: One folder, or several that are set side by side.
         gold: Gold files, whose grades stand beside the judges'.
         criterion: The only criterion, or the file of the prompt that the judgments are under.
+        prompts: Prompt files of the user, for judgments under them.
         inline: The most bytes of packed tables inside the page.
 
     Raises:
         InputError: A folder is of another kind, or a file is missing or damaged.
         UsageError: There is no such prompt.
     """
-    gathered = gather(folders, gold, criterion)
+    gathered = gather(folders, gold, criterion, prompts)
     listed = listing(gathered)
     size = sum(len(chunk) for table in listed.tables.values() for chunk in table.chunks)
     files = _files(listed.tables) if size > inline else {}

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from judge.models.journal_rows import lacks_log
 from judge.models.spending import Spending, read_spending
 from judge.records import Problem
 from judge.results.rows import LeaderboardRow, RunDifference
+from judge.stats.agreement import STATISTICS
+from judge.text.safe import shown
 
 FINDINGS = "calibration.json"
 
@@ -60,6 +62,16 @@ class CalibrationFolder(msgspec.Struct, frozen=True):
 
 
 ReportedFolder = RunFolder | CalibrationFolder
+
+
+def folder_names(folders: Sequence[Path]) -> list[str]:
+    """The folders' names, with those of their parents where two are called alike."""
+    resolved = [folder.resolve() for folder in folders]
+    for length in range(1, max(len(path.parts) for path in resolved) + 1):
+        names = ["/".join(path.parts[-length:]) for path in resolved]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in resolved]
 
 
 def is_calibration(folder: Path) -> bool:
@@ -105,8 +117,8 @@ def read_folder(
         judged=judged,
         rows=judged.leaderboard,
         pairs=judged.differences,
-        problems=_problems(folder / "problems.json"),
-        screen=_screen(folder / "screen.tsv"),
+        problems=read_problems(folder / "problems.json"),
+        screen=read_screen(folder / "screen.tsv"),
         spending=_spending(folder / JOURNAL),
         corrected=corrected,
         compared=compared,
@@ -141,9 +153,24 @@ def read_calibration(path: Path) -> Calibration:
         InputError: The file is not as judge writes it.
     """
     try:
-        return msgspec.json.decode(read_stored(path), type=Calibration)
+        calibration = msgspec.json.decode(read_stored(path), type=Calibration)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not the findings of a calibration as judge writes them: {error}") from error
+    if wrong := next(_contradictions(calibration), None):
+        raise InputError(f"{path}: not the findings of a calibration as judge writes them: {wrong}")
+    return calibration
+
+
+def _contradictions(calibration: Calibration) -> Iterator[str]:
+    """What no calibration can have found, a phrase each."""
+    for row in calibration.agreement:
+        if row.primary not in STATISTICS or row.primary not in row.statistics:
+            yield f"$.agreement: no statistic {shown(row.primary)}"
+        if [len(counts) for counts in row.confusion] != [len(row.grades)] * len(row.grades):
+            yield f"$.agreement: the table of grades of {shown(row.judge)} is not square"
+    for place, found in (("verdicts", calibration.verdicts), ("comparisons", calibration.comparisons)):
+        if unknown := sorted({one.statistic for one in found} - STATISTICS.keys()):
+            yield f"$.{place}: no statistic {shown(unknown[0])}"
 
 
 def _with_gold(
@@ -165,10 +192,18 @@ def _with_gold(
         # Agreement needs no probabilities; only a correction does.
         if {problem.code for problem in error.problems} != {"inclusion_probability"}:
             raise
-        return str(error), compared
+        said = str(error)
+        for path in gold:
+            said = said.replace(str(path), path.name)
+        return said, compared
 
 
-def _problems(path: Path) -> tuple[Problem, ...]:
+def read_problems(path: Path) -> tuple[Problem, ...]:
+    """The problems of the runs in a folder's `problems.json`; none without the file.
+
+    Raises:
+        InputError: The file is not as judge writes it.
+    """
     if not path.is_file():
         return ()
     try:
@@ -177,7 +212,12 @@ def _problems(path: Path) -> tuple[Problem, ...]:
         raise InputError(f"{path}: not the problems of runs as judge writes them: {error}") from error
 
 
-def _screen(path: Path) -> tuple[tuple[str, str], ...]:
+def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
+    """Code and response of each flag in a folder's `screen.tsv`; none without the file.
+
+    Raises:
+        InputError: The file is not as judge writes it.
+    """
     if not path.is_file():
         return ()
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from judge.ask.records import Failure, Judgment
+from judge.calibrate.disagreements import AssessorGrade
 from judge.records import Passage, Record, Scale
 from judge.runs.records import Turn
 
@@ -38,16 +39,10 @@ class Opinion(Record, frozen=True):
     request_digest: str | None = None
     repaired: bool = False
     sample: int = 0
+    off: float | None = None
+    """How far it is from gold, where its file says so."""
     votes: tuple["Opinion", ...] = ()
     """Of the members, where the judge is a jury."""
-
-
-class Assessment(Record, frozen=True):
-    """An assessor's grade of one response."""
-
-    assessor: str
-    grade: int
-    made: str
 
 
 class UsedPassage(Record, frozen=True):
@@ -69,7 +64,7 @@ class Gaps(NamedTuple):
     """The largest distance between two members of a jury."""
 
 
-class Item(Record, frozen=True):
+class BrowsedItem(Record, frozen=True):
     """One response under one criterion, and all that is said of it."""
 
     turn_id: str
@@ -82,14 +77,14 @@ class Item(Record, frozen=True):
     """Runs with this response, each with its rank."""
     opinions: Mapping[int, Opinion]
     """By the number of the side; a side that does not have the response is left out."""
-    gold: tuple[Assessment, ...] = ()
+    gold: tuple[AssessorGrade, ...] = ()
     gold_grade: int | None = None
     """What the assessors' grades come to."""
     apart: Gaps | None = None
     """How far those who graded it are apart, where its file says so."""
 
 
-class Side(NamedTuple):
+class BrowsedSide(NamedTuple):
     """Where a grade comes from."""
 
     name: str
@@ -97,11 +92,11 @@ class Side(NamedTuple):
     """The journal of the requests, if there is one."""
 
 
-class Items(NamedTuple):
+class BrowsedItems(NamedTuple):
     """What one folder holds for the browser, or all folders together."""
 
-    sides: tuple[Side, ...]
-    items: Iterable[Item]
+    sides: tuple[BrowsedSide, ...]
+    items: Iterable[BrowsedItem]
     turns: Mapping[str, Turn]
     """The conversations, by turn; of the turns that a topics file told."""
     scales: Mapping[tuple[int, str], Scale]
@@ -166,7 +161,7 @@ def used_passages(keys: tuple[str, ...], passages: Mapping[str, Passage]) -> tup
     )
 
 
-def gaps(item: Item, scales: Mapping[int, Scale]) -> Gaps:
+def gaps(item: BrowsedItem, scales: Mapping[int, Scale]) -> Gaps:
     """How far those who graded an item are apart.
 
     A grade and a lack of a grade are LACKS apart. Where two sides have different scales, only positive and not
@@ -184,16 +179,29 @@ def gaps(item: Item, scales: Mapping[int, Scale]) -> Gaps:
         between = [grade for _, grade in given]
     else:
         between = [_positive(known[side], grade) for side, grade in given if side in known]
-    from_gold = None
-    if item.gold_grade is not None:
-        compared = [grade for side, grade in given if _holds(scales.get(side), item.gold_grade)]
-        from_gold = max((spread((grade, item.gold_grade)) for grade in compared), default=None)
+    off = [distance for side in item.opinions if (distance := off_gold(item, side, scales.get(side))) is not None]
     juries = [said.votes for said in item.opinions.values() if len(said.votes) > 1]
     return Gaps(
-        gold=from_gold,
+        gold=max(off, default=None),
         judges=spread(between) if len(given) > 1 else None,
         jury=max((spread([vote.grade for vote in votes]) for votes in juries), default=None),
     )
+
+
+def off_gold(item: BrowsedItem, side: int, scale: Scale | None) -> float | None:
+    """How far the grade of a side is from gold; None without gold, or where gold is no grade of the side's scale.
+
+    Args:
+        item: The item.
+        side: A side that has the response.
+        scale: The scale of the side; None if it is not known.
+    """
+    said = item.opinions[side]
+    if said.off is not None:
+        return said.off
+    if item.gold_grade is None or not _holds(scale, item.gold_grade):
+        return None
+    return spread((said.grade, item.gold_grade))
 
 
 def _holds(scale: Scale | None, grade: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import JUDGMENTS, is_jury, read_failures, read_judgments
 from judge.ask.records import Failure, Judgment
+from judge.calibrate.disagreements import AssessorGrade
 from judge.errors import InputError, UsageError
 from judge.files.stored import read_stored, sha256
 from judge.gold.rows import GoldRow, match
@@ -14,15 +15,15 @@ from judge.harness.manifest import JOURNAL, read_manifest
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
-from judge.report.items import Assessment, Item, Items, Opinion, Side, opinion, used_passages
+from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide, Opinion, opinion, used_passages
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.stats.means import consensus
 
 
 def read_folder_items(
-    folder: Path, name: str, side: int, gold: Sequence[GoldRow], prompt: Criterion | None = None
-) -> Items:
+    folder: Path, name: str, side: int, gold: Sequence[GoldRow], own: Sequence[Criterion] = ()
+) -> BrowsedItems:
     """Read the items of an output folder.
 
     Args:
@@ -30,31 +31,41 @@ def read_folder_items(
         name: What the browser calls it.
         side: The number of the folder among those that are shown.
         gold: Gold rows; those of other responses than the folder's are ignored.
-        prompt: A prompt of the user that judgments may be under.
+        own: Prompts of the user that judgments may be under.
 
     Raises:
         InputError: A file of the folder is missing or damaged.
     """
     pool = read_pool_folder(folder / "pool.jsonl", "passages.jsonl")
-    results = _results(folder, JUDGMENTS, "failures.jsonl")
+    results = read_results(folder, JUDGMENTS, "failures.jsonl")
     votes: dict[tuple[str, str], list[Opinion]] = {}
     if (folder / "members.jsonl").exists():
-        for vote in _results(folder, "members.jsonl", "member_failures.jsonl"):
+        for vote in read_results(folder, "members.jsonl", "member_failures.jsonl"):
             votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
     turns, notes = _conversations(folder, name)
     journal = folder / JOURNAL
     if not journal.is_file():
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
-    return Items(
-        sides=(Side(name, journal if journal.is_file() else None),),
+    return BrowsedItems(
+        sides=(BrowsedSide(name, journal if journal.is_file() else None),),
         items=_items(pool, results, votes, side, gold),
         turns=turns,
-        scales={(side, criterion): scale for criterion, scale in _scales(results, prompt).items()},
+        scales={(side, criterion): scale for criterion, scale in _scales(results, own).items()},
         notes=notes,
     )
 
 
-def _results(folder: Path, graded: str, failed: str) -> list[Judgment | Failure]:
+def read_results(folder: Path, graded: str, failed: str) -> list[Judgment | Failure]:
+    """The judgments and the failures of a folder.
+
+    Args:
+        folder: The folder.
+        graded: The name of the file of judgments.
+        failed: The name of the file of failures, which may be missing.
+
+    Raises:
+        InputError: A file is missing or damaged.
+    """
     judgments, failures = folder / graded, folder / failed
     return [
         *read_judgments(read_stored(judgments), str(judgments)),
@@ -68,14 +79,14 @@ def _items(
     votes: Mapping[tuple[str, str], list[Opinion]],
     side: int,
     gold: Sequence[GoldRow],
-) -> Iterator[Item]:
+) -> Iterator[BrowsedItem]:
     responses = {response.response_id: response for response in pool.responses}
     matched = match(gold, pool)[0] if gold else {}
     for result in results:
         response = responses.get(result.response_id)
         key = result.response_id, result.criterion
         rows = matched.get(key, ())
-        yield Item(
+        yield BrowsedItem(
             turn_id=result.turn_id,
             topic_id=result.topic_id,
             criterion=result.criterion,
@@ -84,19 +95,20 @@ def _items(
             passages=used_passages(response.passages, pool.passages) if response else (),
             runs=tuple((entry.run_id, entry.rank) for entry in response.runs) if response else (),
             opinions={side: opinion(result, tuple(votes.get(key, ())))},
-            gold=tuple(Assessment(row.assessor, row.grade, row.made) for row in rows),
+            gold=tuple(AssessorGrade(row.assessor, row.grade, row.made) for row in rows),
             gold_grade=consensus([row.grade for row in rows]) if rows else None,
         )
 
 
-def _scales(results: Sequence[Judgment | Failure], own: Criterion | None) -> dict[str, Scale]:
+def _scales(results: Sequence[Judgment | Failure], own: Sequence[Criterion]) -> dict[str, Scale]:
     """The scales of the prompts as they were when the judge was asked; a jury's digest is not that of a file."""
+    by_id = {prompt.prompt_id: prompt for prompt in own}
     prompts = {(r.criterion, r.variant, r.criterion_digest, is_jury(r.judge)) for r in results}
     scales = {}
     for criterion, variant, digest, jury in sorted(prompts):
         prompt_id = f"{criterion}/{variant}"
         try:
-            found = own if own is not None and own.prompt_id == prompt_id else find_criterion(prompt_id)
+            found = by_id.get(prompt_id) or find_criterion(prompt_id)
         except (UsageError, InputError):
             continue
         if jury or found.digest == digest:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import msgspec
 
-from judge.ask.criteria import bundled_criteria, criterion_names, find_criterion
+from judge.ask.criteria import criterion_names, find_criterion
 from judge.ask.labels import JUDGMENTS
 from judge.errors import InputError
-from judge.files.paths import published
+from judge.files.paths import StrPath
 from judge.gold.rows import GoldRow, read_gold
 from judge.records import Criterion, Scale
-from judge.report.folders import FINDINGS
-from judge.report.items import Item, Items, Side
+from judge.report.folders import FINDINGS, folder_names
+from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide
 from judge.report.items_calibration import DISAGREEMENTS, read_calibration_items
 from judge.report.items_folder import read_folder_items
 from judge.runs.records import Turn
@@ -22,27 +22,37 @@ from judge.text.ids import natural_key
 _Key = tuple[str, str, str | None, tuple[str, ...], str]
 
 
-def gather(folders: Sequence[Path], gold: Sequence[Path] = (), criterion: str | None = None) -> Items:
+def gather(
+    folders: Sequence[Path],
+    gold: Sequence[Path] = (),
+    criterion: str | None = None,
+    prompts: Sequence[StrPath] = (),
+) -> BrowsedItems:
     """Read the items of all folders.
 
     Args:
         folders: Output folders of `judge run` or folders of `judge calibrate`.
         gold: Gold files, whose grades stand beside the judges'.
         criterion: The only criterion, or the file of the prompt that the judgments are under.
+        prompts: Prompt files of the user, for judgments under them.
 
     Raises:
         InputError: A folder is neither, or a file is damaged.
         UsageError: There is no such prompt.
     """
-    prompt = _prompt(criterion)
+    own = [find_criterion(prompt) for prompt in prompts]
+    wanted = criterion
+    if criterion is not None and criterion not in {*criterion_names(), *(prompt.name for prompt in own)}:
+        own.append(find_criterion(criterion))
+        wanted = own[-1].name
     rows = [row for path in gold for row in read_gold(path)]
-    sides: list[Side] = []
+    sides: list[BrowsedSide] = []
     scales: dict[tuple[int, str], Scale] = {}
     turns: dict[str, Turn] = {}
     notes: list[str] = []
-    together: dict[tuple[_Key, int], list[Item]] = {}
-    for folder, name in zip(folders, _names(folders), strict=True):
-        read = _read(folder, name, len(sides), rows, prompt)
+    together: dict[tuple[_Key, int], list[BrowsedItem]] = {}
+    for folder, name in zip(folders, folder_names(folders), strict=True):
+        read = _read(folder, name, len(folders) > 1, len(sides), rows, own)
         sides += read.sides
         scales |= read.scales
         turns = {**read.turns, **turns}
@@ -50,43 +60,35 @@ def gather(folders: Sequence[Path], gold: Sequence[Path] = (), criterion: str | 
         # Texts that runs gave may make two responses of one folder alike in all that other folders can know.
         alike: Counter[_Key] = Counter()
         for item in read.items:
-            if prompt is None or item.criterion == prompt.name:
+            if wanted in (None, item.criterion):
                 key = _key(item)
                 together.setdefault((key, alike[key]), []).append(item)
                 alike[key] += 1
     merged = sorted(map(_merged, together.values()), key=_order)
     used = {item.turn_id for item in merged}
     kept = {turn_id: turn for turn_id, turn in turns.items() if turn_id in used}
-    return Items(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
+    return BrowsedItems(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
 
 
-def _read(folder: Path, name: str, first: int, gold: Sequence[GoldRow], prompt: Criterion | None) -> Items:
-    if (folder / JUDGMENTS).is_file():
-        return read_folder_items(folder, name, first, gold, prompt)
+def _read(
+    folder: Path, name: str, several: bool, first: int, gold: Sequence[GoldRow], own: Sequence[Criterion]
+) -> BrowsedItems:
+    # A calibration that asked its judges has their judgments too, and no pool.
     if (folder / DISAGREEMENTS).is_file():
-        return read_calibration_items(folder, first)
+        return read_calibration_items(folder, name if several else "", first)
     if (folder / FINDINGS).is_file():
-        return Items((), (), {}, {}, (f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it.",))
+        return BrowsedItems(
+            (), (), {}, {}, (f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it.",)
+        )
+    if (folder / JUDGMENTS).is_file():
+        return read_folder_items(folder, name, first, gold, own)
     raise InputError(
         f"{folder}: neither {JUDGMENTS} nor {DISAGREEMENTS} is there: expected an output folder of `judge run`, or of "
         "`judge calibrate`"
     )
 
 
-def _prompt(criterion: str | None) -> Criterion | None:
-    """The prompt of the only criterion; of a bundled criterion any prompt, since only its name counts then."""
-    if criterion in criterion_names():
-        return next(prompt for prompt in bundled_criteria() if prompt.name == criterion)
-    return None if criterion is None else find_criterion(criterion)
-
-
-def _names(folders: Sequence[Path]) -> list[str]:
-    """The folders' own names; the whole paths where two have the same name."""
-    own = [folder.resolve().name for folder in folders]
-    return own if len(set(own)) == len(own) else [published(str(folder)) for folder in folders]
-
-
-def _key(item: Item) -> _Key:
+def _key(item: BrowsedItem) -> _Key:
     # Two pools number the same response differently, so its content names it.
     passages = tuple(sorted(passage.passage_id for passage in item.passages))
     identity = item.text
@@ -95,7 +97,7 @@ def _key(item: Item) -> _Key:
     return item.turn_id, item.criterion, identity, passages, "text" if item.text is not None else "id"
 
 
-def _merged(same: Sequence[Item]) -> Item:
+def _merged(same: Sequence[BrowsedItem]) -> BrowsedItem:
     """One item of all sides; conversation and passages are those of the first folder that has them."""
     if len(same) == 1:
         return same[0]
@@ -115,10 +117,10 @@ def _merged(same: Sequence[Item]) -> Item:
     )
 
 
-def _texts(item: Item) -> int:
+def _texts(item: BrowsedItem) -> int:
     return sum(used.text is not None for used in item.passages)
 
 
-def _order(item: Item) -> tuple[object, ...]:
+def _order(item: BrowsedItem) -> tuple[object, ...]:
     first = item.opinions[min(item.opinions)]
     return natural_key(item.turn_id), natural_key(first.response_id), natural_key(item.criterion)

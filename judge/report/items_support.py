@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judge.report.items import Item
+from judge.report.items import BrowsedItem
 from judge.text.sentences import split_sentences
 from judge.text.words import content_words
 
@@ -33,7 +33,7 @@ def supports(sentences: Sequence[str], passages: Sequence[str | None]) -> list[S
     return found
 
 
-def labeled_sentences(item: Item) -> tuple[str, ...]:
+def labeled_sentences(item: BrowsedItem) -> tuple[str, ...]:
     """The sentences of an item's response, if a judge labeled as many; else none."""
     labeled = {len(said.sentences) for top in item.opinions.values() for said in (top, *top.votes) if said.sentences}
     sentences = split_sentences(item.text) if labeled and item.text is not None else ()

@@ -12,7 +12,7 @@ from judge.gold import GOLD_FILES
 from judge.harness.reported import REPORT_RECORD
 from judge.report.browser import browse
 from judge.report.composed import compose
-from judge.report.folders import ReportedFolder, is_calibration, read_folder, record_of
+from judge.report.folders import ReportedFolder, folder_names, is_calibration, read_folder, record_of
 from judge.report.markdown import report_markdown
 from judge.report.page import report_page
 from judge.report.parts import Content
@@ -69,7 +69,7 @@ def write_report(plan: ReportPlan) -> ReportOutcome:
     _check(plan, given)
     plan = in_folders(plan, gold=GOLD_FILES)
     gold = paths(plan.gold)
-    names = _names(given)
+    names = folder_names(given)
     folders = [
         read_folder(folder, name, gold, plan.criterion, plan.prompts) for folder, name in zip(given, names, strict=True)
     ]
@@ -79,7 +79,7 @@ def write_report(plan: ReportPlan) -> ReportOutcome:
         for record, digest in [record_of(folder)]
     )
     content = compose(folders, made_of)
-    browser = browse(given, gold, plan.criterion)
+    browser = browse(given, gold, plan.criterion, plan.prompts)
     files = {PAGE: report_page(content, browser), **browser.files}
     if not plan.page_only:
         drawn = pictures(folders, content)
@@ -101,16 +101,6 @@ def _check(plan: ReportPlan, folders: Sequence[Path]) -> None:
             raise UsageError(f"{folder}: named twice")
         if plan.gold and is_calibration(folder):
             raise UsageError(f"{folder}: a calibration has its own gold: --gold is for folders of `judge run`")
-
-
-def _names(folders: Sequence[Path]) -> list[str]:
-    """The folders' names, with those of their parents where two are called alike."""
-    resolved = [folder.resolve() for folder in folders]
-    for length in range(1, max(len(path.parts) for path in resolved) + 1):
-        names = ["/".join(path.parts[-length:]) for path in resolved]
-        if len(set(names)) == len(names):
-            return names
-    return [str(path) for path in resolved]
 
 
 def _warnings(folders: Sequence[ReportedFolder]) -> tuple[str, ...]:

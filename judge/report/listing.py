@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from judge.records import Scale
 from judge.report.chunks import CHUNK, NONE, PackedTable, Packer, TextTables, json_text, pack
-from judge.report.items import Gaps, Item, Items, Opinion, gaps
+from judge.report.items import BrowsedItem, BrowsedItems, Gaps, Opinion, gaps, off_gold
 from judge.report.items_sent import Sent, pieces
 from judge.report.items_support import labeled_sentences, supports
 from judge.runs.records import Turn
@@ -27,7 +27,7 @@ class Listing(NamedTuple):
     """`searched` and `stored` texts, `items` in the order of the columns, `turns` likewise."""
 
 
-def listing(gathered: Items, chunk: int = CHUNK) -> Listing:
+def listing(gathered: BrowsedItems, chunk: int = CHUNK) -> Listing:
     """The items as tables.
 
     Args:
@@ -53,7 +53,7 @@ class _Names:
 
 
 class _Lister:
-    def __init__(self, gathered: Items, chunk: int) -> None:
+    def __init__(self, gathered: BrowsedItems, chunk: int) -> None:
         self._all = gathered
         self._items = tuple(gathered.items)
         self._texts = TextTables(chunk)
@@ -80,7 +80,7 @@ class _Lister:
                 for column, value in zip(_COLUMNS, self._row(item, turn), strict=True):
                     rows[column].append(value)
                 for side in sides:
-                    values = self._said(item.opinions.get(side))
+                    values = self._said(item, side)
                     for column, value in zip(_SIDE_COLUMNS, values, strict=True):
                         said[side][column].append(value)
             notes = [*self._all.notes, *(journal.problem for journal in sent if journal.problem)]
@@ -128,7 +128,7 @@ class _Lister:
             for criterion in self._criteria.names
         ]
 
-    def _row(self, item: Item, turn: int) -> tuple[Any, ...]:
+    def _row(self, item: BrowsedItem, turn: int) -> tuple[Any, ...]:
         apart = gaps(item, self._scales(item.criterion))
         return (
             self._name(item),
@@ -140,17 +140,19 @@ class _Lister:
             *_rounded(apart),
         )
 
-    def _said(self, said: Opinion | None) -> tuple[Any, ...]:
+    def _said(self, item: BrowsedItem, side: int) -> tuple[Any, ...]:
+        said = item.opinions.get(side)
         if said is None:
-            return NOT_THERE, None, NONE, NONE
+            return NOT_THERE, None, NONE, NONE, None
         state = GRADED if said.grade is not None else _REASONS + self._reasons.number(said.reason or "no grade")
         words = said.rationale if said.rationale is not None else said.detail
-        return state, said.grade, self._judges.number(said.judge), self._texts.searched(words)
+        off = off_gold(item, side, self._all.scales.get((side, item.criterion)))
+        return state, said.grade, self._judges.number(said.judge), self._texts.searched(words), off
 
     def _scales(self, criterion: str) -> dict[int, Scale]:
         return {side: scale for (side, name), scale in self._all.scales.items() if name == criterion}
 
-    def _name(self, item: Item) -> str:
+    def _name(self, item: BrowsedItem) -> str:
         """A name that a link keeps when the report is written anew."""
         name = f"{item.opinions[min(item.opinions)].response_id}/{item.criterion}"
         number = 2
@@ -160,7 +162,7 @@ class _Lister:
         self._item_names.add(unique)
         return unique
 
-    def _turn(self, item: Item) -> int:
+    def _turn(self, item: BrowsedItem) -> int:
         number = self._turn_names.number(item.turn_id)
         if number == len(self._turn_topics):
             turn = self._all.turns.get(item.turn_id)
@@ -181,7 +183,7 @@ class _Lister:
             ],
         }
 
-    def _detail(self, item: Item, sent: Sequence[Sent]) -> dict[str, Any]:
+    def _detail(self, item: BrowsedItem, sent: Sequence[Sent]) -> dict[str, Any]:
         # First what a search looks through, then what lies beside it in the same order as the items.
         self._texts.searched(item.text)
         passages = [[used.passage_id, self._texts.stored(used.text), used.source] for used in item.passages]
@@ -232,4 +234,4 @@ def _rounded(apart: Gaps) -> tuple[float | None, ...]:
 
 
 _COLUMNS = ("name", "turn", "criterion", "runs", "text", "gold", "gap_gold", "gap_judges", "gap_jury")
-_SIDE_COLUMNS = ("state", "grade", "judge", "words")
+_SIDE_COLUMNS = ("state", "grade", "judge", "words", "off")

@@ -44,6 +44,8 @@ def _of(folder: ReportedFolder) -> Iterator[Picture]:
     if isinstance(folder, RunFolder):
         slugs = safe_names(criterion.name for criterion in folder.judged.criteria)
         for name, rows in by_criterion(folder.rows):
+            if not any(row.n for row in rows):
+                continue
             forms = interval_plot([(row.run_id, row.mean) for row in rows], "mean grade", f"{name} by run", "turns")
             about = f"Mean grades of {count(len(rows), 'run')} under {name} with 95 % intervals, as in the table."
             yield _picture(f"leaderboard-{slugs[name]}", about, forms)

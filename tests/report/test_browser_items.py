@@ -14,7 +14,7 @@ from judge.errors import InputError
 from judge.files.jsonl import jsonl_bytes
 from judge.gold.rows import GoldRow, gold_jsonl
 from judge.records import Level, Scale
-from judge.report.items import LACKS, Assessment, Gaps, Item, Opinion, UsedPassage, gaps
+from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
 from judge.report.items_gather import gather
 from judge.report.items_sent import Sent, pieces
 from judge.report.items_support import Support, labeled_sentences, supports
@@ -22,12 +22,12 @@ from judge.runs.records import Exchange
 from tests.report.browsed import FERRY, failed, judgment, response, runs, write_folder
 
 
-def item(grades: dict[int, int | None], gold: int | None = None, votes: Sequence[int | None] = ()) -> Item:
+def item(grades: dict[int, int | None], gold: int | None = None, votes: Sequence[int | None] = ()) -> BrowsedItem:
     members = tuple(Opinion("R00001", "m", "groundedness/mine", grade) for grade in votes)
     opinions = {
         side: Opinion("R00001", "j", "groundedness/mine", grade, votes=members) for side, grade in grades.items()
     }
-    return Item("1-1_1", "1-1", "groundedness", "Yes.", False, (), (), opinions, gold_grade=gold)
+    return BrowsedItem("1-1_1", "1-1", "groundedness", "Yes.", False, (), (), opinions, gold_grade=gold)
 
 
 def scale(*grades: int, positive: int) -> Scale:
@@ -57,7 +57,7 @@ GRADED, YES_NO = scale(0, 1, 2, 3, positive=2), scale(0, 1, positive=1)
         (item({0: 2, 1: 1}, gold=3), {0: GRADED, 1: YES_NO}, Gaps(1, 0, None)),
     ],
 )
-def test_how_far_graders_are_apart(shown: Item, scales: dict[int, Scale], expected: Gaps) -> None:
+def test_how_far_graders_are_apart(shown: BrowsedItem, scales: dict[int, Scale], expected: Gaps) -> None:
     assert gaps(shown, scales) == expected
 
 
@@ -137,8 +137,7 @@ def test_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
     folders = [
         write_folder(tmp_path / parent / "out", [response(1, "By ferry.")], [judgment(1, 3)]) for parent in ("a", "b")
     ]
-    first, second = (side.name for side in gather(folders).sides)
-    assert (first[-6:], second[-6:]) == ("/a/out", "/b/out")
+    assert [side.name for side in gather(folders).sides] == ["a/out", "b/out"]
 
 
 def test_conversations_come_from_the_topics_file_that_the_manifest_names(tmp_path: Path) -> None:
@@ -170,7 +169,11 @@ def test_gold_stands_beside_the_judge_with_each_assessor(tmp_path: Path) -> None
     gold = tmp_path / "gold.jsonl"
     gold.write_bytes(gold_jsonl(rows))
     graded, other = gather([folder], [gold]).items
-    assert graded.gold == (Assessment("ann", 3, "blind"), Assessment("bob", 3, "blind"), Assessment("cleo", 1, "blind"))
+    assert graded.gold == (
+        AssessorGrade("ann", 3, "blind"),
+        AssessorGrade("bob", 3, "blind"),
+        AssessorGrade("cleo", 1, "blind"),
+    )
     assert (graded.gold_grade, other.gold_grade) == (3, None)
 
 
@@ -216,9 +219,38 @@ def test_a_calibration_gives_a_side_for_each_judge(tmp_path: Path) -> None:
     assert [side.name for side in read.sides] == ["server/a, groundedness/mine", "server/b"]
     assert (one.opinions[0].grade, one.opinions[0].rationale, one.opinions[1].reason) == (1, "Too vague.", "refused")
     # The first judge is 2 off gold; the second has no grade beside it.
+    assert (one.opinions[0].off, one.opinions[1].off) == (2, LACKS)
     assert (one.apart, other.apart) == (Gaps(2, LACKS, None), Gaps(2, None, None))
     assert one.passages == (UsedPassage("ferry-1", FERRY.text, None), UsedPassage("bus-9", None, None))
     assert read.turns["1-1_1"].utterance == "How?"
+
+
+def test_a_calibration_that_asked_its_judges_knows_what_they_said(tmp_path: Path) -> None:
+    said = JudgeGrade("server/made-up", "groundedness/mine", 1, None, "Too vague.", None, -2)
+    (tmp_path / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", said)]))
+    asked = [judgment(1, 1, rationale="Too vague.", sentences=("unsupported",)), judgment(1, 2, sample=1)]
+    (tmp_path / "judgments.jsonl").write_bytes(jsonl_bytes(asked))
+    (one,) = gather([tmp_path]).items
+    assert (one.opinions[0].grade, one.opinions[0].sentences) == (1, ("unsupported",))
+
+
+def test_the_judges_of_two_calibrations_are_told_apart(tmp_path: Path) -> None:
+    said = JudgeGrade("server/a", "groundedness/mine", 1, None, None, None, -2)
+    for name in ("may", "june"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", said)]))
+    read = gather([tmp_path / "may", tmp_path / "june"])
+    assert [side.name for side in read.sides] == [
+        "may: server/a, groundedness/mine",
+        "june: server/a, groundedness/mine",
+    ]
+
+
+def test_a_calibration_of_an_earlier_version_says_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "calibration.json").write_text("{}", encoding="utf-8")
+    read = gather([tmp_path])
+    assert (read.sides, list(read.items)) == ((), [])
+    assert "has no disagreements.jsonl" in read.notes[0]
 
 
 def test_damaged_lines_of_a_calibration_are_all_named(tmp_path: Path) -> None:
@@ -281,9 +313,9 @@ def test_the_passage_that_holds_most_words_of_a_sentence() -> None:
 
 
 def test_sentences_are_shown_only_where_a_judge_labeled_as_many() -> None:
-    def labeled(*labels: str) -> Item:
+    def labeled(*labels: str) -> BrowsedItem:
         said = Opinion("R00001", "j", "groundedness/sentences", 1, sentences=labels)
-        return Item("1-1_1", "1-1", "groundedness", "It leaves. At noon.", False, (), (), {0: said})
+        return BrowsedItem("1-1_1", "1-1", "groundedness", "It leaves. At noon.", False, (), (), {0: said})
 
     assert labeled_sentences(labeled("supported", "unsupported")) == ("It leaves.", "At noon.")
     assert labeled_sentences(labeled("supported")) == ()

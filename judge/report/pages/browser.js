@@ -9,6 +9,7 @@
   const OURS = "#browse:"; // how the hash of a state begins
   const NOT_THERE = 0, GRADED = 1, REASONS = 2;
   const FACETS = ["run", "topic", "turn", "criterion", "side", "grade", "differs"];
+  const PARTS = ["q", ...FACETS, "sort", "page", "item"]; // of a state
   const DIFFERS = { any: "Anyone differs", gold: "A judge differs from gold", judges: "Judges differ", jury: "Members of a jury differ", none: "Nobody differs" };
   const ORDERS = { natural: "By turn", worst: "Furthest apart first", low: "Lowest grade first", high: "Highest grade first" };
   const MARKS = { supported: "good", unsupported: "warn", contradicted: "bad" };
@@ -97,8 +98,7 @@
   }
 
   function hashOf(wanted) {
-    const kept = Object.entries(wanted).filter(([, value]) => value !== undefined && value !== "");
-    return OURS + new URLSearchParams(kept).toString();
+    return OURS + new URLSearchParams(PARTS.filter((name) => wanted[name]).map((name) => [name, wanted[name]])).toString();
   }
 
   function replaceHash() {
@@ -106,7 +106,8 @@
   }
 
   async function change(changes) {
-    state = { ...state, page: undefined, ...changes };
+    // What is typed counts at once, though typing alone waits for a pause.
+    state = { ...state, page: undefined, q: at("q").value, ...changes };
     if ("topic" in changes) state.turn = undefined;
     replaceHash();
     await showList();
@@ -296,7 +297,7 @@
     return rows.sort((a, b) => (keys[a] === keys[b] ? a - b : keys[a] - keys[b]));
   }
 
-  const currentOrder = () => (state.sort in ORDERS ? state.sort : data.order);
+  const currentOrder = () => (Object.hasOwn(ORDERS, state.sort ?? "") ? state.sort : data.order);
 
   // ---- Controls ----
 
@@ -319,7 +320,7 @@
 
   // A choice of turns is offered within a topic; all turns of a track would be too long a list.
   function fillTurns() {
-    const topic = data.topics.indexOf(state.topic);
+    const topic = data.topics.length === 1 ? 0 : data.topics.indexOf(state.topic);
     const turns = data.turns.map((_, turn) => turn).filter((turn) => data.turn_topic[turn] === topic);
     at("turn").replaceChildren(make("option", { value: "" }, ALL.turn), ...turns.map((turn) => make("option", { value: data.turns[turn], "data-number": turn })));
     at("turn").closest("[data-facet]").hidden = !turns.length;
@@ -423,8 +424,7 @@
     const said = data.said[side];
     if (said.state[row] === NOT_THERE) return make("span", { class: "note" }, "not judged");
     if (said.state[row] !== GRADED) return make("span", { class: "badge warn" }, words(data.reasons[said.state[row] - REASONS]));
-    const gold = data.rows.gold[row];
-    return gradeElement(said.grade[row], gold !== null && gapOf(row, "gold") > 0 && gold !== said.grade[row]);
+    return gradeElement(said.grade[row], said.off[row] > 0);
   }
 
   function gradeElement(grade, differs = false) {
@@ -732,9 +732,12 @@
     if (row === undefined) return;
     const place = order.indexOf(row);
     const page = place < 0 ? 1 : Math.floor(place / ROWS) + 1;
+    if (at("item").hidden) {
+      replaceHash(); // the place that one step back leads to, from any item
+      history.pushState(null, "", location.href);
+    }
     state = { ...state, item: data.rows.name[row], page: page > 1 ? String(page) : undefined };
-    if (at("item").hidden) history.pushState(null, "", hashOf(state));
-    else replaceHash(); // one step back leads from any item to the list
+    replaceHash();
     showItem(state.item).catch(showFault);
   }
 
@@ -812,13 +815,13 @@
     let timer;
     at("q").addEventListener("input", () => {
       clearTimeout(timer);
-      timer = setTimeout(() => change({ q: at("q").value }).catch(showFault), 120);
+      timer = setTimeout(() => change({}).catch(showFault), 120);
     });
     at("filters").addEventListener("submit", (event) => event.preventDefault());
     for (const name of [...FACETS, "sort"]) at(name).addEventListener("change", () => change({ [name]: at(name).value || undefined }).catch(showFault));
     at("clear").addEventListener("click", () => {
       at("q").value = "";
-      change(Object.fromEntries([...FACETS, "q"].map((name) => [name, undefined]))).catch(showFault);
+      change(Object.fromEntries(FACETS.map((name) => [name, undefined]))).catch(showFault);
       at("q").focus();
     });
     at("help").addEventListener("click", () => at("keys").showModal());
@@ -856,11 +859,15 @@
     for (const [value, label] of Object.entries(ORDERS)) if (value !== "worst" || data.apart) at("sort").append(make("option", { value }, label));
     at("notes").replaceChildren(...data.notes.map((note) => make("li", {}, note)));
     at("notes").hidden = !data.notes.length;
-    at("list").hidden = at("filters").hidden = false;
   }
 
   async function start() {
     prepare(await chunkOf("columns"));
+    if (!data.rows.turn.length) {
+      at("status").textContent = "There is no judgment to show.";
+      return;
+    }
+    at("list").hidden = at("filters").hidden = false;
     listen();
     state = stateOf(location.hash);
     await showList();

@@ -63,9 +63,11 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
         "A line for each run, the best first. Mean grade: over the turns that have a grade; in brackets, and as a bar "
         f"in the picture, the range that holds the mean on topics like these with 95 % confidence (over {_units(rows)})"
         "; the longer the bar, the less is known. Over all turns: the same with the worst grade for each turn without "
-        "one; ranks go by it. Good responses: the share with a positive grade "
-        f"({', '.join(map(str, sorted(criterion.scale.positive)))})."
+        "one; ranks go by it."
     )
+    if any(row.n for row in rows):
+        positive = ", ".join(map(str, sorted(criterion.scale.positive)))
+        reading += f" Good responses: the share with a positive grade ({positive})."
     if letters:
         reading += " Not told apart: runs that share a letter may differ by chance alone."
     reasons = {row.mean.reason for row in rows if row.mean.reason}

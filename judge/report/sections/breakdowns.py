@@ -22,6 +22,8 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
     for kind, title in (("topic", "By topic"), ("depth", "By depth of the conversation")):
         parts: list[ReportPart] = []
         for criterion in folder.judged.criteria:
+            if not any(row.n for row in folder.rows if row.criterion == criterion.name):
+                continue
             runs = _runs(folder, criterion)
             facts = turn_facts({turn_id for run in runs for turn_id in run.turns})
             if sheet := _sheet(folder, criterion, runs, facts, kind):
@@ -58,17 +60,22 @@ def _sheet(
     reading = Reading((low, high), criterion.scale.polarity == "higher", folder.judged.cluster)
     grid = by_group(runs, groups, kind, reading)
     # The first column names the measure, which is one and the same here.
-    columns = (_NAMES[kind], "turns", "average", "lowest run", "middle run", "highest run")
-    lines = tuple((str(line[1]), *line[2:]) for line in grid.lines)
+    columns: tuple[str, ...] = (_NAMES[kind], "turns", "average", "lowest run", "middle run", "highest run")
+    # Of one run, lowest and highest say nothing that its average does not.
+    kept = slice(2, None) if len(runs) > 1 else slice(2, 4)
+    columns = columns if len(runs) > 1 else columns[:3]
+    lines = tuple((str(line[1]), *line[kept]) for line in grid.lines)
     marks = tuple((Mark(line[2]),) if isinstance(line[2], Estimate) else () for line in lines)
-    about = {
-        "topic": f"A line for each topic, with {count(len(runs), 'run')}. Topics with a low average are hard for all.",
+    sentence = {
+        "topic": f"A line for each topic, with {count(len(runs), 'run')}.",
         "depth": "A line for each place in the conversation: 1 is the first question of the user.",
     }[kind]
-    sentence = (
-        f"{about} Average: of the runs that are at the middle of all runs or better, in each turn; lowest, middle and "
-        "highest: of all runs' means there. A turn without a grade has the worst one."
-    )
+    if len(runs) > 1:
+        sentence += (
+            " Average: of the runs that are at the middle of all runs or better; lowest, middle and highest: of all "
+            "runs' means there."
+        )
+    sentence += " A turn without a grade has the worst one."
     if kind == "depth":
         sentence += " The bar is the 95 % range of the average, from 3 topics on."
     return ReportTable(

@@ -33,7 +33,7 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
         lines.append((criterion.name, sum(grades.values()), shown or None, unable, failed, not_asked))
     columns = ("criterion", "graded", "how often each grade", "unable to judge", "missing", "not asked")
     sheet = ReportTable(
-        Grid("What became of the judgments", columns, tuple(lines)),
+        Grid("Judgments by criterion", columns, tuple(lines)),
         "A line for each criterion. Unable to judge: the judge said that nobody could tell. Missing: the judge was "
         "asked and no grade came back. Not asked: left out of a trial, or not judged at all. None of these is a grade.",
     )

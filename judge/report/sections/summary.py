@@ -64,10 +64,12 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
             yield Said(f"{titled(name)}: no run has a grade.")
             continue
         best, last = placed[0], placed[-1]
-        sentence = f"{titled(name)} ({scale_of(criteria[name])}): {printable(best.run_id)} comes first with a mean of "
-        sentence += number(best.mean.value, 2)
+        sentence = f"{titled(name)} ({scale_of(criteria[name])}): {printable(best.run_id)} "
         if len(placed) > 1:
-            sentence += f", {printable(last.run_id)} last with {number(last.mean.value, 2)}"
+            sentence += f"comes first with a mean of {number(best.mean.value, 2)}, {printable(last.run_id)} last with "
+        else:
+            sentence += "has a mean of "
+        sentence += number(last.mean.value, 2)
         yield Said(f"{sentence}. {apart.get(name, '').replace('; differences.tsv', '')}".strip())
     yield Facts(tuple(_facts(folder)))
 
