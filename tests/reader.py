@@ -16,12 +16,16 @@ from pathlib import Path
 from judge.cli import main
 from judge.crowd.regin.resource import KINDS
 from tests.conftest import PROJECT
+from tests.evaluate.test_llmjudge import COHEN
+from tests.evaluate.test_llmjudge import lines as label_lines
+from tests.evaluate.test_llmjudge import release as label_files
 from tests.evaluate.test_published import release
 from tests.harness.test_folders import _release as regin_release
 
 EXAMPLE = PROJECT / "examples"
 GOLD = PROJECT / "gold" / "example.gold.jsonl"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CARDS = PROJECT / "docs" / "cards"
 SOUND = ("harbor-grounded.json", "mill-fluent-invented.json", "quarry-copied.json")
 JUDGE = "openai/gpt-4.1-mini"
 INPUTS = ["--topics", str(EXAMPLE / "topics.json"), "--passages", str(EXAMPLE / "passages.jsonl")]
@@ -57,6 +61,12 @@ def provide(name: str, document: str) -> bool:
     return True
 
 
+def _need(name: str) -> Path:
+    """A file or folder of the reader, made if nobody has made it yet."""
+    assert Path(name).exists() or provide(name, ""), name
+    return Path(name)
+
+
 def _run(*arguments: str) -> None:
     code = main([*arguments])
     assert code in (0, 1), arguments
@@ -70,6 +80,20 @@ def _runs(path: Path) -> None:
 
 def _judged(path: Path) -> None:
     _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, "--model", JUDGE, "--out", str(path))
+
+
+def _overlapping(path: Path) -> None:
+    names = ["--criteria", "groundedness", "--model", "baseline/overlap"]
+    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, *names, "--out", str(path))
+
+
+def _late(path: Path) -> None:
+    run = json.loads((EXAMPLE / "runs" / SOUND[0]).read_text(encoding="utf-8"))
+    path.write_text(json.dumps(run | {"run_name": "late"}), encoding="utf-8")
+
+
+def _split(path: Path) -> None:
+    _run("gold", "split", str(_need("gold.jsonl")), "--test", "0.5", "--seed", "1", "--out", str(path))
 
 
 def _judged_once(path: Path) -> None:
@@ -144,14 +168,14 @@ def _prompt(path: Path) -> None:
 
 
 def _plan(path: Path) -> None:
-    _run("gold", "plan", "--pool", "out", "--n", "40", "--seed", "1", "--out", str(path))
+    _run("gold", "plan", "--pool", str(_need("out")), "--n", "40", "--per-run", "5", "--seed", "1", "--out", str(path))
 
 
 def _assessed(path: Path) -> None:
     """A grade by an assessor for each response of the plan."""
-    rows = [json.loads(line) for line in Path("plan.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in _need("plan.jsonl").read_text(encoding="utf-8").splitlines()]
     lines = [
-        f"{row['turn_id']},{row['response_id']},{name},a1,{place % 4}\n"
+        f"{row['turn_id']},{row['response_id']},{name},{path.stem},{place % 4}\n"
         for place, row in enumerate(rows)
         for name in row["criteria"]
     ]
@@ -175,13 +199,18 @@ def _settings(path: Path) -> None:
 
 def _workers(path: Path) -> None:
     """Labels by two workers of the responses in the reader's bank, with one known item."""
+    criterion = "fluency" if path.stem == "more" else "relevance"
     bank = {turn: [] for turn in ("1-1_1", "1-1_2")}  # type: dict[str, list[str]]
-    for line in Path("out/pool.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (_need("out") / "pool.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if row["turn_id"] in bank:
             bank[row["turn_id"]].append(row["response_id"])
-    rows = [f"{worker},{turn},{name},relevance,{place % 4}\n" for worker in ("w1", "w2") for turn, names in bank.items()
-            for place, name in enumerate(names)]  # fmt: skip
+    rows = [
+        f"{worker},{turn},{name},{criterion},{place % 3}\n"
+        for worker in ("w1", "w2")
+        for turn, names in bank.items()
+        for place, name in enumerate(names)
+    ]
     path.write_text("worker,turn_id,response_id,criterion,label\n" + "".join(rows), encoding="utf-8")
 
 
@@ -198,6 +227,19 @@ def _benchmark(path: Path) -> None:
     path.mkdir()
     lines = [f"Train {n} is late.\tA train?\tIt is late.\t{label}\n" for n in range(6) for label in BEGIN]
     (path / "begin_dev_wow.tsv").write_text("knowledge\tmessage\tresponse\tbegin_label\n" + "".join(lines))
+    samples = [
+        {
+            "sample_id": n,
+            "source": "A train.",
+            "summary": "One train.",
+            "annotations": [{"label": [label], "note": ""}],
+            "metadata": {},
+        }
+        for n, label in enumerate(("Benign", "Unwanted", "Questionable"))
+    ]
+    batch = path / "FaithBench" / "data_for_release" / "batch_1.json"
+    batch.parent.mkdir(parents=True)
+    batch.write_text(json.dumps({"samples": samples}))
     for name, shift in (("llmjudge_test.qrel", 0), ("judges/team-judge.txt", 1)):
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_text(_pairs(shift))
@@ -222,6 +264,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "topics.json": _example("topics.json"),
     "passages.jsonl": _example("passages.jsonl"),
     "out": _judged,
+    "docs/report.md: out": _overlapping,
     "judged": _judged_once,
     "out-may": _judged_once,
     "out-june": _judged_once,
@@ -231,6 +274,8 @@ MADE: dict[str, Callable[[Path], None]] = {
     "dev.jsonl": _gold,
     "plan.jsonl": _plan,
     "docs/gold.md: labels.csv": _assessed,
+    "docs/gold.md: labels-ann.csv": _assessed,
+    "docs/gold.md: labels-bob.csv": _assessed,
     "docs/gold.md: gold.jsonl": _gold,
     "my.md": _prompt,
     "people.qrel": _grades,
@@ -252,7 +297,35 @@ MADE: dict[str, Callable[[Path], None]] = {
     "mine.res": _text("".join(f"{topic} Q0 p{topic % 3} 1 1 r\n" for topic in range(1, 5))),
     "passage_hashes.tsv": _text(_hash_list()),
     "ikat_2023_passages_hashes.tsv.bz2": lambda path: void(path.write_bytes(bz2.compress(_hash_list().encode()))),
-    "hashes.idx": lambda path: _run("passages", "index", "--hashes", "passage_hashes.tsv", "-o", str(path)),
+    "hashes.idx": lambda path: _run("passages", "index", "--hashes", str(_need("passage_hashes.tsv")), "-o", str(path)),
+    "collection.idx": lambda path: _run("passages", "index", "--collection", str(_need("shards")), "-o", str(path)),
+    "shards": _collection,
+    "late.json": _late,
+    "out-2024": _judged_once,
+    "out-2025": _judged_once,
+    "out-2026": _judged_once,
+    "before": _judged_once,
+    "after": _judged_once,
+    "judge evaluate qrels: out": _judged_once,
+    "damaged.sqlite": lambda path: void(shutil.copyfile(_need("out") / "journal.sqlite", path)),
+    "mine/a.md": _prompt,
+    "mine/b.md": _prompt,
+    "a": _judged_once,
+    "b": _overlapping,
+    "split": _split,
+    "response_groundedness.qrel": _grades,
+    "grades.csv": lambda path: _text(_need("judge gold: labels").read_text().replace("turn_id", "turn", 1))(path),
+    "judge gold: labels": _assessed,
+    "more.csv": _workers,
+    "gold.tsv": _text(SPANS),
+    "a.tsv": _text(SPANS.replace("acacia tree", "the tree")),
+    "b.tsv": _text(SPANS.replace("Red Sox", "socks")),
+    "cards/overlap": lambda path: void(shutil.copytree(CARDS / "baseline-overlap", path)),
+    "cards/gpt-4.1-mini": lambda path: void(shutil.copytree(CARDS / "gpt-4-turbo", path)),
+    "cards": lambda path: void([_need("cards/overlap"), _need("cards/gpt-4.1-mini")]),
+    "LLMJudge-benchmark": lambda path: void(
+        label_files(path, {"a-one": label_lines(COHEN, 1), "a-two": label_lines(COHEN[::-1], 1)})
+    ),
     "collection": _collection,
     "ikat_jsonl": _collection,
     "labels.csv": _workers,

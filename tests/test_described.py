@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.site.files import all_entries
+from docs.site.pages import written_pages
 from judge.ask.criteria import criterion_names
 from judge.cli import COMMANDS, command_module, main
 from judge.crowd.aggregators import AGGREGATORS
@@ -321,6 +323,15 @@ def test_every_output_file_and_its_fields_are_described(typed: str, written: dic
             fields = sorted(stems(fields_of(path)))
             missing += [f"{name}: {field}" for field in fields if not any(has_field(page, field) for page in pages)]
     assert not missing
+
+
+@pytest.mark.parametrize("typed", TYPED)
+def test_every_output_file_is_in_the_index_of_files(typed: str, written: dict[str, Path]) -> None:
+    folder = written[typed]
+    listed = {name for entry in all_entries(written_pages()) for name in entry.names}
+    listed |= {name.rpartition("/")[2] for name in listed}
+    names = {general(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_file()}
+    assert {name for name in names if name not in listed and name.rpartition("/")[2] not in listed} == set()
 
 
 DOCUMENTS = {"manifest.json", "crowd.json", "selection.json", "certificate.json", "calibration.json", "seal.json",

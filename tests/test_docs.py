@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import contextlib
 import functools
 import itertools
 import os
@@ -19,6 +20,7 @@ import pytest
 import judge
 from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, command_parser, main
 from judge.cli.demo import write_example
+from judge.cli.examples import EXAMPLES
 from tests.conftest import PROJECT
 from tests.mock import Mock, start_mock
 from tests.reader import JUDGE, MADE, blocks, commands, provide, told_files
@@ -82,6 +84,15 @@ ONLY_READ = {
 """The lines of the pages that no test carries out, and why; each must still be a line of a page."""
 
 
+NOT_CARRIED_OUT = {
+    "demo": "the weights of the local model are fetched",
+    "models": "the weights of a model are fetched",
+    "models pull": "the weights of a model are fetched",
+    "serve assess": "it waits for people; tests of the desk start it",
+    "serve review": "it waits for people; tests of the desk start it",
+}
+"""The commands whose examples no test carries out, and why."""
+
 REFUSED = {
     "judge calibrate --gold LLMJudge/llmjudge_test.qrel --judgments LLMJudge-benchmark/*.txt --criterion relevance "
     "--scale 0-3 --out out/llmjudge": 2
@@ -104,9 +115,11 @@ def parsed(command: str) -> argparse.Namespace:
 def put_there(command: str, document: str) -> None:
     """Make what a command reads and nobody has made yet."""
     values = {name: value if isinstance(value, list) else [value] for name, value in vars(parsed(command)).items()}
-    for name in values.keys() - OUTPUTS:
+    for name in sorted(values.keys() - OUTPUTS):
         for path in values[name]:
-            if (isinstance(path, Path) and not path.exists()) or (path in MADE and not Path(path).exists()):
+            if (isinstance(path, Path) and not path.exists()) or (
+                path in MADE and "." in path and not Path(path).exists()
+            ):
                 path = Path(path)
                 assert provide(path.as_posix(), document), f"{document}: judge {command}: there is no {path}"
 
@@ -165,6 +178,23 @@ def test_the_blocks_of_a_document_run_in_order(document: str, reader: None) -> N
             if line in ONLY_READ:
                 continue
             assert carried_out(line, document) in (REFUSED.get(line, 0), 1), f"{document}: {line}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("typed", [typed for typed in EXAMPLES if typed not in NOT_CARRIED_OUT])
+def test_the_examples_of_a_command_run(typed: str, reader: None) -> None:
+    """The lines at the end of `--help`, which the page of the command shows: each beside the files of a reader."""
+    for place, line in enumerate(EXAMPLES[typed]):
+        folder = Path(f"{place}").absolute()
+        folder.mkdir()
+        with contextlib.chdir(folder):
+            assert carried_out(line, f"judge {typed}") in (0, 1), line
+
+
+def test_every_block_is_of_a_kind_that_is_known() -> None:
+    """Commands and Python are carried out; the others are output, changes of code, and a file of options."""
+    kinds = {language for document in DOCUMENTS for language, _ in page_blocks(document)}
+    assert kinds <= {"sh", "python", "text", "diff", "toml"}
 
 
 def test_no_line_is_left_out_that_is_on_no_page() -> None:

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from docs.site.build import build
+from docs.site.build import build, site_pages
 from docs.site.pages import DOCS
 
 
@@ -18,7 +18,7 @@ def main() -> int:
     if args.out.exists():
         shutil.rmtree(args.out)
     begin = time.monotonic()
-    found = build(args.out)
+    found = build(args.out, site_pages())
     for problem in found:
         print(problem, file=sys.stderr)
     if not found:

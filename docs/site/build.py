@@ -3,13 +3,14 @@
 import io
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from docs.site import links
 from docs.site.commands import FIRST, command_pages, page_of
 from docs.site.files import files_page
 from docs.site.names import names_page
-from docs.site.pages import DOCS, contents, subjects, with_navigation, written_pages
+from docs.site.pages import DOCS, contents, subjects, title, with_navigation, written_pages
 from docs.site.rows import row_pages
 from docs.site.statistics import statistics_pages
 from judge.cli import COMMANDS
@@ -27,6 +28,9 @@ def site_pages() -> dict[str, str]:
     made = command_pages(written) | files_page(written) | row_pages() | statistics_pages(written) | names_page()
     pages = with_navigation(written | made)
     pages[FIRST] += contents([page_of(command).rpartition("/")[2] for command in COMMANDS])
+    for name in GENERATED:
+        words = title(pages[f"reference/{name}"])
+        pages["reference/index.md"] = pages["reference/index.md"].replace(f"**{words}**", f"**[{words}]({name})**")
     pages["reference/index.md"] += contents([*GENERATED, "glossary.md"])
     known = [name for name in subjects() if name in pages and name != "index.md"]
     cards = sorted(name.removeprefix("cards/") for name in pages if re.match("cards/.*/", name))
@@ -41,13 +45,13 @@ def site_pages() -> dict[str, str]:
     return pages
 
 
-def build(out: Path) -> list[str]:
+def build(out: Path, pages: Mapping[str, str]) -> list[str]:
     """Write the pages to `out/source`, make HTML of them in `out/html`, and return all that is wrong."""
     from sphinx.application import Sphinx
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
     source, html = out / "source", out / "html"
-    for name, text in site_pages().items():
+    for name, text in pages.items():
         path = source / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

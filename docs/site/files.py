@@ -12,7 +12,7 @@ from docs.site.markdown import link, slug
 from docs.site.pages import relative, subjects, title
 
 PAGE = "reference/files.md"
-_SUFFIXES = "tsv|jsonl|json|md|txt|qrel|run|sha256|sqlite|svg|png|html|csv|db|idx|looks"
+_SUFFIXES = "tsv|jsonl|json|md|tex|txt|qrel|run|pool|sha256|salt|sqlite|svg|png|html|csv|xml|db|idx|looks|json.gz"
 _NAME = re.compile(rf"`((?:[\w<>.-]+/)*[\w<>*.-]*\.(?:{_SUFFIXES}))`")
 _OPENING = re.compile(rf"(?:\| column of )?{_NAME.pattern}(?: \(and {_NAME.pattern}\))?")
 
@@ -87,11 +87,9 @@ def entries(page: str, text: str) -> list[Entry]:
             for name in filter(None, opening.groups()):
                 about.setdefault(name, []).extend(told)
     found = [
-        Entry(names, block, row[1], [told for name in names for told in about.get(name, ())])
+        Entry(names, block, content, [told for name in names for told in about.get(name, ())])
         for block in every
-        if block.rows and block.rows[0][0].startswith("file") and block.rows[0][1] == "content"
-        for row in block.rows[1:]
-        if (names := _names(row[0]))
+        for names, content in _listed(block.rows)
     ]
     listed = {name.rpartition("/")[2] for entry in found for name in entry.names}
     found += [
@@ -100,6 +98,16 @@ def entries(page: str, text: str) -> list[Entry]:
         if name.rpartition("/")[2] not in listed and told[0].text.strip("`") != name and "with tabs" not in told[0].text
     ]
     return found
+
+
+def _listed(rows: list[list[str]]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The files of each row of a table of files, with what the row says; nothing of any other table."""
+    header = rows[0] if rows else [""]
+    for row in rows[1:]:
+        if header[0].startswith("file") and header[1] == "content" and (names := _names(row[0])):
+            yield names, row[1]
+        elif len(header) > 1 and header[1] == "files" and (names := _names(row[1])):
+            yield names, ": ".join([row[0], *row[2:3]])
 
 
 def _names(cell: str) -> tuple[str, ...]:

@@ -92,13 +92,17 @@ def subjects() -> list[str]:
 
 
 def with_navigation(pages: dict[str, str]) -> dict[str, str]:
-    """All pages, each in a list of contents; the first pages of how-to and explanation are made where they are not."""
+    """All pages, those of how-to and of explanation below a first page, in the order in which the README names them."""
     pages = dict(pages)
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     for folder, heading, opening in (
         ("how-to", "How to", "Each page leads through one job, with commands that run."),
         ("explanation", "Explanation", "Why things are as they are, and what may be claimed."),
     ):
-        below = sorted(name for name in pages if name.startswith(f"{folder}/") and name != f"{folder}/index.md")
+        below = sorted(
+            (name for name in pages if name.startswith(f"{folder}/") and name != f"{folder}/index.md"),
+            key=lambda name: (readme.find(f"(docs/{name})") % (len(readme) + 1), name),
+        )
         if below:
             first = f"# {heading}\n\n{opening}\n\n" + "".join(
                 f"- [{title(pages[name])}]({relative(name, folder + '/')}): {summary(pages[name])}\n" for name in below

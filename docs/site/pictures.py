@@ -77,9 +77,8 @@ def desk(page: Any) -> None:
 def _served(line: str) -> Iterator[str]:
     """The link of a desk that is served in a process of its own."""
     words = [sys.executable, "-m", "judge", *line.split(), "--store", "labels.sqlite", "--port", "0"]
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(PROJECT)}
-    )  # fmt: skip
+    surroundings = os.environ | {"PYTHONPATH": str(PROJECT)}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=surroundings)
     try:
         yield (process.stdout.readline() if process.stdout else "").rpartition(" ")[2].strip()
     finally:
