@@ -38,7 +38,7 @@ import msgspec
 import zstandard
 from markupsafe import Markup
 
-from judge.ask.criteria import load_criterion
+from judge.ask.criteria import find_criterion, load_criterion
 from judge.ask.labels import parse_columns, read_labels
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.certificate import make_certificate, read_certificate
@@ -62,6 +62,7 @@ from judge.gold import import_gold, parse_gold, read_gold
 from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import read_plan
 from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
+from judge.gold.sheets import SHEETS, SheetOptions, make_sheet
 from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.models.families import read_families, read_teams
@@ -492,6 +493,15 @@ def _pool(folder: Path, content: bytes, *, part: int) -> None:
     read_pool(parts[0], parts[1], "out", parts[2])
 
 
+def _sheet(folder: Path, content: bytes) -> None:
+    """Sheets of every kind from a damaged pool, each as a whole."""
+    del folder
+    pool = read_pool(content, passages_jsonl(_POOL), "out")
+    sheet = make_sheet(pool, {"groundedness": find_criterion("groundedness")}, None, None)
+    for write in SHEETS.values():
+        write(sheet, SheetOptions())
+
+
 def _manifest(folder: Path, content: bytes) -> None:
     _file(folder, content, MANIFEST)
     read_manifest(folder)
@@ -687,6 +697,7 @@ _KNOWN = (
 )
 _QUESTIONS = (b"column,turn_id,response_id,criterion\nq1,1_1,R1,relevance\nq2,1_1,R2,relevance\n",)
 _CSV = (b'turn_id,response_id,grade,criterion,assessor\n1_1,R1,2,relevance,ann\n1_2,R2,"3",relevance,ben\n',)
+_WORDS = (b"turn_id,response_id,grade\n1_1,R1,Highly relevant\n1_2,R2,unable\n1_2,R3,\n1_2,R4,2\n",)
 _BEGIN = (b"model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\nm\tcmu\tk\tm\tr\tFully attributable\n",)
 _CLAIM = {"id": "a", "question": "q", "claim": "c", "references": ["r"], "attribution_label": "attributable"}
 _SPANS = [{"label": ["Unwanted", "Unwanted.Intrinsic"], "note": ""}, {"label": ["Benign"], "note": ""}]
@@ -831,6 +842,9 @@ READERS: dict[str, Reader] = {
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
     "gold-begin": Reader(lambda: _BEGIN, partial(_import, source="begin")),
     "gold-crowd": Reader(lambda: _TASKS, partial(_import, source="crowd")),
+    "gold-mturk": Reader(lambda: (*_MTURK, *_ANSWERS), partial(_import, source="crowd")),
+    "gold-studio": Reader(lambda: _STUDIO, partial(_import, source="crowd")),
+    "gold-words": Reader(lambda: _WORDS, partial(_import, source="csv")),
     "gold-qrels": Reader(lambda: _QRELS, partial(_import, source="qrels")),
     "bench-begin": Reader(lambda: _BEGIN, partial(_dataset, name="begin-cmu", file="begin_dev_cmu.tsv")),
     "bench-claims": Reader(
@@ -872,6 +886,7 @@ READERS: dict[str, Reader] = {
     "certificate": Reader(_certificates, partial(_of_path, name="certificate.json", read=read_certificate)),
     "manifest": Reader(lambda: _MANIFEST, _manifest),
     "pool": Reader(lambda: (pool_jsonl(_POOL),), partial(_pool, part=0)),
+    "gold-sheet": Reader(lambda: (pool_jsonl(_POOL),), _sheet),
     "pool-passages": Reader(lambda: (passages_jsonl(_POOL),), partial(_pool, part=1)),
     "pool-excluded": Reader(lambda: (_EXCLUDED,), partial(_pool, part=2)),
     "passage-qrels": Reader(lambda: _QRELS, partial(_of_path, name="p.qrels", read=read_relevance)),

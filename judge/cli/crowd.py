@@ -50,6 +50,13 @@ def _reading_arguments(group: argparse._ArgumentGroup) -> None:
         help="scale of every criterion, e.g. 0-3, or of one; with names, any other criterion is an error",
     )
     group.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="NAME|PATH",
+        help="prompt by whose levels was labeled: gives its criterion's scale, and its levels name grades (repeatable)",
+    )
+    group.add_argument(
         "--criterion",
         action="append",
         default=[],
@@ -179,6 +186,7 @@ def _plan(args: argparse.Namespace) -> CrowdPlan:
     return CrowdPlan(
         labels=args.labels,
         scales=args.scale,
+        prompts=args.prompt,
         out=args.out,
         criteria=args.criterion,
         columns=by_name("--column", args.column),

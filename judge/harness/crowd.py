@@ -1,13 +1,13 @@
 """From tables of workers' labels to a folder of grades: what `judge crowd` does, for use from Python."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
 
-from judge.ask.criteria import bundled_criteria
+from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, VOTING, AggregatorOptions
 from judge.crowd.audit import ItemGrade, item_grades
@@ -29,7 +29,7 @@ from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.gold import read_bank
 from judge.gold.words import Words, folded, level_words
 from judge.pool.folder import pool_file, read_pool_folder
-from judge.records import Problem
+from judge.records import Criterion, Problem
 from judge.text.table import Table
 
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
@@ -40,10 +40,12 @@ class CrowdPlan(JobPlan, frozen=True, kw_only=True):
 
     labels: Sequence[StrPath | DataFrame]
     """Tables of labels: CSV, TSV, JSON, JSON Lines or Parquet files, or data frames of polars or pandas."""
-    scales: Sequence[str]
-    """`LOW-HIGH` for every criterion, or `NAME=LOW-HIGH` for each; with names, any other criterion is an error."""
     out: StrPath
     """The folder to write."""
+    scales: Sequence[str] = ()
+    """`LOW-HIGH` for every criterion, or `NAME=LOW-HIGH` for each; with names, any other criterion is an error."""
+    prompts: Sequence[StrPath] = ()
+    """Prompts by whose levels was labeled: they give their criteria's scales, and their levels name grades."""
     criteria: Sequence[str] = ()
     """Take only these; a single one names the criterion of tables that name none."""
     columns: Mapping[str, str] = {}
@@ -125,11 +127,13 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     warnings: list[Problem] = []
     known_file = read_known(Path(plan.known)) if plan.known is not None else None
     by_item, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
-    words = _Words(plan.words)
+    stated = tuple(map(find_criterion, plan.prompts))
+    prompts = {prompt.name: prompt for prompt in stated}
+    words = _Words(plan.words, prompts)
     labels = read_tables(
         [table if is_frame(table) else Path(cast(StrPath, table)) for table in plan.labels],
         columns=dict(plan.columns),
-        scales=_scales(plan.scales),
+        scales=_scales(plan.scales, stated),
         wide=read_questions(Path(plan.wide_map)) if plan.wide_map is not None else plan.wide,
         criteria=plan.criteria,
         task=plan.task,
@@ -161,6 +165,7 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     inputs += [Path(path) for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
     inputs += [pool_file(Path(plan.bank))] if plan.bank is not None else []
     options = _options(plan, {name: scales[name] for name in graded.labels})
+    options["prompt"] = {prompt.prompt_id: prompt.digest for prompt in prompts.values()}
     tables = {name: frame_digest(name, table) for name, table in frames.items()}
     write_crowd(Path(plan.out), files, inputs, options, tables)
     return CrowdOutcome(
@@ -171,17 +176,19 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
 class _Words:
     """What texts stand for: what the user says, else what the levels of the criterion's prompts are called."""
 
-    def __init__(self, given: Mapping[str, int]) -> None:
+    def __init__(self, given: Mapping[str, int], prompts: Mapping[str, Criterion]) -> None:
+        self._prompts = prompts
         self._given = {folded(text): grade for text, grade in given.items()}
 
     def of(self, criterion: str, grades: Sequence[int]) -> Words:
         """The words of a criterion; its prompts are only read where labels are texts."""
-        return level_words(criterion, grades, bundled_criteria()) | self._given
+        stated = self._prompts.get(criterion)
+        return level_words(criterion, grades, [stated] if stated else bundled_criteria()) | self._given
 
 
 def _check(plan: CrowdPlan) -> None:
-    if not plan.scales:
-        raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3")
+    if not plan.scales and not plan.prompts:
+        raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
     if plan.aggregator not in VOTING and (plan.majority or plan.tie):
         raise UsageError(f"--majority and --tie belong to {' and '.join(VOTING)}, not to {plan.aggregator}")
     if plan.aggregator not in SMOOTHED and plan.smoothing is not None:
@@ -197,9 +204,11 @@ def _check(plan: CrowdPlan) -> None:
         raise UsageError("--max-fails and --max-deviation need --known")
 
 
-def _scales(given: Sequence[str]) -> Scales:
+def _scales(given: Sequence[str], prompts: Collection[Criterion]) -> Scales:
     """The one scale of all criteria, or the scales by name."""
-    named: dict[str, tuple[int, ...]] = {}
+    named: dict[str, tuple[int, ...]] = {
+        prompt.name: tuple(sorted(level.grade for level in prompt.scale.levels)) for prompt in prompts
+    }
     for text in given:
         scale = _SCALE.fullmatch(text)
         if not scale or not 0 < int(scale["high"]) - int(scale["low"]) < MAX_GRADES:
@@ -207,10 +216,10 @@ def _scales(given: Sequence[str]) -> Scales:
         grades = tuple(range(int(scale["low"]), int(scale["high"]) + 1))
         if scale["name"] is not None:
             named[scale["name"]] = grades
-        elif len(given) == 1:
+        elif len(given) == 1 and not prompts:
             return grades
-    if len(named) < len(given):
-        raise UsageError("--scale: give one scale for all criteria, or one by name for each")
+    if len(named) < len(given) + len(prompts):
+        raise UsageError("--scale and --prompt: give one scale for all criteria, or one by name for each")
     return named
 
 

@@ -21,7 +21,7 @@ from judge.gold.plan import PlanRow
 from judge.gold.rows import read_gold, text_digest
 from judge.gold.sheets import SheetOptions
 from judge.gold.sheets.items import SheetItem, shares
-from judge.gold.sheets.mturk import LARGEST
+from judge.gold.sheets.mturk import LARGEST, WRAPPING
 from judge.harness.crowd import CrowdPlan, grade_crowd
 from judge.harness.gold import GoldImportPlan, import_gold_files
 from judge.harness.gold_sheet import GoldSheetPlan, write_gold_sheet
@@ -29,6 +29,7 @@ from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage
 from judge.runs.records import TokenCount
+from tests.conftest import PROJECT
 
 HOSTILE = (
     '=HYPERLINK("http://evil.example","x")',
@@ -342,6 +343,20 @@ def test_a_page_that_mturk_would_refuse_is_named(world: Path) -> None:
     assert not (world / "mturk").exists()
 
 
+def test_a_page_may_be_as_long_as_mturk_takes(world: Path) -> None:
+    def size(text: str) -> int:
+        pool = Pool((response("R00002", text),), POOL.passages, ())
+        (world / "pool/pool.jsonl").write_bytes(pool_jsonl(pool))
+        files = written(world, "mturk", plan=None)
+        (row,) = table(files["batch.csv"])
+        return len(put_in(files["form.html"].decode(), row).encode()) + WRAPPING
+
+    room = LARGEST - size("x") + 1
+    assert size("x" * room) == LARGEST
+    with pytest.raises(InputError):
+        size("x" * (room + 1))
+
+
 # Label Studio
 
 
@@ -362,7 +377,8 @@ def label_studio(tasks: Iterable[dict[str, dict[str, str]]], shape: str, *, alia
             ]
             about = {"annotation_id": number, "annotator": who, "lead_time": 9.5, "created_at": "2025-01-01"}
             annotations.append({"id": number, "completed_by": {"email": who}, "result": result, "lead_time": 9.5})
-            flat.append({**task["data"], "id": number, **texts, **about})
+            result.append({"from_name": "comment", "type": "textarea", "value": {"text": ["2, I think"]}})
+            flat.append({**task["data"], "id": number, **texts, "comment": "2, I think", **about})
         whole.append({"id": number, "data": task["data"], "annotations": annotations})
     return {"json": json.dumps(whole), "json-min": json.dumps(flat), "csv": as_csv(flat)}[shape]
 
@@ -375,6 +391,28 @@ def test_the_exports_of_label_studio_come_back(world: Path, shape: str, alias: b
     path.write_text(label_studio(tasks, shape, alias=alias), encoding="utf-8")
     assert gold_of(world, "crowd", path) == expected("ann", "bob")
     assert crowd_of(world, path) == expected("ann", "bob")
+
+
+def test_levels_of_a_prompt_of_ones_own_come_back(world: Path) -> None:
+    text = (PROJECT / "prompts/groundedness/yes_no.md").read_text(encoding="utf-8")
+    for level in find_criterion("groundedness/yes_no").scale.levels:
+        text = text.replace(level.description, ("Nope.", "Yep, all of it.")[level.grade])
+    prompt = world / "mine.md"
+    prompt.write_text(text, encoding="utf-8")
+    rows = table(written(world, "csv", plan=None, prompts=[prompt], assessors=("ann",))["sheet-ann.csv"])
+    assert "Yep, all of it." in (world / "csv/levels.csv").read_text(encoding="utf-8")
+    for row in rows:
+        row["grade"] = ("nope", "Yep, all of it")[int(row["response_id"][1:]) % 2]
+    path = world / "ann.csv"
+    path.write_text(as_csv(rows), encoding="utf-8")
+    wanted = sorted((name, "groundedness", "ann", int(name[1:]) % 2) for name in IDS)
+    assert gold_of(world, "csv", path, prompts=[prompt]) == wanted
+    graded = grade_crowd(CrowdPlan(labels=[path], prompts=[prompt], out=world / "crowd"))
+    assert sorted((row.response_id, row.grade) for row in graded.grades) == [
+        (name, grade) for name, _, _, grade in wanted
+    ]
+    with pytest.raises(UsageError, match="give one scale"):
+        grade_crowd(CrowdPlan(labels=[path], prompts=[prompt], scales=["0-3"], out=world / "crowd"))
 
 
 def test_the_labeling_interface_is_well_formed_and_names_what_the_tasks_have(world: Path) -> None:
@@ -418,6 +456,26 @@ def test_other_tools_come_back_too(world: Path, name: str, content: str) -> None
     path.write_text(content, encoding="utf-8")
     found = gold_of(world, "crowd", path, criterion="groundedness")
     assert found == [("R00002", "groundedness", "w", 2), ("R100000", "groundedness", "w", 0)]
+
+
+def test_of_a_crowd_too_an_empty_label_is_counted_and_a_plan_names_the_criteria(world: Path) -> None:
+    planned = [msgspec.structs.replace(row, criteria=("novelty",)) for row in PLANNED]
+    (world / "plan.jsonl").write_bytes(jsonl_bytes(planned))
+    path = world / "batch.csv"
+    path.write_text(
+        "WorkerId,Input.turn_id,Input.response_id,Answer.novelty,Answer.comment\n"
+        "w,1-1_2,R00002,3,very\nw,1-1_2,R100000,,nothing\nw,1-1_2,R00001,Unable to judge,\n",
+        encoding="utf-8",
+    )
+    options = {"source": "crowd", "files": [path], "out": world / "gold.jsonl", "plan": world / "plan.jsonl"}
+    assert import_gold_files(GoldImportPlan(**options)).notes[:2] == (
+        f"{path}: 1 row without a label: not labeled",
+        "1 label left out: unable to judge",
+    )
+    (row,) = read_gold(world / "gold.jsonl")
+    assert (row.response_id, row.criterion, row.grade) == ("R00002", "novelty", 3)
+    with pytest.raises(UsageError, match="about tables of a crowd, not about csv"):
+        import_gold_files(GoldImportPlan(**{**options, "source": "csv", "table": "mturk"}))
 
 
 # Who labels what

@@ -18,7 +18,7 @@ from judge.text.safe import shown
 
 LARGEST = 65_535
 """The most bytes of a question that MTurk takes, the texts included."""
-_WRAPPING = 400
+WRAPPING = 400
 """Bytes of the XML that MTurk puts around a form."""
 _ID = re.compile(r"[\w.:/#@+~,;=()\[\]|-]+", re.ASCII)
 _COLUMNS = ("turn_id", "response_id", "conversation", "response", "passages")
@@ -49,7 +49,7 @@ def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict
     header = [f"{name}_{slot}" for slot in range(1, per_task + 1) for name in _COLUMNS]
     for number, row in enumerate(rows, 1):
         values = dict(zip(header, row, strict=True))
-        size = len(_PLACEHOLDER.sub(lambda match, values=values: values[match[1]], form).encode()) + _WRAPPING  # type: ignore[misc]
+        size = len(_PLACEHOLDER.sub(lambda match, values=values: values[match[1]], form).encode()) + WRAPPING  # type: ignore[misc]
         if size > LARGEST:
             message = f"{size:,} bytes: MTurk takes {LARGEST:,}; {_advice(per_task)}"
             problems.append(Problem("too_long", "error", "batch.csv", values["turn_id_1"], f"row {number}", message))

@@ -184,6 +184,8 @@ addEventListener("beforeunload", (event) => {
   if (unsaved) event.preventDefault();
 });
 
+// What was said last is what the response answers.
+for (const talk of document.querySelectorAll(".talk")) talk.scrollTop = talk.scrollHeight;
 try {
   const kept = localStorage.getItem(place);
   if (kept) restore(JSON.parse(kept));
