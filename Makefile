@@ -1,11 +1,11 @@
-# Two targets for a fresh machine: `make demo` and `make test`. Each makes or reuses .venv by itself.
+# For a fresh machine: `make demo`, `make test` and `make docs`. Each makes or reuses .venv by itself.
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
   && echo $$p && break; done)
 
-.PHONY: demo test fast lint clean
+.PHONY: demo test fast lint docs pictures clean
 
 demo: $(VENV)/.core
 	$(BIN)/judge demo
@@ -23,8 +23,16 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site in docs/_build/html; a warning or a link that leads nowhere is an error.
+docs: $(VENV)/.dev
+	$(BIN)/python -m docs.site
+
+# The screenshots in docs/pictures, taken of the bundled example in the browser that is installed.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m docs.site.pictures
+
 clean:
-	rm -rf $(VENV) judge-demo
+	rm -rf $(VENV) judge-demo docs/_build
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "judge needs Python 3.11, 3.12 or 3.13, and none was found"; exit 2; }

@@ -36,12 +36,14 @@ from typing import Any
 
 import msgspec
 import zstandard
+from markupsafe import Markup
 
 from judge.ask.criteria import find_criterion, load_criterion
 from judge.ask.labels import parse_columns, read_labels
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.calibrate.certified import Certified
+from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict
 from judge.crowd.known_file import read_known
 from judge.crowd.regin.resource import read_turns as read_subset
 from judge.crowd.tables import read_tables
@@ -53,6 +55,7 @@ from judge.evaluate.datasets.catalog import DATASETS
 from judge.evaluate.intake import passage_ranking, ranked_runs
 from judge.evaluate.published import reproduce_publication
 from judge.evaluate.published.nugget_matches import read_matches
+from judge.files.jsonl import json_bytes
 from judge.files.stored import unpack
 from judge.files.trec import parse_qrels
 from judge.gold import import_gold, parse_gold, read_gold
@@ -64,6 +67,7 @@ from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.models.families import read_families, read_teams
 from judge.models.journal_rows import read_journal
+from judge.models.spending import read_spending
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
@@ -72,6 +76,11 @@ from judge.pool.lists import read_relevance, read_run_ids, read_turns
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.pool.selection import Selection, candidates
 from judge.records import Estimate, Passage, Problem
+from judge.report.browser import Browser
+from judge.report.composed import compose
+from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_screen
+from judge.report.markdown import report_markdown
+from judge.report.page import report_page
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
 from judge.runs.document import open_document
@@ -782,6 +791,32 @@ def _journals() -> tuple[bytes, ...]:
         return (bytes(connection.serialize()),)
 
 
+def _findings() -> tuple[bytes, ...]:
+    kappa = Estimate(0.5, 0.4, 0.6, 10, 3)
+    row = AgreementRow(
+        judge="server/m", prompt="groundedness/graded", criterion="groundedness", split="all", reference="ann",
+        baseline=False, gold=10, n=10, topics=3, coverage=1.0, without_grade={}, statistics={"kappa": kappa}, item={},
+        design_effect={}, worst_case={}, confusion=((4, 1), (0, 5)), grades=(0, 1), marginals=(), ceiling=kappa,
+        test_retest=None, primary="kappa",
+    )  # fmt: skip
+    verdict = TrustVerdict(
+        "groundedness", "server/m graded", None, "all", "TRUSTED", ("kappa.lo>=0.4",), (), kappa, "kappa"
+    )
+    pair = ComparisonRow(
+        a="server/m graded", b="constant", difference=kappa, p=0.1, p_max_t=0.1, p_holm=0.1, exact=True,
+        criterion="groundedness", split="all", statistic="kappa",
+    )  # fmt: skip
+    found = Calibration((row,), (pair,), (), (verdict,), (), (), (), (), (), ("A warning.",))
+    return (json_bytes({"schema": 1, **msgspec.to_builtins(found)}),)
+
+
+def _reported(path: Path) -> None:
+    findings = read_calibration(path)
+    content = compose([CalibrationFolder("out", path.parent, findings)], ())
+    report_page(content, Browser(Markup(), "", "", {}))
+    report_markdown(content, ())
+
+
 def _runs() -> tuple[bytes, ...]:
     return (*_RUNS, *_RUNS, *_examples("examples/runs/*"))
 
@@ -875,6 +910,18 @@ READERS: dict[str, Reader] = {
     ),
     "published-matches": Reader(lambda: _MATCHES, partial(_of_path, name="matches.txt", read=read_matches)),
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
+    "spending": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_spending)),
+    "findings": Reader(_findings, partial(_of_path, name="calibration.json", read=_reported)),
+    "problems": Reader(
+        lambda: (
+            _json([{"code": "c", "severity": "error", "file": "f", "turn_id": None, "path": "$", "message": "m"}]),
+        ),
+        partial(_of_path, name="problems.json", read=read_problems),
+    ),
+    "screen": Reader(
+        lambda: (b"response_id\tturn_id\tcode\tvalue\tthreshold\tdetail\nR00001\t1-1_1\tnear_empty\t1\t5\td\n",),
+        partial(_of_path, name="screen.tsv", read=read_screen),
+    ),
 }
 """The readers by name."""
 

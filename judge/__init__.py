@@ -88,6 +88,8 @@ if TYPE_CHECKING:
     from judge.models.model import Price as Price
     from judge.pool.intake import make_pool as make_pool
     from judge.pool.intake import read_runs as read_runs
+    from judge.report.job import ReportPlan as ReportPlan
+    from judge.report.job import write_report as write_report
     from judge.results.leaderboard import leaderboard as leaderboard
     from judge.runs.topics import read_topics as read_topics
     from judge.text.table import Table as Table

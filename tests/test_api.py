@@ -46,7 +46,7 @@ from judge.text.table import Table
 from tests.ask.test_loop import Scripted, criterion, judged, pool
 from tests.conftest import PROJECT
 from tests.mock import start_mock
-from tests.test_docs import blocks
+from tests.test_docs import page_blocks
 from tests.test_walls import DOORS
 
 pytestmark = pytest.mark.slow
@@ -494,7 +494,7 @@ with judge.Journal("slow.sqlite") as journal:
 
 
 def test_the_notebook_of_the_readme_runs_in_a_kernel(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = [text for language, text in blocks("README.md") if language == "python"]
+    cells = [text for language, text in page_blocks("README.md") if language == "python"]
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(source) for source in (STARTED, *cells, INTERRUPTED)]
     )

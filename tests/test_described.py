@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.site.files import all_entries
+from docs.site.pages import written_pages
 from judge.ask.criteria import criterion_names
 from judge.cli import COMMANDS, command_module, main
 from judge.crowd.aggregators import AGGREGATORS
@@ -323,6 +325,15 @@ def test_every_output_file_and_its_fields_are_described(typed: str, written: dic
     assert not missing
 
 
+@pytest.mark.parametrize("typed", TYPED)
+def test_every_output_file_is_in_the_index_of_files(typed: str, written: dict[str, Path]) -> None:
+    folder = written[typed]
+    listed = {name for entry in all_entries(written_pages()) for name in entry.names}
+    listed |= {name.rpartition("/")[2] for name in listed}
+    names = {general(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_file()}
+    assert {name for name in names if name not in listed and name.rpartition("/")[2] not in listed} == set()
+
+
 DOCUMENTS = {"manifest.json", "crowd.json", "selection.json", "certificate.json", "calibration.json", "seal.json",
              "response_groundedness.llm.qrel.json", "card.json", "timing.json"}  # fmt: skip
 """The files of one JSON object with fields of ours."""
@@ -360,11 +371,20 @@ def test_the_readme_leads_to_every_page() -> None:
     assert [page.name for page in (PROJECT / "docs").glob("*.md") if f"](docs/{page.name})" not in text] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+LINKED = [
+    *PAGES,
+    PROJECT / "README.md",
+    *sorted(PROJECT.glob("docs/how-to/*.md")),
+    *sorted(PROJECT.glob("docs/explanation/*.md")),
+]
+
+
+@pytest.mark.parametrize("page", LINKED, ids=[page.relative_to(PROJECT).as_posix() for page in LINKED])
 def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
     for target, _, section in re.findall(r"\]\(([^):#]*)(#([\w-]+))?\)", page.read_text(encoding="utf-8")):
         other = page if not target else (page.parent / target).resolve()
-        assert other.is_file(), target
-        headings = re.findall(r"^#+ (.*)$", other.read_text(encoding="utf-8"), re.MULTILINE)
-        anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-        assert not section or section in anchors, f"{target}#{section}"
+        assert other.exists(), target
+        if section:
+            headings = re.findall(r"^#+ (.*)$", other.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert section in anchors, f"{target}#{section}"

@@ -2,13 +2,17 @@
 
 import argparse
 import ast
+import contextlib
 import functools
+import itertools
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,14 +20,21 @@ import pytest
 import judge
 from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, command_parser, main
 from judge.cli.demo import write_example
+from judge.cli.examples import EXAMPLES
 from tests.conftest import PROJECT
+from tests.mock import Mock, start_mock
+from tests.reader import JUDGE, MADE, blocks, commands, provide, told_files
 from tests.test_walls import DOORS
 
 DOCUMENTS = [
     path.relative_to(PROJECT).as_posix()
-    for folder in (".", "docs", "examples", "gold")
-    for path in sorted((PROJECT / folder).glob("*.md"))
+    for folder, pattern in ((".", "*.md"), ("docs", "**/*.md"), ("examples", "*.md"), ("gold", "*.md"))
+    for path in sorted((PROJECT / folder).glob(pattern))
+    if "_build" not in path.parts and path.name != "card.md"
 ]
+
+READ_FIRST = [name for name in DOCUMENTS if name.startswith(("docs/tutorial", "docs/how-to/", "docs/explanation/"))]
+"""Pages that show what their commands print; `test_tutorial.py` carries them out."""
 
 
 @functools.cache
@@ -41,7 +52,9 @@ def options_of(command: str) -> set[str]:
 def test_every_command_and_option_in_a_document_exists(document: str) -> None:
     text = (PROJECT / document).read_text(encoding="utf-8")
     for command, rest in re.findall(
-        r"^[ `]*(?:\.venv/bin/)?judge (crowd cast-regin|evaluate [a-z-]+|[a-z]+)([^\n`|]*)", text, re.MULTILINE
+        r"^[ `]*(?:\.venv/bin/)?judge (crowd cast-regin|(?:evaluate|serve) [a-z-]+|[a-z]+)([^\n`|]*)",
+        text,
+        re.MULTILINE,
     ):
         assert command in COMMANDS, f"judge {command}"
         for option in re.findall(r"(?<![\w-])--[a-z-]+", rest):
@@ -52,15 +65,43 @@ def test_every_command_and_option_in_a_document_exists(document: str) -> None:
         assert option in known | {"--help", "--group", *re.findall(r"--[a-z-]+", GENERAL)}, option
 
 
-COMMAND = re.compile(r"^(?:\.venv/bin/)?judge ([^&\n]+)", re.MULTILINE)
-OUTPUTS = {"out", "report_dir"}
+OUTPUTS = {"out", "report_dir", "save_config"}
 """Options that name what is written; any other path is read."""
 
+ONLY_READ = {
+    "make demo": "a fresh environment is made",
+    "make test": "it is this very test",
+    "python3 -m venv .venv": "a fresh environment is made",
+    ".venv/bin/pip install -e .": "packages are fetched",
+    ".venv/bin/judge demo": "the weights of the local model are fetched",
+    ".venv/bin/pip install --upgrade 'pip>=25.1' && .venv/bin/pip install -e . --group dev": "packages are fetched",
+    ".venv/bin/judge models pull smollm2-135m && .venv/bin/python -m pytest": "the weights of a model are fetched",
+    "judge bench --data data/ --model local/qwen2.5-1.5b --limit 24 --threads 2 --dataset begin-wow attributionbench "
+    "faithbench summedits --out local-qwen2.5-1.5b/": "the weights of a model are fetched",
+    "judge bench --data data/ --model local/smollm2-135m --limit 50 --threads 2 --dataset begin-wow begin-cmu "
+    "attributionbench faithbench summedits --out local-smollm2-135m/": "the weights of a model are fetched",
+}
+"""The lines of the pages that no test carries out, and why; each must still be a line of a page."""
 
-def blocks(document: str) -> list[tuple[str, str]]:
-    """The fenced blocks of a document with a language: the language and the text."""
-    text = (PROJECT / document).read_text(encoding="utf-8")
-    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+NOT_CARRIED_OUT = {
+    "demo": "the weights of the local model are fetched",
+    "models": "the weights of a model are fetched",
+    "models pull": "the weights of a model are fetched",
+    "serve assess": "it waits for people; tests of the desk start it",
+    "serve review": "it waits for people; tests of the desk start it",
+}
+"""The commands whose examples no test carries out, and why."""
+
+REFUSED = {
+    "judge calibrate --gold LLMJudge/llmjudge_test.qrel --judgments LLMJudge-benchmark/*.txt --criterion relevance "
+    "--scale 0-3 --out out/llmjudge": 2
+}
+"""The lines that fail as their page says, with the exit code."""
+
+
+def page_blocks(document: str) -> list[tuple[str, str]]:
+    return blocks((PROJECT / document).read_text(encoding="utf-8"))
 
 
 def parsed(command: str) -> argparse.Namespace:
@@ -71,34 +112,95 @@ def parsed(command: str) -> argparse.Namespace:
     return command_parser(name).parse_args(words[length:])
 
 
-def can_run(args: argparse.Namespace) -> bool:
-    """Whether a command can be carried out beside the example: its inputs are there, and it fetches and asks nobody."""
-    values = {name: value if isinstance(value, list) else [value] for name, value in vars(args).items()}
-    inputs = [path for name in values.keys() - OUTPUTS for path in values[name] if isinstance(path, Path)]
-    models = values.get("model", [])
-    if not inputs or not set(models) <= {"baseline/overlap"} or ("limit" in values and not models):
-        return False
-    there = [path.exists() for path in inputs]
-    assert all(there) or not any(there), f"some inputs are not there: {inputs}"
-    return all(there)
+def put_there(command: str, document: str) -> None:
+    """Make what a command reads and nobody has made yet."""
+    values = {name: value if isinstance(value, list) else [value] for name, value in vars(parsed(command)).items()}
+    for name in sorted(values.keys() - OUTPUTS):
+        for path in values[name]:
+            if (isinstance(path, Path) and not path.exists()) or (
+                path in MADE and "." in path and not Path(path).exists()
+            ):
+                path = Path(path)
+                assert provide(path.as_posix(), document), f"{document}: judge {command}: there is no {path}"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("document", [name for name in DOCUMENTS if blocks(name)])
-def test_the_blocks_of_a_document_run_in_order(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each `judge` line is parsed, and carried out where its inputs are there; each block of Python is carried out."""
+def carried_out(line: str, document: str) -> int:
+    """The exit code of a command line; one of `judge` alone is carried out here, without a process of its own."""
+    first, _, command = line.partition(" ")
+    words = shlex.split(command)
+    if first == "judge":
+        put_there(" ".join(itertools.takewhile(lambda word: word not in SHELL, command.split())), document)
+    if first == "cd":
+        os.chdir(words[0])
+        return 0
+    if first != "judge" or SHELL & set(words):
+        program = f'judge() {{ {shlex.quote(sys.executable)} -m judge "$@"; }}\n{line}'
+        surroundings = os.environ | {"PYTHONPATH": str(PROJECT)}
+        return subprocess.run(["bash", "-c", program], env=surroundings, check=False).returncode
+    spread = ([path.as_posix() for path in sorted(Path().glob(word))] if "*" in word else [word] for word in words)
+    return main(list(itertools.chain.from_iterable(spread)))
+
+
+SHELL = {"|", ">", ">>", "&&", "||"}
+
+
+@pytest.fixture(scope="module")
+def model_server() -> Iterator[Mock]:
+    """A server that answers for every model that the pages name."""
+    with start_mock() as mock:
+        yield mock
+
+
+@pytest.fixture
+def reader(model_server: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader beside the example, who has a key for a model."""
     for name in ("forest", "confusion_maps"):
         # Drawing takes most of a calibration's time and is tested elsewhere.
         monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+    monkeypatch.setattr("judge.models.backends.openai.USUAL", f"http://127.0.0.1:{model_server.port}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "of-the-reader")
+    monkeypatch.setenv("JUDGE_MODEL", JUDGE)
     write_example(tmp_path)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if page_blocks(name) and name not in READ_FIRST])
+def test_the_blocks_of_a_document_run_in_order(document: str, reader: None) -> None:
+    """Each command line and each block of Python is carried out, on the files of `tests/reader.py`."""
+    for name, content in told_files((PROJECT / document).read_text(encoding="utf-8")):
+        Path(name).write_text(content, encoding="utf-8")
     namespace: dict[str, object] = {}
-    for language, text in blocks(document):
+    for language, block in page_blocks(document):
         if language == "python":
-            exec(compile(text, document, "exec"), namespace)
-        for command in COMMAND.findall(text):
-            if can_run(parsed(command)):
-                assert main(shlex.split(command, comments=True)) in (0, 1), command
+            exec(compile(block, document, "exec"), namespace)
+        for line in commands(block) if language == "sh" else ():
+            if line in ONLY_READ:
+                continue
+            assert carried_out(line, document) in (REFUSED.get(line, 0), 1), f"{document}: {line}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("typed", [typed for typed in EXAMPLES if typed not in NOT_CARRIED_OUT])
+def test_the_examples_of_a_command_run(typed: str, reader: None) -> None:
+    """The lines at the end of `--help`, which the page of the command shows: each beside the files of a reader."""
+    for place, line in enumerate(EXAMPLES[typed]):
+        folder = Path(f"{place}").absolute()
+        folder.mkdir()
+        with contextlib.chdir(folder):
+            assert carried_out(line, f"judge {typed}") in (0, 1), line
+
+
+def test_every_block_is_of_a_kind_that_is_known() -> None:
+    """Commands and Python are carried out; the others are output, changes of code, and a file of options."""
+    kinds = {language for document in DOCUMENTS for language, _ in page_blocks(document)}
+    assert kinds <= {"sh", "python", "text", "diff", "toml"}
+
+
+def test_no_line_is_left_out_that_is_on_no_page() -> None:
+    shown = {line for document in DOCUMENTS for language, block in page_blocks(document) if language == "sh"
+             for line in commands(block)}  # fmt: skip
+    assert ONLY_READ.keys() - shown == set()
 
 
 def test_the_flow_in_the_package_docstring_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

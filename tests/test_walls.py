@@ -40,7 +40,7 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
-ASYNC = {"ask.loop", "ask.own_loop", "models"}
+ASYNC = {"ask.loop", "ask.own_loop", "models", "desk"}
 """Where asyncio may be; the journal's writer wakes the loop that waits for it."""
 
 MODULES = {
@@ -132,7 +132,7 @@ def test_pure_modules_do_no_io(module: str) -> None:
     assert not calls & {"open", "print", "input"}
 
 
-def test_only_the_loop_and_the_models_are_asynchronous() -> None:
+def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:
     asynchronous = {module for module, path in MODULES.items() if "asyncio" in imported(path)}
     assert {module for module in asynchronous if not {module, room(module)} & ASYNC} == set()
 
@@ -163,7 +163,7 @@ def test_every_room_has_fast_tests(request: pytest.FixtureRequest) -> None:
 )
 def test_starting_up_loads_nothing_heavy(code: str) -> None:
     heavy = ["litellm", "openai", "spacy", "numpy", "scipy", "matplotlib", "pydantic", "aiohttp", "asyncio", "rich",
-             "xllamacpp", "krippendorff", "msgspec", "polars"]  # fmt: skip
+             "xllamacpp", "krippendorff", "msgspec", "polars", "starlette", "uvicorn", "jinja2"]  # fmt: skip
     check = f"\nimport sys\nprint([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

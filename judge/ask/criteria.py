@@ -45,8 +45,22 @@ def load_criterion(path: StrPath) -> Criterion:
     stored = read_stored(path)
     folder = bundled("prompts")
     name = f"prompts/{path.relative_to(folder).as_posix()}" if path.is_relative_to(folder) else str(path)
+    return parse_criterion(stored, path.stem, name)
+
+
+def parse_criterion(stored: bytes, variant: str, name: str) -> Criterion:
+    """Check the bytes of a prompt file.
+
+    Args:
+        stored: The bytes.
+        variant: The name of the variant, which is that of the file without `.md`.
+        name: The file, as messages name it.
+
+    Raises:
+        InputError: There are problems; `problems` lists all of them, by line.
+    """
     problems: list[LineProblem] = []
-    criterion = _read(stored, path.stem, name, problems)
+    criterion = _read(stored, variant, name, problems)
     if problems or criterion is None:
         raise _bad(name, problems)
     return criterion

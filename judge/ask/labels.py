@@ -48,6 +48,8 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     sample: int = 0
     probabilities: dict[str, float] | None = None
     """The judge's probability of each label; None where it gave none."""
+    rationale: str | None = None
+    """The judge's reason in words; None where it gave none."""
 
 
 class Labels(msgspec.Struct, frozen=True):
@@ -183,9 +185,17 @@ def _label(result: Judgment | Failure) -> Label:
     if isinstance(result, Failure):
         return Label(result.turn_id, result.response_id, None, result.reason, None, result.sample)
     if result.unable:
-        return Label(result.turn_id, result.response_id, None, "unable", None, result.sample)
+        return Label(
+            result.turn_id, result.response_id, None, "unable", sample=result.sample, rationale=result.rationale
+        )
     return Label(
-        result.turn_id, result.response_id, result.grade, None, result.expected, result.sample, result.probabilities
+        turn_id=result.turn_id,
+        response_id=result.response_id,
+        grade=result.grade,
+        expected=result.expected,
+        sample=result.sample,
+        probabilities=result.probabilities,
+        rationale=result.rationale,
     )
 
 

@@ -105,6 +105,8 @@ class Panel:
     """Grades are compared as positive or not, each by its own scale; expected grades stay on the judge's scale."""
     weights: NDArray[np.float64]
     """(N,), how many responses each item stands for: 1 / its inclusion probability, 1 where gold has none."""
+    gold: tuple[tuple[GoldRow, ...], ...]
+    """(N,), the rows of each item."""
     cluster: Cluster = "topic"
     """What `topics` holds."""
 
@@ -201,6 +203,7 @@ def make_panel(
         columns=columns,
         binary=binary,
         weights=np.array([1 / (gold[key][0].inclusion_probability or 1) for key in keys], dtype=np.float64),
+        gold=tuple(tuple(gold[key]) for key in keys),
         cluster=cluster,
     )
 

@@ -57,6 +57,11 @@ ROOMS = {
         "bench compare": "judge cards side by side, with paired differences",
         "bench datasets": "which public labels are below a folder, and how to get the others",
     },
+    "report": {"report": "one page on an output folder, to open in a browser, and the same as Markdown"},
+    "desk": {
+        "serve assess": "a desk in the browser at which assessors label pooled responses, blind",
+        "serve review": "a local web page: what judges and assessors disagree on, and a prompt to improve on it",
+    },
     "cli": {"completion": "print a script that completes commands and options in a shell"},
 }
 """Room to its commands, with a summary each; the whole line comes first, then the order of the pipeline.

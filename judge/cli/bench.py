@@ -22,7 +22,7 @@ from judge.cli.asking import (
 from judge.cli.config import add_config_arguments
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_output_option, positive, refuse_unused
-from judge.cli.printing import say
+from judge.cli.printing import print_fact, say
 from judge.cli.run import ASK_AGAIN
 from judge.errors import UsageError
 from judge.evaluate.cards.card import OVERLAP, JudgeCard
@@ -130,21 +130,18 @@ def _say_verdict(card: JudgeCard) -> None:
 
 def _print_forecast(forecast: BenchForecast) -> None:
     counts = forecast.forecast
-    print(f"judge               {forecast.judge}")
+    print_fact("judge", forecast.judge)
     of_datasets = ", ".join(f"{number} of {name}" for name, number in forecast.items.items())
-    print(f"judgments           {counts.judgments}: {of_datasets}")
-    print(f"  from the journal  {counts.recalled}")
-    print(f"  without evidence  {counts.without_evidence}")
-    print(f"  by a shared call  {counts.shared}")
-    print(f"calls to be made    {counts.calls}")
-    print(f"prompt tokens       about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
+    print_fact("judgments", f"{counts.judgments}: {of_datasets}")
+    print_fact("  from the journal", str(counts.recalled))
+    print_fact("  without evidence", str(counts.without_evidence))
+    print_fact("  by a shared call", str(counts.shared))
+    print_fact("calls to be made", str(counts.calls))
+    print_fact("prompt tokens", f"about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
     if forecast.cost is None or forecast.most is None:
-        print(f"cost                unknown: no price for {forecast.judge} here (--price IN/OUT gives one)")
+        print_fact("cost", f"unknown: no price for {forecast.judge} here (--price IN/OUT gives one)")
     else:
-        print(
-            f"cost                about ${forecast.cost:.2f} ({TYPICAL_REPLY} tokens a reply), "
-            f"at most ${forecast.most:.2f}"
-        )
+        print_fact("cost", f"about ${forecast.cost:.2f} ({TYPICAL_REPLY} tokens a reply), at most ${forecast.most:.2f}")
     for note in forecast.notes:
         say(f"note: {note}")
     say("nothing was sent and nothing was written")

@@ -21,6 +21,7 @@ from judge.cli.asking import (
     say_lacking_log,
 )
 from judge.cli.config import add_config_arguments
+from judge.cli.look import columns
 from judge.cli.options import add_cluster_option, positive, refuse_unused
 from judge.cli.printing import print_json, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
@@ -69,6 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="a judge's label off its scale stops the calibration, or counts as a missing judgment (default error)",
     )
+    reading.add_argument(
+        "--topics",
+        type=Path,
+        metavar="FILE",
+        help="topics, for prompts that show the conversation and for the list of disagreements",
+    )
     reading.add_argument("--families", type=Path, metavar="TSV", help="run or judge, tab, family of models behind it")
     asking = parser.add_argument_group("asking")
     asking.add_argument(
@@ -81,7 +88,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_argument(
         "--model", action="append", default=[], metavar="BACKEND/MODEL", help="a judge; may be repeated"
     )
-    asking.add_argument("--topics", type=Path, metavar="FILE", help="topics, for prompts that show the conversation")
     asking.add_argument(
         "--samples",
         type=positive,
@@ -137,7 +143,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
     if not args.model:
-        refuse_unused(args, (*ASKING, "samples", "topics"), "they are about asking a judge, which --model names")
+        refuse_unused(args, (*ASKING, "samples"), "they are about asking a judge, which --model names")
     if args.scale is None:
         refuse_unused(args, ["polarity"], "it says which end of --scale is good")
     if args.test is None:
@@ -181,7 +187,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print_json(outcome.calibration)
     else:
-        print(summary(outcome.calibration).rstrip("\n"))
+        print(summary(outcome.calibration, columns()).rstrip("\n"))
     if args.out:
-        say(f"everything is in {args.out}; start with calibration.md there")
+        say(f"everything is in {args.out}; start with calibration.md there, then read disagreements.md")
     return 1 if args.require and not outcome.trusted else 0

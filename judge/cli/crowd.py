@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.cli.look import columns
 from judge.cli.options import amount_or_zero, by_name, graded_text, pair, positive
-from judge.cli.printing import folded_lines, grouped, print_json, say
+from judge.cli.printing import folded_lines, grouped, print_json, print_text, say
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.layout import TASK
@@ -174,9 +175,9 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print_json(_summary(outcome.study, outcome.warnings))
     else:
-        print(terminal(outcome.study), end="")
+        print(terminal(outcome.study, columns()), end="")
         if args.with_judgments:
-            print(f"with_judgments.tsv: {DIAGNOSTIC}")
+            print_text(f"with_judgments.tsv: {DIAGNOSTIC}")
         say(f"written to {args.out}")
     return 1 if outcome.empty else 0
 

@@ -7,7 +7,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.calibrate.report.terminal import COLUMNS, short
+from judge.calibrate.report.terminal import short
+from judge.cli.look import columns
 from judge.cli.options import add_output_option
 from judge.cli.printing import print_json, say
 from judge.crowd.regin.matching import MatchedRun, Score
@@ -15,12 +16,14 @@ from judge.crowd.regin.resource import RELEVANT
 from judge.harness.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin
 from judge.records import Problem
 from judge.text.cells import count, fold, pad, shorten
+from judge.text.layout import table_lines
 from judge.text.safe import printable
 
 _AVERAGINGS = {
     "complete": "all its turns, missing ones as 0 (trec_eval -c)",
     "intersection": "turns that the run has too (the README's words)",
 }
+_HEADER = ("run", "turns", "P@1", "[95 %]", "grade@1", "nDCG@3", "MRR", "MAP")
 _NAME = 20
 """Longest run name shown, in columns of the terminal."""
 
@@ -73,7 +76,7 @@ def _problem_lines(problems: Sequence[Problem]) -> list[str]:
     for problem in problems:
         where = " ".join(part for part in (problem.turn_id, problem.path) if part)
         head = f"{problem.severity} {problem.code} {problem.file}{' ' if where else ''}{where}"
-        lines += fold(printable(f"{head}: {problem.message}"), COLUMNS)
+        lines += fold(printable(f"{head}: {problem.message}"), columns())
     return lines
 
 
@@ -90,23 +93,21 @@ def _run_lines(runs: Sequence[MatchedRun]) -> list[str]:
     for run in runs:
         counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in run.counts.items())
         name = shorten(printable(run.run_id), _NAME)
-        lines += fold(f"{name}: {len(run.responses)} texts against {run.part.kind.name}_bank: {counts}", COLUMNS)
+        lines += fold(f"{name}: {len(run.responses)} texts against {run.part.kind.name}_bank: {counts}", columns())
     return lines
 
 
 def _score_lines(scores: Sequence[Score]) -> list[str]:
     lines = ["", f"judged pairs only; relevant from grade {RELEVANT} on"] if scores else []
     for qrels, averaging in dict.fromkeys((score.qrels, score.averaging) for score in scores):
-        lines += ["", *fold(f"{qrels}: {_AVERAGINGS[averaging]}", COLUMNS)]
+        lines += ["", *fold(f"{qrels}: {_AVERAGINGS[averaging]}", columns())]
         rows = [score for score in scores if (score.qrels, score.averaging) == (qrels, averaging)]
-        cells = [["run", "turns", "P@1", "[95 %]", "grade@1", "nDCG@3", "MRR", "MAP"]]
+        cells = []
         for run_id in dict.fromkeys(score.run_id for score in rows):
             estimates = {score.measure: score.estimate for score in rows if score.run_id == run_id}
             precision = estimates["P@1"]
             interval = "" if precision.low is None else f"[{short(precision.low)}, {short(precision.high)}]"
             values = (short(estimates[measure].value) for measure in ("grade@1", "nDCG@3", "MRR", "MAP"))
-            name = shorten(printable(run_id), _NAME)
-            cells.append([name, str(precision.n), short(precision.value), interval, *values])
-        widths = [max(len(row[column]) for row in cells) for column in range(1, len(cells[0]))]
-        lines += ["  ".join([pad(row[0], _NAME), *map(str.rjust, row[1:], widths)]).rstrip() for row in cells]
+            cells.append([printable(run_id), str(precision.n), short(precision.value), interval, *values])
+        lines += [line.text for line in table_lines(_HEADER, cells, columns())]
     return lines

@@ -61,9 +61,10 @@ def main(args: argparse.Namespace) -> int:
     code = calibrate.main(_parsed("calibrate", calibrate, ["--gold", str(gold), "--judgments", *judged]))
     out = outputs[-1]
     _announce(
-        f"Open {out / 'leaderboard.md'}, then {out / 'judgments.jsonl'} and "
+        f"Open {out / 'report.html'} in a browser, then {out / 'judgments.jsonl'} and "
         f"{out / 'qrels' / 'response_groundedness.llm.qrel'}.\n"
         f"Try next:\n"
+        f"  judge report {out} --gold {gold}\n"
         f"  judge validate --runs {folder / 'examples' / 'runs'} --topics {folder / 'examples' / 'topics.json'}\n"
         f"  judge prompts show groundedness/graded\n"
         f"  judge run --runs YOUR_RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run"

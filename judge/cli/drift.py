@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"warnings": outcome.warnings, "rows": outcome.rows})
     else:
-        print_table(HEADER, [_cells(row) for row in outcome.rows], words=2)
+        print_table(HEADER, [_cells(row) for row in outcome.rows], words=2, keys=2)
     return 0 if outcome.steady else 1
 
 

@@ -10,6 +10,11 @@ EXAMPLES = {
         "judge pool --runs runs/ --topics topics.json --passages passages.jsonl --out out/",
         "judge pool --runs runs/ late.json --depth 3 --screen exclude --out out/",
     ),
+    "report": (
+        "judge report out/",
+        "judge report out/ --gold gold.jsonl",
+        "judge report out-2024/ out-2025/ --out both/",
+    ),
     "demo": ("judge demo", "judge demo try-it --no-model"),
     "validate": (
         "judge validate runs/ --topics topics.json",

@@ -3,13 +3,8 @@
 import argparse
 from collections.abc import Sequence
 
-from judge.cli.printing import print_json, print_table
-from judge.text.cells import fold
+from judge.cli.printing import print_json, print_table, print_text
 from judge.text.grid import FORMS, Grid, grid_cells, grid_object
-from judge.text.safe import printable
-
-WIDTH = 110
-"""Columns of a terminal that a sentence takes."""
 
 
 def add_form_option(parser: argparse.ArgumentParser, *others: str) -> None:
@@ -36,7 +31,7 @@ def print_grids(grids: Sequence[Grid], form: str) -> None:
 
 
 def _print(grid: Grid) -> None:
-    print(printable(grid.title))
+    print_text(grid.title, "heading")
     print_table(grid.columns, list(grid_cells(grid)), words=grid.words())
     for note in grid.notes:
-        print("\n".join(fold(printable(note), WIDTH)))
+        print_text(note)

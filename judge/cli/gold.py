@@ -17,7 +17,7 @@ from judge.cli.options import (
     positive,
     seed,
 )
-from judge.cli.printing import SHOWN, print_json, problem_lines, say
+from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, say
 from judge.crowd.layout import TASK
 from judge.crowd.tables import KINDS
 from judge.gold.rows import GoldRow
@@ -35,7 +35,6 @@ from judge.harness.gold import (
 from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.text.cells import count
 from judge.text.ids import cluster_of
-from judge.text.safe import printable
 
 _MADE = get_args(GoldRow.__annotations__["made"])
 _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
@@ -91,7 +90,7 @@ def _check(args: argparse.Namespace) -> int:
         print_json(checked.problems)
     else:
         for line in problem_lines(checked.problems, None if args.all else SHOWN):
-            print(printable(line))
+            print_listed(line)
     errors = sum(problem.severity == "error" for problem in checked.problems)
     say(
         f"{count(len(args.files), 'file')}, {count(len(checked.rows), 'valid row')}: "

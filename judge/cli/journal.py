@@ -9,10 +9,9 @@ import argparse
 from pathlib import Path
 
 from judge.cli.options import add_actions
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_fact, print_json, print_listed, say
 from judge.harness.manifest import JOURNAL
 from judge.models.journal_check import JournalReport, salvage_journal, verify_journal
-from judge.text.safe import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +48,8 @@ def _print(report: JournalReport, *, as_json: bool) -> None:
         problems = [{"digest": digest or None, "message": why} for digest, why in report.problems]
         print_json({"sound": report.sound, "without_checksum": report.unsealed, "problems": problems})
         return
-    print(f"sound               {report.sound}")
-    print(f"  without checksum  {report.unsealed}")
-    print(f"problems            {len(report.problems)}")
+    print_fact("sound", str(report.sound))
+    print_fact("  without checksum", str(report.unsealed))
+    print_fact("problems", str(len(report.problems)))
     for digest, why in report.problems:
-        print(printable(f"  {digest or 'the file'}: {why}"))
+        print_listed(f"  {digest or 'the file'}: {why}")

@@ -11,16 +11,16 @@ import argparse
 import sys
 from pathlib import Path
 
+from judge.cli.look import USUAL, columns
 from judge.cli.options import add_cluster_option, refuse_unused
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, print_text, say
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
 from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.harness.judged import read_judged
-from judge.results.corrected_tables import WIDTH, change_text, corrected_lines, flag_lines, reading
+from judge.results.corrected_tables import change_text, corrected_lines, flag_lines, reading
 from judge.text.cells import fold
-from judge.text.safe import printable
 
 SCHEMA = 2
 """Version of what --gold --json prints."""
@@ -121,12 +121,15 @@ def _correct(args: argparse.Namespace) -> None:
 
 def _print(outcome: CorrectionOutcome) -> None:
     for caution in outcome.cautions:
-        print("\n".join(fold(f"! {printable(caution)}", WIDTH)))
+        print_text(f"! {caution}", "warning")
     for line in outcome.clustered:
-        print("\n".join(["", *fold(line, WIDTH)]))
+        print()
+        print_text(line)
     for criterion in outcome.criteria:
         rows = [row for row in outcome.rows if row.criterion == criterion.name]
-        print("\n".join(["", *fold(printable(reading(criterion)), WIDTH), *corrected_lines(rows)]))
-        print("\n".join(fold(change_text(outcome.changes[criterion.name]), WIDTH)))
-    flags = "\n".join(["", *(line for text in flag_lines(outcome.rows) for line in fold(text, WIDTH))])
+        print()
+        print_text(reading(criterion), "heading")
+        print("\n".join(corrected_lines(rows, columns())))
+        print_text(change_text(outcome.changes[criterion.name]))
+    flags = "\n".join(["", *(line for text in flag_lines(outcome.rows) for line in fold(text, USUAL))])
     print(flags, file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any
 
 from judge.ask.progress import FetchReporter
 from judge.cli.options import add_actions
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, print_text, say
 from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.weights import cache_folder, ensure, is_here
 from judge.text.hints import did_you_mean
@@ -33,6 +33,8 @@ def main(args: argparse.Namespace) -> int:
     elif args.action == "list":
         for weights in CATALOG.values():
             print(_described(weights))
+            for text in (weights.title, weights.about):
+                print_text(f"    {text}")
         say(f"weights are kept in {cache_folder() / 'models'}")
     else:
         for name in dict.fromkeys(args.names):
@@ -63,8 +65,4 @@ def _row(weights: ModelWeights) -> dict[str, Any]:
 
 def _described(weights: ModelWeights) -> str:
     here = "fetched" if is_here(weights) else "not fetched"
-    return (
-        f"local/{weights.name:<14}  {weights.size / 1e6:>5,.0f} MB  {weights.license}  {here}\n"
-        f"    {weights.title}\n"
-        f"    {weights.about}"
-    )
+    return f"local/{weights.name:<14}  {weights.size / 1e6:>5,.0f} MB  {weights.license}  {here}"

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.options import positive, positive_amount
-from judge.cli.printing import print_json, print_table, say
+from judge.cli.printing import print_json, print_table, print_text, say
 from judge.harness.planning import TopicsPlan, plan_topics
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
 from judge.stats.tables import Undefined
@@ -70,10 +70,10 @@ def main(args: argparse.Namespace) -> int:
 def _print(pilot: Pilot) -> None:
     of = pilot.variance
     if isinstance(of, Undefined):
-        print(f"{pilot.criterion}, {pilot.graders}: {of.reason}")
+        print_text(f"{pilot.criterion}, {pilot.graders}: {of.reason}")
         return
     counts = ((of.runs, "run"), (of.topics, "topic"), (of.turns, "turn"), (of.grades, "grade"))
-    print(f"{pilot.criterion}, {pilot.graders}: {', '.join(count(*counted) for counted in counts)}")
+    print_text(f"{pilot.criterion}, {pilot.graders}: {', '.join(count(*counted) for counted in counts)}")
     total = sum(row.variance for row in of.components)
     print_table(
         COMPONENTS,
@@ -82,15 +82,15 @@ def _print(pilot: Pilot) -> None:
     if pilot.graders == "judge - assessors":
         # What the judge adds to a run on every topic stays, however many topics there are.
         lasting = (2 * of.variance("run")) ** 0.5
-        print(f"Over any number of topics the judge moves a difference of two runs by {number(lasting)} (one sd).")
+        print_text(f"Over any number of topics the judge moves a difference of two runs by {number(lasting)} (one sd).")
         return
     if pilot.reason:
-        print(f"No plan: {pilot.reason}.")
+        print_text(f"No plan: {pilot.reason}.")
         return
     print(f"\nPlanned, with {decimals(pilot.turns_per_topic, 1)} turns a topic:")
     print_table(DESIGNS, [_cells(design) for design in pilot.designs], words=0)
     for needed in pilot.needed:
-        print(_sentence(needed))
+        print_text(_sentence(needed))
 
 
 def _cells(design: PlannedDesign) -> tuple[str, ...]:

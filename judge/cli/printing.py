@@ -9,13 +9,18 @@ from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
+from judge.cli.look import READ, Style, columns, known_columns, styled
 from judge.models.secrets import scrub
 from judge.records import Problem, Severity
+from judge.text.cells import fold
+from judge.text.layout import table_lines
 from judge.text.safe import printable
 
 _UNSEEN = re.compile("[^\x00-\x7f]")
 SHOWN = 5
 """How many problems of one code are listed for one file, unless all are asked for."""
+_FACT = 20
+"""Columns of the name of a fact."""
 EXAMPLES = 3
 """How many places a line about many problems names."""
 
@@ -25,27 +30,45 @@ def print_table(
     rows: Sequence[Sequence[str]],
     *,
     words: int | Collection[int] = 1,
+    keys: int | None = None,
     below: Sequence[str] = (),
 ) -> None:
-    """Print columns: those with words to the left, the others, which hold numbers, to the right.
+    """Print columns in the width of the terminal: those with words to the left, the others, with numbers, to the right.
 
     Args:
         header: The names of the columns.
         rows: The cells of each row.
         words: Which columns hold words: so many at the beginning, or those at these places.
+        keys: How many columns at the beginning name a row; by default, as many as tell the rows apart.
         below: A line for under each row, or an empty one.
     """
     words = range(words) if isinstance(words, int) else words
-    cells = [[printable(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    for row, line in zip(cells, ("", *(below or [""] * len(rows))), strict=True):
-        padded = (
-            cell.ljust(width) if column in words else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        print("  ".join(padded).rstrip())
-        if line:
-            print(f"{' ' * (widths[0] + 2)}{printable(line)}")
+    first, *cells = ([printable(cell) for cell in row] for row in (header, *rows))
+    lines = table_lines(first, cells, columns(), words=words, keys=keys, below=list(map(printable, below)))
+    for line in lines:
+        print(styled(line.text, "heading", sys.stdout) if line.heading else line.text)
+
+
+def print_text(text: str, style: Style | None = None) -> None:
+    """Print a sentence in lines of the terminal's width, later ones indented; leading spaces stay."""
+    text = printable(text)
+    start = " " * (len(text) - len(text.lstrip(" ")))
+    for line in fold(text, min(columns(), READ) - len(start)) if text.strip() else [""]:
+        print(styled(start + line, style, sys.stdout) if style else start + line)
+
+
+def print_listed(text: str) -> None:
+    """Print an entry of a list that people search and tools read: one line, unless the output has a width."""
+    if known_columns() is None:
+        print(printable(text))
+    else:
+        print_text(text)
+
+
+def print_fact(name: str, text: str) -> None:
+    """Print a name, padded, and what is known of it, in lines of the terminal's width."""
+    first, *rest = fold(printable(text), columns() - _FACT, "")
+    print("\n".join([f"{name:<{_FACT}}{first}", *(f"{' ' * _FACT}{line}" for line in rest)]))
 
 
 def print_json(value: object) -> None:

@@ -14,16 +14,15 @@ from judge.ask.criteria import (
 )
 from judge.ask.prompt import render
 from judge.cli.options import add_actions, refuse_unused
-from judge.cli.printing import print_json, print_table, say
+from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError
 from judge.models.records import AnswerForm
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Passage, Problem
 from judge.runs.records import Exchange, PtkbStatement, TokenCount, Turn
 from judge.text.hints import nearest
-from judge.text.safe import printable
 
-_HEADER = ("PROMPT", "SCALE", "POSITIVE", "INPUTS", "ANSWER", "DEFAULT", "DIGEST")
+_HEADER = ("PROMPT", "SCALE", "POSITIVE", "ANSWER", "DEFAULT", "DIGEST", "INPUTS")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,10 +85,10 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         row["prompt"],
         _scale(row),
         ",".join(map(str, row["positive"])),
-        ",".join(row["inputs"]),
         row["answer"],
         "yes" if row["default"] else "",
         row["digest"][:12],
+        ",".join(row["inputs"]),
     )
 
 
@@ -124,11 +123,11 @@ def _check(path: Path) -> int:
     try:
         criterion = load_criterion(path)
     except InputError as error:
-        print(printable(str(error)))
+        print_listed(str(error))
         for problem in error.problems:
-            print(f"  {printable(f'{problem.path}: {problem.code}: {problem.message}')}")
+            print_listed(f"  {problem.path}: {problem.code}: {problem.message}")
         return 1
-    print(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
+    print_listed(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
     if criterion.name not in criterion_names():
         meant = nearest(criterion.name, criterion_names())
         say(

@@ -26,14 +26,14 @@ from judge.cli.asking import (
 from judge.cli.config import add_config_arguments
 from judge.cli.options import add_cluster_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.printing import print_json, print_table, say
+from judge.cli.printing import print_fact, print_json, print_table, print_text, say
+from judge.cli.reporting import name_results
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
 from judge.harness.run import Outcome, carry_out
 from judge.text.cells import count
-from judge.text.safe import printable
 
 ASK_AGAIN = {"provider_error", "budget"}
 """Reasons of failures that running the same command again may remove."""
@@ -141,10 +141,13 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     else:
         print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered)
         for line in outcome.notes.agreement if outcome.notes else ():
-            print(f"\n{printable(line)}")
+            print()
+            print_text(line)
     for line in outcome.model_notes:
         say(f"warning: {line}")
-    return _close(outcome)
+    code = _close(outcome)
+    name_results(outcome)
+    return code
 
 
 def _print_matches(expectation: CertificateStatement, *, table: bool) -> None:
@@ -165,7 +168,6 @@ def _brief(text: str) -> str:
 
 def _close(outcome: Outcome) -> int:
     say("")
-    say(f"results are in {outcome.out}; manifest.json there says how they were made")
     failures = outcome.failures
     if failures:
         reasons = ", ".join(sorted({failure.reason for failure in failures}))
@@ -197,21 +199,19 @@ def _print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
         (counts.samples, "sample"),
     ]
     product = " × ".join(count(number, name) for number, name in factors)
-    print(f"judge               {prepared.judge}")
+    print_fact("judge", prepared.judge)
     if prepared.jury is not None:
         for name, members in prepared.jury.members.items():
-            print(f"  members           {len(members)} under {name}")
-    print(f"judgments           {counts.judgments} = {product}")
-    print(f"  from the journal  {counts.recalled}")
-    print(f"  without evidence  {counts.without_evidence}")
-    print(f"  by a shared call  {counts.shared}")
-    print(f"  beyond the limit  {counts.left_out}")
-    print(f"calls to be made    {counts.calls}")
-    print(f"prompt tokens       about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
+            print_fact("  members", f"{len(members)} under {name}")
+    print_fact("judgments", f"{counts.judgments} = {product}")
+    print_fact("  from the journal", str(counts.recalled))
+    print_fact("  without evidence", str(counts.without_evidence))
+    print_fact("  by a shared call", str(counts.shared))
+    print_fact("  beyond the limit", str(counts.left_out))
+    print_fact("calls to be made", str(counts.calls))
+    print_fact("prompt tokens", f"about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
     if counts.cost is None:
-        print(f"cost                unknown: no price for {', '.join(counts.unpriced)} here (--price IN/OUT gives one)")
+        print_fact("cost", f"unknown: no price for {', '.join(counts.unpriced)} here (--price IN/OUT gives one)")
     else:
-        print(
-            f"cost                about ${counts.cost:.2f} ({TYPICAL_REPLY} tokens a reply), at most ${counts.most:.2f}"
-        )
+        print_fact("cost", f"about ${counts.cost:.2f} ({TYPICAL_REPLY} tokens a reply), at most ${counts.most:.2f}")
     say("nothing was sent and nothing was written")

@@ -3,14 +3,13 @@
 import argparse
 
 from judge.cli.options import positive, refuse_unused
-from judge.cli.printing import print_json, print_table, say
+from judge.cli.printing import print_json, print_table, print_text, say
 from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
 from judge.harness.judged import JudgedFolder
 from judge.harness.token_limit import under_each_token_rule, under_token_rule
 from judge.results.sensitivity import explained, sensitivity_cells, sensitivity_header
 from judge.runs.tokens import RULES
-from judge.text.safe import printable
 
 
 def add_token_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +78,8 @@ def show(args: argparse.Namespace, judged: JudgedFolder) -> None:
         print_json({"rule": view.rule, "limit": view.limit, "over_limit": view.over_limit, "rows": view.rows})
     else:
         print_leaderboard(view.rows, judged.criteria, judged.banner, clustered=judged.clustered)
-        print(f"\n{view.note}")
+        print()
+        print_text(view.note)
 
 
 def _show_each_rule(args: argparse.Namespace, judged: JudgedFolder) -> None:
@@ -87,8 +87,10 @@ def _show_each_rule(args: argparse.Namespace, judged: JudgedFolder) -> None:
     if args.json:
         print_json(sensitivity)
         return
-    print(printable(judged.banner))
-    print(f"\n{explained(limit)}")
+    print_text(judged.banner)
+    print()
+    print_text(explained(limit))
     for criterion in judged.criteria:
-        print(f"\n{criterion.name}, prompt {criterion.prompt_id}")
+        print()
+        print_text(f"{criterion.name}, prompt {criterion.prompt_id}")
         print_table(sensitivity_header(limit), sensitivity_cells(sensitivity, criterion.name))

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from judge.cli.printing import print_table, say
+from judge.cli.printing import print_table, print_text, say
 from judge.harness.pooling import Pooled
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
@@ -13,12 +13,9 @@ from judge.results.differences import told_apart
 from judge.results.leaderboard import HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
-from judge.text.cells import count, fold
+from judge.text.cells import count
 from judge.text.ids import natural_key
-from judge.text.safe import printable, shown
-
-WIDTH = 110
-"""Columns of a terminal that a leaderboard takes, where run ids are not long."""
+from judge.text.safe import shown
 
 
 def print_leaderboard(
@@ -30,20 +27,24 @@ def print_leaderboard(
 ) -> None:
     """Print banner and clustering, then one table per criterion, with a sentence on which pairs of runs differ."""
     apart = told_apart(pairs)
-    print(printable(banner))
+    print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
     for line in clustered:
-        print("\n" + "\n".join(fold(line, WIDTH)))
+        print()
+        print_text(line)
     for criterion in criteria:
         better = "higher is better" if criterion.scale.polarity == "higher" else "lower is better"
         grades = [level.grade for level in criterion.scale.levels]
-        print(f"\n{criterion.name}, prompt {criterion.prompt_id}, grades {min(grades)} to {max(grades)}, {better}")
+        print()
+        print_text(f"{criterion.name}, prompt {criterion.prompt_id}, grades {min(grades)} to {max(grades)}, {better}")
         cells = leaderboard_cells([row for row in rows if row.criterion == criterion.name])
         below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in cells]
-        print_table(HEADER[:ON_TERMINAL], [row[:ON_TERMINAL] for row in cells], words=2, below=below)
+        header, *lines = ([row[HEADER.index(name)] for name in ON_TERMINAL] for row in (HEADER, *cells))
+        print_table(header, lines, words=2, keys=2, below=below)
         if criterion.name in apart:
-            print("\n".join(fold(apart[criterion.name], WIDTH)))
+            print_text(apart[criterion.name])
     for line in flag_lines(rows):
-        print("\n" + "\n".join(fold(line, WIDTH)))
+        print()
+        print_text(line)
 
 
 def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None:

@@ -16,7 +16,7 @@ from judge.cli.printing import print_json, print_table, say
 from judge.harness.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
 from judge.runs.formats import FORMATS
 
-HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "tokens cut", "emptied", "unanswered")
+HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "cut", "emptied", "unanswered")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,12 +56,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print(runs: Sequence[RunLengths], limit: int) -> None:
-    print_table(HEADER, [row for run in runs for row in _rows(run)], words=2)
+    print_table(HEADER, [row for run in runs for row in _rows(run)], words=2, keys=2)
     print(
         f"""
 limit {limit}. over: responses that --over-limit flag marks, truncate shortens and exclude leaves out.
 at limit: responses of exactly {limit} tokens; many suggest that the team cut its texts by this rule.
-tokens cut, emptied: tokens that truncate cuts, and responses that it leaves without text. unanswered: turns
+cut, emptied: tokens that truncate cuts, and responses that it leaves without text. unanswered: turns
 that exclude leaves without the run's first response.""",
         file=sys.stderr,
     )
@@ -73,4 +73,4 @@ that exclude leaves without the run's first response.""",
 def _rows(run: RunLengths) -> Iterator[tuple[str, ...]]:
     for number, effect in enumerate(run.rules):
         numbers = (effect.over, effect.at_limit, effect.longest, effect.tokens_lost, effect.emptied, effect.unanswered)
-        yield (run.run_id if number == 0 else "", effect.rule, *map(str, (run.responses, *numbers)))
+        yield (run.run_id if not number else "", effect.rule, *map(str, (run.responses, *numbers)))

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.options import add_input_arguments, add_output_option, given_runs
-from judge.cli.printing import print_json, print_table, say
+from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import UsageError
 from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
@@ -19,7 +19,6 @@ from judge.runs.check.problems import EXAMPLES, RUN_COLUMNS, remaining, run_rows
 from judge.runs.fields import LISTED
 from judge.runs.fix import LOG
 from judge.text.cells import count
-from judge.text.safe import printable
 
 SCHEMA = 1
 """Version of what --json prints."""
@@ -89,9 +88,9 @@ def main(args: argparse.Namespace) -> int:
         print_table(RUN_COLUMNS, run_rows(outcome.files), words=6)
         print()
         if outcome.several_years is not None:
-            print(printable(f"error several_years: {outcome.several_years}"))
+            print_listed(f"error several_years: {outcome.several_years}")
         for line in text_lines(outcome.files, None if args.all else EXAMPLES):
-            print(line)
+            print_listed(line)
         if outcome.fixed is not None:
             _print_fixed(outcome.fixed)
     for option, needing in (("--topics", NEEDS_TOPICS), ("--passage-hashes", NEEDS_HASHES)):
@@ -103,11 +102,11 @@ def main(args: argparse.Namespace) -> int:
 def _print_fixed(fixed: FixedRuns) -> None:
     fixes = count(fixed.fixes, "fix", "fixes")
     print()
-    print(printable(f"fixed copies in {fixed.folder}: {fixes}, listed in {LOG}; what remains:"))
+    print_listed(f"fixed copies in {fixed.folder}: {fixes}, listed in {LOG}; what remains:")
     for file in fixed.files:
-        print(f"  {remaining(file)}")
+        print_listed(f"  {remaining(file)}")
     if fixed.without_copy:
         print("without a copy:")
     for file in fixed.without_copy:
-        print(f"  {remaining(file)}")
-    print(total((*fixed.files, *fixed.without_copy)))
+        print_listed(f"  {remaining(file)}")
+    print_listed(total((*fixed.files, *fixed.without_copy)))

@@ -1,7 +1,7 @@
-"""The summary of a crowd's grades: Markdown for the folder, 80 columns for the terminal."""
+"""The summary of a crowd's grades: Markdown for the folder, lines for the terminal."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -9,21 +9,19 @@ from judge.crowd.reliability import FEWEST_COMMON
 from judge.crowd.study import Study, cautions
 from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
 from judge.records import Estimate
-from judge.text.cells import columns_of, count, fold, interval, number, pad, shorten
+from judge.text.cells import count, fold, interval, number
+from judge.text.layout import table_lines
 from judge.text.markup import name_of, prose, table
 from judge.text.safe import escape
 
 CAREFUL = 0.05
 """Share of known items that a careful worker fails, by which the summary says whom the filter may leave out wrongly."""
-COLUMNS = 80
 TOO_SURE = (
     "p_<grade> of items.tsv and the distributions of gold.jsonl are the model's own probabilities. They are too near "
     "to 0 and 1, because the model takes the errors of workers as independent and its parameters as known: use them as "
     "soft labels, not as the chance that a grade is right."
 )
 """What goes with every output of a model's probabilities."""
-_NAME = 8
-"""Columns that a criterion's name has at least."""
 _SHOWN = 20
 """Flagged workers that the Markdown names."""
 _HEADER = ("criterion", "items", "labels", "workers", "tied", "unvoted", "few", "none", "alpha")
@@ -207,35 +205,25 @@ def _times(flags: Mapping[str, int], criteria: int) -> list[str]:
     return [f"{flag} ({n})" if criteria > 1 else flag for flag, n in flags.items()]
 
 
-def terminal(study: Study) -> str:
-    """The rule, a line for each criterion, and what the filter did, in 80 columns; lines end in LF."""
+def terminal(study: Study, columns: int = 80) -> str:
+    """The rule, a line for each criterion, and what the filter did, in lines of so many columns that end in LF."""
     lines: list[str] = []
     rules = {aggregated.rule for aggregated in study.aggregated.values()}
     for name, aggregated in study.aggregated.items():
         heading = "rule" if len(rules) == 1 else f"rule of {escape(name)}"
-        lines += fold(f"{heading}: {study.settings.aggregator}: {aggregated.rule}", COLUMNS)
+        lines += fold(f"{heading}: {study.settings.aggregator}: {aggregated.rule}", columns)
         if len(rules) == 1:
             break
     # The workers are in the Markdown; 80 columns have no room for them.
-    lines += ["", *_aligned([[*row[:3], *row[4:]] for row in (_HEADER, *_counts(study))])]
-    lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", COLUMNS)
+    header, *rows = ([escape(row[0]), *row[1:3], *row[4:]] for row in (_HEADER, *_counts(study)))
+    lines += ["", *(line.text for line in table_lines(header, rows, columns))]
+    lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", columns)
     if study.audit is not None:
-        lines += ["", *fold(_filter_rule(study), COLUMNS), *fold(_filter_counts(study), COLUMNS)]
-        lines += fold(_honest(study), COLUMNS)
+        lines += ["", *fold(_filter_rule(study), columns), *fold(_filter_counts(study), columns)]
+        lines += fold(_honest(study), columns)
         changed = ", ".join(f"{escape(name)} {n}" for name, n in study.changed.items())
-        lines += fold(f"grades changed by the filter: {changed}", COLUMNS)
+        lines += fold(f"grades changed by the filter: {changed}", columns)
     flagged = len({row.worker for row in study.workers if row.flags})
     if flagged:
         lines += ["", f"{count(flagged, 'worker')} with a flag, see workers.tsv"]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned columns: the first to the left in the width that remains, the others to the right."""
-    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
-    names = [escape(row[0]) for row in rows]
-    first = min(max(map(columns_of, names)), max(_NAME, COLUMNS - sum(widths) - 2 * len(widths)))
-    return [
-        "  ".join([pad(shorten(name, first), first), *(c.rjust(w) for c, w in zip(row[1:], widths, strict=True))])
-        for name, row in zip(names, rows, strict=True)
-    ]

@@ -206,6 +206,19 @@ def remove_files(folder: Path, names: Iterable[str]) -> None:
                 (folder / parent).rmdir()
 
 
+def remove_recorded(folder: Path, record: str) -> None:
+    """Remove the files of a job with their record; one that was changed since it was written is left alone.
+
+    Raises:
+        InputError: The record cannot be read, or a file cannot be removed.
+    """
+    entries = recorded(folder, record)
+    inside = folder.resolve()
+    own = [name for name, digest in entries if _is_as(folder, name, digest)]
+    remove_files(folder, sorted(name for name in own if (folder / name).resolve().is_relative_to(inside)))
+    remove_files(folder, [record])
+
+
 def recorded(folder: Path, record: str) -> set[tuple[str, str]]:
     """Names and digests of the files that a job wrote into the folder; empty without a record.
 

@@ -39,7 +39,7 @@ def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> 
 
 def jsonl_bytes(records: Iterable[object]) -> bytes:
     """Records as JSON Lines, fields in the order of the record."""
-    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+    return msgspec.json.Encoder().encode_lines(records)
 
 
 def json_bytes(value: object) -> bytes:

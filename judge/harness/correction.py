@@ -42,6 +42,8 @@ class CorrectionPlan(JobPlan, frozen=True, kw_only=True):
     """Their seal; by default `seal.json` beside them."""
     criterion: str | None = None
     """Only this criterion, or the prompt file that the judgments are under."""
+    prompts: Sequence[StrPath] = ()
+    """Prompt files of your own, for judgments of several criteria under them."""
     target: Literal["pool", "topics"] = "pool"
     """Whether the means are of the pooled responses, or of the runs on topics like these."""
     families: StrPath | None = None
@@ -88,7 +90,7 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
     """
     _check(plan)
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
-    judged = read_judged(plan.folder, plan.criterion, plan.cluster)
+    judged = read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
     out = None if plan.out is None else Path(plan.out)
     if out is not None:
         make_folder(out.parent if _is_file(out) else out)

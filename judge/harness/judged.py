@@ -104,13 +104,16 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         return judges
 
 
-def read_judged(folder: StrPath, criterion: str | None = None, cluster: Cluster | None = None) -> JudgedFolder:
+def read_judged(
+    folder: StrPath, criterion: str | None = None, cluster: Cluster | None = None, prompts: Sequence[StrPath] = ()
+) -> JudgedFolder:
     """Read an output folder of `judge run`.
 
     Args:
         folder: The folder.
         criterion: The only criterion to look at, or the file of the prompt that the judgments are under.
         cluster: What intervals and tests are over; by default as the folder's own leaderboard.
+        prompts: Prompt files of your own, for judgments under them.
 
     Raises:
         InputError: The folder has no judgments, or damaged ones.
@@ -130,7 +133,7 @@ def read_judged(folder: StrPath, criterion: str | None = None, cluster: Cluster 
         raise InputError(f"{judgments}: two judgments of {response_id} under {name}/{variant}: expected one")
     missing = read_failures(read_stored(failures), str(failures)) if failures.exists() else ()
     results: tuple[Judgment | Failure, ...] = (*graded, *missing)
-    criteria, warnings = _criteria(results, criterion, folder)
+    criteria, warnings = _criteria(results, criterion, folder, prompts)
     _check_grades(graded, criteria, judgments)
     manifest = read_manifest(folder) or {}
     recorded: Cluster = "theme" if manifest.get("cluster") == "theme" else "topic"
@@ -147,7 +150,7 @@ def read_judged(folder: StrPath, criterion: str | None = None, cluster: Cluster 
 
 
 def _criteria(
-    results: tuple[Judgment | Failure, ...], wanted: str | None, folder: Path
+    results: tuple[Judgment | Failure, ...], wanted: str | None, folder: Path, own: Sequence[StrPath]
 ) -> tuple[tuple[Criterion, ...], tuple[str, ...]]:
     """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
     digests: dict[str, set[str]] = {}
@@ -155,7 +158,7 @@ def _criteria(
         digests.setdefault(f"{result.criterion}/{result.variant}", set()).add(result.criterion_digest)
     if not digests:
         raise InputError(f"{folder}: nothing was judged there")
-    criteria = _prompts(digests, wanted, folder)
+    criteria = _prompts(digests, wanted, folder, {prompt.prompt_id: prompt for prompt in map(find_criterion, own)})
     warnings = []
     juries = all(is_jury(result.judge) for result in results)
     for criterion in criteria:
@@ -191,12 +194,14 @@ def _check_grades(graded: tuple[Judgment, ...], criteria: tuple[Criterion, ...],
         raise InputError(f"{path}: {count(len(problems), 'grade')} off the scale", problems)
 
 
-def _prompts(digests: Mapping[str, set[str]], wanted: str | None, folder: Path) -> tuple[Criterion, ...]:
+def _prompts(
+    digests: Mapping[str, set[str]], wanted: str | None, folder: Path, own: Mapping[str, Criterion]
+) -> tuple[Criterion, ...]:
     names = {prompt.partition("/")[0] for prompt in digests}
     if wanted is not None and wanted not in names:
         return (find_criterion(wanted),)
     prompts = [prompt for prompt in sorted(digests) if wanted in (None, prompt.partition("/")[0])]
     try:
-        return tuple(find_criterion(prompt) for prompt in prompts)
+        return tuple(own.get(prompt) or find_criterion(prompt) for prompt in prompts)
     except UsageError as error:
         raise UsageError(f"{folder}: {error}; give the prompt of your own with --criterion PATH") from error

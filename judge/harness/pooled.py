@@ -8,6 +8,7 @@ from judge.errors import InputError
 from judge.files.folder import replace_folder, same_place
 from judge.files.paths import StrPath
 from judge.harness.folder import pool_files
+from judge.harness.index import INDEX, index_markdown
 from judge.harness.manifest import (
     GROWING,
     JOURNAL,
@@ -20,6 +21,7 @@ from judge.harness.manifest import (
     read_manifest,
 )
 from judge.harness.pooling import Pooled
+from judge.harness.reported import reported
 from judge.models.journal import Journal
 
 
@@ -60,5 +62,7 @@ def write_pool(
         return {MANIFEST: content}
 
     files = pool_files(pooled)
-    replace_folder(out, manifest_of(UNFINISHED) | files, RECORD, more=not changed)
-    replace_folder(out, files | manifest_of(POOLED), RECORD)
+    with reported(out, RECORD):
+        replace_folder(out, manifest_of(UNFINISHED) | files, RECORD, more=not changed)
+        files[INDEX] = index_markdown(files)
+        replace_folder(out, files | manifest_of(POOLED), RECORD)

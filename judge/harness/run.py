@@ -14,9 +14,11 @@ from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
 from judge.files.folder import replace_folder
 from judge.harness.folder import UNCALIBRATED, pool_files, result_files
+from judge.harness.index import INDEX, index_markdown
 from judge.harness.judged import compared
 from judge.harness.manifest import JOURNAL, MANIFEST, RECORD, UNFINISHED, manifest_bytes
 from judge.harness.prepared import Plan, Prepared, check_out, prepare
+from judge.harness.reported import reported
 from judge.models.journal import Journal
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
@@ -76,7 +78,7 @@ def carry_out(
     plan, out, jury = prepared.plan, prepared.out, prepared.jury
     pooled, criteria, pool = prepared.pooled, prepared.criteria, prepared.pooled.pool
     changed = check_out(prepared)
-    with Journal(out / JOURNAL) as journal:
+    with reported(out, RECORD), Journal(out / JOURNAL) as journal:
         if plan.extend is not None and not prepared.in_place and (Path(plan.extend) / JOURNAL).exists():
             journal.adopt(Path(plan.extend) / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
@@ -109,6 +111,7 @@ def carry_out(
         )
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
+        files[INDEX] = index_markdown(files)
         files[MANIFEST] = manifest_bytes(
             plan.argv,
             prepared.configured,

@@ -1,4 +1,4 @@
-"""The corrected leaderboard as TSV, as Markdown, and for a terminal of 80 columns."""
+"""The corrected leaderboard as TSV, as Markdown, and for a terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,7 +6,8 @@ from judge.records import Criterion
 from judge.results.leaderboard import FLAGS as BOARD_FLAGS
 from judge.results.rows import CorrectedRow, RankingChange, noted
 from judge.stats.separation import FEWEST_TOPICS_APART
-from judge.text.cells import columns_of, count, interval, markdown_cell, number, pad, shorten
+from judge.text.cells import count, interval, markdown_cell, number, shorten
+from judge.text.layout import table_lines
 from judge.text.safe import escape, printable
 from judge.text.tsv import tsv
 
@@ -19,7 +20,6 @@ HEADER = (
     *("rank", "ranks", "tie", "run", "raw [95 %]", "corrected [95 %]", "bound", "bounds", "gold", "n", "method"),
     *("lambda", "ESS", "bias", "flags"),
 )
-WIDTH = 80
 FLAGS = {
     "SELF": "the run's model is of the judge's family",
     "UNCORRECTED": "too little gold for a correction",
@@ -122,8 +122,8 @@ def _markdown_cells(row: CorrectedRow) -> list[str]:
     ]
 
 
-def corrected_lines(rows: Sequence[CorrectedRow]) -> list[str]:
-    """The rows of one criterion for a terminal; flags that do not fit get a line of their own."""
+def corrected_lines(rows: Sequence[CorrectedRow], columns: int) -> list[str]:
+    """The rows of one criterion for a terminal of so many columns; flags stand below a row."""
     header = ("rank", "ranks", "tie", "run", "raw", "corrected", "[95 %]", "bound", "gold")
     cells = [
         (
@@ -139,18 +139,8 @@ def corrected_lines(rows: Sequence[CorrectedRow]) -> list[str]:
         )
         for row in rows
     ]
-    widths = [max(columns_of(line[place]) for line in (header, *cells)) for place in range(len(header))]
-    room = WIDTH - sum(widths) + widths[3] - 2 * (len(header) - 1)
-    widths[3] = min(widths[3], max(room, 8))
-    lines = []
-    for line, flags in zip((header, *cells), ("", *(" ".join(row.flags) for row in rows)), strict=True):
-        text = "  ".join(
-            pad(shorten(cell, width), width) if place in {2, 3} else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        together = f"{text}  {flags}".rstrip()
-        lines += [together] if columns_of(together) <= WIDTH else [text.rstrip(), f"{' ' * (widths[0] + 2)}{flags}"]
-    return lines
+    flags = [" ".join(row.flags) for row in rows]
+    return [line.text for line in table_lines(header, cells, columns, words={2, 3}, keys=4, below=flags)]
 
 
 def reading(criterion: Criterion) -> str:

@@ -76,11 +76,11 @@ def shorten(text: str, columns: int) -> str:
     """
     if columns_of(text) <= columns:
         return text
-    tail = _head(text[::-1], (columns - 1) // 2)[::-1]
-    return f"{_head(text, columns - 1 - columns_of(tail))}…{tail}"
+    tail = fitting(text[::-1], (columns - 1) // 2)[::-1]
+    return f"{fitting(text, columns - 1 - columns_of(tail))}…{tail}"
 
 
-def _head(text: str, columns: int) -> str:
+def fitting(text: str, columns: int) -> str:
     """The longest start of the text that takes at most `columns` columns."""
     used = 0
     for place, character in enumerate(text):
@@ -107,6 +107,6 @@ def fold(text: str, columns: int, indent: str = "  ") -> list[str]:
             elif line.strip():
                 lines.append(indent)
             else:
-                head = _head(word, columns - columns_of(line))
+                head = fitting(word, columns - columns_of(line))
                 lines[-1], word = line + head, word[len(head) :]
     return lines

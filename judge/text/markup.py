@@ -1,9 +1,13 @@
 """Parts of a Markdown report: tables, and texts from runs without markup."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from judge.text.cells import markdown_cell
 from judge.text.safe import escape, printable
+
+_MARKER = re.compile(r"([0-9]{0,9})([-+=.)])")
+"""What makes a list or a heading of a line that begins with it; the other signs of markup are escaped anywhere."""
 
 
 def table(
@@ -28,3 +32,21 @@ def name_of(text: str) -> str:
 def listed(texts: Iterable[str]) -> str:
     """Texts without markup, with semicolons between them."""
     return "; ".join(map(prose, texts))
+
+
+def quotation(text: str) -> str:
+    r"""A text of several lines as a block quotation without markup, its lines kept.
+
+    >>> quotation("The <b>6:10</b>:\n\n- on time")
+    '> The &lt;b&gt;6:10&lt;/b&gt;:\n>\n> \\- on time'
+    """
+    lines = [_line(line) for line in text.splitlines()] or [""]
+    # Two spaces at its end keep a line apart from the next one.
+    breaks = ["  " * bool(line and after) for line, after in zip(lines, [*lines[1:], ""], strict=True)]
+    return "\n".join((f"> {line}" if line else ">") + after for line, after in zip(lines, breaks, strict=True))
+
+
+def _line(text: str) -> str:
+    text = prose(text.strip())
+    marker = _MARKER.match(text)
+    return f"{marker[1]}\\{text[marker.end(1) :]}" if marker else text

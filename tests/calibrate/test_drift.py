@@ -138,10 +138,10 @@ def test_the_command_prints_and_exits_1_unless_all_is_steady(
         for name, noise in (("a", 0.2), ("b", 0.2), ("c", 0.9))
     )
     assert main(["drift", str(first), str(same)]) == 0
-    head, line = capsys.readouterr().out.splitlines()
+    head, line, _, _, rest = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["judge", "prompt", "n/topics"]
     assert line.split()[:3] == ["server/m", "groundedness/graded", "60/12"]
-    assert line.endswith("STEADY")
+    assert rest.endswith("STEADY")
     assert main(["drift", str(first), str(other), "--margin", "0.05", "--json"]) == 1
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert row["word"] != "STEADY"

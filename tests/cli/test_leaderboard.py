@@ -86,7 +86,8 @@ def test_without_gold_the_leaderboard_is_raw_and_says_so(folder: Path, capsys: p
     out = capsys.readouterr().out
     assert out.startswith("UNCALIBRATED")
     names = [line.split()[1] for line in out.splitlines() if line.startswith(("1  ", "2  ", "3  "))]
-    assert names == ["own\\x1b[31m|run", "solid", "weak"]
+    # The table is too wide for one block, so that a second one names the runs again.
+    assert names[:3] == names[3:] == ["own\\x1b[31m|run", "solid", "weak"]
     assert "23/24" in out
 
 
@@ -377,9 +378,8 @@ def test_the_rule_and_the_limit_are_those_of_the_judging(lengths: Path, capsys: 
     said = {"schema": SCHEMA, "configuration": {"token_rule": {"rule": "english", "limit": 249}}}
     (lengths / "manifest.json").write_text(json.dumps(said), encoding="utf-8")
     assert run(lengths, "--over-limit", "exclude") == 0
-    assert (
-        "Without the 72 of 72 pooled responses of more than 249 tokens by the english rule." in capsys.readouterr().out
-    )
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Without the 72 of 72 pooled responses of more than 249 tokens by the english rule." in told
     assert run(lengths, "--over-limit", "flag", "--out", lengths / "x.md") == 0
     note = "All judged responses, whatever their length (limit 249 tokens)."
     assert note in capsys.readouterr().out

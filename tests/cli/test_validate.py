@@ -43,8 +43,8 @@ def test_sound_runs_exit_0(folder, capsys):
     assert validate(folder, "--topics", folder.parent / "topics.json") == 0
     out, err = capsys.readouterr()
     assert out == (
-        "file    run  format    type    team  year  turns  responses  errors  warnings\n"
-        "a.json  r    ikat2024  manual  -     -         1          1       0         0\n"
+        "file    run  format    type    turns  responses  errors  warnings\n"
+        "a.json  r    ikat2024  manual      1          1       0         0\n"
         "\n"
         "1 file, 1 readable: 0 errors, 0 warnings\n"
     )
@@ -257,7 +257,7 @@ def test_a_run_that_asks_not_to_be_judged_is_said_to(folder, tmp_path, capsys):
     put(folder, "a.json", run("9-1_1") | {"eval_response": False})
     pages = tmp_path / "pages"
     assert validate(folder, "--report-dir", pages) == 0
-    assert "a.json  r    ikat2024  manual, asks not to be judged  -" in capsys.readouterr().out
+    assert "a.json  r    ikat2024  manual, asks not to be judged  " in capsys.readouterr().out
     page = (pages / "r.md").read_text(encoding="utf-8")
     assert "The run asks not to be judged (`eval_response: false`), so its responses are pooled for nothing." in page
     assert "Nothing is left out" not in page

@@ -52,6 +52,7 @@ CALLERS = {
     "harness/evaluation/qrels",
     "harness/pooled",
     "harness/run",
+    "report/job",
 }
 """The modules that write a folder."""
 NAMING = {
@@ -61,6 +62,7 @@ NAMING = {
     "harness/crowd",
     "harness/folder",
     "harness/manifest",
+    "report/pictures",
 }
 """Other modules that name the files of one."""
 READ = {r"plan\.jsonl", r"seal\.json", r"\*\.md"}
@@ -110,6 +112,7 @@ WRITERS = {
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
     "reproduce": Writer("reproduction.sha256", "reproduce ikat2025 {}/topics-2025"),
+    "report": Writer("report.sha256", "report {}/judged"),
 }
 
 OPTIONAL = (
@@ -199,6 +202,11 @@ OPTIONAL = (
         "reproduce llmjudge {}/llmjudge",
         "agreement.* ranking.* pairs.* stability.* off_scale_labels.* table_?_*",
     ),
+    (
+        "report",
+        "report {}/judged --gold {}/example.gold.jsonl",
+        "report/corrected.svg report/agreement-*.svg report/confusion-*.svg",
+    ),
     ("reproduce", "reproduce cast-regin {}/release", "means.* retests.* variance.* correlations.* lengths.*"),
 )
 """Command, a call that makes more files than the plain one, and patterns of these."""
@@ -213,6 +221,10 @@ def _no_pictures() -> Iterator[None]:
         for name in ("interval_plot", "curve_plot"):
             patch.setattr(f"judge.evaluate.pictures.{name}", lambda *drawn: (b"svg", b"png"))
         patch.setattr("judge.harness.evaluation.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))
+        for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
+            patch.setattr(f"judge.report.pictures.{name}", lambda *drawn: (b"svg", b"png"))
+        # The page that a run leaves has a record of its own; here `judge report` writes it.
+        patch.setattr("judge.cli.run.name_results", lambda outcome: None)
         yield
 
 
@@ -245,6 +257,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
+    # A copy, because the looks at gold are counted beside it.
+    shutil.copy(PROJECT / "gold" / "example.gold.jsonl", folder)
     _calibration(folder)
     release(folder / "ikat2023")
     judges = {"a-one": lines(COHEN, 1), "a-two": lines([*COHEN[:-1], (1, 5)], 1)}

@@ -32,7 +32,8 @@ def files(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.startswith("journal.sqlite")
+        # The report says what the calls in the journal took.
+        if path.is_file() and not path.name.startswith(("journal.sqlite", "report."))
     }
 
 
@@ -64,12 +65,13 @@ def test_the_example_gives_every_promised_file(tmp_path: Path, capsys: pytest.Ca
     written = files(tmp_path / "out")
     assert {name for name in written if not name.startswith("response_runs")} == {
         "bank.json", "differences.tsv", "excluded.tsv", "failures.jsonl", "judgments.jsonl", "leaderboard.md",
-        "leaderboard.tsv",
+        "leaderboard.tsv", "index.md",
         "manifest.json", "missing_passages.tsv", "passages.jsonl", "pool.jsonl", "pool.txt", "problems.json",
         "run.sha256", "runs.jsonl",
         "qrels/response_groundedness.llm.qrel", "qrels/response_groundedness.llm.qrel.json", "screen.tsv",
     }  # fmt: skip
     assert len([name for name in written if name.startswith("response_runs")]) == 7
+    assert (tmp_path / "out" / "report.html").is_file()
     shown = capsys.readouterr()
     assert shown.out.startswith("UNCALIBRATED")
     assert "mill-fluent-invented" in shown.out
@@ -407,7 +409,8 @@ def test_the_python_api_does_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "examples").symlink_to(PROJECT / "examples")
     exec(compile(code, "README.md", "exec"), {})
     run(RUNS, tmp_path / "cli")
-    assert (tmp_path / "out" / "leaderboard.tsv").read_bytes() == (tmp_path / "cli" / "leaderboard.tsv").read_bytes()
+    called, commanded = (tmp_path / name / "leaderboard.tsv" for name in ("out-example", "cli"))
+    assert called.read_bytes() == commanded.read_bytes()
 
 
 def test_a_folder_of_other_files_is_not_written_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -429,7 +429,7 @@ def test_hostile_names_stay_in_their_cells() -> None:
     table = [line for line in markdown.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 2
     assert all(len(line.replace(r"\|", "").split("|")) == len(HEADER) + 2 for line in table)
-    for text in (markdown, "\n".join(corrected_lines(rows)), corrected_tsv(rows)):
+    for text in (markdown, "\n".join(corrected_lines(rows, 80)), corrected_tsv(rows)):
         assert "\x1b" not in text
         assert "\u202e" not in text
     assert "<img" not in markdown
@@ -443,7 +443,7 @@ def test_the_terminal_table_fits_80_columns() -> None:
         row(f"{long}{i}", 2.5, 2.0, rank=i, rank_low=1, rank_high=120, tie="abcdefghijklm", flags=tuple(FLAGS), n=1000)
         for i in range(98, 102)
     ]
-    lines = corrected_lines([*rows, RAW, row("字" * 40, 1, 1)])
+    lines = corrected_lines([*rows, RAW, row("字" * 40, 1, 1)], 80)
     assert max(map(len, lines)) <= 80
     assert any(line.strip() == " ".join(FLAGS) for line in lines)
     assert all("…" in line for line in lines if "team" in line)

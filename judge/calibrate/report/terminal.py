@@ -1,4 +1,4 @@
-"""The summary that a terminal shows: 80 columns, plain text, a verdict line for each criterion at the end."""
+"""The summary that a terminal shows: plain text in its width, a verdict line for each criterion at the end."""
 
 from collections.abc import Sequence
 
@@ -17,49 +17,52 @@ from judge.calibrate.report.lookup import (
 from judge.calibrate.report.phrases import ON_TERMINAL, heading, looked_at
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
-from judge.text.cells import columns_of, count, fold, number, pad, shorten
+from judge.text.cells import columns_of, count, fold, number, shorten
+from judge.text.layout import table_lines
 from judge.text.safe import printable
 
-COLUMNS = 80
 ROWS = 12
 """Judges shown for each criterion; baselines and the chosen judge are always among them."""
-_NAME = 10
-"""Fewest columns that a judge's name gets."""
 
 
-def summary(calibration: Calibration) -> str:
-    """Warnings, a table for each criterion, then verdict lines that end with the verdict's word; lines end in LF."""
-    lines = [line for warning in calibration.warnings for line in fold(f"! {printable(warning)}", COLUMNS)]
+def summary(calibration: Calibration, columns: int = 80) -> str:
+    """Warnings, a table for each criterion, then verdict lines that end with the verdict's word.
+
+    Args:
+        calibration: What was found.
+        columns: The most columns of a line; lines end in LF.
+    """
+    lines = [line for warning in calibration.warnings for line in fold(f"! {printable(warning)}", columns)]
     names = criteria(calibration)
     for name in names:
-        lines += ["", *_criterion(calibration, name)]
+        lines += ["", *_criterion(calibration, name, columns)]
     lines.append("")
     for name in names:
-        lines += _verdict_line(calibration, name)
+        lines += _verdict_line(calibration, name, columns)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _criterion(calibration: Calibration, criterion: str) -> list[str]:
+def _criterion(calibration: Calibration, criterion: str, columns: int) -> list[str]:
     split = split_of(calibration, criterion)
     every = of(calibration.agreement, criterion)
     rows = best_first(row for row in every if row.split == split)
     chosen = chosen_of(calibration, criterion)
-    lines = fold(printable(criterion) + _heading(rows), COLUMNS)
+    lines = fold(printable(criterion) + _heading(rows), columns)
     if rows:
         shown = _shown(rows, chosen)
-        lines += _table(shown, chosen)
+        lines += _table(shown, chosen, columns)
         left = len(rows) - len(shown)
         lines.append("* chosen, = baseline" + (f"; {count(left, 'more row')} in agreement.tsv" if left else ""))
     selection = selection_of(calibration, criterion)
     if selection and (selected := _selected(selection)):
-        lines += fold(selected, COLUMNS)
+        lines += fold(selected, columns)
     if equivalence := of(calibration.equivalence, criterion):
-        lines += fold(_equivalent(equivalence), COLUMNS)
+        lines += fold(_equivalent(equivalence), columns)
     for look in of(calibration.looks, criterion):
-        lines += fold(looked_at(look), COLUMNS) if look.ledger != "seal" else []
+        lines += fold(looked_at(look), columns) if look.ledger != "seal" else []
     if verdict := verdict_of(calibration, criterion):
         for intro, texts in (("required", verdict.requirements), ("because", verdict.reasons)):
-            lines += fold(f"{intro}: {printable('; '.join(texts))}", COLUMNS) if texts else []
+            lines += fold(f"{intro}: {printable('; '.join(texts))}", columns) if texts else []
     return lines
 
 
@@ -75,7 +78,7 @@ def _shown(rows: Sequence[AgreementRow], chosen: str | None) -> list[AgreementRo
     return [rows[place] for place in sorted({*always, *others[: max(0, ROWS - len(always))]})]
 
 
-def _table(rows: Sequence[AgreementRow], chosen: str | None) -> list[str]:
+def _table(rows: Sequence[AgreementRow], chosen: str | None, columns: int) -> list[str]:
     """Lines with marks and names on the left and numbers on the right, the primary statistic with its interval."""
     primary = rows[0].primary
     before = [name for name in ON_TERMINAL if name != primary and not STATISTICS[name].signed]
@@ -94,19 +97,10 @@ def _table(rows: Sequence[AgreementRow], chosen: str | None) -> list[str]:
         for row, spread in zip(rows, spreads, strict=True)
     ]
     header = ["n/topics", "cover", *map(heading, before), f"{primary} [95 %]", *map(heading, after)]
-    widths = [max(len(line[place]) for line in (header, *cells)) for place in range(len(header))]
-    room = COLUMNS - sum(widths) - 2 * len(widths) - 2
-    names = [shorten(printable(row.name), max(_NAME, room)) for row in rows]
-    width = max(map(columns_of, ("judge", *names)))
     marks = ["=" if row.baseline else "*" if row.name == chosen else " " for row in rows]
-    return [
-        "  ".join([pad(name, width + 2), *map(str.rjust, line, widths)]).rstrip()
-        for name, line in zip(
-            ["  judge", *(f"{mark} {name}" for mark, name in zip(marks, names, strict=True))],
-            [header, *cells],
-            strict=True,
-        )
-    ]
+    names = [f"{mark} {printable(row.name)}" for mark, row in zip(marks, rows, strict=True)]
+    lines = [[name, *line] for name, line in zip(names, cells, strict=True)]
+    return [line.text for line in table_lines(["  judge", *header], lines, columns)]
 
 
 def _value(row: AgreementRow, name: str) -> float | None:
@@ -157,17 +151,21 @@ def _equivalent(rows: Sequence[EquivalenceRow]) -> str:
     return "; ".join(parts)
 
 
-def _verdict_line(calibration: Calibration, criterion: str) -> list[str]:
+def _verdict_line(calibration: Calibration, criterion: str, columns: int) -> list[str]:
     """The verdict on one line, or on two where it is too long."""
     verdict = verdict_of(calibration, criterion)
     name = shorten(printable(criterion), 20)
     if verdict is None:
         return [f"{name}  NO VERDICT"]
     basis = f"{verdict.split} n={verdict.estimate.n}/{count(verdict.estimate.topics, 'topic')}"
-    judge = shorten(printable(verdict.judge), COLUMNS - columns_of(f"{name}    {basis}"))
+    judge = shorten(printable(verdict.judge), columns - columns_of(f"{name}    {basis}"))
     tail = _measured(calibration, verdict)
     line = "  ".join([name, judge, basis, *tail])
-    return [line] if columns_of(line) <= COLUMNS else ["  ".join([name, judge, basis]), "  ".join(["", *tail])]
+    if columns_of(line) <= columns:
+        return [line]
+    below = "  ".join(["", *tail])
+    parts = [below] if columns_of(below) <= columns else [f"  {part}" for part in fold(below, columns - 2)]
+    return ["  ".join([name, judge, basis]), *parts]
 
 
 def _measured(calibration: Calibration, verdict: TrustVerdict) -> list[str]:

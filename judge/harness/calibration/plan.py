@@ -48,7 +48,7 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     families: StrPath | None = None
     """Run or judge, a tab and the family of models behind it."""
     topics: StrPath | None = None
-    """The topics file, for prompts that show the conversation."""
+    """The topics file, for prompts that show the conversation and for the list of disagreements."""
     samples: int = 1
     """How often each question is asked, for test-retest agreement."""
     options: ModelOptions = ModelOptions()

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from judge.ask.several import Fetching, check_prices
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.certificate import PARAMETERS, Certificate, certificate_bytes, make_certificate
+from judge.calibrate.disagreements import Disagreement, disagreements
 from judge.calibrate.findings import Calibration
 from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import (
@@ -36,6 +37,7 @@ from judge.calibrate.intake import (
 )
 from judge.calibrate.looks import look_at
 from judge.calibrate.panel import Panel
+from judge.calibrate.report.disagreements import disagreement_files
 from judge.calibrate.report.folder import calibration_files
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
@@ -44,12 +46,13 @@ from judge.files.paths import in_folders
 from judge.files.stored import sha256
 from judge.gold import GOLD_FILES, Look
 from judge.gold.rows import GoldRow
-from judge.gold.seal import SEAL, TEST_FILES
+from judge.gold.seal import SEAL, TEST_FILES, SealedItem, item_of
 from judge.harness.calibration.asking import Asking, ProgressReport, gold_tasks, results_jsonl
 from judge.harness.calibration.certified import certified, resampling
 from judge.harness.calibration.looking import Looking, log_look, looked_often, open_test
 from judge.harness.calibration.plan import ASKING, CalibrationPlan, by_id, check_plan
 from judge.harness.manifest import JOURNAL, MANIFEST
+from judge.harness.reported import reported
 from judge.models.backends import open_model
 from judge.models.families import read_families
 from judge.models.journal import Journal
@@ -58,6 +61,7 @@ from judge.pool.folder import read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
+from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.text.safe import shown
 
@@ -75,6 +79,8 @@ class CalibrationOutcome(msgspec.Struct, frozen=True):
     """What later runs are compared with."""
     trusted: bool
     """Whether every criterion's verdict is TRUSTED."""
+    disagreements: tuple[Disagreement, ...]
+    """The items outside the test part that some judge grades otherwise than the assessors, worst first."""
 
 
 def calibrate_judges(
@@ -129,11 +135,15 @@ class _Session:
         self.warnings: list[str] = []
         self.asked: dict[str, Any] = {}
         self.looking: Looking | None = None
+        self.sealed: frozenset[SealedItem] = frozenset()
+        self.turns: Mapping[str, Turn] | None = None
         self.out = Path(plan.out) if plan.out is not None else None
         self.answers: dict[str, bytes] = {}
 
     def run(self) -> CalibrationOutcome:
         gold = read_gold_files([Path(path) for path in self.plan.gold], self.only, self.scale)
+        if self.plan.topics is not None:
+            self.turns = turns_by_id(read_topics(Path(self.plan.topics)))
         if gold.columns:
             self.warnings.append(
                 "files of columns do not say how their grades were made; they are taken as given blind"
@@ -165,13 +175,17 @@ class _Session:
         seal = self.looking.seal if self.looking else None
         entries = certified(self.plan, gold, panels, calibration, seal, self.asking.endpoints)
         certificate = make_certificate(entries, self.now.date().isoformat())
+        pool = next((source.pool for source in sources if source.pool is not None), None)
+        found = disagreements(panels, pool, self.turns, self.sealed)
         if self.out:
-            files = self.answers | calibration_files(calibration)
+            open_items = sum(side != "test" for panel in panels for side in panel.split)
+            files = self.answers | calibration_files(calibration) | disagreement_files(found, open_items)
             files[CERTIFICATE] = certificate_bytes(certificate, self.out / CERTIFICATE)
-            # The certificate comes last, so that one never stands beside tables of another calibration.
-            replace_folder(self.out, files, RECORD, inputs=self._inputs(), last=CERTIFICATE)
+            with reported(self.out, RECORD):
+                # The certificate comes last, so that one never stands beside tables of another calibration.
+                replace_folder(self.out, files, RECORD, inputs=self._inputs(), last=CERTIFICATE)
         trusted = bool(calibration.verdicts) and all(verdict.word == "TRUSTED" for verdict in calibration.verdicts)
-        return CalibrationOutcome(calibration, certificate, trusted)
+        return CalibrationOutcome(calibration, certificate, trusted, found)
 
     def _inputs(self) -> list[Path]:
         """The files that were read."""
@@ -290,6 +304,7 @@ class _Session:
             return self._look(self._check_sealed((*dev, *rows), everything))
 
         rows, self.looking = open_test(self.plan, self.now, look)
+        self.sealed = frozenset(map(item_of, rows))
         return (*dev, *rows), everything
 
     def _check_sealed(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[Panel, ...]:
@@ -347,7 +362,7 @@ class _Session:
             raise UsageError(ASKING)
         pool, out = read_pool_folder(Path(plan.pool), "passages.jsonl"), self.out
         prompts = [prompt for prompt in self.prompts.values() if self.only in (None, prompt.name)]
-        turns = turns_by_id(read_topics(Path(plan.topics))) if plan.topics is not None else None
+        turns = self.turns
         with_turn = [prompt.prompt_id for prompt in prompts if needs_turn(prompt)]
         if with_turn and turns is None:
             names = ", ".join(with_turn)

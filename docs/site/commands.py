@@ -1,0 +1,147 @@
+"""A page for each command, from its parser: what to type, arguments, options, defaults, examples, exit codes."""
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping
+
+from docs.site.docstrings import markdown
+from docs.site.markdown import cell, code, fenced, table
+from docs.site.pages import relative, title
+from judge.cli import COMMANDS, ROOMS, command_parser
+from judge.cli.examples import EXAMPLES
+from judge.cli.parser import EXIT_CODES, GENERAL
+
+_WIDTH = 84
+
+
+def command_pages(written: Mapping[str, str]) -> dict[str, str]:
+    """The pages of all commands, and the list of them by room.
+
+    Args:
+        written: The pages that people wrote; those that describe most of a command's options are linked.
+    """
+    pages = {page_of(command): _page(command, written) for command in COMMANDS}
+    rooms = "".join(
+        f"## {room.capitalize()}\n\n"
+        + table(
+            ("command", "what it does"),
+            [
+                (f"[`judge {name}`]({relative(page_of(name), FIRST)})", cell(summary))
+                for name, summary in commands.items()
+            ],
+        )
+        + "\n\n"
+        for room, commands in ROOMS.items()
+    )
+    opening = "# Commands\n\nIn the order of the pipeline; the whole line comes first.\n\n"
+    ending = "## For every command\n\n" + fenced(GENERAL.partition("\n")[2]) + "\n\n" + exit_codes() + "\n"
+    return {FIRST: opening + rooms + ending} | pages
+
+
+FIRST = "reference/commands/index.md"
+
+
+def page_of(command: str) -> str:
+    """The place of a command's page."""
+    return f"reference/commands/{command.replace(' ', '-')}.md"
+
+
+def exit_codes() -> str:
+    """The exit codes, which are the same for every command."""
+    rows = [(number, cell(meaning)) for number, meaning in re.findall(r"^  (\d)  (.+)$", EXIT_CODES, re.MULTILINE)]
+    return "## Exit codes\n\n" + table(("code", "meaning"), rows)
+
+
+def actions(command: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """The parser of a command and those of its actions, each with what a user types after `judge`."""
+    pending: list[tuple[str, argparse.ArgumentParser]] = [(command, command_parser(command))]
+    while pending:
+        typed, parser = pending.pop(0)
+        yield typed, parser
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                pending = [(f"{typed} {name}", sub) for name, sub in action.choices.items()] + pending
+
+
+def _page(command: str, written: Mapping[str, str]) -> str:
+    parts: list[str] = []
+    described = _described(command, written)
+    for typed, parser in actions(command):
+        level = "#" if typed == command else "##"
+        parts += [f"{level} judge {typed}", markdown(parser.description or "") if typed == command else ""]
+        parts += [fenced(_usage(parser)), *_tables(parser)]
+        if EXAMPLES.get(typed):
+            parts += [f"{level}# Examples", fenced("\n".join(EXAMPLES[typed]), "sh")]
+    parts.append(exit_codes())
+    if described:
+        links = [f"- [{title(written[name])}]({relative(name, page_of(command))})" for name in described]
+        parts.append("## Described in\n\n" + "\n".join(links))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    formatter = argparse.HelpFormatter(prog=parser.prog, width=_WIDTH)
+    formatter.add_usage(None, parser._actions, parser._mutually_exclusive_groups, prefix="")
+    return formatter.format_help().strip()
+
+
+def _tables(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The arguments, and the options, each with its meaning and default."""
+    formatter = parser._get_formatter()
+    left_out = (argparse._HelpAction, argparse._SubParsersAction)
+    kept = [action for action in parser._actions if not isinstance(action, left_out)]
+    for header, shown in (
+        ("argument", [action for action in kept if not action.option_strings]),
+        ("option", [action for action in kept if action.option_strings]),
+    ):
+        rows = [(_name(action), _meaning(formatter, action), _default(action)) for action in shown]
+        if rows:
+            yield table((header, "meaning", "default"), rows)
+
+
+def _meaning(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
+    said = cell(formatter._expand_help(action)) if action.help else ""
+    choices = ", ".join(code(str(choice)) for choice in action.choices or ())
+    return f"{said} ({choices})".strip() if choices else said
+
+
+def _name(action: argparse.Action) -> str:
+    if not action.option_strings:
+        return code(str(action.metavar or action.dest))
+    value = "" if action.nargs == 0 else " " + _value(action)
+    *short, last = action.option_strings
+    return ", ".join(map(code, [*short, last + value]))
+
+
+def _value(action: argparse.Action) -> str:
+    metavar = action.metavar or action.dest.upper().replace("_", "-")
+    if isinstance(metavar, tuple):
+        return " ".join(metavar)
+    return f"{metavar} ..." if action.nargs in ("+", "*") else metavar
+
+
+def _default(action: argparse.Action) -> str:
+    if action.required and action.option_strings:
+        return "required"
+    if action.default in (None, False, argparse.SUPPRESS) or action.default == [] or action.default == ():
+        return ""
+    values = action.default if isinstance(action.default, (list, tuple)) else [action.default]
+    return ", ".join(code(str(value)) for value in values)
+
+
+def _described(command: str, written: Mapping[str, str]) -> list[str]:
+    """The pages that people wrote about a command: those that name it, most of its options first."""
+    names = {
+        name
+        for _, parser in actions(command)
+        for action in parser._actions
+        for name in action.option_strings
+        if name.startswith("--") and name != "--help"
+    }
+    typed = re.compile(rf"(?:`|^)judge {re.escape(command)}(?![\w-]| [a-z]+-)", re.MULTILINE)
+    found: list[tuple[int, str]] = []
+    for name, text in written.items():
+        first_cells = set(re.findall(r"--[a-z][a-z-]*", "\n".join(re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE))))
+        if typed.search(text) and "/" not in name and (count := len(names & first_cells)):
+            found.append((-count, name))
+    return [name for count, name in sorted(found) if -count * 4 >= len(names)][:3]

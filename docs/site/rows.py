@@ -1,0 +1,109 @@
+"""What the program holds as rows: codes of problems, reasons of missing grades, run formats, prompts."""
+
+import inspect
+import re
+
+import judge.records
+from docs.site.docstrings import first_sentence
+from docs.site.markdown import cell, code, escaped, facts, fenced, table
+from judge.ask.criteria import bundled_criteria, default_prompts
+from judge.records import Criterion, Level
+from judge.runs.check.codes import SECTIONS
+from judge.runs.formats import FORMATS, _module, rules_of
+
+
+def row_pages() -> dict[str, str]:
+    """The pages of codes, formats and prompts."""
+    return {
+        "reference/codes.md": _codes(),
+        "reference/formats.md": _formats(),
+        "reference/prompts.md": _prompts(),
+    }
+
+
+def reasons() -> dict[str, str]:
+    """Why a judgment is missing, by reason, from the docstring of the type."""
+    source = inspect.getsource(judge.records)
+    found = re.search(r'^FailureReason = .*?"""(.*?)"""', source, re.MULTILINE | re.DOTALL)
+    text = " ".join((found[1] if found else "").split("\n\n", 1)[1].split())
+    pairs = re.findall(r"((?:[a-z_]+, )*[a-z_]+): (.*?\.)(?= [a-z_]+[,:] ?|$)", text)
+    return {name: meaning for names, meaning in pairs for name in names.split(", ")}
+
+
+def _codes() -> str:
+    parts = [
+        "# Codes and reasons\n\n`judge validate` gives each problem of a run a code; "
+        "[Validation](../validation.md#codes) sets the codes beside the official validators. An error cannot be "
+        "judged; a warning is judged, but it breaks the guidelines.",
+    ]
+    for section, rows in SECTIONS.items():
+        cells = [
+            (code(name), row.severity, cell(row.meaning), cell(row.advice), cell(row.fix)) for name, row in rows.items()
+        ]
+        parts += [f"## {section}", table(("code", "severity", "meaning", "advice to the team", "`--fix`"), cells)]
+    parts += [
+        "## Why a judgment is missing",
+        "A failure is never a grade. `failures.jsonl` has the reason and the raw reply of each.",
+        table(("reason", "meaning"), [(code(name), cell(meaning)) for name, meaning in reasons().items()]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_NUMBER_OF_STATEMENTS = {"numbers": "by number", "objects": "by number, text and score", "texts": "by text", None: "–"}
+
+
+def _formats() -> str:
+    parts = [
+        "# Run formats\n\nA format is recognized by its content, in this order. `--format NAME` names it instead. "
+        "[Validation](../validation.md) says what is checked; [Converting](../convert.md) what can be converted."
+    ]
+    for name in FORMATS:
+        rules = rules_of(name)
+        form = {"document": "one JSON object", "lines": "JSON Lines, one turn a line", "pool": "a pool beside its bank"}
+        pairs = [
+            ("file", form[rules.form]),
+            ("run id", code(rules.run_id)),
+            ("turns", code(rules.turns) if rules.turns else "–"),
+            ("run type", code(rules.run_type) if rules.run_type else "–"),
+            ("run types", ", ".join(map(code, rules.run_types)) or "–"),
+            ("run types without scores", ", ".join(map(code, rules.scoreless)) or "–"),
+            ("passages", code(rules.passages) if rules.passages else "–"),
+            ("says which passages it used", "yes" if rules.flags_used else "no"),
+            ("names PTKB statements", _NUMBER_OF_STATEMENTS[rules.ptkb]),
+            ("passage ids", code(rules.passage_id.pattern) if rules.passage_id else "–"),
+            ("year of the track", str(rules.year or "–")),
+        ]
+        about = first_sentence(_module(name).__doc__)
+        parts += [f"## {code(name)}", escaped(about), facts(pairs)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _prompts() -> str:
+    parts = [
+        "# Prompts\n\nThe prompts that come with judge. A criterion that is named without a variant means "
+        f"{', '.join(map(code, sorted(default_prompts().values())))}. [Prompts](../prompts.md) says how to write one."
+    ]
+    for criterion in bundled_criteria():
+        parts += _prompt(criterion)
+    return "\n\n".join(parts) + "\n"
+
+
+def _prompt(criterion: Criterion) -> list[str]:
+    scale = criterion.scale
+    pairs = [
+        ("a judge may see", ", ".join(map(code, criterion.inputs))),
+        ("answer", {"grade": "one grade", "sentences": "a label for each sentence"}[criterion.answer]),
+        ("good end", {"higher": "the highest grade", "lower": "the lowest grade"}[scale.polarity]),
+        ("positive grades", ", ".join(map(str, scale.positive))),
+        ("version, digest", f"{criterion.version}, {code(criterion.digest[:12])}"),
+    ]
+    parts = [f"## {code(criterion.prompt_id)}", facts(pairs)]
+    if criterion.sentence_levels:
+        parts += ["Labels of a sentence:", _levels(criterion.sentence_levels)]
+    parts += ["Levels:", _levels((*scale.levels, *((scale.unable,) if scale.unable else ())))]
+    return [*parts, "System message:", fenced(criterion.system), "User message:", fenced(criterion.user)]
+
+
+def _levels(levels: tuple[Level, ...]) -> str:
+    rows = [(str(level.grade), code(level.label), cell(level.description)) for level in levels]
+    return table(("grade", "label", "meaning"), rows)

@@ -1,0 +1,49 @@
+"""What a terminal can show: its width, and emphasis where a person watches."""
+
+import os
+import shutil
+import sys
+from typing import Literal, TextIO
+
+Style = Literal["heading", "warning", "error"]
+_CODES: dict[Style, str] = {"heading": "1", "warning": "1;33", "error": "1;31"}
+"""Emphasis by the codes of ECMA-48: bold, with yellow or red; a word always says the same as the color."""
+USUAL = 80
+"""The width of an output that is no terminal."""
+READ = 110
+"""The most columns of a sentence: longer lines are hard to read."""
+_FEWEST, _MOST = 40, 240
+
+
+def columns() -> int:
+    """The columns of the terminal behind stdout; `COLUMNS`, if it is set; 80 elsewhere."""
+    return known_columns() or USUAL
+
+
+def known_columns() -> int | None:
+    """As `columns`, or None for an output without a width, which a file or another program reads line by line."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        found = int(given)
+    elif sys.stdout.isatty():
+        found = shutil.get_terminal_size((USUAL, 24)).columns
+    else:
+        return None
+    return min(max(found, _FEWEST), _MOST)
+
+
+def styled(text: str, style: Style, stream: TextIO) -> str:
+    """The text with emphasis, if the stream shows color."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if text and shows_color(stream) else text
+
+
+def shows_color(stream: TextIO) -> bool:
+    """Whether a stream shows color: a terminal does, unless `NO_COLOR` is set; `FORCE_COLOR` makes every stream do."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and not is_dumb())
+
+
+def is_dumb() -> bool:
+    """Whether the terminal only appends text, as `TERM=dumb` says."""
+    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")

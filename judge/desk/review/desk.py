@@ -1,0 +1,279 @@
+"""The pages of a review: the disagreements, one of them, the prompts, one to edit, and a rerun with its outcome."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from judge.ask.prompt import needs_turn
+from judge.calibrate.baselines import ASKED
+from judge.calibrate.disagreements import Disagreement
+from judge.calibrate.report.disagreements import LINES
+from judge.calibrate.report.phrases import heading
+from judge.desk.app import Visit, desk_app, missing_page
+from judge.desk.guard import Seat
+from judge.desk.review.cases import Rater, filter_of, kept, parse_cases, raters
+from judge.desk.review.plan import ReviewPlan, check_review
+from judge.desk.review.rerun import RERUN, BeforeAfter, Cost, Job, Question, cost, dev_rows
+from judge.desk.review.shelf import Shelf, ShelvedPrompt
+from judge.desk.review.wording import diff_lines
+from judge.errors import InputError, JudgeError, UsageError
+from judge.files.stored import read_stored, unpack
+from judge.text.cells import interval, number, p_value
+
+_PAGE = 50
+"""Disagreements on one page."""
+_CHANGES = 25
+"""Items of one kind of change that a rerun shows."""
+_SHOWN = ("percent", "bias")
+"""What is shown of a wording beside the primary statistic."""
+
+
+class Review:
+    """A review with all that it was given.
+
+    Args:
+        plan: What to review.
+        seat: Who reviews.
+        hosts: As for `desk_app`.
+        port: As for `desk_app`.
+
+    Raises:
+        InputError: The folder, the gold or a prompt cannot be read.
+        UsageError: Options do not go together, or gold holds grades of a test part.
+    """
+
+    def __init__(self, plan: ReviewPlan, seat: Seat, hosts: Sequence[str] = (), port: int = 0) -> None:
+        check_review(plan)
+        self.plan = plan
+        self.items = _read(Path(plan.folder))
+        self.raters = raters(self.items)
+        names = [prompt for _, prompt in self.raters if prompt is not None]
+        self.shelf = Shelf(plan.home / "prompts", names, plan.prompts)
+        if plan.asks:
+            dev_rows(plan)
+        self.job = Job(plan)
+        self.app: ASGIApp = desk_app(
+            [seat],
+            {
+                "/": self._list,
+                "/item/{place:int}": self._item,
+                "/prompts": self._prompts,
+                "/prompt": self._prompt,
+                "/rerun": self._rerun,
+            },
+            {"/save": self._save, "/ask": self._ask, "/stop": self._stop},
+            hosts,
+            port,
+        )
+
+    async def _list(self, visit: Visit) -> Response:
+        by = filter_of(visit.query, len(self.raters))
+        found = kept(self.items, self.raters, by)
+        pages = max(1, -(-len(found) // _PAGE))
+        page = min(max(1, _integer(visit.query.get("page")) or 1), pages)
+        shown = found[(page - 1) * _PAGE : page * _PAGE]
+        return self._show(
+            visit,
+            "review_list.html",
+            shown=shown,
+            total=len(self.items),
+            found=len(found),
+            by=by,
+            query=_query(by.query),
+            criteria=sorted({item.criterion for item in self.items}),
+            raters=[_name(rater) for rater in self.raters],
+            page=page,
+            pages=pages,
+            first=(page - 1) * _PAGE,
+        )
+
+    async def _item(self, visit: Visit) -> Response:
+        place = visit.given["place"]
+        if place >= len(self.items):
+            missing_page()
+        by = filter_of(visit.query, len(self.raters))
+        places = [case.place for case in kept(self.items, self.raters, by)]
+        at = places.index(place) if place in places else None
+        item = self.items[place]
+        shelved, _ = self.shelf.prompts()
+        return self._show(
+            visit,
+            "review_item.html",
+            item=item,
+            number=None if at is None else at + 1,
+            found=len(places),
+            before=places[at - 1] if at else None,
+            after=places[at + 1] if at is not None and at + 1 < len(places) else None,
+            query=_query(by.query),
+            editable=sorted({judge.prompt for judge in item.judges if judge.prompt in shelved}),
+        )
+
+    async def _prompts(self, visit: Visit) -> Response:
+        shelved, problems = self.shelf.prompts()
+        lacking = sorted({prompt for _, prompt in self.raters if prompt is not None and prompt not in shelved})
+        return self._show(
+            visit, "review_prompts.html", prompts=shelved.values(), problems=problems, lacking=lacking,
+            home_folder=str(self.shelf.home),
+        )  # fmt: skip
+
+    async def _prompt(self, visit: Visit) -> Response:
+        prompt = self._shelved(visit.query.get("name"))
+        return self._edit(visit, prompt, self.shelf.free_name(prompt), prompt.text)
+
+    async def _save(self, visit: Visit) -> Response:
+        base, form = self._shelved(visit.form.get("base")), visit.form
+        variant, text = form.get("variant", "").strip(), form.get("text", "")
+        try:
+            saved = self.shelf.save(base, variant, text, replace="replace" in form)
+        except (InputError, UsageError) as error:
+            return self._edit(visit, base, variant, text, error)
+        if base.name == saved.name:
+            return visit.go("/prompts")
+        return visit.go("/rerun" + _query({"old": base.name, "new": saved.name}))
+
+    async def _rerun(self, visit: Visit) -> Response:
+        if not (visit.query.get("old") and visit.query.get("new")):
+            return self._outcome(visit)
+        question = self._question(visit.query)
+        expected: Cost | None = None
+        problem = None
+        try:
+            expected = await asyncio.to_thread(cost, self.plan, question) if self.plan.asks else None
+        except JudgeError as error:
+            problem = str(error)
+        return self._show(
+            visit,
+            "review_ask.html",
+            question=question,
+            expected=expected,
+            problem=problem,
+            lines=diff_lines(question.old.text, question.new.text),
+            models=self.plan.models,
+            reads=question.model not in ASKED,
+            running=self.job.running,
+            dollars=None if expected is None or expected.dollars is None else f"{expected.dollars:.4f}",
+            most=None if expected is None or expected.most is None else f"{expected.most:.4f}",
+            budget=self.plan.settings.max_cost,
+        )
+
+    async def _ask(self, visit: Visit) -> Response:
+        if not self.plan.asks:
+            raise UsageError("this desk was started without what asking again needs")
+        self.job.start(self._question(visit.form))
+        return visit.go("/rerun")
+
+    async def _stop(self, visit: Visit) -> Response:
+        self.job.stop()
+        return visit.go("/rerun")
+
+    def _outcome(self, visit: Visit) -> Response:
+        job, question = self.job, self.job.question
+        if question is None:
+            return self._show(visit, "review_none.html", asks=self.plan.asks)
+        found = job.outcome
+        return self._show(
+            visit,
+            "review_rerun.html",
+            question=question,
+            running=job.running,
+            progress=job.progress,
+            error=job.error,
+            lines=diff_lines(question.old.text, question.new.text),
+            again=_query(_asked(question)),
+            found=found,
+            rows=_rows(found) if found else (),
+            gain=interval(found.gain, signed=True) if found else "",
+            p=p_value(found.difference.p) if found and found.difference else "-",
+            changes={} if found is None else _changes(found),
+            most=_CHANGES,
+            reads=question.model not in ASKED,
+            rerun_folder=str(self.plan.home / RERUN),
+        )
+
+    def _edit(
+        self, visit: Visit, prompt: ShelvedPrompt, variant: str, text: str, error: JudgeError | None = None
+    ) -> Response:
+        return self._show(
+            visit,
+            "review_prompt.html",
+            prompt=prompt,
+            variant=variant,
+            text=text,
+            error=error,
+            problems=[f"{problem.path}: {problem.message}" for problem in getattr(error, "problems", ())],
+            conversation=needs_turn(prompt.criterion),
+            home_folder=str(self.shelf.home / prompt.criterion.name),
+        )
+
+    def _show(self, visit: Visit, template: str, **values: Any) -> Response:
+        return visit.page(template, folder_name=Path(self.plan.folder).resolve().name, **{"running": False, **values})
+
+    def _shelved(self, name: str | None) -> ShelvedPrompt:
+        shelved, _ = self.shelf.prompts()
+        if name not in shelved:
+            missing_page()
+        return shelved[name]
+
+    def _question(self, fields: Mapping[str, str]) -> Question:
+        old, new = self._shelved(fields.get("old")), self._shelved(fields.get("new"))
+        if old.criterion.name != new.criterion.name or old.name == new.name:
+            raise UsageError("Two wordings of one criterion are compared.")
+        models = self.plan.models
+        model = fields.get("model", "")
+        return Question(old, new, model if model in models else next(iter(models), ""), _integer(fields.get("items")))
+
+
+def _read(folder: Path) -> tuple[Disagreement, ...]:
+    path = folder / LINES if folder.is_dir() else folder
+    if folder.is_dir() and not path.exists():
+        raise InputError(f"{folder}: has no {LINES}: `judge calibrate --out` writes it")
+    return parse_cases(unpack(read_stored(path), str(path)), str(path))
+
+
+def _name(rater: Rater) -> str:
+    judge, prompt = rater
+    return judge if prompt is None else f"{judge} · {prompt}"
+
+
+def _query(fields: Mapping[str, str]) -> str:
+    return f"?{urlencode(fields)}" if fields else ""
+
+
+def _asked(question: Question) -> dict[str, str]:
+    fields = {"old": question.old.name, "new": question.new.name, "model": question.model}
+    return fields if question.items is None else {**fields, "items": str(question.items)}
+
+
+def _integer(text: str | None) -> int | None:
+    """A whole number above zero in a field; None for anything else."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 9 and int(text) else None
+
+
+def _rows(found: BeforeAfter) -> list[tuple[str, ...]]:
+    """What is shown of both wordings: its name, before, after, and what it means."""
+    rows: list[tuple[str, ...]] = []
+    for name in dict.fromkeys((found.old.primary, *_SHOWN)):
+        values = (interval(row.statistics.get(name)) for row in (found.old, found.new))
+        rows.append((heading(name), *values, _MEANING.get(name, "")))
+    cover = (number(row.coverage, 2) for row in (found.old, found.new))
+    return [*rows, ("items with a grade", *cover, "share of the items that the judge graded at all")]
+
+
+_MEANING = {
+    "wkappa": "agreement beyond chance; two grades off count four times one off",
+    "kappa": "agreement beyond chance",
+    "percent": "share of items with the assessors' grade",
+    "bias": "mean of judge minus assessors; plus is higher",
+}
+
+
+def _changes(found: BeforeAfter) -> dict[str, list[Any]]:
+    kinds: dict[str, list[Any]] = {"gained": [], "lost": [], "moved": [], "kept": []}
+    for change in found.changes:
+        kinds[change.kind].append(change)
+    return kinds

@@ -1,0 +1,58 @@
+"""Where to start in an output folder: a page that lists its files, each in one sentence. Pure."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from judge.harness.manifest import JOURNAL, MANIFEST, RECORD
+
+INDEX = "index.md"
+
+
+def index_markdown(names: Iterable[str]) -> bytes:
+    """The page on a folder with these files; a file is listed under the first row that is about it.
+
+    Args:
+        names: What the folder holds, beside the files that are in every folder.
+    """
+    held = {*names, *_ALWAYS}
+    judged = "leaderboard.md" in held
+    held |= {JOURNAL} if judged else set()
+    rows = [(name, words) for name, words in _FILES if any(fnmatchcase(file, name) for file in held)]
+    start = _JUDGED if judged else _POOLED
+    lines = ["# What is in this folder", "", *start, "", "| file | content |", "|---|---|"]
+    lines += [f"| `{name}` | {words} |" for name, words in rows]
+    return "\n".join([*lines, ""]).encode()
+
+
+_JUDGED = (
+    "Start with `leaderboard.md`, or with `report.html` for everything on one page, to open in a browser: `judge run`",
+    "leaves it here, and `judge report` on this folder makes it anew, also as `report.md` with pictures.",
+)
+_POOLED = ("A pool that nobody has judged yet: `judge run` with the same options judges it.",)
+_ALWAYS = (MANIFEST, RECORD)
+_FILES = (
+    ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
+    ("leaderboard.tsv", "the same as a table"),
+    ("differences.tsv", "every two runs, and whether they can be told apart"),
+    ("qrels/*.qrel", "the grades as qrels; marked `.llm`, since a model gave them"),
+    ("qrels/*.json", "for each of them the judge, the prompt and the scale"),
+    ("judgments.jsonl", "every grade with its reasons"),
+    ("failures.jsonl", "every judgment that is missing, and why"),
+    ("members.jsonl", "what each member of the jury said"),
+    ("member_failures.jsonl", "the judgments of members that are missing, and why"),
+    ("pool.txt", "what was pooled, as a TREC pool"),
+    ("pool.jsonl", "the same in full: texts, passages, lengths, and which runs gave them"),
+    ("bank.json", "response id to text"),
+    ("passages.jsonl", "the passages that the responses used"),
+    ("response_runs/*.run", "each run as TREC run lines over response ids"),
+    ("runs.jsonl", "the runs, and the turns that each had to answer"),
+    ("run_choice.tsv", "which runs were chosen, and by what"),
+    ("excluded.tsv", "what was not judged, and why"),
+    ("problems.json", "what is wrong with the runs"),
+    ("missing_passages.tsv", "used passages without a text"),
+    ("screen.tsv", "responses that are empty, repeated, copied, off their passages or not English"),
+    ("journal.sqlite", "every completion that was paid for"),
+    ("manifest.json", "how all of this was made: command, versions, digests of inputs and prompts, counts"),
+    ("run.sha256", "digests of these files: `sha256sum -c run.sha256` checks a copy"),
+)
+"""A file or a pattern of files, and what it holds; the most wanted first."""

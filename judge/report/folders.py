@@ -1,0 +1,240 @@
+"""The folders that a report is about, read back: those of `judge run`, and those of `judge calibrate`."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask.labels import JUDGMENTS
+from judge.calibrate.findings import Calibration
+from judge.errors import InputError
+from judge.files.paths import StrPath
+from judge.files.stored import read_stored, sha256
+from judge.harness.calibration import CalibrationPlan, calibrate_judges
+from judge.harness.calibration.session import RECORD as CALIBRATION_RECORD
+from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
+from judge.harness.judged import JudgedFolder, read_judged
+from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
+from judge.models.journal_rows import lacks_log
+from judge.models.spending import Spending, read_spending
+from judge.records import Problem
+from judge.results.rows import LeaderboardRow, RunDifference
+from judge.stats.agreement import STATISTICS
+from judge.text.safe import shown
+
+FINDINGS = "calibration.json"
+
+
+class RunFolder(msgspec.Struct, frozen=True):
+    """An output folder of `judge run`, with what gold says of it."""
+
+    name: str
+    """What the report calls it."""
+    judged: JudgedFolder
+    rows: tuple[LeaderboardRow, ...]
+    pairs: tuple[RunDifference, ...]
+    """Every two runs."""
+    problems: tuple[Problem, ...]
+    screen: tuple[tuple[str, str], ...]
+    """Code and response of each flag of the screen."""
+    spending: tuple[Spending, ...] | str
+    """What each judge's completions took, or why that is not known."""
+    corrected: CorrectionOutcome | str | None
+    """The leaderboard corrected by gold, or why there is none; None without gold."""
+    compared: Calibration | None
+    """The judge against gold; None without gold."""
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """How the folder came about; empty where nothing says it."""
+        return self.judged.manifest
+
+
+class CalibrationFolder(msgspec.Struct, frozen=True):
+    """An output folder of `judge calibrate`."""
+
+    name: str
+    path: Path
+    calibration: Calibration
+
+
+ReportedFolder = RunFolder | CalibrationFolder
+
+
+def folder_names(folders: Sequence[Path]) -> list[str]:
+    """The folders' names, with those of their parents where two are called alike."""
+    resolved = [folder.resolve() for folder in folders]
+    for length in range(1, max(len(path.parts) for path in resolved) + 1):
+        names = ["/".join(path.parts[-length:]) for path in resolved]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in resolved]
+
+
+def is_calibration(folder: Path) -> bool:
+    """Whether `judge calibrate` wrote the folder."""
+    return (folder / FINDINGS).is_file()
+
+
+def record_of(folder: Path) -> tuple[str, str]:
+    """The list of digests that the folder's job left, and its own SHA-256; both empty where there is none."""
+    path = folder / (CALIBRATION_RECORD if is_calibration(folder) else RECORD)
+    return (path.name, sha256(read_stored(path))) if path.is_file() else ("", "")
+
+
+def read_folder(
+    folder: Path,
+    name: str,
+    gold: Sequence[Path] = (),
+    criterion: str | None = None,
+    prompts: Sequence[StrPath] = (),
+) -> ReportedFolder:
+    """Read one folder, and set gold beside its judgments.
+
+    Args:
+        folder: The output folder.
+        name: What the report calls it.
+        gold: Gold files, of the responses of a folder of `judge run`.
+        criterion: The only criterion, or the file of the prompt that the judgments are under.
+        prompts: Prompt files of your own, for judgments under them.
+
+    Raises:
+        InputError: No command that can be reported on has finished the folder, or a file of it is damaged.
+        UsageError: A prompt is not found, or the gold has no grade of a pooled response.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder: expected an output folder of `judge run` or `judge calibrate`")
+    if is_calibration(folder):
+        return CalibrationFolder(name, folder, read_calibration(folder / FINDINGS))
+    check_finished(folder)
+    judged = read_judged(folder, criterion, prompts=prompts)
+    corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
+    return RunFolder(
+        name=name,
+        judged=judged,
+        rows=judged.leaderboard,
+        pairs=judged.differences,
+        problems=read_problems(folder / "problems.json"),
+        screen=read_screen(folder / "screen.tsv"),
+        spending=_spending(folder / JOURNAL),
+        corrected=corrected,
+        compared=compared,
+    )
+
+
+def check_finished(folder: Path) -> None:
+    """Refuse a folder without all of its results: a report on a part of them would be taken for one on all.
+
+    Raises:
+        InputError: The run was stopped, or nothing was judged yet.
+    """
+    status = (read_manifest(folder) or {}).get("status")
+    if status == UNFINISHED:
+        raise InputError(
+            f"{folder}: the run is not finished ({MANIFEST} says so): the same `judge run` command goes on from there, "
+            "and then there is something to report"
+        )
+    if status == POOLED:
+        raise InputError(f"{folder}: a pool that nobody has judged yet: `judge run` with the same options judges it")
+    if not (folder / JUDGMENTS).exists():
+        raise InputError(
+            f"{folder}: neither {JUDGMENTS} nor {FINDINGS} there: expected an output folder of `judge run` or "
+            "`judge calibrate`"
+        )
+
+
+def read_calibration(path: Path) -> Calibration:
+    """The findings that `judge calibrate` wrote.
+
+    Raises:
+        InputError: The file is not as judge writes it.
+    """
+    try:
+        calibration = msgspec.json.decode(read_stored(path), type=Calibration)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not the findings of a calibration as judge writes them: {error}") from error
+    if wrong := next(_contradictions(calibration), None):
+        raise InputError(f"{path}: not the findings of a calibration as judge writes them: {wrong}")
+    return calibration
+
+
+def _contradictions(calibration: Calibration) -> Iterator[str]:
+    """What no calibration can have found, a phrase each."""
+    for row in calibration.agreement:
+        if row.primary not in STATISTICS or row.primary not in row.statistics:
+            yield f"$.agreement: no statistic {shown(row.primary)}"
+        if [len(counts) for counts in row.confusion] != [len(row.grades)] * len(row.grades):
+            yield f"$.agreement: the table of grades of {shown(row.judge)} is not square"
+    for place, found in (("verdicts", calibration.verdicts), ("comparisons", calibration.comparisons)):
+        if unknown := sorted({one.statistic for one in found} - STATISTICS.keys()):
+            yield f"$.{place}: no statistic {shown(unknown[0])}"
+
+
+def _with_gold(
+    judged: JudgedFolder, gold: Sequence[Path], criterion: str | None, prompts: Sequence[StrPath]
+) -> tuple[CorrectionOutcome | str, Calibration]:
+    compared = calibrate_judges(
+        CalibrationPlan(
+            gold=gold,
+            judgments=(judged.path / JUDGMENTS,),
+            criterion=criterion,
+            prompts=prompts,
+            cluster=judged.cluster,
+        )
+    ).calibration
+    plan = CorrectionPlan(folder=judged.path, gold=gold, criterion=criterion, prompts=prompts)
+    try:
+        return correct_leaderboard(plan), compared
+    except InputError as error:
+        # Agreement needs no probabilities; only a correction does.
+        if {problem.code for problem in error.problems} != {"inclusion_probability"}:
+            raise
+        said = str(error)
+        for path in gold:
+            said = said.replace(str(path), path.name)
+        return said, compared
+
+
+def read_problems(path: Path) -> tuple[Problem, ...]:
+    """The problems of the runs in a folder's `problems.json`; none without the file.
+
+    Raises:
+        InputError: The file is not as judge writes it.
+    """
+    if not path.is_file():
+        return ()
+    try:
+        return tuple(msgspec.json.decode(read_stored(path), type=list[Problem]))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not the problems of runs as judge writes them: {error}") from error
+
+
+def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
+    """Code and response of each flag in a folder's `screen.tsv`; none without the file.
+
+    Raises:
+        InputError: The file is not as judge writes it.
+    """
+    if not path.is_file():
+        return ()
+    try:
+        lines = list(csv.DictReader(io.StringIO(read_stored(path).decode()), delimiter="\t", quoting=csv.QUOTE_NONE))
+        return tuple((line["code"], line["response_id"]) for line in lines)
+    except (UnicodeDecodeError, csv.Error, KeyError) as error:
+        raise InputError(f"{path}: not the flags of a screen as judge writes them: {error}") from error
+
+
+def _spending(path: Path) -> tuple[Spending, ...] | str:
+    """What the journal says; a report can do without it, so a journal that cannot be read is only said."""
+    if not path.is_file():
+        return f"there is no {JOURNAL} in the folder"
+    try:
+        spending = read_spending(path)
+    except InputError:
+        return f"{JOURNAL} cannot be read"
+    if lacks_log(path):
+        return f"{JOURNAL} was copied without the file that holds its latest entries"
+    return spending or f"{JOURNAL} holds no call"

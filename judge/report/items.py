@@ -1,0 +1,220 @@
+"""What the browser shows: items, each a response under a criterion, with what judges and assessors say of it.
+
+A side is where a grade comes from: an output folder, or a judge of a calibration. Several sides stand side by side.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from judge.ask.records import Failure, Judgment
+from judge.calibrate.disagreements import AssessorGrade
+from judge.records import Passage, Record, Scale
+from judge.runs.records import Turn
+
+LACKS = 0.5
+"""The gap between a grade and its lack: less than any difference of grades, more than none."""
+
+
+class Opinion(Record, frozen=True):
+    """A judge's grade of one response, or why there is none."""
+
+    response_id: str
+    judge: str
+    prompt: str
+    """`criterion/variant`."""
+    grade: int | None
+    reason: str | None = None
+    """Why there is no grade: `unable`, or the reason of a failure."""
+    detail: str | None = None
+    """The reason in words."""
+    raw: str | None = None
+    """The reply of a failure."""
+    expected: float | None = None
+    probabilities: dict[str, float] | None = None
+    rationale: str | None = None
+    sentences: tuple[str, ...] = ()
+    model: str | None = None
+    criterion_digest: str = ""
+    request_digest: str | None = None
+    repaired: bool = False
+    sample: int = 0
+    off: float | None = None
+    """How far it is from gold, where its file says so."""
+    votes: tuple["Opinion", ...] = ()
+    """Of the members, where the judge is a jury."""
+
+
+class UsedPassage(Record, frozen=True):
+    """A used passage; its text is None where the pool has none."""
+
+    passage_id: str
+    text: str | None
+    source: str | None
+
+
+class Gaps(NamedTuple):
+    """How far those who graded an item are apart; None where no two of that kind did."""
+
+    gold: float | None
+    """The largest distance of a judge from the assessors."""
+    judges: float | None
+    """The largest distance between two sides."""
+    jury: float | None
+    """The largest distance between two members of a jury."""
+
+
+class BrowsedItem(Record, frozen=True):
+    """One response under one criterion, and all that is said of it."""
+
+    turn_id: str
+    topic_id: str
+    criterion: str
+    text: str | None
+    truncated: bool
+    passages: tuple[UsedPassage, ...]
+    runs: tuple[tuple[str, int], ...]
+    """Runs with this response, each with its rank."""
+    opinions: Mapping[int, Opinion]
+    """By the number of the side; a side that does not have the response is left out."""
+    gold: tuple[AssessorGrade, ...] = ()
+    gold_grade: int | None = None
+    """What the assessors' grades come to."""
+    apart: Gaps | None = None
+    """How far those who graded it are apart, where its file says so."""
+
+
+class BrowsedSide(NamedTuple):
+    """Where a grade comes from."""
+
+    name: str
+    journal: Path | None
+    """The journal of the requests, if there is one."""
+
+
+class BrowsedItems(NamedTuple):
+    """What one folder holds for the browser, or all folders together."""
+
+    sides: tuple[BrowsedSide, ...]
+    items: Iterable[BrowsedItem]
+    turns: Mapping[str, Turn]
+    """The conversations, by turn; of the turns that a topics file told."""
+    scales: Mapping[tuple[int, str], Scale]
+    """By side and criterion; of the prompts that are at hand."""
+    notes: tuple[str, ...]
+    """What cannot be shown, and why."""
+
+
+def opinion(result: Judgment | Failure, votes: tuple[Opinion, ...] = ()) -> Opinion:
+    """A judgment or its failure, as the browser shows it.
+
+    Args:
+        result: The judgment or failure.
+        votes: Those of the members, where the judge is a jury.
+    """
+    prompt = f"{result.criterion}/{result.variant}"
+    if isinstance(result, Failure):
+        return Opinion(
+            response_id=result.response_id,
+            judge=result.judge,
+            prompt=prompt,
+            grade=None,
+            reason=result.reason,
+            detail=result.detail,
+            raw=result.raw,
+            criterion_digest=result.criterion_digest,
+            request_digest=result.request_digest,
+            sample=result.sample,
+            votes=votes,
+        )
+    return Opinion(
+        response_id=result.response_id,
+        judge=result.judge,
+        prompt=prompt,
+        grade=None if result.unable else result.grade,
+        reason="unable" if result.unable else None,
+        expected=result.expected,
+        probabilities=result.probabilities,
+        rationale=result.rationale,
+        sentences=result.sentences,
+        model=result.model,
+        criterion_digest=result.criterion_digest,
+        request_digest=result.request_digest,
+        repaired=result.repaired,
+        sample=result.sample,
+        votes=votes,
+    )
+
+
+def used_passages(keys: tuple[str, ...], passages: Mapping[str, Passage]) -> tuple[UsedPassage, ...]:
+    """The passages behind the keys of a pooled response.
+
+    Args:
+        keys: The keys, in their order.
+        passages: The passages of the pool, by key.
+    """
+    return tuple(
+        UsedPassage(found.passage_id, found.text, found.source)
+        if (found := passages.get(key))
+        else UsedPassage(key.partition("#")[0], None, None)
+        for key in keys
+    )
+
+
+def gaps(item: BrowsedItem, scales: Mapping[int, Scale]) -> Gaps:
+    """How far those who graded an item are apart.
+
+    A grade and a lack of a grade are LACKS apart. Where two sides have different scales, only positive and not
+    positive are compared, and they are 1 apart.
+
+    Args:
+        item: The item.
+        scales: The scales of its criterion, by side.
+    """
+    if item.apart is not None:
+        return item.apart
+    given = [(side, said.grade) for side, said in sorted(item.opinions.items())]
+    known = {side: scales[side] for side, _ in given if side in scales}
+    if len({tuple(level.grade for level in scale.levels) for scale in known.values()}) <= 1:
+        between = [grade for _, grade in given]
+    else:
+        between = [_positive(known[side], grade) for side, grade in given if side in known]
+    off = [distance for side in item.opinions if (distance := off_gold(item, side, scales.get(side))) is not None]
+    juries = [said.votes for said in item.opinions.values() if len(said.votes) > 1]
+    return Gaps(
+        gold=max(off, default=None),
+        judges=spread(between) if len(given) > 1 else None,
+        jury=max((spread([vote.grade for vote in votes]) for votes in juries), default=None),
+    )
+
+
+def off_gold(item: BrowsedItem, side: int, scale: Scale | None) -> float | None:
+    """How far the grade of a side is from gold; None without gold, or where gold is no grade of the side's scale.
+
+    Args:
+        item: The item.
+        side: A side that has the response.
+        scale: The scale of the side; None if it is not known.
+    """
+    said = item.opinions[side]
+    if said.off is not None:
+        return said.off
+    if item.gold_grade is None or not _holds(scale, item.gold_grade):
+        return None
+    return spread((said.grade, item.gold_grade))
+
+
+def _holds(scale: Scale | None, grade: int) -> bool:
+    return scale is None or any(level.grade == grade for level in scale.levels)
+
+
+def _positive(scale: Scale, grade: int | None) -> int | None:
+    return None if grade is None else int(grade in scale.positive)
+
+
+def spread(grades: Sequence[int | None]) -> float:
+    """The largest difference of two grades; LACKS where the present ones are the same and others are lacking."""
+    present = [grade for grade in grades if grade is not None]
+    if not present:
+        return 0.0
+    return float(max(present) - min(present)) or (LACKS if len(present) < len(grades) else 0.0)

@@ -1,0 +1,40 @@
+"""Which used passage holds most words of a sentence: a pointer for the reader, which no judge gave. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from judge.report.items import BrowsedItem
+from judge.text.sentences import split_sentences
+from judge.text.words import content_words
+
+
+class Support(NamedTuple):
+    """The passage that holds most of a sentence's content words."""
+
+    passage: int
+    """Its place among the used passages, from 0."""
+    share: float
+    """The share of the sentence's content words that it holds."""
+
+
+def supports(sentences: Sequence[str], passages: Sequence[str | None]) -> list[Support | None]:
+    """For each sentence the passage that holds most of its words, the first of equals; None where none holds a word.
+
+    >>> supports(["The ferry leaves at dawn.", "Hello!"], ["A bus.", "A ferry leaves the pier at noon."])
+    [Support(passage=1, share=0.6666666666666666), None]
+    """
+    known = [set(content_words(text or "")) for text in passages]
+    found: list[Support | None] = []
+    for sentence in sentences:
+        words = content_words(sentence)
+        shares = [sum(word in held for word in words) / len(words) for held in known] if words else []
+        best = max(shares, default=0.0)
+        found.append(Support(shares.index(best), best) if best else None)
+    return found
+
+
+def labeled_sentences(item: BrowsedItem) -> tuple[str, ...]:
+    """The sentences of an item's response, if a judge labeled as many; else none."""
+    labeled = {len(said.sentences) for top in item.opinions.values() for said in (top, *top.votes) if said.sentences}
+    sentences = split_sentences(item.text) if labeled and item.text is not None else ()
+    return sentences if len(sentences) in labeled else ()

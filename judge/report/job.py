@@ -1,0 +1,107 @@
+"""A report on output folders, written: what `judge report` does, for use from Python."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.files.folder import make_folder, replace_folder, same_place
+from judge.files.paths import JobPlan, StrPath, in_folders, paths
+from judge.gold import GOLD_FILES
+from judge.harness.reported import REPORT_RECORD
+from judge.report.browser import browse
+from judge.report.composed import compose
+from judge.report.folders import ReportedFolder, folder_names, is_calibration, read_folder, record_of
+from judge.report.markdown import report_markdown
+from judge.report.page import report_page
+from judge.report.parts import Content
+from judge.report.pictures import pictures
+
+PAGE, MARKDOWN = "report.html", "report.md"
+
+
+class ReportPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge report` can be told; paths may be strings."""
+
+    folders: Sequence[StrPath]
+    """Output folders of `judge run` or `judge calibrate`; several are set side by side."""
+    out: StrPath | None = None
+    """Where the report goes; by default into the folder, if it is one."""
+    gold: Sequence[StrPath] = ()
+    """Gold files: corrected means, agreement, and people's grades beside the judge's."""
+    criterion: str | None = None
+    """Only this criterion, or the prompt file that the judgments are under."""
+    prompts: Sequence[StrPath] = ()
+    """Prompt files of your own, for judgments under them."""
+    page_only: bool = False
+    """Whether only the page is written, without Markdown and pictures, whose drawing takes longest."""
+
+
+class ReportOutcome(msgspec.Struct, frozen=True):
+    """What was written."""
+
+    out: Path
+    files: tuple[str, ...]
+    """Names in the folder, the page first."""
+    content: Content
+    warnings: tuple[str, ...]
+    """A line for each prompt file that has changed since."""
+
+    @property
+    def page(self) -> Path:
+        """The page to open."""
+        return self.out / PAGE
+
+
+def write_report(plan: ReportPlan) -> ReportOutcome:
+    """Write the report.
+
+    Args:
+        plan: What to do.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: A folder is not finished, or a file is damaged.
+        OperationalError: The report cannot be written.
+    """
+    given = paths(plan.folders)
+    _check(plan, given)
+    plan = in_folders(plan, gold=GOLD_FILES)
+    gold = paths(plan.gold)
+    names = folder_names(given)
+    folders = [
+        read_folder(folder, name, gold, plan.criterion, plan.prompts) for folder, name in zip(given, names, strict=True)
+    ]
+    made_of = tuple(
+        (f"{name}/{record}" if len(given) > 1 else record, digest)
+        for folder, name in zip(given, names, strict=True)
+        for record, digest in [record_of(folder)]
+    )
+    content = compose(folders, made_of)
+    browser = browse(given, gold, plan.criterion, plan.prompts)
+    files = {PAGE: report_page(content, browser), **browser.files}
+    if not plan.page_only:
+        drawn = pictures(folders, content)
+        files[MARKDOWN] = report_markdown(content, drawn)
+        files |= {f"report/{picture.name}.svg": picture.svg for picture in drawn}
+    out = Path(plan.out) if plan.out is not None else given[0]
+    make_folder(out)
+    replace_folder(out, files, REPORT_RECORD, inputs=gold)
+    return ReportOutcome(out, tuple(files), content, _warnings(folders))
+
+
+def _check(plan: ReportPlan, folders: Sequence[Path]) -> None:
+    if not folders:
+        raise UsageError("no folder is named: expected output folders of `judge run` or `judge calibrate`")
+    if len(folders) > 1 and plan.out is None:
+        raise UsageError("several folders side by side: --out DIR says where their report goes")
+    for place, folder in enumerate(folders):
+        if any(same_place(folder, earlier) for earlier in folders[:place]):
+            raise UsageError(f"{folder}: named twice")
+        if plan.gold and is_calibration(folder):
+            raise UsageError(f"{folder}: a calibration has its own gold: --gold is for folders of `judge run`")
+
+
+def _warnings(folders: Sequence[ReportedFolder]) -> tuple[str, ...]:
+    return tuple(warning for folder in folders for warning in getattr(getattr(folder, "judged", None), "warnings", ()))

@@ -1,0 +1,237 @@
+"""The items of a browser as the tables of a page: columns to filter at once, and details that are read later."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from judge.records import Scale
+from judge.report.chunks import CHUNK, NONE, PackedTable, Packer, TextTables, json_text, pack
+from judge.report.items import BrowsedItem, BrowsedItems, Gaps, Opinion, gaps, off_gold
+from judge.report.items_sent import Sent, pieces
+from judge.report.items_support import labeled_sentences, supports
+from judge.runs.records import Turn
+from judge.text.ids import natural_key
+
+NOT_THERE, GRADED, _REASONS = 0, 1, 2
+"""Codes of a row's state on a side: it does not have the response, it has a grade, or the number of a reason."""
+_DIGITS = 3
+"""Decimals of the gaps, shares and probabilities that a page shows."""
+
+
+class Listing(NamedTuple):
+    """The items as tables."""
+
+    columns: str
+    """The columns, packed; the page needs them to list anything."""
+    tables: dict[str, PackedTable]
+    """`searched` and `stored` texts, `items` in the order of the columns, `turns` likewise."""
+
+
+def listing(gathered: BrowsedItems, chunk: int = CHUNK) -> Listing:
+    """The items as tables.
+
+    Args:
+        gathered: The items.
+        chunk: Bytes of JSON in a chunk.
+    """
+    return _Lister(gathered, chunk).listing()
+
+
+class _Names:
+    """Numbers for names that occur again and again, in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.names: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, name: Any) -> int:
+        known = self._numbers.get(name)
+        if known is None:
+            known = self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return known
+
+
+class _Lister:
+    def __init__(self, gathered: BrowsedItems, chunk: int) -> None:
+        self._all = gathered
+        self._items = tuple(gathered.items)
+        self._texts = TextTables(chunk)
+        self._details, self._turns = Packer(chunk), Packer(chunk)
+        self._turn_names, self._topics, self._criteria, self._judges, self._reasons, self._run_sets = (
+            _Names() for _ in range(6)
+        )
+        self._runs = _Names()
+        self._item_names: set[str] = set()
+        self._turn_topics: list[int] = []
+        self._utterances: list[int] = []
+        for run_id in sorted({run for item in self._items for run, _ in item.runs}, key=natural_key):
+            self._runs.number(run_id)
+
+    def listing(self) -> Listing:
+        sides = range(len(self._all.sides))
+        rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        said: list[dict[str, list[Any]]] = [{name: [] for name in _SIDE_COLUMNS} for _ in sides]
+        with ExitStack() as opened:
+            sent = [opened.enter_context(Sent(side.journal)) for side in self._all.sides]
+            for item in self._items:
+                turn = self._turn(item)
+                self._details.add(self._detail(item, sent))
+                for column, value in zip(_COLUMNS, self._row(item, turn), strict=True):
+                    rows[column].append(value)
+                for side in sides:
+                    values = self._said(item, side)
+                    for column, value in zip(_SIDE_COLUMNS, values, strict=True):
+                        said[side][column].append(value)
+            notes = [*self._all.notes, *(journal.problem for journal in sent if journal.problem)]
+        searched, stored = self._texts.tables()
+        tables = {
+            "searched": searched,
+            "stored": stored,
+            "items": self._details.table(),
+            "turns": self._turns.table(),
+        }
+        index = {
+            "sides": [side.name for side in self._all.sides],
+            "notes": notes,
+            "order": "worst" if self._is_comparison() else "natural",
+            "runs": self._runs.names,
+            "run_sets": self._run_sets.names,
+            "topics": self._topics.names,
+            "turns": self._turn_names.names,
+            "turn_topic": self._turn_topics,
+            "utterance": self._utterances,
+            "criteria": self._criteria.names,
+            "levels": self._levels(),
+            "judges": self._judges.names,
+            "reasons": self._reasons.names,
+            "rows": rows,
+            "said": said,
+            "tables": {name: {"starts": table.starts} for name, table in tables.items()},
+        }
+        return Listing(pack(json_text(index)), tables)
+
+    def _is_comparison(self) -> bool:
+        """Whether what differs comes first: several sides, or a calibration, which says itself how far they differ."""
+        return len(self._all.sides) > 1 or any(item.apart is not None for item in self._items)
+
+    def _levels(self) -> list[list[dict[str, list[str]]]]:
+        """For each criterion and side, grade to label and description; empty where the prompt is not at hand."""
+        scales = self._all.scales
+        return [
+            [
+                {str(level.grade): [level.label, level.description] for level in scales[side, criterion].levels}
+                if (side, criterion) in scales
+                else {}
+                for side in range(len(self._all.sides))
+            ]
+            for criterion in self._criteria.names
+        ]
+
+    def _row(self, item: BrowsedItem, turn: int) -> tuple[Any, ...]:
+        apart = gaps(item, self._scales(item.criterion))
+        return (
+            self._name(item),
+            turn,
+            self._criteria.number(item.criterion),
+            self._run_sets.number(tuple(sorted({self._runs.number(run) for run, _ in item.runs}))),
+            self._texts.searched(item.text),
+            item.gold_grade,
+            *_rounded(apart),
+        )
+
+    def _said(self, item: BrowsedItem, side: int) -> tuple[Any, ...]:
+        said = item.opinions.get(side)
+        if said is None:
+            return NOT_THERE, None, NONE, NONE, None
+        state = GRADED if said.grade is not None else _REASONS + self._reasons.number(said.reason or "no grade")
+        words = said.rationale if said.rationale is not None else said.detail
+        off = off_gold(item, side, self._all.scales.get((side, item.criterion)))
+        return state, said.grade, self._judges.number(said.judge), self._texts.searched(words), off
+
+    def _scales(self, criterion: str) -> dict[int, Scale]:
+        return {side: scale for (side, name), scale in self._all.scales.items() if name == criterion}
+
+    def _name(self, item: BrowsedItem) -> str:
+        """A name that a link keeps when the report is written anew."""
+        name = f"{item.opinions[min(item.opinions)].response_id}/{item.criterion}"
+        number = 2
+        unique = name
+        while unique in self._item_names:
+            unique, number = f"{name}~{number}", number + 1
+        self._item_names.add(unique)
+        return unique
+
+    def _turn(self, item: BrowsedItem) -> int:
+        number = self._turn_names.number(item.turn_id)
+        if number == len(self._turn_topics):
+            turn = self._all.turns.get(item.turn_id)
+            self._turn_topics.append(self._topics.number(item.topic_id))
+            self._utterances.append(self._texts.searched(turn.utterance if turn else None))
+            self._turns.add(None if turn is None else self._conversation(turn))
+        return number
+
+    def _conversation(self, turn: Turn) -> dict[str, Any]:
+        texts = self._texts
+        linked = set(turn.ptkb_provenance)
+        return {
+            "context": [[texts.searched(each.utterance), texts.stored(each.response)] for each in turn.context],
+            "resolved": texts.stored(turn.resolved_utterance),
+            "ptkb": [
+                [statement.ptkb_id, texts.stored(statement.text), statement.ptkb_id in linked]
+                for statement in turn.ptkb
+            ],
+        }
+
+    def _detail(self, item: BrowsedItem, sent: Sequence[Sent]) -> dict[str, Any]:
+        # First what a search looks through, then what lies beside it in the same order as the items.
+        self._texts.searched(item.text)
+        passages = [[used.passage_id, self._texts.stored(used.text), used.source] for used in item.passages]
+        sentences = labeled_sentences(item)
+        support = supports(sentences, [used.text for used in item.passages]) if sentences else []
+        return {
+            "cut": item.truncated,
+            "runs": [[self._runs.number(run), rank] for run, rank in item.runs],
+            "passages": passages,
+            "gold": [[one.assessor, one.grade, one.made] for one in item.gold],
+            "sentences": list(map(self._texts.stored, sentences)),
+            "support": [one and [one.passage, round(one.share, _DIGITS)] for one in support],
+            "sides": {str(side): self._opinion(said, sent[side]) for side, said in sorted(item.opinions.items())},
+        }
+
+    def _opinion(self, said: Opinion, sent: Sent) -> dict[str, Any]:
+        recorded = sent.find(said.request_digest)
+        reply = said.raw
+        if recorded is not None:
+            reply = recorded.completion.text or recorded.completion.raw or reply
+        shown: dict[str, Any] = {
+            "reason": said.reason,
+            "expected": said.expected,
+            "probabilities": said.probabilities,
+            "rationale": self._reference(said.rationale, searched=True),
+            "detail": self._reference(said.detail, searched=True),
+            "reply": self._reference(reply),
+            "sentences": said.sentences or None,
+            "model": said.model,
+            "repaired": said.repaired or None,
+            "sample": said.sample or None,
+            "sent": [[one.role, list(map(self._texts.stored, pieces(one.content)))] for one in recorded.messages]
+            if recorded
+            else None,
+            "votes": [self._opinion(vote, sent) for vote in said.votes] or None,
+        }
+        # Most of these have no value, and a page holds thousands of them.
+        given = {name: value for name, value in shown.items() if value is not None}
+        return {"id": said.response_id, "judge": said.judge, "prompt": said.prompt, "grade": said.grade, **given}
+
+    def _reference(self, text: str | None, *, searched: bool = False) -> int | None:
+        refer = self._texts.searched if searched else self._texts.stored
+        return None if text is None else refer(text)
+
+
+def _rounded(apart: Gaps) -> tuple[float | None, ...]:
+    return tuple(None if gap is None else round(gap, _DIGITS) for gap in apart)
+
+
+_COLUMNS = ("name", "turn", "criterion", "runs", "text", "gold", "gap_gold", "gap_judges", "gap_jury")
+_SIDE_COLUMNS = ("state", "grade", "judge", "words", "off")

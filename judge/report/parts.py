@@ -1,0 +1,100 @@
+"""What a report says, before it is a page or a Markdown file: sections of sentences, tables and quotations. Pure."""
+
+from typing import Literal
+
+import msgspec
+
+from judge.records import Estimate
+from judge.text.grid import Grid
+
+Tone = Literal["plain", "good", "warn", "bad"]
+"""How a sentence is to be taken; `plain` says nothing of it."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A paragraph, or with a tone a box that nobody overlooks."""
+
+    text: str
+    tone: Tone | None = None
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """Several things to know together, a sentence each."""
+
+    title: str
+    lines: tuple[str, ...]
+    tone: Tone = "warn"
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Names with a value each; the first ones matter most."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A value with its interval, drawn in a line of a table."""
+
+    estimate: Estimate
+    hollow: bool = False
+    """Whether it is the lesser one of two in a line, such as a mean before its correction."""
+
+
+class Plot(msgspec.Struct, frozen=True):
+    """A column of a table in which each line's values are drawn over one axis."""
+
+    name: str
+    low: float
+    high: float
+    lines: tuple[tuple[Mark, ...], ...]
+    """The marks of each line of the table."""
+
+
+class ReportTable(msgspec.Struct, frozen=True):
+    """A table, and how it is read."""
+
+    grid: Grid
+    reading: str
+    """A sentence or two: what a line is, and what its numbers say."""
+    plot: Plot | None = None
+    shares: tuple[tuple[float | None, ...], ...] = ()
+    """For each cell how deep it is shaded, from 0 to 1; None is not shaded. Empty where no cell is."""
+
+
+class Quoted(msgspec.Struct, frozen=True):
+    """A text that a stranger or a model wrote, and what it is."""
+
+    about: str
+    text: str
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """Parts that are shown when asked for."""
+
+    title: str
+    parts: "tuple[Said | Noted | Facts | ReportTable | Quoted, ...]"
+
+
+ReportPart = Said | Noted | Facts | ReportTable | Quoted | Folded
+
+
+class Section(msgspec.Struct, frozen=True):
+    """A heading with its parts."""
+
+    name: str
+    """Its address on the page, in letters and hyphens."""
+    title: str
+    parts: tuple[ReportPart, ...]
+    group: str = ""
+    """Which of several folders it is about; empty where there is one, or where it is about all."""
+
+
+class Content(msgspec.Struct, frozen=True):
+    """Everything that a report says, beside the browser of judgments."""
+
+    title: str
+    lead: str
+    """What was judged by whom, in one sentence."""
+    sections: tuple[Section, ...]
+    made_of: tuple[tuple[str, str], ...]
+    """The record of each folder that was read, by its path, with its SHA-256."""

@@ -1,0 +1,85 @@
+"""The pictures of a report for papers, which look the same everywhere: by the name of the section that each is of."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from judge.calibrate.report.lookup import best_first, criteria, of
+from judge.calibrate.report.plots import confusion_maps, forest, raw_vs_corrected
+from judge.draw.intervals import interval_plot
+from judge.files.trec import safe_names
+from judge.records import Estimate
+from judge.report.folders import ReportedFolder, RunFolder
+from judge.report.parts import Content, ReportTable, Section
+from judge.results.leaderboard import by_criterion
+from judge.text.cells import count
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """One picture in two forms."""
+
+    section: str
+    """Name of the section that it belongs to."""
+    name: str
+    """Name of its file, without an ending."""
+    about: str
+    """What it shows, for whoever cannot see it."""
+    svg: bytes
+    png: bytes
+
+
+def pictures(folders: Sequence[ReportedFolder], content: Content) -> tuple[Picture, ...]:
+    """Every picture, in the order of the sections."""
+    drawn = [
+        msgspec.structs.replace(picture, section=picture.section + end, name=picture.name + end)
+        for number, folder in enumerate(folders, start=1)
+        for end in (f"-in-{number}" if len(folders) > 1 else "",)
+        for picture in (*_of(folder), *_breakdowns([s for s in content.sections if s.name.endswith(end)], end))
+    ]
+    order = {section.name: place for place, section in enumerate(content.sections)}
+    return tuple(sorted(drawn, key=lambda picture: order[picture.section]))
+
+
+def _of(folder: ReportedFolder) -> Iterator[Picture]:
+    if isinstance(folder, RunFolder):
+        slugs = safe_names(criterion.name for criterion in folder.judged.criteria)
+        for name, rows in by_criterion(folder.rows):
+            if not any(row.n for row in rows):
+                continue
+            forms = interval_plot([(row.run_id, row.mean) for row in rows], "mean grade", f"{name} by run", "turns")
+            about = f"Mean grades of {count(len(rows), 'run')} under {name} with 95 % intervals, as in the table."
+            yield _picture(f"leaderboard-{slugs[name]}", about, forms)
+        if folder.corrected is not None and not isinstance(folder.corrected, str):
+            about = "Each run's mean by the judge and as gold corrects it; the tables have the numbers."
+            yield _picture("corrected", about, raw_vs_corrected(folder.corrected.rows))
+    calibration = folder.compared if isinstance(folder, RunFolder) else folder.calibration
+    if calibration is None:
+        return
+    slugs = safe_names(criteria(calibration))
+    for name in criteria(calibration):
+        if found := best_first(of(calibration.agreement, name)):
+            cluster = "topic" if calibration.cluster is msgspec.UNSET else calibration.cluster
+            about = f"Agreement of each judge with people under {name}, with 95 % intervals; the table has the numbers."
+            yield _picture(f"agreement-{slugs[name]}", about, forest(found, found[0].primary, cluster))
+            about = f"For each judge under {name}, how often it gives which grade where people give which."
+            yield _picture(f"agreement-{slugs[name]}", about, confusion_maps(found), f"confusion-{slugs[name]}")
+
+
+def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
+    """The tables by topic and by depth, drawn: a picture for each criterion."""
+    for section in sections:
+        kind = section.name.removesuffix(end)
+        if kind not in ("by-topic", "by-depth"):
+            continue
+        sheets = [part for part in section.parts if isinstance(part, ReportTable)]
+        for number, sheet in enumerate(sheets, start=1):
+            rows = [
+                (str(line[0]), next(cell for cell in line if isinstance(cell, Estimate))) for line in sheet.grid.lines
+            ]
+            name = kind if len(sheets) == 1 else f"{kind}-{number}"
+            about = f"{sheet.grid.title}: the average of the better runs; the table has the numbers."
+            yield _picture(kind, about, interval_plot(rows, "average grade", sheet.grid.title, "turns"), name)
+
+
+def _picture(section: str, about: str, forms: tuple[bytes, bytes], name: str = "") -> Picture:
+    return Picture(section, name or section, about, *forms)

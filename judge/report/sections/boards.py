@@ -1,0 +1,193 @@
+"""The runs in their order: as the judge sees them, and corrected by gold. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from judge.files.trec import safe_names
+from judge.records import Criterion, Estimate
+from judge.report.folders import RunFolder
+from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section
+from judge.report.sections.words import FLAGS, capped, scale_of, titled
+from judge.results.corrected_tables import change_text
+from judge.results.differences import ALPHA, told_apart
+from judge.results.leaderboard import by_criterion
+from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference
+from judge.stats.separation import compact_letters
+from judge.text.cells import count, number
+from judge.text.grid import Cell, Grid
+
+
+def leaderboards(folder: RunFolder) -> Iterator[Section]:
+    """A section for each criterion."""
+    apart = told_apart(folder.pairs)
+    criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
+    slugs = safe_names(criteria)
+    for name, rows in by_criterion(folder.rows):
+        letters = tie_letters(rows, [pair for pair in folder.pairs if pair.criterion == name])
+        sheet = _sheet(rows, criteria[name], letters)
+        said = apart.get(name)
+        parts: list[ReportPart] = [sheet]
+        if said:
+            parts.append(Said(said.replace("; differences.tsv", "")))
+        yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", tuple(parts))
+
+
+def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) -> dict[str, str]:
+    """Run to its letters: two runs share one if and only if they are not told apart; empty where no pair was tested."""
+    if not any(pair.p_adjusted is not None for pair in pairs):
+        return {}
+    names = [row.run_id for row in rows]
+    places = {name: place for place, name in enumerate(names)}
+    apart = np.zeros((len(names), len(names)), dtype=bool)
+    for pair in pairs:
+        if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA:
+            a, b = places[pair.run_a], places[pair.run_b]
+            apart[a, b] = apart[b, a] = True
+    return dict(zip(names, compact_letters(apart, range(len(names))), strict=True))
+
+
+def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> ReportTable:
+    notes = [", ".join(FLAGS[flag] for flag in row.flags) for row in rows]
+    columns: list[tuple[str, list[Cell]]] = [
+        ("rank", [row.rank for row in rows]),
+        ("run", [row.run_id for row in rows]),
+        ("mean grade", [row.mean for row in rows]),
+        ("not told apart", [letters.get(row.run_id) for row in rows]),
+        ("over all turns", [row.bound for row in rows]),
+        ("good responses", [_share(row) for row in rows]),
+        ("turns graded", [f"{row.n} of {row.turns}" for row in rows]),
+        ("note", [note or None for note in notes]),
+    ]
+    reading = (
+        "A line for each run, the best first. Mean grade: over the turns that have a grade; in brackets, and as a bar "
+        f"in the picture, the range that holds the mean on topics like these with 95 % confidence (over {_units(rows)})"
+        "; the longer the bar, the less is known. Over all turns: the same with the worst grade for each turn without "
+        "one; ranks go by it."
+    )
+    if any(row.n for row in rows):
+        positive = ", ".join(map(str, sorted(criterion.scale.positive)))
+        reading += f" Good responses: the share with a positive grade ({positive})."
+    if letters:
+        reading += " Not told apart: runs that share a letter may differ by chance alone."
+    reasons = {row.mean.reason for row in rows if row.mean.reason}
+    if reasons:
+        reading += f" No range where it cannot be computed: {'; '.join(sorted(reasons))}."
+    grid = _grid(f"{titled(criterion.name)}: {scale_of(criterion)}", columns)
+    grades = [level.grade for level in criterion.scale.levels]
+    plot = Plot("mean grade, drawn", min(grades), max(grades), tuple((Mark(row.mean),) for row in rows))
+    return ReportTable(grid, reading, plot)
+
+
+def _share(row: LeaderboardRow) -> str | None:
+    return None if row.share_positive is None else f"{100 * row.share_positive:.0f} %"
+
+
+def _units(rows: Sequence[LeaderboardRow | CorrectedRow]) -> str:
+    return f"{rows[0].cluster}s" if rows else "topics"
+
+
+def _grid(title: str, columns: Sequence[tuple[str, list[Cell]]], places: int = 2) -> Grid:
+    """A table of columns; one without any value is left out."""
+    kept = [(name, cells) for name, cells in columns if any(cell not in (None, "") for cell in cells)]
+    return Grid(
+        title, tuple(name for name, _ in kept), tuple(zip(*(cells for _, cells in kept), strict=True)), (), places
+    )
+
+
+def corrected_boards(folder: RunFolder) -> Iterator[Section]:
+    """The leaderboards corrected by gold, where there is gold."""
+    outcome = folder.corrected
+    if outcome is None:
+        return
+    if isinstance(outcome, str):
+        yield Section("corrected", "Leaderboard, corrected by people's grades", (Said(capped(outcome), "warn"),))
+        return
+    parts: list[ReportPart] = [
+        Said(
+            "People graded a part of these responses (the gold). Where they and the judge disagree, the judge's means "
+            "are shifted by as much: the corrected mean is what people would have given, as far as the gold tells "
+            "(prediction-powered inference, PPI++)."
+        )
+    ]
+    if outcome.cautions:
+        parts.append(Noted("To be known before any number:", tuple(map(capped, outcome.cautions))))
+    for criterion in outcome.criteria:
+        rows = [row for row in outcome.rows if row.criterion == criterion.name]
+        parts.append(_corrected_sheet(rows, criterion))
+        parts.append(Said(_changed(change_text(outcome.changes[criterion.name]))))
+    yield Section("corrected", "Leaderboard, corrected by people's grades", tuple(parts))
+
+
+def _changed(text: str) -> str:
+    return (
+        f"{text} (Tau-b, tau-AP and RBO are 1 where both orders are equal; top k is the share of the k best in both.)"
+    )
+
+
+def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> ReportTable:
+    columns: list[tuple[str, list[Cell]]] = [
+        ("rank", [row.rank for row in rows]),
+        ("run", [row.run_id for row in rows]),
+        ("corrected mean", [row.corrected for row in rows]),
+        ("by the judge", [_value(row.raw) for row in rows]),
+        ("judge minus people", [None if row.bias is None else number(row.bias, 2, signed=True) for row in rows]),
+        ("not told apart", [row.tie or None for row in rows]),
+        ("possible ranks", [_ranks(row) for row in rows]),
+        ("over all turns", [row.bound for row in rows]),
+        ("gold grades", [f"{row.gold} of {row.n}" for row in rows]),
+        ("note", [", ".join(FLAGS[flag] for flag in row.flags) or None for row in rows]),
+    ]
+    grid = _grid(f"{titled(criterion.name)}, corrected: {scale_of(criterion)}", columns)
+    grades = [level.grade for level in criterion.scale.levels]
+    lines = tuple((Mark(_alone(row.raw), hollow=True), Mark(row.corrected)) for row in rows)
+    return ReportTable(
+        grid,
+        "A line for each run, the best first. In the picture, the ring is the mean by the judge, the dot the corrected "
+        "one, and the bar its 95 % range. Judge minus people: above zero, the judge was more generous than people. "
+        "Over all turns: the corrected mean with the worst grade for each turn that has none; ranks go by it.",
+        Plot("ring: judge, dot: corrected", min(grades), max(grades), lines),
+    )
+
+
+def _value(estimate: Estimate) -> str | None:
+    return None if estimate.value is None else number(estimate.value, 2)
+
+
+def _alone(estimate: Estimate) -> Estimate:
+    """A value without its interval, so that two in a line do not lie upon each other."""
+    return Estimate(estimate.value, None, None, estimate.n, estimate.topics)
+
+
+def _ranks(row: CorrectedRow) -> str | None:
+    return None if row.rank_low is None else f"{row.rank_low} to {row.rank_high}"
+
+
+def beside(folders: Sequence[RunFolder]) -> Iterator[Section]:
+    """The leaderboards of several folders side by side, a section for each criterion that two or more share."""
+    names = list(dict.fromkeys(row.criterion for folder in folders for row in folder.rows))
+    slugs = safe_names(names)
+    for name in names:
+        having = [folder for folder in folders if any(row.criterion == name for row in folder.rows)]
+        if len(having) < 2:
+            continue
+        by_folder = [{row.run_id: row for row in folder.rows if row.criterion == name} for folder in having]
+        run_ids = list(dict.fromkeys(run_id for rows in by_folder for run_id in rows))
+        columns: list[tuple[str, list[Cell]]] = [("run", [*run_ids])]
+        for folder, rows in zip(having, by_folder, strict=True):
+            columns.append((f"{folder.name}: mean grade", [_mean(rows.get(run_id)) for run_id in run_ids]))
+            columns.append((f"{folder.name}: rank", [_rank(rows.get(run_id)) for run_id in run_ids]))
+        reading = (
+            f"A line for each run in the order of {having[0].name}, and its mean grade and rank in each of "
+            f"{count(len(having), 'folder')}. Grades under two prompts may be on different scales."
+        )
+        sheet = ReportTable(_grid(f"{titled(name)} side by side", columns), reading)
+        yield Section(f"side-by-side-{slugs[name]}", f"Side by side: {name}", (sheet,))
+
+
+def _mean(row: LeaderboardRow | None) -> Estimate | None:
+    return None if row is None else row.mean
+
+
+def _rank(row: LeaderboardRow | None) -> int | None:
+    return None if row is None else row.rank

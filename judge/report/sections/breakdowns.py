@@ -1,0 +1,85 @@
+"""The runs by topic and by the depth of the turn. Pure."""
+
+from collections.abc import Iterator
+
+from judge.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
+from judge.evaluate.scores import MeasuredRun
+from judge.records import Criterion, Estimate
+from judge.report.folders import RunFolder
+from judge.report.parts import Mark, Plot, ReportPart, ReportTable, Section
+from judge.report.sections.words import titled
+from judge.results.turns import run_turns, worst_grade
+from judge.stats.means import mean_interval
+from judge.text.cells import count
+from judge.text.grid import Grid
+from judge.text.ids import cluster_of, topic_of
+
+_NAMES = {"topic": "topic", "depth": "turn of the conversation"}
+
+
+def breakdowns(folder: RunFolder) -> Iterator[Section]:
+    """A table by topic and one by depth for each criterion; what nothing says is left out."""
+    for kind, title in (("topic", "By topic"), ("depth", "By depth of the conversation")):
+        parts: list[ReportPart] = []
+        for criterion in folder.judged.criteria:
+            if not any(row.n for row in folder.rows if row.criterion == criterion.name):
+                continue
+            runs = _runs(folder, criterion)
+            facts = turn_facts({turn_id for run in runs for turn_id in run.turns})
+            if sheet := _sheet(folder, criterion, runs, facts, kind):
+                parts.append(sheet)
+        if parts:
+            yield Section(f"by-{kind}", title, tuple(parts))
+
+
+def _runs(folder: RunFolder, criterion: Criterion) -> list[MeasuredRun]:
+    """Every run with its grade in each turn, where one without a grade has the worst, as ranks have it."""
+    judged, worst = folder.judged, worst_grade(criterion.scale)
+    bounds = _bounds(criterion)
+    runs = []
+    for run in run_turns(judged.pool, judged.results, criterion, judged.expected):
+        grades = run.grades(worst)
+        clusters = [cluster_of(topic_of(turn_id), judged.cluster) for turn_id in grades]
+        mean = mean_interval(list(grades.values()), clusters, bounds=bounds, what="grades")
+        runs.append(MeasuredRun(run.run_id, "mean grade", "worst", mean, grades))
+    return runs
+
+
+def _bounds(criterion: Criterion) -> tuple[float, float]:
+    grades = [level.grade for level in criterion.scale.levels]
+    return float(min(grades)), float(max(grades))
+
+
+def _sheet(
+    folder: RunFolder, criterion: Criterion, runs: list[MeasuredRun], facts: dict[str, TurnFacts], kind: str
+) -> ReportTable | None:
+    groups = groups_of(facts, "topic" if kind == "topic" else "depth")
+    if len(set(groups.values())) < 2 or not any(run.turns for run in runs):
+        return None
+    low, high = _bounds(criterion)
+    reading = Reading((low, high), criterion.scale.polarity == "higher", folder.judged.cluster)
+    grid = by_group(runs, groups, kind, reading)
+    # The first column names the measure, which is one and the same here.
+    columns: tuple[str, ...] = (_NAMES[kind], "turns", "average", "lowest run", "middle run", "highest run")
+    # Of one run, lowest and highest say nothing that its average does not.
+    kept = slice(2, None) if len(runs) > 1 else slice(2, 4)
+    columns = columns if len(runs) > 1 else columns[:3]
+    lines = tuple((str(line[1]), *line[kept]) for line in grid.lines)
+    marks = tuple((Mark(line[2]),) if isinstance(line[2], Estimate) else () for line in lines)
+    sentence = {
+        "topic": f"A line for each topic, with {count(len(runs), 'run')}.",
+        "depth": "A line for each place in the conversation: 1 is the first question of the user.",
+    }[kind]
+    if len(runs) > 1:
+        sentence += (
+            " Average: of the runs that are at the middle of all runs or better; lowest, middle and highest: of all "
+            "runs' means there."
+        )
+    sentence += " A turn without a grade has the worst one."
+    if kind == "depth":
+        sentence += " The bar is the 95 % range of the average, from 3 topics on."
+    return ReportTable(
+        Grid(f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}", columns, lines, (), 2),
+        sentence,
+        Plot("average, drawn", low, high, marks),
+    )

@@ -1,0 +1,120 @@
+"""What is to be known of the submissions: problems, responses left out, the token limit, the screen. Pure."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from judge.pool.build import lacking_texts
+from judge.report.folders import RunFolder
+from judge.report.parts import ReportPart, ReportTable, Said, Section
+from judge.report.sections.words import SCREENED
+from judge.runs.check.codes import CODES
+from judge.text.cells import count
+from judge.text.grid import Cell, Grid
+from judge.text.ids import natural_key
+
+LIMIT = 250
+"""The guidelines' limit in tokens, used where no manifest gives one."""
+_COUNTED = (("bare", "spaCy's bare tokenizer"), ("english", "spaCy's English rules"), ("whitespace", "white space"))
+
+
+def submissions(folder: RunFolder) -> Iterator[Section]:
+    """The section, where there is anything to say."""
+    parts = [*_problems(folder), *_excluded(folder), *_tokens(folder), *_screened(folder), *_missing_texts(folder)]
+    if parts:
+        yield Section("submissions", "The submissions", tuple(parts))
+
+
+def _problems(folder: RunFolder) -> Iterator[ReportPart]:
+    if not folder.problems:
+        return
+    counts: Counter[tuple[str, str]] = Counter()
+    files: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for problem in folder.problems:
+        key = problem.severity, problem.code
+        counts[key] += problem.count
+        files[key].add(problem.file)
+    lines: list[tuple[Cell, ...]] = [
+        (code, severity, counts[severity, code], len(files[severity, code]), _meaning(code))
+        for severity, code in sorted(counts)
+    ]
+    yield ReportTable(
+        Grid("Problems of the runs", ("problem", "kind", "times", "files", "in words"), tuple(lines)),
+        "A line for each kind of problem. What has an error is not judged; what has a warning is judged, though it "
+        "breaks the track's guidelines. `judge validate` lists each with its place.",
+    )
+
+
+def _meaning(code: str) -> str:
+    return CODES[code].meaning if code in CODES else "a problem of an earlier version's list"
+
+
+def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
+    reasons = Counter(exclusion.reason for exclusion in folder.judged.pool.exclusions)
+    if not reasons:
+        return
+    runs: dict[str, set[str]] = defaultdict(set)
+    for exclusion in folder.judged.pool.exclusions:
+        runs[exclusion.reason].add(exclusion.run_id)
+    yield ReportTable(
+        Grid(
+            "What was not judged",
+            ("reason", "entries", "runs"),
+            tuple((reason, reasons[reason], len(runs[reason])) for reason in sorted(reasons)),
+        ),
+        "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
+    )
+
+
+def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
+    responses = folder.judged.pool.responses
+    limit = _limit(folder)
+    lines: list[tuple[Cell, ...]] = []
+    for rule, words in _COUNTED:
+        over = [response for response in responses if getattr(response.tokens, rule) > limit]
+        runs = {entry.run_id for response in over for entry in response.runs}
+        longest = max((getattr(response.tokens, rule) for response in responses), default=0)
+        lines.append((words, len(over), len(runs), longest))
+    if not any(line[1] for line in lines):
+        return
+    yield ReportTable(
+        Grid(f"Responses over {limit} tokens", ("counted by", "responses over", "of runs", "longest"), tuple(lines)),
+        "Each way of counting finds other lengths; `judge leaderboard OUT --token-sensitivity` says what leaving these "
+        "responses out would change.",
+    )
+    if cut := sum(response.truncated for response in responses):
+        yield Said(f"{count(cut, 'response')} was judged in a shortened form, cut at the limit.", "warn")
+
+
+def _limit(folder: RunFolder) -> int:
+    configuration = folder.manifest.get("configuration")
+    rule = configuration.get("token_rule") if isinstance(configuration, dict) else None
+    limit = rule.get("limit") if isinstance(rule, dict) else None
+    return limit if isinstance(limit, int) and limit > 0 else LIMIT
+
+
+def _screened(folder: RunFolder) -> Iterator[ReportPart]:
+    if not folder.screen:
+        return
+    runs_of = {response.response_id: response.runs for response in folder.judged.pool.responses}
+    codes = Counter(code for code, _ in folder.screen)
+    lines: list[tuple[Cell, ...]] = []
+    for code in sorted(codes, key=lambda code: (-codes[code], code)):
+        flagged = [response_id for of, response_id in folder.screen if of == code]
+        runs = Counter(entry.run_id for response_id in flagged for entry in runs_of.get(response_id, ()))
+        most = min(runs, key=lambda run_id: (-runs[run_id], natural_key(run_id)), default=None)
+        words = SCREENED.get(code, code)  # type: ignore[call-overload]
+        lines.append((words, codes[code], len(runs), None if most is None else f"{most} ({runs[most]})"))
+    yield ReportTable(
+        Grid("What the screen noticed", ("a response that", "responses", "of runs", "most of one run"), tuple(lines)),
+        "Signs that can be counted without a judge. A flag is a reason to look, not a verdict; screen.tsv has each.",
+    )
+
+
+def _missing_texts(folder: RunFolder) -> Iterator[ReportPart]:
+    pool = folder.judged.pool
+    lacking = sum(bool(lacking_texts(response, pool)) for response in pool.responses)
+    if lacking:
+        yield Said(
+            f"{count(lacking, 'response')} used passages whose text is not known; missing_passages.tsv names them.",
+            "warn",
+        )

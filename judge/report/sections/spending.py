@@ -1,0 +1,87 @@
+"""What the judging took: calls, tokens, money and time, and what nobody knows of it. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from judge.models.spending import Spending
+from judge.report.folders import RunFolder
+from judge.report.parts import ReportPart, ReportTable, Said, Section
+from judge.text.cells import count
+from judge.text.grid import Cell, Grid
+from judge.text.safe import printable
+
+_COLUMNS = ("judge", "calls kept", "tokens in", "tokens out", "cost", "time of calls", "first call", "last call")
+
+
+def spent(folder: RunFolder) -> Iterator[Section]:
+    """The section; it says so where the journal is missing."""
+    yield Section("cost", "Cost, tokens and time", tuple(_parts(folder.spending)))
+
+
+def in_all(spending: Sequence[Spending]) -> str:
+    """The money in all, as far as it is known."""
+    completions = sum(row.completions for row in spending)
+    priced = sum(row.priced for row in spending)
+    if priced < completions:
+        known = f"at least {dollars(sum(row.cost for row in spending))}; " if priced else ""
+        return f"{known}unknown for {count(completions - priced, 'call')}"
+    return dollars(sum(row.cost for row in spending))
+
+
+def dollars(amount: float) -> str:
+    """An amount of money; a small one keeps two digits that say something."""
+    if amount == 0:
+        return "nothing"
+    return f"${amount:,.2f}" if amount >= 0.01 else f"${amount:.2g}"
+
+
+def lasting(seconds: float) -> str:
+    """A duration in the unit that fits.
+
+    >>> lasting(0.25), lasting(75), lasting(7200)
+    ('0.2 s', '1.2 min', '2.0 h')
+    """
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def _parts(spending: Sequence[Spending] | str) -> Iterator[ReportPart]:
+    if isinstance(spending, str):
+        yield Said(f"What the judging took is not known: {spending}.")
+        return
+    lines = tuple(_line(row) for row in spending)
+    yield ReportTable(
+        Grid("What each judge took", _COLUMNS, lines),
+        "A line for each model that was asked. The journal of this folder holds these calls, also those of an earlier "
+        "configuration: what was paid for once is never asked again. Calls that ran at the same time count each in the "
+        "time of calls; times of day are UTC.",
+    )
+    unknown = [
+        f"the {what} of {count(missing, 'call')}"
+        for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))
+        if (missing := sum(row.completions - getattr(row, known) for row in spending))
+    ]
+    if unknown:
+        yield Said(f"Not known, and so in no sum: {', '.join(unknown)}.")
+    repeated = sum(row.attempts - row.completions for row in spending)
+    if repeated:
+        yield Said(f"{count(repeated, 'attempt')} failed and was made again.")
+
+
+def _line(row: Spending) -> tuple[Cell, ...]:
+    return (
+        printable(row.judge),
+        row.completions,
+        f"{row.prompt_tokens:,}" if row.counted else None,
+        f"{row.completion_tokens:,}" if row.counted else None,
+        dollars(row.cost) if row.priced else None,
+        lasting(row.seconds) if row.timed else None,
+        _moment(row.first),
+        _moment(row.last),
+    )
+
+
+def _moment(recorded: str) -> str:
+    """`2025-01-31 12:00` of a recorded time."""
+    return recorded[:16].replace("T", " ")

@@ -1,0 +1,85 @@
+"""What was judged, by which judge, how far to believe it, and what came out. Pure."""
+
+from collections.abc import Iterator
+
+from judge.ask.records import Judgment
+from judge.report.folders import RunFolder
+from judge.report.parts import Facts, ReportPart, Said, Section
+from judge.report.sections.spending import in_all
+from judge.report.sections.words import capped, scale_of, titled
+from judge.results.differences import told_apart
+from judge.results.leaderboard import by_criterion
+from judge.text.cells import count, number
+from judge.text.safe import printable
+
+
+def summary(folder: RunFolder) -> Iterator[Section]:
+    """The first thing that a reader sees."""
+    yield Section("summary", "In short", tuple(_parts(folder)))
+
+
+def lead(folder: RunFolder) -> str:
+    """What was judged by whom, in one sentence."""
+    pool = folder.judged.pool
+    runs = sum(run.selected for run in pool.runs) or len({row.run_id for row in folder.rows})
+    topics = count(len({response.topic_id for response in pool.responses}), "topic")
+    criteria = " and ".join(criterion.name for criterion in folder.judged.criteria)
+    return (
+        f"{count(len(pool.responses), 'response')} of {count(runs, 'run')} on {topics}, graded for {criteria} by "
+        f"{judges_of(folder)}."
+    )
+
+
+def judges_of(folder: RunFolder) -> str:
+    """The judges that gave the grades, as text."""
+    return ", ".join(sorted({printable(result.judge) for result in folder.judged.results})) or "nobody"
+
+
+def banner(folder: RunFolder) -> Said:
+    """How far to believe the judge."""
+    text = folder.judged.banner
+    statement = folder.manifest.get("certificate")
+    calibrated = isinstance(statement, dict) and statement.get("calibrated") is True
+    return Said(text, "good" if calibrated else "warn")
+
+
+def _parts(folder: RunFolder) -> Iterator[ReportPart]:
+    yield banner(folder)
+    if folder.compared is not None:
+        yield Said("The sections after the leaderboard set people's grades (the gold) beside the judge's.")
+    asked = folder.manifest.get("asked")
+    if folder.manifest.get("status") == "trial" and isinstance(asked, dict):
+        yield Said(
+            f"A trial: only {asked.get('judgments')} judgments were asked for, spread over the responses. Means and "
+            "ranks will change when all are judged.",
+            "warn",
+        )
+    for warning in folder.judged.warnings:
+        yield Said(capped(warning), "warn")
+    apart = told_apart(folder.pairs)
+    criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
+    for name, rows in by_criterion(folder.rows):
+        placed = [row for row in rows if row.mean.value is not None and row.rank is not None]
+        if not placed:
+            yield Said(f"{titled(name)}: no run has a grade.")
+            continue
+        best, last = placed[0], placed[-1]
+        sentence = f"{titled(name)} ({scale_of(criteria[name])}): {printable(best.run_id)} "
+        if len(placed) > 1:
+            sentence += f"comes first with a mean of {number(best.mean.value, 2)}, {printable(last.run_id)} last with "
+        else:
+            sentence += "has a mean of "
+        sentence += number(last.mean.value, 2)
+        yield Said(f"{sentence}. {apart.get(name, '').replace('; differences.tsv', '')}".strip())
+    yield Facts(tuple(_facts(folder)))
+
+
+def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
+    pool, results = folder.judged.pool, folder.judged.results
+    made = sum(isinstance(result, Judgment) for result in results)
+    yield "Judge", judges_of(folder)
+    yield "Prompts", ", ".join(criterion.prompt_id for criterion in folder.judged.criteria)
+    yield "Responses", f"{len(pool.responses)} in {count(len({r.turn_id for r in pool.responses}), 'turn')}"
+    yield "Judgments", str(made) if made == len(results) else f"{made} made, {len(results) - made} missing"
+    if not isinstance(folder.spending, str):
+        yield "Cost", in_all(folder.spending)

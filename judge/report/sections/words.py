@@ -1,0 +1,54 @@
+"""How the sections of a report say what the files abbreviate. Pure."""
+
+from judge.pool.screen import ScreenCode
+from judge.records import Criterion, FailureReason
+from judge.results.rows import RowFlag
+
+REASONS: dict[FailureReason, str] = {
+    "unreadable": "the judge's reply holds no grade that can be read",
+    "refused": "the judge declined to grade",
+    "truncated": "the judge's reply ends too early",
+    "content_filter": "the provider's filter blocked the question or the reply",
+    "context_length": "the question is longer than the model can take",
+    "provider_error": "every call to the provider failed",
+    "budget": "the money that could be spent was spent",
+    "no_passages": "the criterion needs the passages that the response used, and their text is missing",
+}
+"""Why a judgment is missing."""
+FLAGS: dict[RowFlag, str] = {
+    "SELF": "of the judge's own family of models",
+    "UNCORRECTED": "too little gold to correct",
+    "DEGENERATE": "its grades do not vary",
+    "MISSING": "turns without a grade count against it",
+    "HARNESS": "the provider failed or the budget was spent",
+    "TRIAL": "only a part was judged",
+    "FEWGOLD": "few gold grades",
+    "FAMILY": "corrected by its family's error",
+}
+"""What is to be known of a run's line, in a few words."""
+SCREENED: dict[ScreenCode, str] = {
+    "near_empty": "hardly any words",
+    "repeated_sentences": "repeats its own sentences",
+    "repeated_ngrams": "repeats its own phrases",
+    "verbatim_passage": "copied from a passage nearly word for word",
+    "off_passage": "hardly shares a word with the passages it says it used",
+    "not_english": "not in English",
+}
+"""What a flag of the screen means."""
+
+
+def scale_of(criterion: Criterion) -> str:
+    """The grades of a criterion in words: `grades 0 to 3, higher is better`."""
+    grades = [level.grade for level in criterion.scale.levels]
+    return f"grades {min(grades)} to {max(grades)}, {criterion.scale.polarity} is better"
+
+
+def titled(name: str) -> str:
+    """A criterion's name as it stands in a heading."""
+    return name[:1].upper() + name[1:]
+
+
+def capped(text: str) -> str:
+    """A sentence with a capital at its start and a period at its end."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

@@ -1,0 +1,47 @@
+"""Visits to a desk without a server: requests as a browser sends them, to the application itself."""
+
+import asyncio
+import re
+from types import TracebackType
+from typing import Self
+
+import httpx
+from starlette.types import ASGIApp
+
+ADDRESS = "http://127.0.0.1:8765"
+
+
+class Visitor:
+    """A browser with its cookies; redirects are not followed."""
+
+    def __init__(self, app: ASGIApp, address: str = ADDRESS) -> None:
+        self._runner = asyncio.Runner()
+        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=address)
+        self.address = address
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._runner.run(self._client.aclose())
+        self._runner.close()
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        return self._runner.run(self._client.get(path, headers=headers))
+
+    def enter(self, path: str, token: str) -> httpx.Response:
+        """Open the link of a seat, and then the page that it leads to."""
+        assert self.get(f"{path}?token={token}").status_code == 303
+        return self.get(path)
+
+    def send(self, path: str, fields: dict[str, str], **headers: str) -> httpx.Response:
+        """Send a form with these fields and no other."""
+        headers = {"origin": self.address, "sec-fetch-site": "same-origin"} | headers
+        return self._runner.run(self._client.post(path, data=fields, headers=headers))
+
+    def submit(self, page: httpx.Response, path: str, **fields: str) -> httpx.Response:
+        """Send a form of a page, with the page's own token."""
+        (token,) = set(re.findall(r'name="form_token" value="(\w+)"', page.text))
+        return self.send(path, {"form_token": token} | fields)

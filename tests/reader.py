@@ -1,0 +1,349 @@
+"""What a reader of the documents has beside the example: the files that the pages name, made when a command needs them.
+
+The pages show commands on files of the reader. Here each such name stands for a small file of the same kind, so that
+the commands run as they are shown.
+"""
+
+import bz2
+import hashlib
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from judge.cli import main
+from judge.crowd.regin.resource import KINDS
+from tests.conftest import PROJECT
+from tests.evaluate.test_llmjudge import COHEN
+from tests.evaluate.test_llmjudge import lines as label_lines
+from tests.evaluate.test_llmjudge import release as label_files
+from tests.evaluate.test_published import release
+from tests.harness.test_folders import _release as regin_release
+
+EXAMPLE = PROJECT / "examples"
+GOLD = PROJECT / "gold" / "example.gold.jsonl"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CARDS = PROJECT / "docs" / "cards"
+SOUND = ("harbor-grounded.json", "mill-fluent-invented.json", "quarry-copied.json")
+JUDGE = "openai/gpt-4.1-mini"
+INPUTS = ["--topics", str(EXAMPLE / "topics.json"), "--passages", str(EXAMPLE / "passages.jsonl")]
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a page with a language: the language and the text."""
+    return [(language, block) for language, block in BLOCK.findall(text) if language]
+
+
+def commands(block: str) -> Iterator[str]:
+    """The command lines of a block, without comments and without the breaks of long lines."""
+    for line in re.sub(r"\s*\\\n\s*", " ", block).splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            yield re.sub(r"\s+#\s.*$", "", line).strip()
+
+
+def told_files(text: str) -> Iterator[tuple[str, str]]:
+    """The files that a page tells its reader to write: a name, then a block of its content."""
+    yield from re.findall(r"`([\w.]+\.\w+)`[^`\n]*\n+```(?:toml|text)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def provide(name: str, document: str) -> bool:
+    """Make the file or folder of this name in the working folder; whether there is anything to make."""
+    make = MADE.get(f"{document}: {name}") or MADE.get(name)
+    if make is None:
+        above = Path(name).parent.as_posix()
+        return above not in (".", "/") and not Path(above).exists() and provide(above, document) and Path(name).exists()
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path)
+    return True
+
+
+def _need(name: str) -> Path:
+    """A file or folder of the reader, made if nobody has made it yet."""
+    assert Path(name).exists() or provide(name, ""), name
+    return Path(name)
+
+
+def _run(*arguments: str) -> None:
+    code = main([*arguments])
+    assert code in (0, 1), arguments
+
+
+def _runs(path: Path) -> None:
+    path.mkdir()
+    for name in SOUND:
+        shutil.copyfile(EXAMPLE / "runs" / name, path / name)
+
+
+def _judged(path: Path) -> None:
+    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, "--model", JUDGE, "--out", str(path))
+
+
+def _overlapping(path: Path) -> None:
+    names = ["--criteria", "groundedness", "--model", "baseline/overlap"]
+    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, *names, "--out", str(path))
+
+
+def _late(path: Path) -> None:
+    run = json.loads((EXAMPLE / "runs" / SOUND[0]).read_text(encoding="utf-8"))
+    path.write_text(json.dumps(run | {"run_name": "late"}), encoding="utf-8")
+
+
+def _split(path: Path) -> None:
+    _run("gold", "split", str(_need("gold.jsonl")), "--test", "0.5", "--seed", "1", "--out", str(path))
+
+
+def _judged_once(path: Path) -> None:
+    names = ["--criteria", "groundedness", "--model", JUDGE]
+    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, *names, "--out", str(path))
+
+
+def _pooled(path: Path) -> None:
+    _run("pool", "--runs", str(EXAMPLE / "runs"), *INPUTS, "--out", str(path))
+
+
+def _example(name: str) -> Callable[[Path], None]:
+    return lambda path: void(shutil.copyfile(EXAMPLE / name, path))
+
+
+def void(_: object) -> None:
+    """Nothing, whatever was given."""
+
+
+def _text(text: str) -> Callable[[Path], None]:
+    return lambda path: void(path.write_text(text, encoding="utf-8"))
+
+
+def _gold(path: Path) -> None:
+    lines = GOLD.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if '"groundedness"' in line), encoding="utf-8")
+
+
+def _grades(path: Path) -> None:
+    """Qrels of the responses of the reader's output folder."""
+    folder = Path(".judged")
+    if not folder.exists():
+        _judged(folder)
+    shutil.copyfile(folder / "qrels" / "response_groundedness.llm.qrel", path)
+
+
+def _response_runs(path: Path) -> None:
+    folder = Path(".judged")
+    if not folder.exists():
+        _judged(folder)
+    shutil.copytree(folder / "response_runs", path)
+
+
+def _trec_run(path: Path) -> None:
+    _run("convert", str(EXAMPLE / "runs" / "orchard-manual.json.gz"), "--to", "trec-run", "-o", f"{path}.folder")
+    shutil.copyfile(next(Path(f"{path}.folder").glob("*.run")), path)
+
+
+def _passages() -> list[dict[str, str]]:
+    lines = (EXAMPLE / "passages.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _passage_qrels(path: Path) -> None:
+    turns = ("1-1_1", "1-1_2", "1-1_3")
+    lines = [f"{turn} 0 {passage['id']} {place % 4}\n" for turn in turns for place, passage in enumerate(_passages())]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def _hash_list() -> str:
+    rows = [(*passage["id"].rsplit(":", 1), passage["contents"]) for passage in _passages()]
+    return "".join(f"{name}\t{part}\t{hashlib.md5(text.encode()).hexdigest()}\n" for name, part, text in rows)
+
+
+def _collection(path: Path) -> None:
+    path.mkdir()
+    shutil.copyfile(EXAMPLE / "passages.jsonl", path / "part.jsonl")
+
+
+def _prompt(path: Path) -> None:
+    shutil.copyfile(PROJECT / "prompts" / "groundedness" / "graded.md", path)
+
+
+def _plan(path: Path) -> None:
+    _run("gold", "plan", "--pool", str(_need("out")), "--n", "40", "--per-run", "5", "--seed", "1", "--out", str(path))
+
+
+def _assessed(path: Path) -> None:
+    """A grade by an assessor for each response of the plan."""
+    rows = [json.loads(line) for line in _need("plan.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        f"{row['turn_id']},{row['response_id']},{name},{path.stem},{place % 4}\n"
+        for place, row in enumerate(rows)
+        for name in row["criteria"]
+    ]
+    path.write_text("turn_id,response_id,criterion,assessor,grade\n" + "".join(lines), encoding="utf-8")
+
+
+def _yes_or_no(path: Path) -> None:
+    """The gold of the example by whether a grade is positive."""
+    _gold(path)
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    path.write_text(
+        "".join(json.dumps(row | {"grade": int(row["grade"] >= 2)}) + "\n" for row in rows), encoding="utf-8"
+    )
+
+
+def _settings(path: Path) -> None:
+    """The file that the page shows under the heading about options in a file."""
+    (text,) = (block for language, block in blocks((PROJECT / "docs/run.md").read_text("utf-8")) if language == "toml")
+    path.write_text(text, encoding="utf-8")
+
+
+def _workers(path: Path) -> None:
+    """Labels by two workers of the responses in the reader's bank, with one known item."""
+    criterion = "fluency" if path.stem == "more" else "relevance"
+    bank = {turn: [] for turn in ("1-1_1", "1-1_2")}  # type: dict[str, list[str]]
+    for line in (_need("out") / "pool.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["turn_id"] in bank:
+            bank[row["turn_id"]].append(row["response_id"])
+    rows = [
+        f"{worker},{turn},{name},{criterion},{place % 3}\n"
+        for worker in ("w1", "w2")
+        for turn, names in bank.items()
+        for place, name in enumerate(names)
+    ]
+    path.write_text("worker,turn_id,response_id,criterion,label\n" + "".join(rows), encoding="utf-8")
+
+
+def _card(path: Path) -> None:
+    shutil.copytree(PROJECT / "docs" / "cards" / path.name, path)
+
+
+def _regin(path: Path) -> None:
+    for kind in KINDS.values():
+        regin_release(path / kind.folder, kind.name)
+
+
+def _benchmark(path: Path) -> None:
+    path.mkdir()
+    lines = [f"Train {n} is late.\tA train?\tIt is late.\t{label}\n" for n in range(6) for label in BEGIN]
+    (path / "begin_dev_wow.tsv").write_text("knowledge\tmessage\tresponse\tbegin_label\n" + "".join(lines))
+    samples = [
+        {
+            "sample_id": n,
+            "source": "A train.",
+            "summary": "One train.",
+            "annotations": [{"label": [label], "note": ""}],
+            "metadata": {},
+        }
+        for n, label in enumerate(("Benign", "Unwanted", "Questionable"))
+    ]
+    batch = path / "FaithBench" / "data_for_release" / "batch_1.json"
+    batch.parent.mkdir(parents=True)
+    batch.write_text(json.dumps({"samples": samples}))
+    for name, shift in (("llmjudge_test.qrel", 0), ("judges/team-judge.txt", 1)):
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_text(_pairs(shift))
+
+
+def _pairs(shift: int, more: str = "") -> str:
+    """Grades of the passages of ten queries, some of them off by `shift`."""
+    return more + "".join(f"q{q} 0 p{p} {(q + p + shift * (p == 1)) % 4}\n" for q in range(10) for p in range(4))
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+BEGIN = ("Fully attributable", "Not fully attributable")
+SPANS = "1\tacacia tree\n2\tRed Sox\n3\tgolden ratio\n4\tfifth amendment\n"
+
+MADE: dict[str, Callable[[Path], None]] = {
+    "runs": _runs,
+    "run.json": _example(f"runs/{SOUND[0]}"),
+    "topics.json": _example("topics.json"),
+    "passages.jsonl": _example("passages.jsonl"),
+    "out": _judged,
+    "docs/report.md: out": _overlapping,
+    "judged": _judged_once,
+    "out-may": _judged_once,
+    "out-june": _judged_once,
+    "pooled": _pooled,
+    "response_runs": _response_runs,
+    "gold.jsonl": _gold,
+    "dev.jsonl": _gold,
+    "plan.jsonl": _plan,
+    "docs/gold.md: labels.csv": _assessed,
+    "docs/gold.md: labels-ann.csv": _assessed,
+    "docs/gold.md: labels-bob.csv": _assessed,
+    "docs/gold.md: gold.jsonl": _gold,
+    "my.md": _prompt,
+    "people.qrel": _grades,
+    "crowd.qrel": _grades,
+    "assessor.qrel": _grades,
+    "worker.qrel": _grades,
+    "response_relevance.qrel": _grades,
+    "passages.qrel": _passage_qrels,
+    "nist.qrel": _passage_qrels,
+    "llm.qrel": _passage_qrels,
+    "a.run": _trec_run,
+    "more.run": _trec_run,
+    "ptkb_rel_nist": _text("1-1_1 0 1 1\n1-1_1 0 2 0\n"),
+    "ptkb_rel_org": _text("1-1_1 0 2 1\n1-1_1 0 1 0\n"),
+    "task1_test.rel": _text(SPANS),
+    "mine.tsv": _text(SPANS.replace("acacia tree", "the tree")),
+    "equiv.txt": _text("1 2\n3 4\n"),
+    "qrel-judgement-v4.txt": _text("".join(f"{topic} Q0 p1 1\n" for topic in range(1, 5))),
+    "mine.res": _text("".join(f"{topic} Q0 p{topic % 3} 1 1 r\n" for topic in range(1, 5))),
+    "passage_hashes.tsv": _text(_hash_list()),
+    "ikat_2023_passages_hashes.tsv.bz2": lambda path: void(path.write_bytes(bz2.compress(_hash_list().encode()))),
+    "hashes.idx": lambda path: _run("passages", "index", "--hashes", str(_need("passage_hashes.tsv")), "-o", str(path)),
+    "collection.idx": lambda path: _run("passages", "index", "--collection", str(_need("shards")), "-o", str(path)),
+    "shards": _collection,
+    "late.json": _late,
+    "out-2024": _judged_once,
+    "out-2025": _judged_once,
+    "out-2026": _judged_once,
+    "before": _judged_once,
+    "after": _judged_once,
+    "judge evaluate qrels: out": _judged_once,
+    "damaged.sqlite": lambda path: void(shutil.copyfile(_need("out") / "journal.sqlite", path)),
+    "mine/a.md": _prompt,
+    "mine/b.md": _prompt,
+    "a": _judged_once,
+    "b": _overlapping,
+    "split": _split,
+    "response_groundedness.qrel": _grades,
+    "grades.csv": lambda path: _text(_need("judge gold: labels").read_text().replace("turn_id", "turn", 1))(path),
+    "judge gold: labels": _assessed,
+    "more.csv": _workers,
+    "gold.tsv": _text(SPANS),
+    "a.tsv": _text(SPANS.replace("acacia tree", "the tree")),
+    "b.tsv": _text(SPANS.replace("Red Sox", "socks")),
+    "cards/overlap": lambda path: void(shutil.copytree(CARDS / "baseline-overlap", path)),
+    "cards/gpt-4.1-mini": lambda path: void(shutil.copytree(CARDS / "gpt-4-turbo", path)),
+    "cards": lambda path: void([_need("cards/overlap"), _need("cards/gpt-4.1-mini")]),
+    "LLMJudge-benchmark": lambda path: void(
+        label_files(path, {"a-one": label_lines(COHEN, 1), "a-two": label_lines(COHEN[::-1], 1)})
+    ),
+    "collection": _collection,
+    "ikat_jsonl": _collection,
+    "labels.csv": _workers,
+    "known.tsv": _text("turn_id\tresponse_id\tcriterion\tacceptable\n1-1_1\tR00001\trelevance\t0\n"),
+    "docs/crowd.md: out/bank.json": _text('{"R1": "one", "R2": "two", "R3": "three"}'),
+    "docs/prompts.md: dev.jsonl": _yes_or_no,
+    "docs/run.md: judge.toml": _settings,
+    "LLMJudge/llmjudge_test.qrel": _text(_pairs(0)),
+    "LLMJudge-benchmark/*.txt": lambda path: _text(_pairs(1, "q0 0 p9 5\n"))(path.with_name("team-judge.txt")),
+    "local-qwen2.5-1.5b": _card,
+    "local-smollm2-135m": _card,
+    "mi_turns.txt": _text("1_2\n"),
+    "CAsT-ReGIn": _regin,
+    "iKAT/2023": lambda path: void(release(_folder(path / "evaluation" / "automatic_eval_results"))),
+    "iKAT/2023/evaluation/automatic_eval_results": lambda path: void(release(_folder(path))),
+    "data": _benchmark,
+    "docs/cards/baseline-overlap": lambda path: void(
+        shutil.copytree(PROJECT / "docs" / "cards" / "baseline-overlap", path)
+    ),
+}
+"""What the pages name, to what makes it; for one page alone, after the page's name."""

@@ -1,0 +1,180 @@
+"""Small output folders for the tests of the browser: the files of `judge run`, from records given in words."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from judge.ask.records import Failure, Judgment
+from judge.draw.page import look, policy
+from judge.files.jsonl import jsonl_bytes
+from judge.files.stored import sha256
+from judge.models.journal_rows import INSERT, SCHEMA, new_row
+from judge.models.records import Completion, Message, Request
+from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.records import Passage, Scale
+from judge.report.browser import Browser
+from judge.runs.records import TokenCount
+
+FERRY = Passage("ferry-1", "The ferry leaves the pier at noon. Tickets cost 4 crowns.", "collection")
+BUS = Passage("bus-7", "Bus 7 stops at the harbor every ten minutes.", "collection")
+TOPICS = [
+    {
+        "number": "1-1",
+        "ptkb": {"1": "I live near the harbor.", "2": "I am afraid of water."},
+        "turns": [
+            {"turn_id": 1, "utterance": "How do I get to the island?", "ptkb_provenance": [1], "response": "By ferry."},
+            {"turn_id": 2, "utterance": "When does it leave?", "resolved_utterance": "When does the ferry leave?"},
+        ],
+    }
+]
+
+
+def response(number: int, text: str, turn: str = "1-1_1", **changed: Any) -> PooledResponse:
+    """A pooled response of run-a that used the passage about the ferry; `changed` replaces fields."""
+    fields: dict[str, Any] = {
+        "response_id": f"R{number:05}",
+        "turn_id": turn,
+        "topic_id": turn.rpartition("_")[0],
+        "text": text,
+        "passages": ("ferry-1",),
+        "tokens": TokenCount(9, 9, 9, None),
+        "truncated": False,
+        "runs": (RunEntry("run-a", 1, "used", "0" * 64),),
+    }
+    return PooledResponse(**{**fields, **changed})
+
+
+def runs(*names: str) -> tuple[RunEntry, ...]:
+    """The entries of runs that gave a response at rank 1."""
+    return tuple(RunEntry(name, 1, "used", "0" * 64) for name in names)
+
+
+def judgment(number: int, grade: int, turn: str = "1-1_1", **changed: Any) -> Judgment:
+    """A judgment of groundedness; `changed` replaces fields."""
+    fields: dict[str, Any] = {
+        "response_id": f"R{number:05}",
+        "turn_id": turn,
+        "topic_id": turn.rpartition("_")[0],
+        "criterion": "groundedness",
+        "variant": "mine",
+        "grade": grade,
+        "unable": False,
+        "expected": None,
+        "probabilities": None,
+        "rationale": None,
+        "sentences": (),
+        "judge": "server/made-up",
+        "model": None,
+        "criterion_digest": "c" * 64,
+        "request_digest": f"{number:064x}",
+        "form": "json",
+        "repaired": False,
+        "sample": 0,
+    }
+    return Judgment(**{**fields, **changed})
+
+
+def failed(number: int, reason: str = "unreadable", turn: str = "1-1_1", **changed: Any) -> Failure:
+    """A failure of groundedness; `changed` replaces fields."""
+    fields: dict[str, Any] = {
+        "response_id": f"R{number:05}",
+        "turn_id": turn,
+        "topic_id": turn.rpartition("_")[0],
+        "criterion": "groundedness",
+        "variant": "mine",
+        "reason": reason,
+        "detail": "no line of the form `Grade: LABEL`",
+        "raw": "I had rather not say.",
+        "judge": "server/made-up",
+        "criterion_digest": "c" * 64,
+        "request_digest": None,
+        "sample": 0,
+    }
+    return Failure(**{**fields, **changed})
+
+
+def write_folder(
+    folder: Path,
+    responses: Sequence[PooledResponse],
+    results: Sequence[Judgment | Failure],
+    passages: Sequence[Passage] = (FERRY, BUS),
+    members: Sequence[Judgment | Failure] = (),
+    sent: dict[str, tuple[str, str]] | None = None,
+    topics: bool = False,
+) -> Path:
+    """Write an output folder.
+
+    Args:
+        folder: Where; it is made.
+        responses: The pool's responses.
+        results: What the judge said.
+        passages: The pool's passages.
+        members: What the members of a jury said.
+        sent: For the journal: digest to the user message and the reply; None for no journal.
+        topics: Whether there is a topics file, beside the folder.
+    """
+    folder.mkdir(parents=True)
+    pool = Pool(tuple(responses), {passage.passage_id: passage for passage in passages}, ())
+    (folder / "pool.jsonl").write_bytes(pool_jsonl(pool))
+    (folder / "passages.jsonl").write_bytes(passages_jsonl(pool))
+    _results(folder, "judgments.jsonl", "failures.jsonl", results)
+    if members:
+        _results(folder, "members.jsonl", "member_failures.jsonl", members)
+    if sent is not None:
+        _journal(folder / "journal.sqlite", sent)
+    if topics:
+        path = folder.parent / "topics.json"
+        path.write_text(json.dumps(TOPICS), encoding="utf-8")
+        configured = {"topics": sha256(path.read_bytes())}
+        manifest = {"schema": 2, "configuration": configured, "options": {"topics": str(path)}, "status": "complete"}
+        (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return folder
+
+
+def _results(folder: Path, graded: str, missing: str, results: Sequence[Judgment | Failure]) -> None:
+    (folder / graded).write_bytes(jsonl_bytes(result for result in results if isinstance(result, Judgment)))
+    (folder / missing).write_bytes(jsonl_bytes(result for result in results if isinstance(result, Failure)))
+
+
+def _journal(path: Path, sent: dict[str, tuple[str, str]]) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(SCHEMA)
+    for digest, (asked, reply) in sent.items():
+        request = Request(
+            response_id="R00001",
+            turn_id="1-1_1",
+            criterion="groundedness",
+            form="json",
+            messages=(Message("system", "You assess groundedness."), Message("user", asked)),
+            scale=Scale((), "higher", (), None),
+            labels=(),
+            sentences=0,
+            response="",
+            passages=(),
+        )
+        completion = Completion(text=reply, finish_reason="stop", model="made-up-1")
+        connection.execute(INSERT, new_row(digest, "server/made-up", {}, request, completion))
+    connection.commit()
+    connection.close()
+
+
+def write_page(folder: Path, browser: Browser) -> str:
+    """A page with nothing but the browser, under the policy of a report; returns its address."""
+    folder.mkdir(parents=True, exist_ok=True)
+    style = look() + browser.style
+    rules = policy([browser.script], [style], further=bool(browser.files))
+    (folder / "page.html").write_text(
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Judgments</title>'
+        f'<meta name="viewport" content="width=device-width">'
+        f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
+        f"<style>{style}</style></head><body><main><h1>Report</h1><section><h2>Every judgment</h2>{browser.markup}"
+        f"</section></main><script>{browser.script}</script></body></html>",
+        encoding="utf-8",
+    )
+    for name, content in browser.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+    return (folder / "page.html").as_uri()

@@ -1,0 +1,330 @@
+"""The items of a browser: read from folders, matched between them, with how far their graders are apart."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.ask.criteria import find_criterion
+from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
+from judge.errors import InputError
+from judge.files.jsonl import jsonl_bytes
+from judge.gold.rows import GoldRow, gold_jsonl
+from judge.records import Level, Scale
+from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
+from judge.report.items_gather import gather
+from judge.report.items_sent import Sent, pieces
+from judge.report.items_support import Support, labeled_sentences, supports
+from judge.runs.records import Exchange
+from tests.report.browsed import FERRY, failed, judgment, response, runs, write_folder
+
+
+def item(grades: dict[int, int | None], gold: int | None = None, votes: Sequence[int | None] = ()) -> BrowsedItem:
+    members = tuple(Opinion("R00001", "m", "groundedness/mine", grade) for grade in votes)
+    opinions = {
+        side: Opinion("R00001", "j", "groundedness/mine", grade, votes=members) for side, grade in grades.items()
+    }
+    return BrowsedItem("1-1_1", "1-1", "groundedness", "Yes.", False, (), (), opinions, gold_grade=gold)
+
+
+def scale(*grades: int, positive: int) -> Scale:
+    levels = tuple(Level(grade, str(grade), "") for grade in grades)
+    return Scale(levels, "higher", tuple(grade for grade in grades if grade >= positive), None)
+
+
+GRADED, YES_NO = scale(0, 1, 2, 3, positive=2), scale(0, 1, positive=1)
+
+
+@pytest.mark.parametrize(
+    ("shown", "scales", "expected"),
+    [
+        (item({0: 2}), {}, Gaps(None, None, None)),
+        (item({0: 2}, gold=3), {}, Gaps(1, None, None)),
+        (item({0: None}, gold=3), {}, Gaps(LACKS, None, None)),
+        (item({0: 0, 1: 3}), {}, Gaps(None, 3, None)),
+        (item({0: 3, 1: 3}), {}, Gaps(None, 0, None)),
+        (item({0: 3, 1: None}), {}, Gaps(None, LACKS, None)),
+        (item({0: None, 1: None}), {}, Gaps(None, 0, None)),
+        (item({0: 1, 1: 3}, gold=2), {}, Gaps(1, 2, None)),
+        (item({0: 2}, votes=(0, 2, 2)), {}, Gaps(None, None, 2)),
+        # 2 of 0 to 3 and 1 of 0 to 1 are both positive; 1 of 0 to 3 is not.
+        (item({0: 2, 1: 1}), {0: GRADED, 1: YES_NO}, Gaps(None, 0, None)),
+        (item({0: 1, 1: 1}), {0: GRADED, 1: YES_NO}, Gaps(None, 1, None)),
+        # Gold of 3 is no grade of the second side.
+        (item({0: 2, 1: 1}, gold=3), {0: GRADED, 1: YES_NO}, Gaps(1, 0, None)),
+    ],
+)
+def test_how_far_graders_are_apart(shown: BrowsedItem, scales: dict[int, Scale], expected: Gaps) -> None:
+    assert gaps(shown, scales) == expected
+
+
+def test_an_output_folder_gives_an_item_for_each_judgment_and_each_failure(tmp_path: Path) -> None:
+    folder = write_folder(
+        tmp_path / "out",
+        [response(2, "By bus.", passages=("bus-9",)), response(1, "By ferry.", runs=runs("run-b", "run-a"))],
+        [judgment(1, 3, rationale="It says so."), failed(2, "no_passages")],
+    )
+    read = gather([folder])
+    ferry, bus = read.items
+    assert [(one.opinions[0].response_id, one.text, one.runs) for one in (ferry, bus)] == [
+        ("R00001", "By ferry.", (("run-b", 1), ("run-a", 1))),
+        ("R00002", "By bus.", (("run-a", 1),)),
+    ]
+    assert ferry.passages == (UsedPassage("ferry-1", FERRY.text, "collection"),)
+    assert bus.passages == (UsedPassage("bus-9", None, None),)
+    assert ferry.opinions[0].rationale == "It says so."
+    assert (bus.opinions[0].grade, bus.opinions[0].reason) == (None, "no_passages")
+    assert bus.opinions[0].raw == "I had rather not say."
+    assert [side.name for side in read.sides] == ["out"]
+    assert read.notes == (
+        "out was made without a topics file, so conversations are not shown.",
+        "out has no journal.sqlite, so prompts and replies as sent are not shown.",
+    )
+
+
+def test_the_level_of_unable_is_no_grade(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "out", [response(1, "Hello!")], [judgment(1, -1, unable=True)])
+    said = next(iter(gather([folder]).items)).opinions[0]
+    assert (said.grade, said.reason) == (None, "unable")
+
+
+def test_a_jury_brings_the_votes_of_its_members(tmp_path: Path) -> None:
+    votes = [judgment(1, 2, judge="server/a"), judgment(1, 0, judge="server/b"), failed(1, judge="server/c")]
+    folder = write_folder(
+        tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 1, judge="jury/mean")], members=votes
+    )
+    said = next(iter(gather([folder]).items)).opinions[0]
+    assert [(vote.judge, vote.grade, vote.reason) for vote in said.votes] == [
+        ("server/a", 2, None),
+        ("server/b", 0, None),
+        ("server/c", None, "unreadable"),
+    ]
+
+
+def test_folders_that_number_responses_differently_share_their_items(tmp_path: Path) -> None:
+    one = write_folder(
+        tmp_path / "one", [response(1, "By ferry."), response(2, "By bus.")], [judgment(1, 3), judgment(2, 1)]
+    )
+    two = write_folder(
+        tmp_path / "two",
+        [response(1, "By bus."), response(2, "By ferry."), response(3, "By ferry.", passages=("bus-7",))],
+        [judgment(1, 0), judgment(2, 2), judgment(3, 0)],
+    )
+    shared = [
+        (one.text, [used.passage_id for used in one.passages], {s: said.grade for s, said in one.opinions.items()})
+        for one in gather([one, two]).items
+    ]
+    assert shared == [
+        ("By ferry.", ["ferry-1"], {0: 3, 1: 2}),
+        ("By bus.", ["ferry-1"], {0: 1, 1: 0}),
+        ("By ferry.", ["bus-7"], {1: 0}),
+    ]
+
+
+def test_responses_that_differ_only_in_the_text_of_a_passage_stay_apart(tmp_path: Path) -> None:
+    folder = write_folder(
+        tmp_path / "out",
+        [response(1, "By ferry.", passages=("p#1",)), response(2, "By ferry.", passages=("p#2",))],
+        [judgment(1, 3), judgment(2, 0)],
+    )
+    assert [one.opinions[0].grade for one in gather([folder, folder]).items] == [3, 0]
+
+
+def test_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    folders = [
+        write_folder(tmp_path / parent / "out", [response(1, "By ferry.")], [judgment(1, 3)]) for parent in ("a", "b")
+    ]
+    assert [side.name for side in gather(folders).sides] == ["a/out", "b/out"]
+
+
+def test_conversations_come_from_the_topics_file_that_the_manifest_names(tmp_path: Path) -> None:
+    folder = write_folder(
+        tmp_path / "out", [response(1, "At noon.", "1-1_2")], [judgment(1, 3, "1-1_2")], sent={}, topics=True
+    )
+    read = gather([folder])
+    turn = read.turns["1-1_2"]
+    assert list(read.turns) == ["1-1_2"]
+    assert (turn.utterance, turn.context) == (
+        "When does it leave?",
+        (Exchange("How do I get to the island?", "By ferry."),),
+    )
+    assert read.notes == ()
+    (tmp_path / "topics.json").write_text("[]", encoding="utf-8")
+    assert gather([folder]).notes[0].endswith("has changed since out was made.")
+    (tmp_path / "topics.json").unlink()
+    assert gather([folder]).notes[0].endswith("the topics file of out, is not there.")
+
+
+def test_gold_stands_beside_the_judge_with_each_assessor(tmp_path: Path) -> None:
+    folder = write_folder(
+        tmp_path / "out", [response(1, "By ferry."), response(2, "By bus.")], [judgment(1, 0), judgment(2, 1)]
+    )
+    rows = [
+        GoldRow("1-1_1", "1-1", "groundedness", grade, assessor, response_id="R00001")
+        for assessor, grade in (("ann", 3), ("bob", 3), ("cleo", 1))
+    ]
+    gold = tmp_path / "gold.jsonl"
+    gold.write_bytes(gold_jsonl(rows))
+    graded, other = gather([folder], [gold]).items
+    assert graded.gold == (
+        AssessorGrade("ann", 3, "blind"),
+        AssessorGrade("bob", 3, "blind"),
+        AssessorGrade("cleo", 1, "blind"),
+    )
+    assert (graded.gold_grade, other.gold_grade) == (3, None)
+
+
+def test_only_one_criterion(tmp_path: Path) -> None:
+    results = [judgment(1, 3), judgment(1, 4, criterion="naturalness")]
+    folder = write_folder(tmp_path / "out", [response(1, "By ferry.")], results)
+    assert [one.criterion for one in gather([folder], criterion="naturalness").items] == ["naturalness"]
+
+
+def test_levels_are_those_of_the_prompt_only_if_it_is_the_same_file(tmp_path: Path) -> None:
+    prompt = find_criterion("groundedness/graded")
+    same = judgment(1, 3, variant="graded", criterion_digest=prompt.digest)
+    changed = judgment(1, 3, variant="graded", criterion_digest="0" * 64)
+    one = write_folder(tmp_path / "one", [response(1, "By ferry.")], [same])
+    two = write_folder(tmp_path / "two", [response(1, "By ferry.")], [changed])
+    assert gather([one, two]).scales == {(0, "groundedness"): prompt.scale}
+
+
+def line(response_id: str, *judges: JudgeGrade) -> Disagreement:
+    return Disagreement(
+        turn_id="1-1_1",
+        topic_id="1-1",
+        response_id=response_id,
+        criterion="groundedness",
+        split="dev",
+        gold=ReferenceGrade(3, (AssessorGrade("ann", 3, "blind"),)),
+        judges=judges,
+        compared="grades",
+        distance=max((abs(one.difference) for one in judges if one.difference is not None), default=0),
+        text="By ferry.",
+        passages=(ShownPassage("ferry-1", FERRY.text), ShownPassage("bus-9", None)),
+        utterance="How?",
+        context=(Exchange("Where to?", "The island."),),
+    )
+
+
+def test_a_calibration_gives_a_side_for_each_judge(tmp_path: Path) -> None:
+    first = JudgeGrade("server/a", "groundedness/mine", 1, 1.2, "Too vague.", None, -2)
+    second = JudgeGrade("server/b", None, None, None, None, "refused", None)
+    (tmp_path / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", first, second), line("R00002", first)]))
+    read = gather([tmp_path])
+    one, other = read.items
+    assert [side.name for side in read.sides] == ["server/a, groundedness/mine", "server/b"]
+    assert (one.opinions[0].grade, one.opinions[0].rationale, one.opinions[1].reason) == (1, "Too vague.", "refused")
+    # The first judge is 2 off gold; the second has no grade beside it.
+    assert (one.opinions[0].off, one.opinions[1].off) == (2, LACKS)
+    assert (one.apart, other.apart) == (Gaps(2, LACKS, None), Gaps(2, None, None))
+    assert one.passages == (UsedPassage("ferry-1", FERRY.text, None), UsedPassage("bus-9", None, None))
+    assert read.turns["1-1_1"].utterance == "How?"
+
+
+def test_a_calibration_that_asked_its_judges_knows_what_they_said(tmp_path: Path) -> None:
+    said = JudgeGrade("server/made-up", "groundedness/mine", 1, None, "Too vague.", None, -2)
+    (tmp_path / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", said)]))
+    asked = [judgment(1, 1, rationale="Too vague.", sentences=("unsupported",)), judgment(1, 2, sample=1)]
+    (tmp_path / "judgments.jsonl").write_bytes(jsonl_bytes(asked))
+    (one,) = gather([tmp_path]).items
+    assert (one.opinions[0].grade, one.opinions[0].sentences) == (1, ("unsupported",))
+
+
+def test_the_judges_of_two_calibrations_are_told_apart(tmp_path: Path) -> None:
+    said = JudgeGrade("server/a", "groundedness/mine", 1, None, None, None, -2)
+    for name in ("may", "june"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", said)]))
+    read = gather([tmp_path / "may", tmp_path / "june"])
+    assert [side.name for side in read.sides] == [
+        "may: server/a, groundedness/mine",
+        "june: server/a, groundedness/mine",
+    ]
+
+
+def test_a_calibration_of_an_earlier_version_says_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "calibration.json").write_text("{}", encoding="utf-8")
+    read = gather([tmp_path])
+    assert (read.sides, list(read.items)) == ((), [])
+    assert "has no disagreements.jsonl" in read.notes[0]
+
+
+def test_damaged_lines_of_a_calibration_are_all_named(tmp_path: Path) -> None:
+    (tmp_path / "disagreements.jsonl").write_text('{"turn_id": 3}\n[]\n', encoding="utf-8")
+    with pytest.raises(InputError, match="2 lines with problems") as refused:
+        gather([tmp_path])
+    assert [problem.path for problem in refused.value.problems] == ["line 1: $.turn_id", "line 2: $"]
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"neither judgments\.jsonl nor disagreements\.jsonl"):
+        gather([tmp_path])
+
+
+def test_the_journal_tells_what_was_sent(tmp_path: Path) -> None:
+    folder = write_folder(
+        tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 3)], sent={"a" * 64: ("Grade it.", "3")}
+    )
+    with Sent(folder / "journal.sqlite") as sent:
+        recorded = sent.find("a" * 64)
+        assert recorded is not None
+        assert [one.content for one in recorded.messages] == ["You assess groundedness.", "Grade it."]
+        assert recorded.completion.text == "3"
+        assert sent.find("b" * 64) is None
+        assert sent.find(None) is None
+
+
+def test_a_journal_that_is_none_is_said_and_a_damaged_row_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite").write_text("no journal", encoding="utf-8")
+    with Sent(tmp_path / "journal.sqlite") as sent:
+        assert sent.find("a" * 64) is None
+        assert sent.problem is not None
+        assert "cannot be read" in sent.problem
+
+
+FENCED = '<passage n="1">\nA ferry.\n</passage>\n<passage n="2">\n\n</passage>\nGrade:'
+
+
+def test_a_message_is_cut_at_its_tags() -> None:
+    assert pieces(FENCED) == [
+        *('<passage n="1">\n', "A ferry.", "\n</passage>\n"),
+        *('<passage n="2">\n', "\n</passage>\n", "Grade:"),
+    ]
+
+
+@given(st.lists(st.sampled_from(["<response>\n", "\n</response>", "<", "\n", "text", '<passage n="1">\n']) | st.text()))
+def test_the_pieces_of_a_message_are_the_message(parts: list[str]) -> None:
+    message = "".join(parts)
+    assert "".join(pieces(message)) == message
+
+
+def test_the_passage_that_holds_most_words_of_a_sentence() -> None:
+    passages = ["A ferry leaves the pier.", None, "A ferry leaves the pier at noon."]
+    # ferry, leaves, pier, noon, dawn: three of the four words of the second sentence are in the last passage.
+    assert supports(["The ferry leaves.", "A ferry leaves at noon, dawn.", "It is."], passages) == [
+        Support(0, 1.0),
+        Support(2, 0.75),
+        None,
+    ]
+
+
+def test_sentences_are_shown_only_where_a_judge_labeled_as_many() -> None:
+    def labeled(*labels: str) -> BrowsedItem:
+        said = Opinion("R00001", "j", "groundedness/sentences", 1, sentences=labels)
+        return BrowsedItem("1-1_1", "1-1", "groundedness", "It leaves. At noon.", False, (), (), {0: said})
+
+    assert labeled_sentences(labeled("supported", "unsupported")) == ("It leaves.", "At noon.")
+    assert labeled_sentences(labeled("supported")) == ()
+    assert labeled_sentences(labeled()) == ()
+
+
+def test_gold_that_is_none_is_refused(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 3)])
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text(json.dumps({"turn_id": "9-9_9"}), encoding="utf-8")
+    with pytest.raises(InputError, match="not usable as gold"):
+        gather([folder], [gold])

@@ -1,0 +1,364 @@
+"""Reports of real folders: what they hold, how they follow their results, what is refused."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+import judge
+from judge.cli import main
+from judge.errors import InputError, UsageError
+from judge.files.folder import recorded
+from judge.report.job import ReportPlan, write_report
+from tests.browsing import NARROW, WIDE, faults, overflow, watch
+from tests.calibration_world import contents
+from tests.conftest import PROJECT
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = PROJECT / "examples"
+OVERLAP = ["--criteria", "groundedness", "--model", "baseline/overlap"]
+POOLED = ["--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"),
+          "--passages", str(EXAMPLE / "passages.jsonl")]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_pictures() -> Iterator[None]:
+    """Drawing takes most of the time and is tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
+            patch.setattr(f"judge.report.pictures.{name}", lambda *drawn: (b"<svg/>", b"png"))
+        for name in ("forest", "confusion_maps"):
+            patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"<svg/>", b"png"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the output folder `out`, gold, and the calibration `cal`."""
+    place = tmp_path_factory.mktemp("made")
+    assert main(["run", *POOLED, *OVERLAP, "--out", str(place / "out")]) == 0
+    # A copy, because the looks at gold are counted beside it.
+    shutil.copy(PROJECT / "gold" / "example.gold.jsonl", place / "gold.jsonl")
+    gold = ["--gold", str(place / "gold.jsonl"), "--gold-scale", "groundedness/graded"]
+    prompts = ["--prompt", "groundedness/graded", "--prompt", "groundedness/yes_no", "--model", "baseline/overlap"]
+    drawn = ["--replicates", "200", "--permutations", "200"]
+    pool = ["--pool", str(place / "out")]
+    assert main(["calibrate", *gold, *prompts, *pool, *drawn, "--out", str(place / "cal")]) in (0, 1)
+    return place
+
+
+@pytest.fixture
+def out(made: Path, tmp_path: Path) -> Path:
+    """A copy of the output folder, with the page that the run left."""
+    return Path(shutil.copytree(made / "out", tmp_path / "out"))
+
+
+def headings(page: Path) -> list[str]:
+    lines = (page.with_suffix(".md")).read_text(encoding="utf-8").splitlines()
+    return [line.removeprefix("## ") for line in lines if line.startswith("## ")]
+
+
+def checked(folder: Path, record: str) -> None:
+    subprocess.run(["sha256sum", "--check", "--strict", "--quiet", record], cwd=folder, check=True)
+
+
+# ---------------------------------------------------------------- what is written
+
+
+def test_a_report_stands_beside_the_results_and_changes_none(out: Path) -> None:
+    before = contents(out)
+    outcome = write_report(ReportPlan(folders=out))
+    after = contents(out)
+    new = {"report.html", "report.md", "report.sha256", "report/leaderboard-groundedness.svg", "report/by-topic.svg",
+           "report/by-depth.svg"}  # fmt: skip
+    assert after.keys() == before.keys() | new
+    assert {name: after[name] for name in before if "report" not in name} == {
+        name: content for name, content in before.items() if "report" not in name
+    }
+    assert outcome.page == out / "report.html"
+    for record in ("run.sha256", "report.sha256"):
+        checked(out, record)
+    assert headings(outcome.page) == [
+        "In short", "Leaderboard: groundedness", "What became of the judgments", "Cost, tokens and time", "By topic",
+        "By depth of the conversation", "The submissions", "Why judgments are missing", "How it was made",
+    ]  # fmt: skip
+
+
+def test_the_page_names_the_results_that_it_was_made_from(out: Path) -> None:
+    digest = subprocess.run(["sha256sum", "run.sha256"], cwd=out, check=True, capture_output=True, text=True).stdout[
+        :64
+    ]
+    write_report(ReportPlan(folders=out))
+    assert digest in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_same_folder_gives_the_same_bytes(out: Path, tmp_path: Path) -> None:
+    write_report(ReportPlan(folders=out, out=tmp_path / "a"))
+    write_report(ReportPlan(folders=out, out=tmp_path / "b"))
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_gold_adds_agreement_and_corrected_means(made: Path, tmp_path: Path) -> None:
+    outcome = write_report(ReportPlan(folders=made / "out", gold=made / "gold.jsonl", out=tmp_path))
+    added = ["Leaderboard, corrected by people's grades", "How far to believe the judge",
+             "Agreement with people: groundedness"]  # fmt: skip
+    assert headings(outcome.page)[2:5] == added
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    # By hand from the gold: mill-fluent-invented has 0.25, where the judge gave 0.88.
+    assert "| 7 | mill-fluent-invented | 0.25 \\[0.25, 0.25\\] | 0.88 | +0.62 |" in text
+    assert "INCONCLUSIVE" in text
+
+
+def test_gold_that_does_not_say_how_it_was_drawn_gives_agreement_alone(made: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (made / "gold.jsonl").read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        del row["inclusion_probability"]
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    outcome = write_report(ReportPlan(folders=made / "out", gold=gold, out=tmp_path / "report"))
+    text = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "without the probabilities with which responses were chosen for gold" in text
+    assert "Agreement with people: groundedness" in headings(outcome.page)
+
+
+def test_a_calibration_is_reported_by_verdict_agreement_and_prompts(made: Path, tmp_path: Path) -> None:
+    outcome = write_report(ReportPlan(folders=made / "cal", out=tmp_path))
+    assert headings(outcome.page) == ["In short", "Agreement with people: groundedness"]
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "### Judges and prompts compared: groundedness" in text
+    assert "calibration.sha256 with the SHA-256" in text
+
+
+def test_two_folders_stand_side_by_side(made: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "out"
+    assert main(["run", *POOLED, *OVERLAP, "--prompt", "groundedness/yes_no", "--out", str(other)]) == 0
+    outcome = write_report(ReportPlan(folders=(made / "out", other), out=tmp_path / "both"))
+    found = headings(outcome.page)
+    assert found[0] == "Side by side: groundedness"
+    # Two folders of one name are told apart by those above them.
+    assert found[1:3] == [f"In short, {made.name}/out", f"Leaderboard: groundedness, {made.name}/out"]
+    assert "In short, other/out" in found
+    assert {name for name in contents(tmp_path / "both") if name.endswith("-in-2.svg")} == {
+        f"report/{name}-in-2.svg" for name in ("leaderboard-groundedness", "by-topic", "by-depth")
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--limit", "20"], "A trial: only 20 judgments were asked for"),
+        (["--jury", "majority", "--samples", "2"], "graded for groundedness by jury"),
+    ],
+)
+def test_a_trial_and_a_jury_are_reported_as_such(tmp_path: Path, arguments: list[str], said: str) -> None:
+    assert main(["run", *POOLED, *OVERLAP, *arguments, "--out", str(tmp_path / "out")]) == 0
+    write_report(ReportPlan(folders=tmp_path / "out"))
+    assert said in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_where_nothing_has_a_grade_nothing_is_drawn_or_averaged(tmp_path: Path) -> None:
+    """Without passages no response can be judged for groundedness, so no run has a mean."""
+    runs = ["--runs", str(EXAMPLE / "runs" / "lantern-half-right.jsonl")]
+    assert main(["run", *runs, *OVERLAP, "--out", str(tmp_path)]) == 1
+    outcome = write_report(ReportPlan(folders=tmp_path))
+    assert headings(outcome.page) == [
+        "In short", "Leaderboard: groundedness", "What became of the judgments", "Cost, tokens and time",
+        "The submissions", "Why judgments are missing", "How it was made",
+    ]  # fmt: skip
+    assert set(outcome.files) == {"report.html", "report.md"}
+    assert "Groundedness: no run has a grade." in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_run_under_a_prompt_of_ones_own_has_its_page(tmp_path: Path) -> None:
+    prompt = tmp_path / "mine.md"
+    shutil.copy(PROJECT / "prompts" / "groundedness" / "graded.md", prompt)
+    own = ["--prompt", str(prompt), "--model", "baseline/overlap"]
+    assert main(["run", *POOLED, *own, "--out", str(tmp_path / "o")]) == 0
+    assert "groundedness/mine" in (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match="no prompt called"):
+        write_report(ReportPlan(folders=tmp_path / "o"))
+    write_report(ReportPlan(folders=tmp_path / "o", prompts=prompt))
+
+
+# ---------------------------------------------------------------- a report follows its results
+
+
+def test_the_same_run_again_keeps_the_report_and_its_markdown(out: Path) -> None:
+    assert main(["report", str(out)]) == 0
+    before = contents(out)
+    assert main(["run", *POOLED, *OVERLAP, "--out", str(out)]) == 0
+    # The command line is on record, so the first run of the same words only settles where the folder lies.
+    settled = contents(out)
+    assert main(["run", *POOLED, *OVERLAP, "--out", str(out)]) == 0
+    assert contents(out) == settled
+    assert before.keys() >= settled.keys()
+
+
+def test_other_results_take_the_report_of_the_earlier_ones_away(out: Path) -> None:
+    assert main(["report", str(out)]) == 0
+    earlier = (out / "report.html").read_bytes()
+    assert main(["run", *POOLED, *OVERLAP, "--limit", "20", "--replace", "--out", str(out)]) == 0
+    assert "A trial" in (out / "report.html").read_text(encoding="utf-8")
+    assert (out / "report.html").read_bytes() != earlier
+    assert not (out / "report.md").exists()
+    assert not (out / "report").exists()
+
+
+def test_from_python_a_stale_report_goes_as_well(out: Path) -> None:
+    assert main(["report", str(out)]) == 0
+    plan = judge.Plan(
+        runs=EXAMPLE / "runs", topics=EXAMPLE / "topics.json", passages=EXAMPLE / "passages.jsonl",
+        criteria="groundedness", model="baseline/overlap", limit=20, replace=True, out=out,
+    )  # fmt: skip
+    judge.run(plan)
+    assert not [name for name in contents(out) if name.startswith("report")]
+
+
+def test_a_report_that_somebody_edited_is_left_alone(out: Path) -> None:
+    write_report(ReportPlan(folders=out))
+    (out / "report.md").write_text("my notes", encoding="utf-8")
+    assert main(["run", *POOLED, *OVERLAP, "--limit", "20", "--replace", "--out", str(out)]) == 0
+    assert (out / "report.md").read_text(encoding="utf-8") == "my notes"
+    assert recorded(out, "report.sha256") == {
+        (name, digest) for name, digest in recorded(out, "report.sha256") if name == "report.html"
+    }
+
+
+def test_a_page_that_cannot_be_written_fails_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", *POOLED, *OVERLAP, "--out", str(tmp_path / "out")]
+    assert main(arguments) == 0
+    (tmp_path / "out" / "report.sha256").unlink()
+    (tmp_path / "out" / "report.html").unlink()
+    (tmp_path / "out" / "report.html").mkdir()
+    capsys.readouterr()
+    assert main(arguments) == 0
+    said = capsys.readouterr().err
+    assert "warning: no report: " in said
+    assert "the results are complete" in said
+
+
+def test_a_run_says_where_to_start_and_lists_its_files(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", *POOLED, *OVERLAP, "--out", str(made / "out")]) == 0
+    said = capsys.readouterr().err
+    assert f"start here: {made / 'out' / 'leaderboard.md'}" in said
+    assert str(made / "out" / "report.html") in said
+    index = (made / "out" / "index.md").read_text(encoding="utf-8")
+    for name in contents(made / "out"):
+        folder, _, file = name.rpartition("/")
+        pattern = f"{folder}/*{file[file.rindex('.') :]}" if folder else name
+        assert f"`{pattern}`" in index or name in ("index.md", "report.sha256"), name
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path, tmp_path: Path) -> None:
+    unfinished = Path(shutil.copytree(made / "out", tmp_path / "unfinished"))
+    manifest = json.loads((unfinished / "manifest.json").read_bytes())
+    (unfinished / "manifest.json").write_text(json.dumps({**manifest, "status": "unfinished"}), encoding="utf-8")
+    assert main(["pool", *POOLED, "--out", str(tmp_path / "pool")]) == 0
+    (tmp_path / "empty").mkdir()
+    broken = Path(shutil.copytree(made / "cal", tmp_path / "broken"))
+    (broken / "calibration.json").write_text("{", encoding="utf-8")
+    out = made / "out"
+    refused: list[tuple[ReportPlan, str]] = [
+        (ReportPlan(folders=unfinished, out=tmp_path / "r"), "the run is not finished"),
+        (ReportPlan(folders=tmp_path / "pool", out=tmp_path / "r"), "a pool that nobody has judged yet"),
+        (ReportPlan(folders=tmp_path / "empty", out=tmp_path / "r"), "neither judgments.jsonl nor calibration.json"),
+        (ReportPlan(folders=tmp_path / "none", out=tmp_path / "r"), "no such folder"),
+        (ReportPlan(folders=broken, out=tmp_path / "r"), "not the findings of a calibration"),
+        (ReportPlan(folders=()), "no folder is named"),
+        (ReportPlan(folders=(out, made / "cal")), "--out DIR says where"),
+        (ReportPlan(folders=(out, out), out=tmp_path / "r"), "named twice"),
+        (ReportPlan(folders=made / "cal", gold=made / "gold.jsonl", out=tmp_path / "r"), "has its own gold"),
+        (ReportPlan(folders=out, criterion="naturalness", out=tmp_path / "r"), "no judgment under naturalness"),
+        (ReportPlan(folders=out, gold=tmp_path / "no.jsonl", out=tmp_path / "r"), "cannot be read"),
+    ]
+    for plan, said in refused:
+        with pytest.raises((InputError, UsageError), match=said):
+            write_report(plan)
+    assert not (tmp_path / "r").exists()
+
+
+def test_sealed_gold_stays_closed(made: Path, tmp_path: Path) -> None:
+    rows = (made / "gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    gold = tmp_path / "groundedness.jsonl"
+    gold.write_text("".join(row for row in rows if '"groundedness"' in row), encoding="utf-8")
+    split = ["--test", "0.34", "--seed", "1", "--out", str(tmp_path / "split")]
+    assert main(["gold", "split", str(gold), *split]) == 0
+    with pytest.raises((InputError, UsageError)):
+        write_report(ReportPlan(folders=made / "out", gold=tmp_path / "split" / "test.jsonl", out=tmp_path / "r"))
+
+
+# ---------------------------------------------------------------- in a browser
+
+LONG = "a-run-name-of-forty-one-characters-0000001"
+STRANGE = '</style><img src="http://x.invalid/" onerror="document.title=1"><script>document.title=1</script>'
+
+
+@pytest.fixture(scope="module")
+def hostile(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page on runs with a long and a hostile name, whose responses and problems are hostile too, with gold."""
+    place = tmp_path_factory.mktemp("hostile")
+    shutil.copytree(EXAMPLE / "runs", place / "runs")
+    for file, name in (("harbor-grounded.json", STRANGE), ("quarry-copied.json", LONG)):
+        run = json.loads((place / "runs" / file).read_bytes())
+        run["run_name"] = name
+        run["turns"][0]["responses"][0]["text"] += f" {STRANGE}"
+        (place / "runs" / file).write_text(json.dumps(run), encoding="utf-8")
+    inputs = ["--runs", str(place / "runs"), *POOLED[2:]]
+    assert main(["run", *inputs, *OVERLAP, "--out", str(place / "out")]) == 0
+    shutil.copy(made / "gold.jsonl", place / "gold.jsonl")
+    assert main(["report", str(place / "out"), "--gold", str(place / "gold.jsonl")]) == 0
+    return place / "out" / "report.html"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+def test_the_page_opens_from_the_disk_without_a_fault(
+    browser: Browser, hostile: Path, theme: str, size: dict[str, int]
+) -> None:
+    context = browser.new_context(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
+    page = context.new_page()
+    watched = watch(page)
+    page.goto(hostile.as_uri())
+    assert page.title() == "out: judge report"
+    assert page.locator("img").count() == 0
+    assert page.get_by_role("rowheader", name=LONG).count() > 0
+    assert overflow(page) == 0
+    assert faults(page) == []
+    assert watched == []
+    context.close()
+
+
+def test_the_summary_needs_no_script(browser: Browser, hostile: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(hostile.as_uri())
+    assert page.get_by_role("heading", level=1, name="out").is_visible()
+    assert page.get_by_role("table", name="Groundedness: grades 0 to 3, higher is better").is_visible()
+    assert page.locator("#leaderboard-groundedness svg circle").count() == 7
+    context.close()
+
+
+def test_the_page_is_walked_by_keyboard_and_landmarks(page: Page, hostile: Path) -> None:
+    page.goto(hostile.as_uri())
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the report"
+    assert page.get_by_role("main").count() == 1
+    links = page.get_by_role("navigation").first.get_by_role("link")
+    for place in range(links.count()):
+        target = links.nth(place).get_attribute("href") or ""
+        assert page.locator(target).count() == 1, target
+
+
+def test_on_paper_the_folded_parts_are_open_and_the_list_of_sections_is_not_there(page: Page, hostile: Path) -> None:
+    page.goto(hostile.as_uri())
+    page.emulate_media(media="print")
+    assert not page.get_by_role("navigation", name="Sections").is_visible()
+    assert page.locator("#made .facts").first.bounding_box()["height"] > 0  # type: ignore[index]

@@ -1,0 +1,217 @@
+"""What a report says, and how it becomes a page and Markdown: small records, numbers by hand."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from markupsafe import Markup
+
+from judge.errors import InputError
+from judge.models.journal import Journal
+from judge.models.records import Completion
+from judge.models.spending import Spending, read_spending
+from judge.records import Estimate
+from judge.report.browser import Browser
+from judge.report.charts import axis, line
+from judge.report.markdown import report_markdown
+from judge.report.page import report_page
+from judge.report.parts import (
+    Content,
+    Facts,
+    Folded,
+    Mark,
+    Noted,
+    Plot,
+    Quoted,
+    ReportPart,
+    ReportTable,
+    Said,
+    Section,
+)
+from judge.report.pictures import Picture
+from judge.report.sections.boards import tie_letters
+from judge.report.sections.spending import dollars, in_all, lasting
+from judge.results.rows import LeaderboardRow, RunDifference
+from judge.text.grid import Grid
+from tests.models.test_journal import request
+
+HOSTILE = "</style></script><img src=x onerror=alert(1)>{{ 7 * 7 }}\n# `x` | <b>"
+NOTHING = Browser(Markup(), "", "", {})
+
+
+def estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
+    return Estimate(value, low, high, 4, 4)
+
+
+def content(*parts: ReportPart) -> Content:
+    return Content("out", "A lead.", (Section("one", "One", parts),), (("run.sha256", "ab" * 32),))
+
+
+# ---------------------------------------------------------------- pictures in the lines of a table
+
+
+def test_a_mark_stands_at_its_share_of_the_axis() -> None:
+    """180 pixels, 8 free at each end: 0 of 0 to 3 is at 8, 3 at 172, 1.5 at 8 + 164 / 2 = 90."""
+    plot = Plot("mean", 0, 3, ())
+    drawn = line(plot, [Mark(estimate(1.5, 0, 3))])
+    assert '<line class="bar" x1="8.0" x2="172.0" y1="11.0" y2="11.0"/>' in drawn
+    assert '<circle class="dot" cx="90.0" cy="11.0" r="4.5"><title>1.50 [0.00, 3.00]</title>' in drawn
+    assert re.findall(r">(\d)</text>", axis(plot)) == ["0", "1", "2", "3"]
+
+
+def test_a_value_without_an_interval_has_no_bar_and_none_has_no_mark() -> None:
+    plot = Plot("mean", 0, 3, ())
+    assert 'class="bar' not in line(plot, [Mark(estimate(1.0))])
+    assert "<circle" not in line(plot, [Mark(Estimate(None, None, None, 0, 0, "nothing"))])
+
+
+def test_what_lies_beyond_the_axis_is_drawn_at_its_end() -> None:
+    assert 'cx="172.0"' in line(Plot("mean", 0, 3, ()), [Mark(estimate(9.0))])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [(0.0, 1.0, ["0", "0.25", "0.5", "0.75", "1"]), (0.0, 9.0, ["0", "3", "6", "9"]), (2.0, 2.0, ["2.0"])],
+)
+def test_an_axis_has_at_most_five_round_ticks(low: float, high: float, ticks: list[str]) -> None:
+    assert re.findall(r">([^<>]+)</text>", axis(Plot("x", low, high, ()))) == ticks
+
+
+# ---------------------------------------------------------------- the page and Markdown
+
+
+EVERY_PART: tuple[ReportPart, ...] = (
+    Said(HOSTILE),
+    Said(HOSTILE, "warn"),
+    Noted(HOSTILE, (HOSTILE,)),
+    Facts(((HOSTILE, HOSTILE),)),
+    ReportTable(Grid(HOSTILE, ("run", HOSTILE), ((HOSTILE, HOSTILE),)), HOSTILE),
+    Folded(HOSTILE, (Quoted(HOSTILE, HOSTILE),)),
+)
+
+
+def test_whatever_a_text_holds_it_stays_a_text_on_the_page() -> None:
+    page = report_page(content(*EVERY_PART), NOTHING).decode()
+    body = page.partition("<body>")[2]
+    assert "<img" not in body
+    assert "<b>" not in body
+    assert "<script" not in body
+    assert "{{ 7 * 7 }}" in body
+    # The run id is a row's name; line breaks in it are shown.
+    assert "\\n# `x` | &lt;b&gt;" in body
+
+
+def test_whatever_a_text_holds_it_stays_a_text_in_markdown() -> None:
+    text = report_markdown(content(*EVERY_PART), ()).decode()
+    assert "<img" not in text
+    assert "<b>" not in text
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert headings[:2] == ["# out", "## One"]
+    assert all("# \\`x\\`" not in heading[:6] for heading in headings)
+    quoted = [line for line in text.splitlines() if line.startswith(">")]
+    assert len(quoted) == 2
+
+
+def test_the_page_lets_only_its_own_style_take_effect() -> None:
+    page = report_page(content(Said("fine")), NOTHING).decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+    assert "script-src &#39;none&#39;" in policy[1] or "script-src 'none'" in policy[1]
+    assert "default-src" in policy[1]
+    assert re.search(r"https?://", page) is None
+
+
+def test_a_table_is_announced_and_its_lines_are_named_by_the_run() -> None:
+    grid = Grid("A board", ("rank", "run", "mean"), ((1, "first", estimate(2.5, 2.0, 3.0)),), (), 2)
+    plot = Plot("drawn", 0, 3, ((Mark(estimate(2.5, 2.0, 3.0)),),))
+    page = report_page(content(ReportTable(grid, "A line for each run.", plot)), NOTHING).decode()
+    assert "<caption>A board</caption>" in page
+    assert '<th scope="row" class="short">first</th>' in page
+    assert '<td class="number">2.50 <span class="range">[2.00, 3.00]</span></td>' in page
+    # The picture stands behind the numbers that it draws, and only they are read aloud.
+    assert page.index('class="plot line"') > page.index("[2.00, 3.00]</span>")
+    assert page.count("<svg") == page.count('aria-hidden="true" focusable="false"') == 2
+
+
+def test_a_cell_is_shaded_by_its_share() -> None:
+    grid = Grid("Grades", ("people", "judge: 0", "judge: 1"), (("people: 0", 1, 3),))
+    page = report_page(content(ReportTable(grid, "-", shares=((None, 0.25, 0.75),))), NOTHING).decode()
+    assert '<td class="number shade-2">1</td>' in page
+    assert '<td class="number shade-6">3</td>' in page
+
+
+def test_a_picture_is_in_the_markdown_below_its_section() -> None:
+    picture = Picture("one", "one", "A picture.", b"<svg/>", b"png")
+    assert "![A picture.](data:image/png;base64,cG5n)" in report_markdown(content(Said("x")), [picture]).decode()
+
+
+# ---------------------------------------------------------------- ties
+
+
+def row(run_id: str) -> LeaderboardRow:
+    return LeaderboardRow(
+        run_id, "c", 1, 8, 8, 0, 0, 0, 0, 0, estimate(1.0), 1.0, None, 8, 1.0, 1.0, {}, ()
+    )  # fmt: skip
+
+
+def pair(a: str, b: str, p: float | None) -> RunDifference:
+    return RunDifference("c", a, b, estimate(0.5), p, p)
+
+
+def test_runs_share_a_letter_unless_they_are_told_apart() -> None:
+    """a differs from c alone, so b shares a letter with each."""
+    pairs = [pair("a", "b", 0.4), pair("a", "c", 0.01), pair("b", "c", 0.06)]
+    assert tie_letters([row("a"), row("b"), row("c")], pairs) == {"a": "a", "b": "ab", "c": "b"}
+
+
+def test_there_are_no_letters_where_nothing_was_tested() -> None:
+    assert tie_letters([row("a"), row("b")], [pair("a", "b", None)]) == {}
+
+
+# ---------------------------------------------------------------- what the judging took
+
+
+def spent(tmp_path: Path, *completions: tuple[str, Completion]) -> tuple[Spending, ...]:
+    path = tmp_path / "journal.sqlite"
+
+    async def put(journal: Journal) -> None:
+        for place, (judge, completion) in enumerate(completions):
+            await journal.put(f"d{place}", judge, {}, request(), completion)
+
+    with Journal(path) as journal:
+        asyncio.run(put(journal))
+    return read_spending(path)
+
+
+def test_tokens_money_and_time_are_added_up_by_judge(tmp_path: Path) -> None:
+    first = Completion("1", "stop", "m", None, 100, 10, 0.25, 1.5)
+    second = Completion("2", "stop", "m", None, 200, 20, 0.5, 2.5, 3)
+    unknown = Completion("3", "stop", "m")
+    b, a = spent(tmp_path, ("z/b", first), ("a/10", unknown), ("z/b", second), ("z/b", unknown))[::-1]
+    assert (b.completions, b.attempts, b.counted, b.priced, b.timed) == (3, 1 + 3 + 1, 2, 2, 2)
+    assert (b.prompt_tokens, b.completion_tokens, b.cost, b.seconds) == (300, 30, 0.75, 4.0)
+    assert (a.judge, a.completions, a.priced) == ("a/10", 1, 0)
+    assert b.first <= b.last
+    assert in_all((b,)) == "at least $0.75; unknown for 1 call"
+    assert in_all((a,)) == "unknown for 1 call"
+
+
+def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such journal"):
+        read_spending(tmp_path / "journal.sqlite")
+    (tmp_path / "journal.sqlite").write_bytes(b"not a journal" * 100)
+    with pytest.raises(InputError, match="cannot be read as a journal"):
+        read_spending(tmp_path / "journal.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"), [(0, "nothing"), (0.000123, "$0.00012"), (0.01, "$0.01"), (1234.5, "$1,234.50")]
+)
+def test_money_is_never_rounded_to_nothing(amount: float, text: str) -> None:
+    assert dollars(amount) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.25, "0.2 s"), (75, "1.2 min"), (7200, "2.0 h")])
+def test_a_duration_is_in_the_unit_that_fits(seconds: float, text: str) -> None:
+    assert lasting(seconds) == text

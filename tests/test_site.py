@@ -1,0 +1,187 @@
+"""The site of the documents: all that the program has is in it, its links lead somewhere, and it needs no network."""
+
+import functools
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import judge
+from docs.site.build import build, site_pages
+from docs.site.commands import actions, page_of
+from docs.site.docstrings import markdown
+from docs.site.files import entries
+from docs.site.links import problems
+from docs.site.pages import led, summary
+from docs.site.rows import reasons
+from docs.site.statistics import modules, public_functions
+from judge.ask.criteria import bundled_criteria
+from judge.cli import COMMANDS
+from judge.records import FailureReason
+from judge.runs.check.codes import CODES
+from judge.runs.formats import FORMATS
+from judge.stats.agreement import STATISTICS
+from judge.stats.expected import EXPECTED
+from judge.stats.probabilities import PROBABILITY
+from judge.stats.ranking import SYSTEM
+from judge.stats.tied_ranking import TIED
+from tests.browsing import NARROW, faults, overflow
+
+# The reader of Markdown uses names of Sphinx that a later Sphinx drops.
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore:.*Check CHANGES for Sphinx API:{kind}")
+    for kind in ("DeprecationWarning", "PendingDeprecationWarning")
+]
+
+site = functools.cache(site_pages)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_has_a_page_with_every_option(command: str) -> None:
+    page = site()[page_of(command)]
+    assert page_of(command).rpartition("/")[2] in site()["reference/commands/index.md"]
+    for typed, parser in actions(command):
+        assert f"# judge {typed}\n" in page
+        for action in parser._actions:
+            for name in action.option_strings:
+                assert name in ("-h", "--help") or f"`{name}" in page, name
+
+
+@pytest.mark.slow
+def test_every_row_of_the_program_has_an_entry() -> None:
+    pages = site()
+    wanted = {
+        "python": [f"### `{name}`\n" for name in judge.__all__ if not name.startswith("_")],
+        "codes": [f"| `{name}` |" for name in (*CODES, *FailureReason.__args__)],  # type: ignore[attr-defined]
+        "formats": [f"## `{name}`\n" for name in FORMATS],
+        "prompts": [f"## `{criterion.prompt_id}`\n" for criterion in bundled_criteria()],
+        "statistics": [f"### `{name}`\n" for name in (*STATISTICS, *EXPECTED, *PROBABILITY, *SYSTEM, *TIED)],
+        "statistics-functions": [f"### `{name}`\n" for module in modules() for name, _ in public_functions(module)],
+    }
+    missing = [line for name, lines in wanted.items() for line in lines if line not in pages[f"reference/{name}.md"]]
+    assert missing == []
+
+
+def test_every_reason_has_a_meaning() -> None:
+    assert set(reasons()) == set(FailureReason.__args__)  # type: ignore[attr-defined]
+    assert reasons()["budget"] == "`--max-cost` is spent."
+
+
+@pytest.mark.slow
+def test_every_page_is_in_one_list_of_contents() -> None:
+    listed: list[str] = []
+    for name, text in site().items():
+        folder = Path(name).parent
+        for part in text.split("```{toctree}\n")[1:]:
+            lines = part.partition("```")[0].splitlines()
+            listed += [(folder / line).as_posix() for line in lines if line and not line.startswith(":")]
+    assert sorted(listed) == sorted(site().keys() - {"index.md"})
+
+
+HOMES = {"docs/run.md": "run.md", "docs/cards/README.md": "cards/index.md", "gold/README.md": "project/gold.md"}
+
+
+@pytest.mark.parametrize(
+    ("text", "turned"),
+    [
+        ("[run](run.md#rank)", "[run](../run.md#rank)"),
+        ("[cards](cards/README.md)", "[cards](index.md)"),
+        ("[gold](../gold/README.md)", "[gold](../project/gold.md)"),
+        ("[a module](../judge/records.py)", "a module"),
+        ("![a picture](pictures/report.png)", "![a picture](../pictures/report.png)"),
+        ("[nowhere](absent.md)", "[nowhere](absent.md)"),
+        ("[here](#rank) and https://example.org/a", "[here](#rank) and https://example.org/a"),
+        ("```sh\n[run](run.md)\n```", "```sh\n[run](run.md)\n```"),
+    ],
+)
+def test_links_lead_to_the_place_in_the_site(text: str, turned: str) -> None:
+    # The page stands in docs/ and goes to the folder of the cards.
+    assert led(text, "docs/page.md", HOMES | {"docs/page.md": "cards/page.md"}) == turned
+
+
+def test_a_table_of_files_and_the_paragraphs_about_fields_make_the_index() -> None:
+    text = (
+        "# Page\n\n## What comes out\n\n| file | content |\n|---|---|\n| `a.tsv`, `.md` | rows |\n"
+        "| `b.json` | facts |\n\n`a.tsv`: `x` and `y`.\n\n`c.tsv`:\n\n| column | meaning |\n|---|---|\n| `z` | last |\n"
+    )
+    found = {entry.names: (entry.content, [block.text for block in entry.fields]) for entry in entries("page.md", text)}
+    assert found == {
+        ("a.tsv", "a.md"): ("rows", ["`a.tsv`: `x` and `y`."]),
+        ("b.json",): ("facts", []),
+        ("c.tsv",): ("", ["`c.tsv`:", "| column | meaning |\n|---|---|\n| `z` | last |"]),
+    }
+
+
+def test_a_docstring_becomes_markdown() -> None:
+    text = "Add *two*.\n\n    >>> add(1, 2)\n    3\n\nArgs:\n    x: The first,\n        in `code`.\n    y: The second."
+    assert markdown(text) == (
+        "Add \\*two\\*.\n\n```pycon\n>>> add(1, 2)\n3\n```\n\n**Args**\n\n"
+        "- `x`: The first, in `code`.\n- `y`: The second."
+    )
+
+
+def test_the_first_sentence_sums_a_page_up() -> None:
+    assert summary("# Page\n\nIt says [so](a.md). And more.\n") == "It says so."
+
+
+def test_what_is_wrong_with_links_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top">A</h1><a href="b.html">b</a> <a href="#top">top</a> <a href="#low">low</a>'
+        '<a href="a.html#top">a</a><img src="c.png" alt="words"><img src="a.html"><script src="https://example.org/x.js"></script>'
+        '<a href="https://example.org">elsewhere</a>'
+    )
+    assert problems(tmp_path) == [
+        "a.html: a.html: a picture without words for readers who cannot see it",
+        "a.html: https://example.org/x.js: loaded from elsewhere",
+        "a.html: b.html: no such file",
+        "a.html: #low: no such anchor",
+        "a.html: c.png: no such file",
+    ]
+
+
+PAGES = {
+    "index.md": "# First\n\nGo to [the next page](next.md#a-table), or type `judge run`.\n\n```sh\njudge run\n```\n\n"
+    "```{toctree}\n:hidden:\n:caption: Learn\n\nnext.md\n```\n",
+    "next.md": "# Next\n\n## A table\n\n| option | meaning |\n|---|---|\n"
+    + "".join(f"| `--an-option-with-a-long-name-{n}` | {'what it does ' * 9} |\n" for n in range(4)),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of two pages."""
+    out = tmp_path_factory.mktemp("site")
+    assert build(out, PAGES) == []
+    return out / "html"
+
+
+@pytest.mark.slow
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
+    broken = PAGES | {
+        "next.md": "# Next\n\n[no page](absent.md), [no section](index.md#absent)\n\n![no picture](no.png)\n"
+    }
+    said = "\n".join(build(tmp_path, broken))
+    for problem in ("#absent.md", "index.html#absent", "next.html#a-table"):
+        assert f"{problem}: no such anchor\n" in f"{said}\n"
+    assert "WARNING" in said and "next.html: no.png: no such file" in said
+
+
+@pytest.mark.slow
+def test_pages_open_from_the_disk_and_are_found(made: Path, page: Page) -> None:
+    page.goto((made / "index.html").as_uri())
+    page.get_by_role("link", name="the next page").click()
+    expect(page.get_by_role("heading", name="A table")).to_be_visible()
+    page.get_by_role("textbox", name="Search").fill("meaning")
+    page.keyboard.press("Enter")
+    expect(page.locator("ul.search a")).to_have_text("Next")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["index.html", "next.html"])
+def test_pages_are_sound_for_everybody(made: Path, browser: Browser, name: str, scheme: str) -> None:
+    page = browser.new_page(viewport=NARROW, color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto((made / name).as_uri())
+    assert (overflow(page), faults(page)) == (0, [])
+    page.close()
