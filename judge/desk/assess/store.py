@@ -5,6 +5,7 @@ criterion the last one counts; an undone one does not.
 """
 
 import contextlib
+import itertools
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -254,7 +255,7 @@ class LabelStore:
         tasks, labeled = self._tasks[path], self._current[path]
         if len(labeled) == len(tasks):
             return None
-        order = (*range(place, len(tasks)), *range(min(place, len(tasks))))
+        order = itertools.chain(range(place, len(tasks)), range(min(place, len(tasks))))
         return next((tasks[i] for i in order if i + 1 not in labeled), None)
 
     def save(self, path: str, task: DeskTask, choice: DeskLabel, made: str) -> None:
