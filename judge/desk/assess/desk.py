@@ -8,7 +8,7 @@ from starlette.responses import Response
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.assess.inputs import Work
 from judge.desk.assess.store import DeskLabel, DeskTask, LabelStore
-from judge.desk.assess.task import UNABLE, choice_words, task_view
+from judge.desk.assess.task import UNABLE, label_words, task_view
 from judge.desk.guard import Guard
 from judge.text.safe import storable
 from judge.text.tsv import tsv
@@ -141,7 +141,7 @@ class AssessDesk:
         """What every page of the desk shows: how far the assessor is, and what was saved last."""
         tasks = self._store.tasks(visit.seat.path)
         last = self._store.last(visit.seat.path)
-        words = choice_words(self._work.criteria[last[0].criterion], last[1]) if last else ""
+        words = label_words(self._work.criteria[last[0].criterion], last[1]) if last else ""
         return {
             "done": len(self._store.labeled(visit.seat.path)),
             "total": len(tasks),
@@ -153,7 +153,7 @@ class AssessDesk:
 
     def _line(self, task: DeskTask, choice: DeskLabel | None) -> ListedTask:
         text = self._work.responses[task.item].text
-        words = choice_words(self._work.criteria[task.criterion], choice) if choice else ""
+        words = label_words(self._work.criteria[task.criterion], choice) if choice else ""
         beginning = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
         return ListedTask(task, beginning, words, choice.comment if choice else "")
 
