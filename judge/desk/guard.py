@@ -121,7 +121,7 @@ class Guard:
         if seat is None or not same_secret(given or request.cookies.get(self._cookie), seat.token):
             return plain_page(
                 "This desk is not open to you",
-                "Open it with the link that `judge serve` has printed: the link holds what lets you in.",
+                "Open it with the whole link that you were given: the part after “token=” is what lets you in.",
                 403,
             )
         if given is not None:
