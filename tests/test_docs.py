@@ -22,6 +22,7 @@ from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, command_parser, 
 from judge.cli.demo import write_example
 from judge.cli.examples import EXAMPLES
 from tests.conftest import PROJECT
+from tests.desk.visiting import label_at_once
 from tests.mock import Mock, start_mock
 from tests.reader import JUDGE, MADE, blocks, commands, provide, told_files
 from tests.test_walls import DOORS
@@ -65,7 +66,7 @@ def test_every_command_and_option_in_a_document_exists(document: str) -> None:
         assert option in known | {"--help", "--group", *re.findall(r"--[a-z-]+", GENERAL)}, option
 
 
-OUTPUTS = {"out", "report_dir", "save_config"}
+OUTPUTS = {"out", "report_dir", "save_config", "store"}
 """Options that name what is written; any other path is read."""
 
 ONLY_READ = {
@@ -88,7 +89,6 @@ NOT_CARRIED_OUT = {
     "demo": "the weights of the local model are fetched",
     "models": "the weights of a model are fetched",
     "models pull": "the weights of a model are fetched",
-    "serve assess": "it waits for people; tests of the desk start it",
     "serve review": "it waits for people; tests of the desk start it",
 }
 """The commands whose examples no test carries out, and why."""
@@ -160,6 +160,7 @@ def reader(model_server: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("judge.models.backends.openai.USUAL", f"http://127.0.0.1:{model_server.port}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "of-the-reader")
     monkeypatch.setenv("JUDGE_MODEL", JUDGE)
+    label_at_once(monkeypatch)
     write_example(tmp_path)
     monkeypatch.chdir(tmp_path)
 

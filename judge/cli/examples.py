@@ -138,6 +138,11 @@ EXAMPLES = {
         "judge evaluate qrels out/ crowd.qrel --out compared/",
         "judge evaluate qrels assessor.qrel worker.qrel --positive 2 1 --json",
     ),
+    "serve assess": (
+        "judge serve assess --pool out/ --plan plan.jsonl --assessor ann --assessor bob --store labels.sqlite",
+        "judge serve assess --pool out/ --prompt relevance --topics topics.json --assessor ann --store labels.sqlite",
+        "judge serve assess --pool out/ --assessor ann --store edited.sqlite --made postedit --judgments out/",
+    ),
     "completion": ("judge completion bash", "judge completion fish"),
 }
 """What a user types after `judge`, to command lines."""

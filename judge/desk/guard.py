@@ -35,6 +35,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_TOKEN = re.compile("[0-9a-f]{32}")
 _SEAT = re.compile("[A-Za-z0-9_-]{1,40}")
 
 
@@ -59,6 +60,17 @@ def new_token() -> str:
     return secrets.token_hex(16)
 
 
+def checked_token(token: object) -> str:
+    """A token that was kept, as `new_token` made it.
+
+    Raises:
+        ValueError: It is none, so that a guess might open the seat.
+    """
+    if not (isinstance(token, str) and _TOKEN.fullmatch(token)):
+        raise ValueError("the secret of a link is damaged")
+    return token
+
+
 class Guard:
     """Lets in who may be here, and keeps every answer inside the browser window that asked for it.
 
@@ -72,7 +84,8 @@ class Guard:
 
     def __init__(self, app: ASGIApp, seats: Iterable[Seat], hosts: Iterable[str] = (), cookie: str = "judge") -> None:
         self._app = app
-        self._seats: Mapping[str, Seat] = {seat.path: seat for seat in seats}
+        self.seats = tuple(seats)
+        self._seats: Mapping[str, Seat] = {seat.path: seat for seat in self.seats}
         self._hosts = frozenset(name.lower() for name in (*LOCAL, *hosts))
         self._cookie = cookie
         if wrong := [path for path in self._seats if not _SEAT.fullmatch(path) or path == ASSETS]:
@@ -108,7 +121,7 @@ class Guard:
         if seat is None or not same_secret(given or request.cookies.get(self._cookie), seat.token):
             return plain_page(
                 "This desk is not open to you",
-                "Open it with the link that `judge serve` has printed: the link holds what lets you in.",
+                "Open it with the whole link that you were given: the part after “token=” is what lets you in.",
                 403,
             )
         if given is not None:

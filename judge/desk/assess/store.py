@@ -5,6 +5,7 @@ criterion the last one counts; an undone one does not.
 """
 
 import contextlib
+import itertools
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from judge.desk.guard import Seat, new_token
+from judge.desk.guard import Seat, checked_token, new_token
 from judge.errors import InputError, OperationalError
 from judge.gold.desk import SCHEMA
 from judge.records import Record
@@ -74,7 +75,7 @@ class DeskTask(NamedTuple):
     criterion: str
 
 
-class Choice(NamedTuple):
+class DeskLabel(NamedTuple):
     """What an assessor chose for a task."""
 
     grade: int | None
@@ -85,7 +86,7 @@ class Choice(NamedTuple):
 class _Saved(NamedTuple):
     number: int
     task: DeskTask
-    choice: Choice
+    choice: DeskLabel
 
 
 class LabelStore:
@@ -143,7 +144,7 @@ class LabelStore:
             if new:
                 self._create(settings, items, assessors, dealt)
             self._read()
-        except (sqlite3.Error, LookupError, TypeError) as error:
+        except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
             self._connection.close()
             raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
         except BaseException:
@@ -189,7 +190,10 @@ class LabelStore:
 
     def _read(self) -> None:
         read = self._connection.execute
-        self.seats = tuple(Seat(*map(str, row)) for row in read("SELECT assessor, name, token FROM assessor"))
+        self.seats = tuple(
+            Seat(str(int(number)), name, checked_token(token))
+            for number, name, token in read("SELECT assessor, name, token FROM assessor ORDER BY assessor")
+        )
         self._tasks: dict[str, list[DeskTask]] = {seat.path: [] for seat in self.seats}
         for assessor, place, item, criterion in read("SELECT * FROM task ORDER BY assessor, place"):
             self._tasks[str(assessor)].append(DeskTask(place, item - 1, criterion))
@@ -198,7 +202,7 @@ class LabelStore:
         for assessor, shared in read("SELECT assessor, sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"):
             self.shared[str(assessor)] = shared
         self._saved: dict[str, list[_Saved]] = {path: [] for path in self._tasks}
-        self._current: dict[str, dict[int, list[Choice]]] = {path: {} for path in self._tasks}
+        self._current: dict[str, dict[int, list[DeskLabel]]] = {path: {} for path in self._tasks}
         places = {(path, task.item, task.criterion): task for path, tasks in self._tasks.items() for task in tasks}
         for number, assessor, item, criterion, grade, comment, undoes in read(
             "SELECT number, assessor, item, criterion, grade, comment, undoes FROM label ORDER BY number"
@@ -207,7 +211,7 @@ class LabelStore:
             if undoes is not None:
                 self._take_back(path)
             else:
-                self._keep(path, _Saved(number, places[path, item - 1, criterion], Choice(grade, comment)))
+                self._keep(path, _Saved(number, places[path, item - 1, criterion], DeskLabel(grade, comment)))
 
     def _keep(self, path: str, saved: _Saved) -> None:
         self._saved[path].append(saved)
@@ -241,11 +245,11 @@ class LabelStore:
         """The tasks of the assessor with this seat, in order; the first has place 1."""
         return self._tasks[path]
 
-    def labeled(self, path: str) -> Mapping[int, Sequence[Choice]]:
+    def labeled(self, path: str) -> Mapping[int, Sequence[DeskLabel]]:
         """The choices of this assessor by the place of the task; the last one counts."""
         return self._current[path]
 
-    def last(self, path: str) -> tuple[DeskTask, Choice] | None:
+    def last(self, path: str) -> tuple[DeskTask, DeskLabel] | None:
         """The last label of this assessor that was not undone."""
         return self._saved[path][-1][1:] if self._saved[path] else None
 
@@ -254,10 +258,10 @@ class LabelStore:
         tasks, labeled = self._tasks[path], self._current[path]
         if len(labeled) == len(tasks):
             return None
-        order = (*range(place, len(tasks)), *range(min(place, len(tasks))))
+        order = itertools.chain(range(place, len(tasks)), range(min(place, len(tasks))))
         return next((tasks[i] for i in order if i + 1 not in labeled), None)
 
-    def save(self, path: str, task: DeskTask, choice: Choice, made: str) -> None:
+    def save(self, path: str, task: DeskTask, choice: DeskLabel, made: str) -> None:
         """Keep a label; returns when it is on the disk. The same label as before is not kept again.
 
         Raises:
