@@ -57,7 +57,10 @@ ROOMS = {
         "bench compare": "judge cards side by side, with paired differences",
         "bench datasets": "which public labels are below a folder, and how to get the others",
     },
-    "desk": {"serve review": "a local web page: what judges and assessors disagree on, and a prompt to improve on it"},
+    "desk": {
+        "serve assess": "a desk at which people label pooled responses in a browser",
+        "serve review": "a desk at which a prompt is improved on what judges and assessors disagree on",
+    },
     "cli": {"completion": "print a script that completes commands and options in a shell"},
 }
 """Room to its commands, with a summary each; the whole line comes first, then the order of the pipeline.

@@ -12,6 +12,7 @@ from judge.errors import InputError, UsageError
 from judge.files.limits import numbered
 from judge.files.tabular import TableRow, read_table, read_text
 from judge.files.trec import parse_qrels
+from judge.gold.desk import desk_content
 from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read_bank
 from judge.gold.rows import GoldRow, text_digest
 from judge.pool.build import Candidate, build_pool
@@ -254,5 +255,6 @@ SOURCES: dict[str, GoldSource] = {
     "cast-regin": _cast_regin,
     "crowd": _crowd,
     "csv": _csv,
+    "desk": desk_content,
     "qrels": _qrels,
 }

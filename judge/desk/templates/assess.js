@@ -1,0 +1,50 @@
+// Keys of the assess desk; everything works without them.
+"use strict";
+document.addEventListener("keydown", (event) => {
+  const form = document.getElementById("label");
+  const at = event.target;
+  const writing = at instanceof HTMLTextAreaElement;
+  if (writing && form) {
+    if (event.key === "Escape") at.blur();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event, form);
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.key === "?") {
+    event.preventDefault();
+    document.getElementById("keys").togglePopover();
+    return;
+  }
+  const link = { b: "back", s: "skip", z: "undo" }[event.key];
+  if (link) {
+    press(event, document.getElementById(link));
+  } else if (form && event.key === "c") {
+    event.preventDefault();
+    document.getElementById("comment").focus();
+  } else if (form && event.key === "Enter" && (at === document.body || at.matches("input, section"))) {
+    save(event, form);
+  } else if (form && /^[0-9u]$/.test(event.key)) {
+    const level = form.querySelector(`input[data-key="${event.key}"]`);
+    if (level) {
+      event.preventDefault();
+      level.checked = true;
+      level.focus({ focusVisible: false });
+    }
+  }
+});
+
+// A key that is held down, or pressed twice, must not act on the page that comes next.
+let leaving = false;
+function press(event, element) {
+  event.preventDefault();
+  if (!element || event.repeat || leaving) return;
+  leaving = true;
+  element.click();
+}
+function save(event, form) {
+  event.preventDefault();
+  if (event.repeat || leaving || !form.reportValidity()) return;
+  leaving = true;
+  form.requestSubmit();
+}
+window.addEventListener("pageshow", () => { leaving = false; });
