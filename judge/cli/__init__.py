@@ -58,8 +58,8 @@ ROOMS = {
         "bench datasets": "which public labels are below a folder, and how to get the others",
     },
     "desk": {
-        "serve assess": "a desk at which people label pooled responses in a browser",
-        "serve review": "a desk at which a prompt is improved on what judges and assessors disagree on",
+        "serve assess": "a desk in the browser at which assessors label pooled responses, blind",
+        "serve review": "a desk in the browser at which a prompt is improved on what judges and assessors disagree on",
     },
     "cli": {"completion": "print a script that completes commands and options in a shell"},
 }

@@ -14,7 +14,7 @@ import pytest
 from judge.ask.criteria import prompt_path
 from judge.cli import main
 from judge.desk.guard import Seat
-from judge.desk.review.cases import Filter, filter_of, kept, parse_cases, raters
+from judge.desk.review.cases import Cases, Filter, filter_of, parse_cases
 from judge.desk.review.desk import Review
 from judge.desk.review.plan import ReviewPlan
 from judge.desk.review.rerun import Question, cost
@@ -49,8 +49,8 @@ def three() -> Any:
 
 
 def ids(by: Filter) -> list[str]:
-    items = three()
-    return [case.item.response_id for case in kept(items, raters(items), by)]
+    cases = Cases(three())
+    return [cases.items[place].response_id for place in cases.kept(by)]
 
 
 @pytest.mark.parametrize(
@@ -207,14 +207,14 @@ def ended(review: Review) -> Review:
 @pytest.mark.slow
 def test_the_pages_show_every_disagreement_and_no_markup_of_strangers(world: World) -> None:
     review = Review(world.plan(), SEAT)
-    assert {item.topic_id for item in review.items} <= {row.topic_id for row in world.dev}
+    assert {item.topic_id for item in review.cases.items} <= {row.topic_id for row in world.dev}
     with Visitor(review.app) as visitor:
         first = visitor.enter("/review/", SEAT.token)
-        assert first.text.count('class="case"') == min(50, len(review.items))
-        for place in range(len(review.items)):
+        assert first.text.count('class="case"') == min(50, len(review.cases.items))
+        for place in range(len(review.cases.items)):
             shown = visitor.get(f"/review/item/{place}")
             assert shown.status_code == 200 and "<img" not in shown.text and "alert(1)" in shown.text
-        assert visitor.get(f"/review/item/{len(review.items)}").status_code == 404
+        assert visitor.get(f"/review/item/{len(review.cases.items)}").status_code == 404
         assert "Nothing is like this" in visitor.get("/review/?direction=missing").text
         assert visitor.get("/review/?page=999999&judge=x&direction=%00").status_code == 200
         assert visitor.get("/review/prompt?name=../../etc/passwd").status_code == 404

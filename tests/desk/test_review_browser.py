@@ -55,7 +55,7 @@ def test_from_the_worst_item_to_a_new_wording_by_keyboard(desk: tuple[Review, st
     for key in ("j", "j", "k", "Enter"):
         page.keyboard.press(key)
     arrive(page, "**/item/0*")
-    assert page.locator(".response").inner_text() == review.items[0].text
+    assert page.locator(".response").inner_text() == review.cases.items[0].text
     sound(page)
     page.keyboard.press("j")
     arrive(page, "**/item/1*")

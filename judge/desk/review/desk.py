@@ -16,7 +16,7 @@ from judge.calibrate.report.disagreements import LINES
 from judge.calibrate.report.phrases import heading
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.guard import Seat
-from judge.desk.review.cases import Rater, filter_of, kept, parse_cases, raters
+from judge.desk.review.cases import Cases, Rater, filter_of, parse_cases
 from judge.desk.review.plan import ReviewPlan, check_review
 from judge.desk.review.rerun import RERUN, BeforeAfter, Cost, Job, Question, cost, dev_rows
 from judge.desk.review.shelf import Shelf, ShelvedPrompt
@@ -50,9 +50,8 @@ class Review:
     def __init__(self, plan: ReviewPlan, seat: Seat, hosts: Sequence[str] = (), port: int = 0) -> None:
         check_review(plan)
         self.plan = plan
-        self.items = _read(Path(plan.folder))
-        self.raters = raters(self.items)
-        names = [prompt for _, prompt in self.raters if prompt is not None]
+        self.cases = Cases(_read(Path(plan.folder)))
+        names = [prompt for _, prompt in self.cases.raters if prompt is not None]
         self.shelf = Shelf(plan.home / "prompts", names, plan.prompts)
         if plan.asks:
             dev_rows(plan)
@@ -72,21 +71,22 @@ class Review:
         )
 
     async def _list(self, visit: Visit) -> Response:
-        by = filter_of(visit.query, len(self.raters))
-        found = kept(self.items, self.raters, by)
+        cases = self.cases
+        by = filter_of(visit.query, len(cases.raters))
+        found = cases.kept(by)
         pages = max(1, -(-len(found) // _PAGE))
         page = min(max(1, _integer(visit.query.get("page")) or 1), pages)
-        shown = found[(page - 1) * _PAGE : page * _PAGE]
+        shown = [(place, cases.items[place]) for place in found[(page - 1) * _PAGE : page * _PAGE]]
         return self._show(
             visit,
             "review_list.html",
             shown=shown,
-            total=len(self.items),
+            total=len(cases.items),
             found=len(found),
             by=by,
             query=_query(by.query),
-            criteria=sorted({item.criterion for item in self.items}),
-            raters=[_name(rater) for rater in self.raters],
+            criteria=cases.criteria,
+            raters=[_name(rater) for rater in cases.raters],
             page=page,
             pages=pages,
             first=(page - 1) * _PAGE,
@@ -94,12 +94,12 @@ class Review:
 
     async def _item(self, visit: Visit) -> Response:
         place = visit.given["place"]
-        if place >= len(self.items):
+        if place >= len(self.cases.items):
             missing_page()
-        by = filter_of(visit.query, len(self.raters))
-        places = [case.place for case in kept(self.items, self.raters, by)]
+        by = filter_of(visit.query, len(self.cases.raters))
+        places = self.cases.kept(by)
         at = places.index(place) if place in places else None
-        item = self.items[place]
+        item = self.cases.items[place]
         shelved, _ = self.shelf.prompts()
         return self._show(
             visit,
@@ -115,7 +115,7 @@ class Review:
 
     async def _prompts(self, visit: Visit) -> Response:
         shelved, problems = self.shelf.prompts()
-        lacking = sorted({prompt for _, prompt in self.raters if prompt is not None and prompt not in shelved})
+        lacking = sorted({prompt for _, prompt in self.cases.raters if prompt is not None and prompt not in shelved})
         return self._show(
             visit, "review_prompts.html", prompts=shelved.values(), problems=problems, lacking=lacking,
             home_folder=str(self.shelf.home),
