@@ -92,6 +92,8 @@ def test_the_blocks_of_a_document_run_in_order(document: str, tmp_path: Path, mo
     for name in ("forest", "confusion_maps"):
         # Drawing takes most of a calibration's time and is tested elsewhere.
         monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+    # Nobody visits the review desk of a page.
+    monkeypatch.setattr("judge.desk.review.serve.serve_desk", lambda app, listener, ready: ready())
     write_example(tmp_path)
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
