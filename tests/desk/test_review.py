@@ -17,7 +17,7 @@ from judge.desk.guard import Seat
 from judge.desk.review.cases import Cases, Filter, filter_of, parse_cases
 from judge.desk.review.desk import Review
 from judge.desk.review.plan import ReviewPlan
-from judge.desk.review.rerun import Question, cost
+from judge.desk.review.rerun import Rewording, cost
 from judge.desk.review.shelf import Shelf
 from judge.desk.review.wording import diff_lines
 from judge.errors import InputError, UsageError
@@ -263,7 +263,7 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         assert mock.stats()["paid"] == 2 * n and "2 questions so far" in visitor.get("/review/rerun").text
         # Another desk on the same folder finds the wording and what is paid.
         prompts = Review(asked.plan(), SEAT).shelf.prompts()[0]
-        question = Question(prompts[GRADED], prompts["groundedness/strict"], "server/m", 10)
+        question = Rewording(prompts[GRADED], prompts["groundedness/strict"], "server/m", 10)
         assert cost(asked.plan(), question)[:4] == (10, 20, 20, 0)
 
 
@@ -273,7 +273,7 @@ def test_a_chosen_number_of_items_is_spread_over_the_topics(asked: World) -> Non
     review = Review(asked.plan(), SEAT)
     base = review.shelf.prompts()[0][GRADED]
     new = review.shelf.save(base, "strict", BETTER)
-    review.job.start(Question(base, new, "server/m", 12))
+    review.job.start(Rewording(base, new, "server/m", 12))
     outcome = ended(review).job.outcome
     assert outcome is not None and outcome.old.gold == outcome.new.gold == 12
     assert asked.mock.stats()["paid"] == 24
@@ -287,7 +287,7 @@ def test_a_rerun_can_be_stopped_and_keeps_what_is_paid(asked: World) -> None:
     asked.mock.config(latency=0.05)
     review = Review(asked.plan(), SEAT)
     base = review.shelf.prompts()[0][GRADED]
-    question = Question(base, review.shelf.save(base, "strict", BETTER), "server/m")
+    question = Rewording(base, review.shelf.save(base, "strict", BETTER), "server/m")
     review.job.start(question)
     while review.job.progress is None:
         time.sleep(0.01)
@@ -331,7 +331,7 @@ def test_grades_of_a_test_part_are_refused(world: World) -> None:
     shutil.copy(split / "dev.jsonl", copy)
     review = Review(world.plan(gold=[copy]), SEAT)
     base = review.shelf.prompts()[0][GRADED]
-    question = Question(base, review.shelf.save(base, "strict", BETTER), "baseline/overlap")
+    question = Rewording(base, review.shelf.save(base, "strict", BETTER), "baseline/overlap")
     shutil.copy(split / "test.jsonl", copy)
     review.job.start(question)
     assert "dev grades alone" in str(ended(review).job.error)

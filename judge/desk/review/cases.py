@@ -16,7 +16,7 @@ Direction = Literal["", "higher", "lower", "missing"]
 
 _FILTERS = 50
 """Filters whose disagreements are kept in memory."""
-Rater = tuple[str, str | None]
+PromptedJudge = tuple[str, str | None]
 """A judge and its prompt, as `criterion/variant`."""
 
 
@@ -63,7 +63,7 @@ class Cases:
     def __init__(self, items: Sequence[Disagreement]) -> None:
         self.items = items
         raters = {(judge.judge, judge.prompt) for item in items for judge in item.judges}
-        self.raters: tuple[Rater, ...] = tuple(
+        self.raters: tuple[PromptedJudge, ...] = tuple(
             sorted(raters, key=lambda rater: (natural_key(rater[0]), natural_key(rater[1] or "")))
         )
         """Every judge and prompt, in natural order."""

@@ -16,9 +16,9 @@ from judge.calibrate.report.disagreements import LINES
 from judge.calibrate.report.phrases import heading
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.guard import Seat
-from judge.desk.review.cases import Cases, Rater, filter_of, parse_cases
+from judge.desk.review.cases import Cases, PromptedJudge, filter_of, parse_cases
 from judge.desk.review.plan import ReviewPlan, check_review
-from judge.desk.review.rerun import RERUN, BeforeAfter, Cost, Job, Question, cost, dev_rows
+from judge.desk.review.rerun import RERUN, BeforeAfter, Cost, Job, Rewording, cost, dev_rows
 from judge.desk.review.shelf import Shelf, ShelvedPrompt
 from judge.desk.review.wording import diff_lines
 from judge.errors import InputError, JudgeError, UsageError
@@ -219,13 +219,13 @@ class Review:
             missing_page()
         return shelved[name]
 
-    def _question(self, fields: Mapping[str, str]) -> Question:
+    def _question(self, fields: Mapping[str, str]) -> Rewording:
         old, new = self._shelved(fields.get("old")), self._shelved(fields.get("new"))
         if old.criterion.name != new.criterion.name or old.name == new.name:
             raise UsageError("Two wordings of one criterion are compared.")
         models = self.plan.models
         model = fields.get("model", "")
-        return Question(old, new, model if model in models else next(iter(models), ""), _integer(fields.get("items")))
+        return Rewording(old, new, model if model in models else next(iter(models), ""), _integer(fields.get("items")))
 
 
 def _read(folder: Path) -> tuple[Disagreement, ...]:
@@ -235,7 +235,7 @@ def _read(folder: Path) -> tuple[Disagreement, ...]:
     return parse_cases(unpack(read_stored(path), str(path)), str(path))
 
 
-def _name(rater: Rater) -> str:
+def _name(rater: PromptedJudge) -> str:
     judge, prompt = rater
     return judge if prompt is None else f"{judge} · {prompt}"
 
@@ -244,7 +244,7 @@ def _query(fields: Mapping[str, str]) -> str:
     return f"?{urlencode(fields)}" if fields else ""
 
 
-def _asked(question: Question) -> dict[str, str]:
+def _asked(question: Rewording) -> dict[str, str]:
     fields = {"old": question.old.name, "new": question.new.name, "model": question.model}
     return fields if question.items is None else {**fields, "items": str(question.items)}
 
