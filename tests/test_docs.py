@@ -17,6 +17,7 @@ import judge
 from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, command_parser, main
 from judge.cli.demo import write_example
 from tests.conftest import PROJECT
+from tests.desk.visiting import label_at_once
 from tests.test_walls import DOORS
 
 DOCUMENTS = [
@@ -55,7 +56,7 @@ def test_every_command_and_option_in_a_document_exists(document: str) -> None:
 
 
 COMMAND = re.compile(r"^(?:\.venv/bin/)?judge ([^&\n]+)", re.MULTILINE)
-OUTPUTS = {"out", "report_dir"}
+OUTPUTS = {"out", "report_dir", "store"}
 """Options that name what is written; any other path is read."""
 
 
@@ -92,6 +93,7 @@ def test_the_blocks_of_a_document_run_in_order(document: str, tmp_path: Path, mo
     for name in ("forest", "confusion_maps"):
         # Drawing takes most of a calibration's time and is tested elsewhere.
         monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+    label_at_once(monkeypatch)
     # Nobody visits the review desk of a page.
     monkeypatch.setattr("judge.desk.review.serve.serve_desk", lambda app, listener, ready: ready())
     write_example(tmp_path)

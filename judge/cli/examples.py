@@ -129,6 +129,11 @@ EXAMPLES = {
         "judge evaluate qrels out/ crowd.qrel --out compared/",
         "judge evaluate qrels assessor.qrel worker.qrel --positive 2 1 --json",
     ),
+    "serve assess": (
+        "judge serve assess --pool out/ --plan plan.jsonl --assessor ann --assessor bob --store labels.sqlite",
+        "judge serve assess --pool out/ --prompt relevance --topics topics.json --assessor ann --store labels.sqlite",
+        "judge serve assess --pool out/ --assessor ann --store edited.sqlite --made postedit --judgments out/",
+    ),
     "serve review": (
         "judge serve review calibrated/",
         "judge serve review dev/ --gold split/ --pool out/ --model openai/gpt-4.1-mini --max-cost 1",

@@ -13,7 +13,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from judge.desk.guard import Guard, Seat, same_secret
 from judge.desk.pages import desk_page, plain_page
@@ -59,7 +58,7 @@ def desk_app(
     actions: Mapping[str, Handler],
     hosts: Iterable[str] = (),
     port: int = 0,
-) -> ASGIApp:
+) -> Guard:
     """The application of a desk.
 
     Args:

@@ -9,7 +9,7 @@ import pytest
 from judge.cli import main
 from judge.desk.assess.inputs import read_work
 from judge.desk.assess.serve import open_assess_desk
-from judge.desk.assess.store import Choice
+from judge.desk.assess.store import DeskLabel
 from judge.errors import InputError, UsageError
 from judge.gold import ImportOptions, import_gold, read_gold
 from judge.gold.rows import text_digest
@@ -129,10 +129,13 @@ def test_labels_become_gold_with_the_probabilities_of_the_plan(
     plan = plan_of(tmp_path, plan=write_plan(tmp_path, [2, 5, 9, 10]), assessors=["ann", "bob"], double=0.5)
     with open_assess_desk(plan) as (_, store):
         # 2 items are everybody's, 1 more each: 3 tasks. Ann's first is changed, and a label of bob's is undone.
-        for path, choices in (("1", [Choice(0, ""), Choice(None, "?"), Choice(1, "")]), ("2", [Choice(2, "")] * 3)):
+        for path, choices in (
+            ("1", [DeskLabel(0, ""), DeskLabel(None, "?"), DeskLabel(1, "")]),
+            ("2", [DeskLabel(2, "")] * 3),
+        ):
             for task, choice in zip(store.tasks(path), choices, strict=True):
                 store.save(path, task, choice, "blind")
-        store.save("1", store.tasks("1")[0], Choice(3, "now"), "blind")
+        store.save("1", store.tasks("1")[0], DeskLabel(3, "now"), "blind")
         store.undo("2")
         # Gold can be made while the desk is open.
         gold = tmp_path / "gold.jsonl"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.desk.assess.store import Choice, DeskItem, LabelStore
+from judge.desk.assess.store import DeskItem, DeskLabel, LabelStore
 from judge.errors import InputError, OperationalError
 
 ITEMS = tuple(
@@ -47,21 +47,21 @@ def test_a_label_is_there_after_the_store_is_opened_again(tmp_path: Path) -> Non
     path = tmp_path / "labels.sqlite"
     with store(path) as opened:
         seats, task = opened.seats, opened.tasks("1")[0]
-        opened.save("1", task, Choice(2, "why"), "blind")
+        opened.save("1", task, DeskLabel(2, "why"), "blind")
         # On the disk before `save` returns.
         assert labels(path) == [("ann", "R00003", "groundedness", 2, 0, "why")]
     with store(path) as again:
         assert again.seats == seats
-        assert again.labeled("1") == {1: [Choice(2, "why")]}
+        assert again.labeled("1") == {1: [DeskLabel(2, "why")]}
         assert again.labeled("2") == {}
-        assert again.last("1") == (task, Choice(2, "why"))
+        assert again.last("1") == (task, DeskLabel(2, "why"))
 
 
 def test_the_last_label_counts_and_the_earlier_ones_stay(tmp_path: Path) -> None:
     path = tmp_path / "labels.sqlite"
     with store(path) as opened:
         task = opened.tasks("1")[0]
-        for choice in (Choice(2, ""), Choice(2, ""), Choice(None, "?"), Choice(0, "")):
+        for choice in (DeskLabel(2, ""), DeskLabel(2, ""), DeskLabel(None, "?"), DeskLabel(0, "")):
             opened.save("1", task, choice, "blind")
     assert labels(path) == [("ann", "R00003", "groundedness", 0, 0, "")]
     # The same label twice is one row.
@@ -72,18 +72,18 @@ def test_undo_goes_back_step_by_step_and_removes_nothing(tmp_path: Path) -> None
     path = tmp_path / "labels.sqlite"
     with store(path) as opened:
         first, second = opened.tasks("1")[:2]
-        opened.save("1", first, Choice(2, ""), "blind")
-        opened.save("1", second, Choice(1, ""), "blind")
-        opened.save("1", first, Choice(3, ""), "blind")
-        opened.save("2", opened.tasks("2")[0], Choice(0, ""), "blind")
+        opened.save("1", first, DeskLabel(2, ""), "blind")
+        opened.save("1", second, DeskLabel(1, ""), "blind")
+        opened.save("1", first, DeskLabel(3, ""), "blind")
+        opened.save("2", opened.tasks("2")[0], DeskLabel(0, ""), "blind")
         assert opened.undo("1") == first
-        assert opened.labeled("1") == {1: [Choice(2, "")], 2: [Choice(1, "")]}
+        assert opened.labeled("1") == {1: [DeskLabel(2, "")], 2: [DeskLabel(1, "")]}
         assert opened.undo("1") == second
     with store(path) as again:
-        assert again.labeled("1") == {1: [Choice(2, "")]}
+        assert again.labeled("1") == {1: [DeskLabel(2, "")]}
         assert again.undo("1") == first
         assert again.undo("1") is None
-        assert again.labeled("2") == {1: [Choice(0, "")]}
+        assert again.labeled("2") == {1: [DeskLabel(0, "")]}
     assert labels(path) == [("bob", "R00001", "groundedness", 0, 0, "")]
     # Four labels, and the numbers of the three that were taken back.
     assert [row[-1] for row in rows(path)] == [None, None, None, None, 3, 2, 1]
@@ -94,12 +94,12 @@ def test_what_is_next_is_the_first_task_without_a_label_from_here_on(tmp_path: P
         tasks = opened.tasks("1")
         assert opened.following("1", 0) == tasks[0]
         assert opened.following("1", 2) == tasks[2]
-        opened.save("1", tasks[2], Choice(1, ""), "blind")
+        opened.save("1", tasks[2], DeskLabel(1, ""), "blind")
         assert opened.following("1", 2) == tasks[3]
-        opened.save("1", tasks[3], Choice(1, ""), "blind")
+        opened.save("1", tasks[3], DeskLabel(1, ""), "blind")
         assert opened.following("1", 3) == opened.following("1", 10**8) == tasks[0]
         for task in tasks[:2]:
-            opened.save("1", task, Choice(1, ""), "blind")
+            opened.save("1", task, DeskLabel(1, ""), "blind")
         assert opened.following("1", 0) is None
 
 
@@ -142,14 +142,14 @@ def test_a_store_that_was_moved_takes_no_label(tmp_path: Path) -> None:
     with store(path) as opened:
         path.rename(tmp_path / "elsewhere.sqlite")
         with pytest.raises(OperationalError, match="was moved, removed or replaced"):
-            opened.save("1", opened.tasks("1")[0], Choice(2, ""), "blind")
+            opened.save("1", opened.tasks("1")[0], DeskLabel(2, ""), "blind")
         assert opened.labeled("1") == {}
 
 
 def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "labels.sqlite"
     with store(path) as opened:
-        opened.save("1", opened.tasks("1")[0], Choice(2, ""), "blind")
+        opened.save("1", opened.tasks("1")[0], DeskLabel(2, ""), "blind")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE label SET criterion = 'none'")
     with pytest.raises(InputError, match="cannot be used as a store of labels"):

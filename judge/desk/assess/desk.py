@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.assess.inputs import Work
-from judge.desk.assess.store import Choice, DeskTask, LabelStore
+from judge.desk.assess.store import DeskLabel, DeskTask, LabelStore
 from judge.desk.assess.task import UNABLE, choice_words, task_view
+from judge.desk.guard import Guard
 from judge.text.safe import storable
 from judge.text.tsv import tsv
 
@@ -44,7 +44,7 @@ class AssessDesk:
         self._work = work
         self._store = store
 
-    def app(self, hosts: Sequence[str] = (), port: int = 0) -> ASGIApp:
+    def app(self, hosts: Sequence[str] = (), port: int = 0) -> Guard:
         """The application; see `desk_app`."""
         return desk_app(
             self._store.seats,
@@ -75,7 +75,7 @@ class AssessDesk:
             return self._task_page(visit, task, problem=problem, comment=comment[:_LONGEST_COMMENT])
         item = self._work.items[task.item]
         shown = (item.response_id, task.criterion) in self._work.suggestions
-        self._store.save(visit.seat.path, task, Choice(grades.get(given), comment), "postedit" if shown else "blind")
+        self._store.save(visit.seat.path, task, DeskLabel(grades.get(given), comment), "postedit" if shown else "blind")
         return visit.go(f"/?after={task.place}")
 
     async def _undo(self, visit: Visit) -> Response:
@@ -149,14 +149,14 @@ class AssessDesk:
             "several": len(self._work.criteria) > 1,
         }
 
-    def _line(self, task: DeskTask, choice: Choice | None) -> ListedTask:
+    def _line(self, task: DeskTask, choice: DeskLabel | None) -> ListedTask:
         text = self._work.responses[task.item].text
         words = choice_words(self._work.criteria[task.criterion], choice) if choice else ""
         beginning = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
         return ListedTask(task, beginning, words, choice.comment if choice else "")
 
 
-def _is_kept(choice: Choice | None, kept: str) -> bool:
+def _is_kept(choice: DeskLabel | None, kept: str) -> bool:
     """Whether a task with this label belongs to a key of FILTERS."""
     match kept:
         case "comment":
@@ -169,5 +169,5 @@ def _is_kept(choice: Choice | None, kept: str) -> bool:
             return True
 
 
-def _last(choices: Sequence[Choice] | None) -> Choice | None:
+def _last(choices: Sequence[DeskLabel] | None) -> DeskLabel | None:
     return choices[-1] if choices else None

@@ -74,7 +74,7 @@ class DeskTask(NamedTuple):
     criterion: str
 
 
-class Choice(NamedTuple):
+class DeskLabel(NamedTuple):
     """What an assessor chose for a task."""
 
     grade: int | None
@@ -85,7 +85,7 @@ class Choice(NamedTuple):
 class _Saved(NamedTuple):
     number: int
     task: DeskTask
-    choice: Choice
+    choice: DeskLabel
 
 
 class LabelStore:
@@ -198,7 +198,7 @@ class LabelStore:
         for assessor, shared in read("SELECT assessor, sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"):
             self.shared[str(assessor)] = shared
         self._saved: dict[str, list[_Saved]] = {path: [] for path in self._tasks}
-        self._current: dict[str, dict[int, list[Choice]]] = {path: {} for path in self._tasks}
+        self._current: dict[str, dict[int, list[DeskLabel]]] = {path: {} for path in self._tasks}
         places = {(path, task.item, task.criterion): task for path, tasks in self._tasks.items() for task in tasks}
         for number, assessor, item, criterion, grade, comment, undoes in read(
             "SELECT number, assessor, item, criterion, grade, comment, undoes FROM label ORDER BY number"
@@ -207,7 +207,7 @@ class LabelStore:
             if undoes is not None:
                 self._take_back(path)
             else:
-                self._keep(path, _Saved(number, places[path, item - 1, criterion], Choice(grade, comment)))
+                self._keep(path, _Saved(number, places[path, item - 1, criterion], DeskLabel(grade, comment)))
 
     def _keep(self, path: str, saved: _Saved) -> None:
         self._saved[path].append(saved)
@@ -241,11 +241,11 @@ class LabelStore:
         """The tasks of the assessor with this seat, in order; the first has place 1."""
         return self._tasks[path]
 
-    def labeled(self, path: str) -> Mapping[int, Sequence[Choice]]:
+    def labeled(self, path: str) -> Mapping[int, Sequence[DeskLabel]]:
         """The choices of this assessor by the place of the task; the last one counts."""
         return self._current[path]
 
-    def last(self, path: str) -> tuple[DeskTask, Choice] | None:
+    def last(self, path: str) -> tuple[DeskTask, DeskLabel] | None:
         """The last label of this assessor that was not undone."""
         return self._saved[path][-1][1:] if self._saved[path] else None
 
@@ -257,7 +257,7 @@ class LabelStore:
         order = (*range(place, len(tasks)), *range(min(place, len(tasks))))
         return next((tasks[i] for i in order if i + 1 not in labeled), None)
 
-    def save(self, path: str, task: DeskTask, choice: Choice, made: str) -> None:
+    def save(self, path: str, task: DeskTask, choice: DeskLabel, made: str) -> None:
         """Keep a label; returns when it is on the disk. The same label as before is not kept again.
 
         Raises:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from judge.ask.prompt import PLACEHOLDER, needs_turn
 from judge.desk.assess.inputs import Suggestion, Work
-from judge.desk.assess.store import Choice, DeskTask
+from judge.desk.assess.store import DeskLabel, DeskTask
 from judge.records import Criterion, Level
 from judge.runs.records import Turn
 
@@ -56,7 +56,7 @@ class TaskView(NamedTuple):
     """Whose grade is shown."""
 
 
-def task_view(work: Work, task: DeskTask, choice: Choice | None) -> TaskView:
+def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> TaskView:
     """What the page of a task shows.
 
     Args:
@@ -97,7 +97,7 @@ def instructions(criterion: Criterion) -> list[str]:
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", without) if part.strip()]
 
 
-def choice_words(criterion: Criterion, choice: Choice) -> str:
+def choice_words(criterion: Criterion, choice: DeskLabel) -> str:
     """A choice in one or two words."""
     if choice.grade is None:
         return "unable to judge"
@@ -105,7 +105,7 @@ def choice_words(criterion: Criterion, choice: Choice) -> str:
     return str(choice.grade) if label in ("", str(choice.grade)) else f"{choice.grade} {label}"
 
 
-def _levels(criterion: Criterion, choice: Choice | None, suggestion: Suggestion | None) -> list[LevelRow]:
+def _levels(criterion: Criterion, choice: DeskLabel | None, suggestion: Suggestion | None) -> list[LevelRow]:
     scale = criterion.scale
     keys = level_keys(scale.levels)
     given = _value(choice.grade) if choice else _value(suggestion.grade) if suggestion else None
