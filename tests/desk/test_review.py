@@ -25,7 +25,18 @@ from judge.files.jsonl import jsonl_bytes
 from judge.gold import read_gold, write_split
 from judge.models.model import ModelOptions
 from tests.calibrate.test_disagreements import EVIL, found
-from tests.calibration_world import gold_rows, items, jsonl, judgment, labeled, labels, pool, row, write_pool
+from tests.calibration_world import (
+    gold_rows,
+    items,
+    jsonl,
+    judgment,
+    labeled,
+    labels,
+    pool,
+    row,
+    write_gold,
+    write_pool,
+)
 from tests.desk.visiting import Visitor
 from tests.harness.test_calibration import GRADED, tried
 from tests.mock import Mock, start_mock
@@ -247,7 +258,7 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         calibration = json.loads((asked.plan().home / "rerun" / "calibration.json").read_bytes())
         by = {one["prompt"]: one for one in calibration["agreement"] if one["judge"] == "server/m"}
         assert outcome.new.statistics["wkappa"].value == by["groundedness/strict"]["statistics"]["wkappa"]["value"]
-        assert f"{outcome.new.statistics['wkappa'].value:.3f}" in shown and "paired by item" in shown
+        assert f"{outcome.new.statistics['wkappa'].value:.2f}" in shown and "paired by item" in shown
         assert outcome.gain is not None and outcome.gain.value == pytest.approx(
             outcome.new.statistics["wkappa"].value - outcome.old.statistics["wkappa"].value
         )
@@ -327,6 +338,9 @@ def test_grades_of_a_test_part_are_refused(world: World) -> None:
     for gold in ([split / "test.jsonl"], [split / "dev.jsonl", copy], [copy]):
         with pytest.raises(UsageError, match="a prompt is improved on dev grades alone"):
             Review(world.plan(gold=gold), SEAT)
+    # The whole gold that the split was made of holds the test part as well.
+    with pytest.raises(UsageError, match="this gold is not split, so it may hold test grades"):
+        Review(world.plan(gold=[write_gold(world.folder / "whole.jsonl", gold_rows(WORLD))]), SEAT)
     # A file that becomes one later is refused when it is read.
     shutil.copy(split / "dev.jsonl", copy)
     review = Review(world.plan(gold=[copy]), SEAT)

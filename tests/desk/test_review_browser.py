@@ -91,7 +91,7 @@ def test_from_the_worst_item_to_a_new_wording_by_keyboard(desk: tuple[Review, st
     for row in (outcome.old, outcome.new):
         value = row.statistics["wkappa"].value
         assert value is not None
-        expect(page.locator("main table")).to_contain_text(f"{value:.3f}")
+        expect(page.locator("main table")).to_contain_text(f"{value:.2f}")
     expect(page.locator("main")).to_contain_text("paired by item")
     expect(page.locator("main")).to_contain_text("have been looked at")
     page.locator("main details").last.locator("summary").press("Enter")

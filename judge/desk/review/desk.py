@@ -23,6 +23,7 @@ from judge.desk.review.shelf import Shelf, ShelvedPrompt
 from judge.desk.review.wording import diff_lines
 from judge.errors import InputError, JudgeError, UsageError
 from judge.files.stored import read_stored, unpack
+from judge.gold.rows import GoldRow
 from judge.text.cells import interval, number, p_value
 
 _PAGE = 50
@@ -54,7 +55,7 @@ class Review:
         names = [prompt for _, prompt in self.cases.raters if prompt is not None]
         self.shelf = Shelf(plan.home / "prompts", names, plan.prompts)
         if plan.asks:
-            dev_rows(plan)
+            _check_part(dev_rows(plan), self.cases.items)
         self.job = Job(plan)
         self.app: ASGIApp = desk_app(
             [seat],
@@ -187,7 +188,7 @@ class Review:
             again=_query(_asked(question)),
             found=found,
             rows=_rows(found) if found else (),
-            gain=interval(found.gain, signed=True) if found else "",
+            gain=interval(found.gain, 2, signed=True) if found else "",
             p=p_value(found.difference.p) if found and found.difference else "-",
             changes={} if found is None else _changes(found),
             most=_CHANGES,
@@ -235,6 +236,15 @@ def _read(folder: Path) -> tuple[Disagreement, ...]:
     return parse_cases(unpack(read_stored(path), str(path)), str(path))
 
 
+def _check_part(rows: Sequence[GoldRow], items: Sequence[Disagreement]) -> None:
+    """Refuse gold that is not split where the calibration was on a dev part: it may hold the test part's grades too."""
+    if any(item.split == "dev" for item in items) and any(row.split is None for row in rows):
+        raise UsageError(
+            "the calibration was on a dev part, and this gold is not split, so it may hold test grades: --gold takes "
+            "the dev.jsonl of `judge gold split`"
+        )
+
+
 def _name(rater: PromptedJudge) -> str:
     judge, prompt = rater
     return judge if prompt is None else f"{judge} · {prompt}"
@@ -258,7 +268,7 @@ def _rows(found: BeforeAfter) -> list[tuple[str, ...]]:
     """What is shown of both wordings: its name, before, after, and what it means."""
     rows: list[tuple[str, ...]] = []
     for name in dict.fromkeys((found.old.primary, *_SHOWN)):
-        values = (interval(row.statistics.get(name)) for row in (found.old, found.new))
+        values = (interval(row.statistics.get(name), 2) for row in (found.old, found.new))
         rows.append((heading(name), *values, _MEANING.get(name, "")))
     cover = (number(row.coverage, 2) for row in (found.old, found.new))
     return [*rows, ("items with a grade", *cover, "share of the items that the judge graded at all")]
