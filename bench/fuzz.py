@@ -47,6 +47,7 @@ from judge.crowd.known_file import read_known
 from judge.crowd.regin.resource import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import read_questions
+from judge.desk.assess.store import DeskItem, DeskLabel, LabelStore
 from judge.desk.review.cases import Cases, filter_of, parse_cases
 from judge.errors import InputError, JudgeError
 from judge.evaluate.cards.card import parse_card
@@ -448,6 +449,12 @@ def _gold(folder: Path, content: bytes) -> None:
     read_gold(_file(folder, content, "gold.jsonl"))
 
 
+def _desk_store(folder: Path, content: bytes) -> None:
+    with _desk(_file(folder, content, "labels.sqlite")) as store:
+        store.following("1", 0)
+        store.undo("1")
+
+
 def _import(folder: Path, content: bytes, *, source: str) -> None:
     constants = {"criterion": "relevance", "assessor": "a"}
     import_gold(source, [_file(folder, content, "x.csv")], ImportOptions(constants=constants))
@@ -782,6 +789,26 @@ def _journals() -> tuple[bytes, ...]:
         return (bytes(connection.serialize()),)
 
 
+_DESK_ITEMS = tuple(
+    DeskItem(f"1_{n}", "1", f"R0000{n}", "a" * 64, "run-a", 0.5, "drawn", ("relevance",), n == 1) for n in (1, 2)
+)
+
+
+def _desk(path: Path) -> LabelStore:
+    return LabelStore(path, {"seed": "1"}, _DESK_ITEMS, ["ann"], [[1, 0]])
+
+
+def _desk_stores() -> tuple[bytes, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "labels.sqlite")
+        with _desk(path) as store:
+            for grade in (2, None, 3):
+                store.save("1", store.tasks("1")[0], DeskLabel(grade, "why"), "blind")
+            store.undo("1")
+            store.save("1", store.tasks("1")[1], DeskLabel(0, ""), "blind")
+        return (path.read_bytes(),)
+
+
 def _runs() -> tuple[bytes, ...]:
     return (*_RUNS, *_RUNS, *_examples("examples/runs/*"))
 
@@ -806,6 +833,7 @@ READERS: dict[str, Reader] = {
     "gold": Reader(lambda: _GOLD, _gold),
     "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), partial(_of_bytes, read=parse_gold)),
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
+    "gold-desk": Reader(_desk_stores, partial(_import, source="desk")),
     "gold-begin": Reader(lambda: _BEGIN, partial(_import, source="begin")),
     "gold-crowd": Reader(lambda: _TASKS, partial(_import, source="crowd")),
     "gold-qrels": Reader(lambda: _QRELS, partial(_import, source="qrels")),
@@ -871,6 +899,7 @@ READERS: dict[str, Reader] = {
         partial(_reproduced, name="llmjudge", file="a-b.txt"),
     ),
     "published-matches": Reader(lambda: _MATCHES, partial(_of_path, name="matches.txt", read=read_matches)),
+    "desk": Reader(_desk_stores, _desk_store),
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
 }
 """The readers by name."""

@@ -35,6 +35,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_TOKEN = re.compile("[0-9a-f]{32}")
 _SEAT = re.compile("[A-Za-z0-9_-]{1,40}")
 
 
@@ -57,6 +58,17 @@ class Seat(NamedTuple):
 def new_token() -> str:
     """A token that nobody can guess."""
     return secrets.token_hex(16)
+
+
+def checked_token(token: object) -> str:
+    """A token that was kept, as `new_token` made it.
+
+    Raises:
+        ValueError: It is none, so that a guess might open the seat.
+    """
+    if not (isinstance(token, str) and _TOKEN.fullmatch(token)):
+        raise ValueError("the secret of a link is damaged")
+    return token
 
 
 class Guard:
@@ -109,7 +121,7 @@ class Guard:
         if seat is None or not same_secret(given or request.cookies.get(self._cookie), seat.token):
             return plain_page(
                 "This desk is not open to you",
-                "Open it with the link that `judge serve` has printed: the link holds what lets you in.",
+                "Open it with the whole link that you were given: the part after “token=” is what lets you in.",
                 403,
             )
         if given is not None:

@@ -9,6 +9,7 @@ from judge.errors import UsageError
 from judge.gold.draft import Draft, ImportOptions, SourceContent
 from judge.records import Problem
 from judge.text.cells import count
+from judge.text.safe import shown
 
 SCHEMA = "judge-labels/1"
 """What a store says of itself."""
@@ -35,7 +36,8 @@ def desk_content(paths: Sequence[Path], options: ImportOptions) -> SourceContent
         try:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
                 _read(store, str(path), content)
-        except sqlite3.Error as error:
+        # A ValueError is of a text that is no UTF-8, be it of a message.
+        except (sqlite3.Error, ValueError) as error:
             message = f"not a store of labels as `judge serve assess` writes it: {error}"
             content.problems.append(Problem("unreadable", "error", str(path), None, "", message))
     return content
@@ -44,7 +46,7 @@ def desk_content(paths: Sequence[Path], options: ImportOptions) -> SourceContent
 def _read(store: sqlite3.Connection, file: str, content: SourceContent) -> None:
     schema = store.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     if schema != (SCHEMA,):
-        message = f"a store of {schema and schema[0]}, this version of judge reads {SCHEMA}"
+        message = f"a store of {shown(schema and schema[0])}, this version of judge reads {SCHEMA}"
         content.problems.append(Problem("wrong_schema", "error", file, None, "", message))
         return
     unable = comments = 0

@@ -1,11 +1,12 @@
 """A desk lets in who has the link, takes forms from its own pages only, and stops when it is told to."""
 
+import asyncio
 import os
 import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
@@ -192,9 +193,16 @@ def test_an_address_in_use_or_of_nobody_is_said() -> None:
         listen("no.such.host.invalid", 0)
 
 
+async def inside_a_loop(call: Callable[[], None]) -> None:
+    call()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_desk_in_good_order(desk: Counter, number: signal.Signals) -> None:
+@pytest.mark.parametrize("around", [lambda call: call(), lambda call: asyncio.run(inside_a_loop(call))])
+def test_a_signal_ends_a_desk_in_good_order(
+    desk: Counter, number: signal.Signals, around: Callable[[Callable[[], None]], None]
+) -> None:
     opened = listen(port=0)
     seen: list[int] = []
 
@@ -206,7 +214,7 @@ def test_a_signal_ends_a_desk_in_good_order(desk: Counter, number: signal.Signal
             os.kill(os.getpid(), number)
 
     browser = threading.Thread(target=visit)
-    serve_desk(desk.app, opened, browser.start)
+    around(lambda: serve_desk(desk.app, opened, browser.start))
     browser.join()
     assert seen == [200]
     with listen(port=opened.port).socket:

@@ -109,6 +109,11 @@ def test_grades_of_a_judge_must_fit_the_desk(tmp_path: Path) -> None:
     work = read_work(plan_of(tmp_path, made="postedit", judgments=good))
     assert {key: suggestion.grade for key, suggestion in work.suggestions.items()} == {("R00001", "groundedness"): 3}
     lines = good.read_text(encoding="utf-8")
+    # Of several samples the first is shown.
+    good.write_text(
+        lines + lines.replace('"grade":3', '"grade":0').replace('"sample":0', '"sample":1'), encoding="utf-8"
+    )
+    assert read_work(plan_of(tmp_path, made="postedit", judgments=good)).suggestions == work.suggestions
     for change, said in (
         ((GRADED.digest, "0" * 64), "grades under groundedness/graded"),
         (('"1-1_1"', '"1-1_2"'), "grades of another pool"),
@@ -157,6 +162,15 @@ def test_labels_become_gold_with_the_probabilities_of_the_plan(
     assert again.read_bytes() == gold.read_bytes()
 
 
+@pytest.mark.parametrize("option", [["--plan", "plan.jsonl"], ["--inclusion", "0.5"]])
+def test_a_desk_needs_no_plan_again(tmp_path: Path, option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    write_pool(tmp_path)
+    option = [word.replace("plan.jsonl", str(write_plan(tmp_path, [1]))) for word in option]
+    store, gold = tmp_path / "labels.sqlite", tmp_path / "gold.jsonl"
+    assert main(["gold", "import", "desk", str(store), "--out", str(gold), *option]) == 2
+    assert "a desk knows the plan that its responses were drawn by" in capsys.readouterr().err
+
+
 def test_what_is_no_store_is_no_gold(tmp_path: Path) -> None:
     notes, missing = tmp_path / "notes.txt", tmp_path / "missing.sqlite"
     notes.write_text("These are notes, of more than a hundred bytes. " * 4, encoding="utf-8")
@@ -172,7 +186,9 @@ def test_a_store_of_another_version_is_no_gold(tmp_path: Path) -> None:
         store._connection.execute("UPDATE meta SET value = 'judge-labels/9' WHERE key = 'schema'")
     with pytest.raises(InputError) as refused:
         import_gold("desk", [store.path], ImportOptions())
-    assert refused.value.problems[0].message == "a store of judge-labels/9, this version of judge reads judge-labels/1"
+    assert refused.value.problems[0].message == (
+        "a store of 'judge-labels/9', this version of judge reads judge-labels/1"
+    )
     said = "no store of labels that this version of judge knows"
     with pytest.raises(InputError, match=said), open_assess_desk(plan_of(tmp_path)):
         pass

@@ -1,6 +1,6 @@
 """The assess desk in the browser: the page of a task, the list of one's labels, and what their forms do."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from starlette.responses import Response
@@ -8,7 +8,7 @@ from starlette.responses import Response
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.assess.inputs import Work
 from judge.desk.assess.store import DeskLabel, DeskTask, LabelStore
-from judge.desk.assess.task import UNABLE, choice_words, task_view
+from judge.desk.assess.task import UNABLE, label_words, task_view
 from judge.desk.guard import Guard
 from judge.text.safe import storable
 from judge.text.tsv import tsv
@@ -86,7 +86,9 @@ class AssessDesk:
         """The assessor's own tasks with their labels, a page at a time."""
         kept = visit.query.get("show", "all")
         labeled = self._store.labeled(visit.seat.path)
-        found = [task for task in self._store.tasks(visit.seat.path) if _is_kept(_last(labeled.get(task.place)), kept)]
+        found = self._store.tasks(visit.seat.path)
+        if kept in _KEPT:
+            found = [task for task in found if _KEPT[kept](_last(labeled.get(task.place)))]
         pages = max(1, -(-len(found) // LISTED))
         asked = visit.query.get("page", "1")
         page = min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 9 else 1
@@ -139,7 +141,7 @@ class AssessDesk:
         """What every page of the desk shows: how far the assessor is, and what was saved last."""
         tasks = self._store.tasks(visit.seat.path)
         last = self._store.last(visit.seat.path)
-        words = choice_words(self._work.criteria[last[0].criterion], last[1]) if last else ""
+        words = label_words(self._work.criteria[last[0].criterion], last[1]) if last else ""
         return {
             "done": len(self._store.labeled(visit.seat.path)),
             "total": len(tasks),
@@ -151,23 +153,18 @@ class AssessDesk:
 
     def _line(self, task: DeskTask, choice: DeskLabel | None) -> ListedTask:
         text = self._work.responses[task.item].text
-        words = choice_words(self._work.criteria[task.criterion], choice) if choice else ""
+        words = label_words(self._work.criteria[task.criterion], choice) if choice else ""
         beginning = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
         return ListedTask(task, beginning, words, choice.comment if choice else "")
 
 
-def _is_kept(choice: DeskLabel | None, kept: str) -> bool:
-    """Whether a task with this label belongs to a key of FILTERS."""
-    match kept:
-        case "comment":
-            return choice is not None and bool(choice.comment)
-        case "unable":
-            return choice is not None and choice.grade is None
-        case "open":
-            return choice is None
-        case _:
-            return True
-
-
 def _last(choices: Sequence[DeskLabel] | None) -> DeskLabel | None:
     return choices[-1] if choices else None
+
+
+_KEPT: Mapping[str, Callable[[DeskLabel | None], bool]] = {
+    "comment": lambda label: label is not None and bool(label.comment),
+    "unable": lambda label: label is not None and label.grade is None,
+    "open": lambda label: label is None,
+}
+"""Whether a task with this label, or without one, is in the list under a key of FILTERS; under another key all are."""

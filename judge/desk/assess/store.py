@@ -5,6 +5,7 @@ criterion the last one counts; an undone one does not.
 """
 
 import contextlib
+import itertools
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from judge.desk.guard import Seat, new_token
+from judge.desk.guard import Seat, checked_token, new_token
 from judge.errors import InputError, OperationalError
 from judge.gold.desk import SCHEMA
 from judge.records import Record
@@ -143,7 +144,7 @@ class LabelStore:
             if new:
                 self._create(settings, items, assessors, dealt)
             self._read()
-        except (sqlite3.Error, LookupError, TypeError) as error:
+        except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
             self._connection.close()
             raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
         except BaseException:
@@ -189,7 +190,10 @@ class LabelStore:
 
     def _read(self) -> None:
         read = self._connection.execute
-        self.seats = tuple(Seat(*map(str, row)) for row in read("SELECT assessor, name, token FROM assessor"))
+        self.seats = tuple(
+            Seat(str(int(number)), name, checked_token(token))
+            for number, name, token in read("SELECT assessor, name, token FROM assessor ORDER BY assessor")
+        )
         self._tasks: dict[str, list[DeskTask]] = {seat.path: [] for seat in self.seats}
         for assessor, place, item, criterion in read("SELECT * FROM task ORDER BY assessor, place"):
             self._tasks[str(assessor)].append(DeskTask(place, item - 1, criterion))
@@ -254,7 +258,7 @@ class LabelStore:
         tasks, labeled = self._tasks[path], self._current[path]
         if len(labeled) == len(tasks):
             return None
-        order = (*range(place, len(tasks)), *range(min(place, len(tasks))))
+        order = itertools.chain(range(place, len(tasks)), range(min(place, len(tasks))))
         return next((tasks[i] for i in order if i + 1 not in labeled), None)
 
     def save(self, path: str, task: DeskTask, choice: DeskLabel, made: str) -> None:

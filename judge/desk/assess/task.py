@@ -97,7 +97,7 @@ def instructions(criterion: Criterion) -> list[str]:
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", without) if part.strip()]
 
 
-def choice_words(criterion: Criterion, choice: DeskLabel) -> str:
+def label_words(criterion: Criterion, choice: DeskLabel) -> str:
     """A choice in one or two words."""
     if choice.grade is None:
         return "unable to judge"
