@@ -43,12 +43,14 @@ from judge.ask.labels import parse_columns, read_labels
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.calibrate.certified import Certified
+from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict
 from judge.crowd.known_file import read_known
 from judge.crowd.regin.resource import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import read_questions
 from judge.desk.assess.store import DeskItem, DeskLabel, LabelStore
+from judge.desk.review.cases import Cases, filter_of, parse_cases
 from judge.errors import InputError, JudgeError
 from judge.evaluate.cards.card import parse_card
 from judge.evaluate.cards.comparison import ReadCard, compare_cards
@@ -87,7 +89,7 @@ from judge.runs.convert import TARGETS, convert_run
 from judge.runs.document import open_document
 from judge.runs.fix import fixed_copy
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
-from judge.runs.records import TokenCount, Turn
+from judge.runs.records import Exchange, TokenCount, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from judge.text.grid import grid_files
@@ -443,6 +445,12 @@ def _judgments(folder: Path, content: bytes) -> None:
     read_labels(_file(folder, content, "judgments.jsonl"))
 
 
+def _disagreements(folder: Path, content: bytes) -> None:
+    cases = Cases(parse_cases(unpack(content, "disagreements.jsonl"), "disagreements.jsonl"))
+    for direction in ("", "higher", "lower", "missing"):
+        cases.kept(filter_of({"judge": "0", "direction": direction}, len(cases.raters)))
+
+
 def _failures(folder: Path, content: bytes) -> None:
     _file(folder, content, "failures.jsonl")
     read_labels(_file(folder, b"", "judgments.jsonl"))
@@ -639,6 +647,11 @@ _SAID = Judgment(
     "R00000", "1-1_1", "1-1", "groundedness", "graded", 2, False, 1.5, {"2": 0.5, "1": 0.5}, "why", (), "server/m", "m",
     "c" * 64, "d" * 64, "json", False, 0,
 )  # fmt: skip
+_APART = Disagreement(
+    *("1-1_1", "1-1", "R00000", "groundedness", "dev", ReferenceGrade(3, (AssessorGrade("ann", 3, "blind"),))),
+    (JudgeGrade("server/m", "groundedness/graded", 2, 1.5, "why", None, -1),),
+    *("grades", 1, "Yes.", (ShownPassage("p:1", "It is."),), "Is it?", (Exchange("Hello?", "Yes."),)),
+)
 _FAILED = Failure(
     "R00001", "1-1_1", "1-1", "groundedness", "graded", "refused", "no", "raw", "server/m", "c" * 64, "d" * 64, 0
 )
@@ -864,6 +877,7 @@ READERS: dict[str, Reader] = {
     "qrels": Reader(lambda: _QRELS, _qrels),
     "judgments": Reader(lambda: (_json(msgspec.to_builtins(_SAID)) * 2,), _judgments),
     "failures": Reader(lambda: (_json(msgspec.to_builtins(_FAILED)) * 2,), _failures),
+    "disagreements": Reader(lambda: (_json(msgspec.to_builtins(_APART)) * 2,), _disagreements),
     "gold": Reader(lambda: _GOLD, _gold),
     "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), partial(_of_bytes, read=parse_gold)),
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),

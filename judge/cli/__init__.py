@@ -60,7 +60,7 @@ ROOMS = {
     "report": {"report": "one page on an output folder, to open in a browser, and the same as Markdown"},
     "desk": {
         "serve assess": "a desk in the browser at which assessors label pooled responses, blind",
-        "serve review": "a local web page: what judges and assessors disagree on, and a prompt to improve on it",
+        "serve review": "a desk in the browser at which a prompt is improved on what judges and assessors disagree on",
     },
     "cli": {"completion": "print a script that completes commands and options in a shell"},
 }

@@ -143,7 +143,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
     if not args.model:
-        refuse_unused(args, (*ASKING, "samples"), "they are about asking a judge, which --model names")
+        # Without a folder to write, nothing shows the conversations.
+        needless = (*ASKING, "samples") if args.out else (*ASKING, "samples", "topics")
+        refuse_unused(args, needless, "they are about asking a judge, which --model names")
     if args.scale is None:
         refuse_unused(args, ["polarity"], "it says which end of --scale is good")
     if args.test is None:

@@ -143,6 +143,12 @@ EXAMPLES = {
         "judge serve assess --pool out/ --prompt relevance --topics topics.json --assessor ann --store labels.sqlite",
         "judge serve assess --pool out/ --assessor ann --store edited.sqlite --made postedit --judgments out/",
     ),
+    "serve review": (
+        "judge serve review calibrated/",
+        "judge serve review dev/ --gold split/ --pool out/ --model openai/gpt-4.1-mini --max-cost 1",
+        "judge serve review dev/ --prompt mine.md --gold split/ --pool out/ --model server/m "
+        "--base-url http://127.0.0.1:8000/v1 --port 0",
+    ),
     "completion": ("judge completion bash", "judge completion fish"),
 }
 """What a user types after `judge`, to command lines."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from judge.cli.asking import ASKING, add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.options import refuse_unused
+from judge.cli.printing import say
 from judge.cli.serving import add_address_arguments, say_links
 from judge.desk.review.plan import ReviewPlan
 from judge.desk.review.serve import serve_review
@@ -57,4 +58,6 @@ def main(args: argparse.Namespace) -> int:
         port=args.port,
     )
     serve_review(plan, say_links)
+    if plan.home.exists():
+        say(f"new wordings and reruns are kept in {plan.home}")
     return 0

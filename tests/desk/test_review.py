@@ -14,10 +14,10 @@ import pytest
 from judge.ask.criteria import prompt_path
 from judge.cli import main
 from judge.desk.guard import Seat
-from judge.desk.review.cases import Filter, filter_of, kept, parse_cases, raters
+from judge.desk.review.cases import Cases, Filter, filter_of, parse_cases
 from judge.desk.review.desk import Review
 from judge.desk.review.plan import ReviewPlan
-from judge.desk.review.rerun import Question, cost
+from judge.desk.review.rerun import Rewording, cost
 from judge.desk.review.shelf import Shelf
 from judge.desk.review.wording import diff_lines
 from judge.errors import InputError, UsageError
@@ -25,7 +25,18 @@ from judge.files.jsonl import jsonl_bytes
 from judge.gold import read_gold, write_split
 from judge.models.model import ModelOptions
 from tests.calibrate.test_disagreements import EVIL, found
-from tests.calibration_world import gold_rows, items, jsonl, judgment, labeled, labels, pool, row, write_pool
+from tests.calibration_world import (
+    gold_rows,
+    items,
+    jsonl,
+    judgment,
+    labeled,
+    labels,
+    pool,
+    row,
+    write_gold,
+    write_pool,
+)
 from tests.desk.visiting import Visitor
 from tests.harness.test_calibration import GRADED, tried
 from tests.mock import Mock, start_mock
@@ -49,8 +60,8 @@ def three() -> Any:
 
 
 def ids(by: Filter) -> list[str]:
-    items = three()
-    return [case.item.response_id for case in kept(items, raters(items), by)]
+    cases = Cases(three())
+    return [cases.items[place].response_id for place in cases.kept(by)]
 
 
 @pytest.mark.parametrize(
@@ -207,14 +218,14 @@ def ended(review: Review) -> Review:
 @pytest.mark.slow
 def test_the_pages_show_every_disagreement_and_no_markup_of_strangers(world: World) -> None:
     review = Review(world.plan(), SEAT)
-    assert {item.topic_id for item in review.items} <= {row.topic_id for row in world.dev}
+    assert {item.topic_id for item in review.cases.items} <= {row.topic_id for row in world.dev}
     with Visitor(review.app) as visitor:
         first = visitor.enter("/review/", SEAT.token)
-        assert first.text.count('class="case"') == min(50, len(review.items))
-        for place in range(len(review.items)):
+        assert first.text.count('class="case"') == min(50, len(review.cases.items))
+        for place in range(len(review.cases.items)):
             shown = visitor.get(f"/review/item/{place}")
             assert shown.status_code == 200 and "<img" not in shown.text and "alert(1)" in shown.text
-        assert visitor.get(f"/review/item/{len(review.items)}").status_code == 404
+        assert visitor.get(f"/review/item/{len(review.cases.items)}").status_code == 404
         assert "Nothing is like this" in visitor.get("/review/?direction=missing").text
         assert visitor.get("/review/?page=999999&judge=x&direction=%00").status_code == 200
         assert visitor.get("/review/prompt?name=../../etc/passwd").status_code == 404
@@ -247,7 +258,7 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         calibration = json.loads((asked.plan().home / "rerun" / "calibration.json").read_bytes())
         by = {one["prompt"]: one for one in calibration["agreement"] if one["judge"] == "server/m"}
         assert outcome.new.statistics["wkappa"].value == by["groundedness/strict"]["statistics"]["wkappa"]["value"]
-        assert f"{outcome.new.statistics['wkappa'].value:.3f}" in shown and "paired by item" in shown
+        assert f"{outcome.new.statistics['wkappa'].value:.2f}" in shown and "paired by item" in shown
         assert outcome.gain is not None and outcome.gain.value == pytest.approx(
             outcome.new.statistics["wkappa"].value - outcome.old.statistics["wkappa"].value
         )
@@ -263,7 +274,7 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         assert mock.stats()["paid"] == 2 * n and "2 questions so far" in visitor.get("/review/rerun").text
         # Another desk on the same folder finds the wording and what is paid.
         prompts = Review(asked.plan(), SEAT).shelf.prompts()[0]
-        question = Question(prompts[GRADED], prompts["groundedness/strict"], "server/m", 10)
+        question = Rewording(prompts[GRADED], prompts["groundedness/strict"], "server/m", 10)
         assert cost(asked.plan(), question)[:4] == (10, 20, 20, 0)
 
 
@@ -273,7 +284,7 @@ def test_a_chosen_number_of_items_is_spread_over_the_topics(asked: World) -> Non
     review = Review(asked.plan(), SEAT)
     base = review.shelf.prompts()[0][GRADED]
     new = review.shelf.save(base, "strict", BETTER)
-    review.job.start(Question(base, new, "server/m", 12))
+    review.job.start(Rewording(base, new, "server/m", 12))
     outcome = ended(review).job.outcome
     assert outcome is not None and outcome.old.gold == outcome.new.gold == 12
     assert asked.mock.stats()["paid"] == 24
@@ -287,7 +298,7 @@ def test_a_rerun_can_be_stopped_and_keeps_what_is_paid(asked: World) -> None:
     asked.mock.config(latency=0.05)
     review = Review(asked.plan(), SEAT)
     base = review.shelf.prompts()[0][GRADED]
-    question = Question(base, review.shelf.save(base, "strict", BETTER), "server/m")
+    question = Rewording(base, review.shelf.save(base, "strict", BETTER), "server/m")
     review.job.start(question)
     while review.job.progress is None:
         time.sleep(0.01)
@@ -327,11 +338,14 @@ def test_grades_of_a_test_part_are_refused(world: World) -> None:
     for gold in ([split / "test.jsonl"], [split / "dev.jsonl", copy], [copy]):
         with pytest.raises(UsageError, match="a prompt is improved on dev grades alone"):
             Review(world.plan(gold=gold), SEAT)
+    # The whole gold that the split was made of holds the test part as well.
+    with pytest.raises(UsageError, match="this gold is not split, so it may hold test grades"):
+        Review(world.plan(gold=[write_gold(world.folder / "whole.jsonl", gold_rows(WORLD))]), SEAT)
     # A file that becomes one later is refused when it is read.
     shutil.copy(split / "dev.jsonl", copy)
     review = Review(world.plan(gold=[copy]), SEAT)
     base = review.shelf.prompts()[0][GRADED]
-    question = Question(base, review.shelf.save(base, "strict", BETTER), "baseline/overlap")
+    question = Rewording(base, review.shelf.save(base, "strict", BETTER), "baseline/overlap")
     shutil.copy(split / "test.jsonl", copy)
     review.job.start(question)
     assert "dev grades alone" in str(ended(review).job.error)

@@ -1,9 +1,9 @@
 """The disagreements of a calibration folder, and those that a filter keeps. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from judge.calibrate.disagreements import Disagreement, JudgeGrade
+from judge.calibrate.disagreements import Disagreement
 from judge.calibrate.report.disagreements import LINES
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
@@ -14,7 +14,9 @@ from judge.text.ids import natural_key
 Direction = Literal["", "higher", "lower", "missing"]
 """In which direction a judge errs; "" for any."""
 
-Rater = tuple[str, str | None]
+_FILTERS = 50
+"""Filters whose disagreements are kept in memory."""
+PromptedJudge = tuple[str, str | None]
 """A judge and its prompt, as `criterion/variant`."""
 
 
@@ -23,7 +25,7 @@ class Filter(NamedTuple):
 
     criterion: str = ""
     judge: int | None = None
-    """The place of a judge among `raters`; None for any."""
+    """The place of a judge among those of the cases; None for any."""
     direction: Direction = ""
 
     @property
@@ -32,13 +34,6 @@ class Filter(NamedTuple):
         judge = "" if self.judge is None else str(self.judge)
         fields = {"criterion": self.criterion, "judge": judge, "direction": self.direction}
         return {name: value for name, value in fields.items() if value}
-
-
-class Case(NamedTuple):
-    """A disagreement with its place in the file."""
-
-    place: int
-    item: Disagreement
 
 
 def parse_cases(content: bytes, name: str) -> tuple[Disagreement, ...]:
@@ -54,12 +49,6 @@ def parse_cases(content: bytes, name: str) -> tuple[Disagreement, ...]:
     return tuple(row for row in lines if isinstance(row, Disagreement))
 
 
-def raters(items: Iterable[Disagreement]) -> tuple[Rater, ...]:
-    """Every judge and prompt, in natural order."""
-    found = {(judge.judge, judge.prompt) for item in items for judge in item.judges}
-    return tuple(sorted(found, key=lambda rater: (natural_key(rater[0]), natural_key(rater[1] or ""))))
-
-
 def filter_of(query: Mapping[str, str], judges: int) -> Filter:
     """The filter in an address; what it cannot mean counts as not set."""
     judge, direction = query.get("judge", ""), query.get("direction", "")
@@ -68,29 +57,55 @@ def filter_of(query: Mapping[str, str], judges: int) -> Filter:
     return Filter(query.get("criterion", ""), chosen, wanted)
 
 
-def kept(items: Sequence[Disagreement], of: Sequence[Rater], by: Filter) -> tuple[Case, ...]:
-    """The disagreements that a filter keeps, worst first: for one judge, by its own distance."""
-    wanted = of[by.judge] if by.judge is not None else None
-    found: list[tuple[int, Case]] = []
-    for place, item in enumerate(items):
-        if by.criterion and item.criterion != by.criterion:
-            continue
-        erring = [judge for judge in item.judges if wanted in (None, (judge.judge, judge.prompt)) and _errs(judge, by)]
-        if erring:
-            found.append((max(abs(judge.difference or 0) for judge in erring), Case(place, item)))
-    if wanted is not None:
-        found.sort(key=lambda pair: -pair[0])
-    return tuple(case for _, case in found)
+class Cases:
+    """The disagreements, worst first, and which of them a filter keeps."""
+
+    def __init__(self, items: Sequence[Disagreement]) -> None:
+        self.items = items
+        raters = {(judge.judge, judge.prompt) for item in items for judge in item.judges}
+        self.raters: tuple[PromptedJudge, ...] = tuple(
+            sorted(raters, key=lambda rater: (natural_key(rater[0]), natural_key(rater[1] or "")))
+        )
+        """Every judge and prompt, in natural order."""
+        self.criteria = tuple(sorted({item.criterion for item in items}))
+        place = {rater: number for number, rater in enumerate(self.raters)}
+        # Told apart once, so that a page of many thousands is there at once.
+        self._errors = [
+            [
+                (place[judge.judge, judge.prompt], judge.difference)
+                for judge in item.judges
+                if judge.difference is None or judge.difference
+            ]
+            for item in items
+        ]
+        self._kept: dict[Filter, tuple[int, ...]] = {}
+
+    def kept(self, by: Filter) -> tuple[int, ...]:
+        """The places of the disagreements that a filter keeps, worst first: for one judge, by its own distance."""
+        if by not in self._kept:
+            if len(self._kept) >= _FILTERS:
+                self._kept.clear()
+            self._kept[by] = self._select(by)
+        return self._kept[by]
+
+    def _select(self, by: Filter) -> tuple[int, ...]:
+        wanted = _DIRECTIONS[by.direction]
+        found: list[tuple[int, int]] = []
+        for place, errors in enumerate(self._errors):
+            if by.criterion and self.items[place].criterion != by.criterion:
+                continue
+            distances = [
+                abs(difference or 0) for judge, difference in errors if by.judge in (None, judge) and wanted(difference)
+            ]
+            if distances:
+                found.append((-max(distances), place))
+        return tuple(place for _, place in (sorted(found) if by.judge is not None else found))
 
 
-def _errs(judge: JudgeGrade, by: Filter) -> bool:
-    difference = judge.difference
-    match by.direction:
-        case "higher":
-            return difference is not None and difference > 0
-        case "lower":
-            return difference is not None and difference < 0
-        case "missing":
-            return difference is None
-        case _:
-            return difference != 0
+_DIRECTIONS: Mapping[Direction, Callable[[int | None], bool]] = {
+    "": lambda difference: True,
+    "higher": lambda difference: difference is not None and difference > 0,
+    "lower": lambda difference: difference is not None and difference < 0,
+    "missing": lambda difference: difference is None,
+}
+"""Which of the differences that are not 0 are of a direction."""

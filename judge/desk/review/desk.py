@@ -16,13 +16,14 @@ from judge.calibrate.report.disagreements import LINES
 from judge.calibrate.report.phrases import heading
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.guard import Seat
-from judge.desk.review.cases import Rater, filter_of, kept, parse_cases, raters
+from judge.desk.review.cases import Cases, PromptedJudge, filter_of, parse_cases
 from judge.desk.review.plan import ReviewPlan, check_review
-from judge.desk.review.rerun import RERUN, BeforeAfter, Cost, Job, Question, cost, dev_rows
+from judge.desk.review.rerun import RERUN, BeforeAfter, Cost, Job, Rewording, cost, dev_rows
 from judge.desk.review.shelf import Shelf, ShelvedPrompt
 from judge.desk.review.wording import diff_lines
 from judge.errors import InputError, JudgeError, UsageError
 from judge.files.stored import read_stored, unpack
+from judge.gold.rows import GoldRow
 from judge.text.cells import interval, number, p_value
 
 _PAGE = 50
@@ -50,12 +51,11 @@ class Review:
     def __init__(self, plan: ReviewPlan, seat: Seat, hosts: Sequence[str] = (), port: int = 0) -> None:
         check_review(plan)
         self.plan = plan
-        self.items = _read(Path(plan.folder))
-        self.raters = raters(self.items)
-        names = [prompt for _, prompt in self.raters if prompt is not None]
+        self.cases = Cases(_read(Path(plan.folder)))
+        names = [prompt for _, prompt in self.cases.raters if prompt is not None]
         self.shelf = Shelf(plan.home / "prompts", names, plan.prompts)
         if plan.asks:
-            dev_rows(plan)
+            _check_part(dev_rows(plan), self.cases.items)
         self.job = Job(plan)
         self.app: ASGIApp = desk_app(
             [seat],
@@ -72,21 +72,22 @@ class Review:
         )
 
     async def _list(self, visit: Visit) -> Response:
-        by = filter_of(visit.query, len(self.raters))
-        found = kept(self.items, self.raters, by)
+        cases = self.cases
+        by = filter_of(visit.query, len(cases.raters))
+        found = cases.kept(by)
         pages = max(1, -(-len(found) // _PAGE))
         page = min(max(1, _integer(visit.query.get("page")) or 1), pages)
-        shown = found[(page - 1) * _PAGE : page * _PAGE]
+        shown = [(place, cases.items[place]) for place in found[(page - 1) * _PAGE : page * _PAGE]]
         return self._show(
             visit,
             "review_list.html",
             shown=shown,
-            total=len(self.items),
+            total=len(cases.items),
             found=len(found),
             by=by,
             query=_query(by.query),
-            criteria=sorted({item.criterion for item in self.items}),
-            raters=[_name(rater) for rater in self.raters],
+            criteria=cases.criteria,
+            raters=[_name(rater) for rater in cases.raters],
             page=page,
             pages=pages,
             first=(page - 1) * _PAGE,
@@ -94,12 +95,12 @@ class Review:
 
     async def _item(self, visit: Visit) -> Response:
         place = visit.given["place"]
-        if place >= len(self.items):
+        if place >= len(self.cases.items):
             missing_page()
-        by = filter_of(visit.query, len(self.raters))
-        places = [case.place for case in kept(self.items, self.raters, by)]
+        by = filter_of(visit.query, len(self.cases.raters))
+        places = self.cases.kept(by)
         at = places.index(place) if place in places else None
-        item = self.items[place]
+        item = self.cases.items[place]
         shelved, _ = self.shelf.prompts()
         return self._show(
             visit,
@@ -115,7 +116,7 @@ class Review:
 
     async def _prompts(self, visit: Visit) -> Response:
         shelved, problems = self.shelf.prompts()
-        lacking = sorted({prompt for _, prompt in self.raters if prompt is not None and prompt not in shelved})
+        lacking = sorted({prompt for _, prompt in self.cases.raters if prompt is not None and prompt not in shelved})
         return self._show(
             visit, "review_prompts.html", prompts=shelved.values(), problems=problems, lacking=lacking,
             home_folder=str(self.shelf.home),
@@ -187,7 +188,7 @@ class Review:
             again=_query(_asked(question)),
             found=found,
             rows=_rows(found) if found else (),
-            gain=interval(found.gain, signed=True) if found else "",
+            gain=interval(found.gain, 2, signed=True) if found else "",
             p=p_value(found.difference.p) if found and found.difference else "-",
             changes={} if found is None else _changes(found),
             most=_CHANGES,
@@ -219,13 +220,13 @@ class Review:
             missing_page()
         return shelved[name]
 
-    def _question(self, fields: Mapping[str, str]) -> Question:
+    def _question(self, fields: Mapping[str, str]) -> Rewording:
         old, new = self._shelved(fields.get("old")), self._shelved(fields.get("new"))
         if old.criterion.name != new.criterion.name or old.name == new.name:
             raise UsageError("Two wordings of one criterion are compared.")
         models = self.plan.models
         model = fields.get("model", "")
-        return Question(old, new, model if model in models else next(iter(models), ""), _integer(fields.get("items")))
+        return Rewording(old, new, model if model in models else next(iter(models), ""), _integer(fields.get("items")))
 
 
 def _read(folder: Path) -> tuple[Disagreement, ...]:
@@ -235,7 +236,16 @@ def _read(folder: Path) -> tuple[Disagreement, ...]:
     return parse_cases(unpack(read_stored(path), str(path)), str(path))
 
 
-def _name(rater: Rater) -> str:
+def _check_part(rows: Sequence[GoldRow], items: Sequence[Disagreement]) -> None:
+    """Refuse gold that is not split where the calibration was on a dev part: it may hold the test part's grades too."""
+    if any(item.split == "dev" for item in items) and any(row.split is None for row in rows):
+        raise UsageError(
+            "the calibration was on a dev part, and this gold is not split, so it may hold test grades: --gold takes "
+            "the dev.jsonl of `judge gold split`"
+        )
+
+
+def _name(rater: PromptedJudge) -> str:
     judge, prompt = rater
     return judge if prompt is None else f"{judge} · {prompt}"
 
@@ -244,7 +254,7 @@ def _query(fields: Mapping[str, str]) -> str:
     return f"?{urlencode(fields)}" if fields else ""
 
 
-def _asked(question: Question) -> dict[str, str]:
+def _asked(question: Rewording) -> dict[str, str]:
     fields = {"old": question.old.name, "new": question.new.name, "model": question.model}
     return fields if question.items is None else {**fields, "items": str(question.items)}
 
@@ -258,7 +268,7 @@ def _rows(found: BeforeAfter) -> list[tuple[str, ...]]:
     """What is shown of both wordings: its name, before, after, and what it means."""
     rows: list[tuple[str, ...]] = []
     for name in dict.fromkeys((found.old.primary, *_SHOWN)):
-        values = (interval(row.statistics.get(name)) for row in (found.old, found.new))
+        values = (interval(row.statistics.get(name), 2) for row in (found.old, found.new))
         rows.append((heading(name), *values, _MEANING.get(name, "")))
     cover = (number(row.coverage, 2) for row in (found.old, found.new))
     return [*rows, ("items with a grade", *cover, "share of the items that the judge graded at all")]

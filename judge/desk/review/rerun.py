@@ -36,7 +36,7 @@ RERUN, POOL = "rerun", "rerun-pool"
 """The calibration of the last rerun, and the pool of its items where they are not all; in the review's folder."""
 
 
-class Question(NamedTuple):
+class Rewording(NamedTuple):
     """What is asked again."""
 
     old: ShelvedPrompt
@@ -61,7 +61,7 @@ class Cost(NamedTuple):
     """With the longest replies."""
 
 
-class Change(NamedTuple):
+class ChangedItem(NamedTuple):
     """One item that is graded otherwise than by the assessors, under one of the wordings or both."""
 
     item: Disagreement
@@ -80,7 +80,7 @@ class BeforeAfter(NamedTuple):
     """Of the primary statistic, with the judges in either order; None where both grades are not of the same items."""
     gain: Estimate | None
     """New minus old."""
-    changes: tuple[Change, ...]
+    changes: tuple[ChangedItem, ...]
     looks: Looks | None
     warnings: tuple[str, ...]
 
@@ -105,7 +105,7 @@ def _gold_files(plan: ReviewPlan) -> list[Path]:
     return [Path(file_in(path, *GOLD_FILES)) for path in plan.gold]
 
 
-def cost(plan: ReviewPlan, question: Question) -> Cost:
+def cost(plan: ReviewPlan, question: Rewording) -> Cost:
     """What asking would send; nothing is sent or written.
 
     Raises:
@@ -127,7 +127,7 @@ def cost(plan: ReviewPlan, question: Question) -> Cost:
     return Cost(len(part.responses), counted.judgments, counted.recalled, counted.calls, dollars, most)
 
 
-def ask_again(plan: ReviewPlan, question: Question, report: ProgressReport) -> CalibrationOutcome:
+def ask_again(plan: ReviewPlan, question: Rewording, report: ProgressReport) -> CalibrationOutcome:
     """Ask both wordings on the items, and compare them.
 
     Args:
@@ -170,7 +170,7 @@ def ask_again(plan: ReviewPlan, question: Question, report: ProgressReport) -> C
     )
 
 
-def before_after(outcome: CalibrationOutcome, question: Question) -> BeforeAfter:
+def before_after(outcome: CalibrationOutcome, question: Rewording) -> BeforeAfter:
     """What a rerun found.
 
     Raises:
@@ -196,13 +196,13 @@ def _row(found: Calibration, prompt: str) -> AgreementRow:
     return row
 
 
-def _change(item: Disagreement, question: Question) -> Change:
+def _change(item: Disagreement, question: Rewording) -> ChangedItem:
     old, new = (
         next(judge for judge in item.judges if judge.prompt == prompt.name) for prompt in (question.old, question.new)
     )
     if old.difference != 0 and new.difference != 0:
-        return Change(item, old, new, "kept" if old.grade == new.grade else "moved")
-    return Change(item, old, new, "gained" if new.difference == 0 else "lost")
+        return ChangedItem(item, old, new, "kept" if old.grade == new.grade else "moved")
+    return ChangedItem(item, old, new, "gained" if new.difference == 0 else "lost")
 
 
 def _pool(plan: ReviewPlan) -> Pool:
@@ -211,7 +211,7 @@ def _pool(plan: ReviewPlan) -> Pool:
     return read_pool_folder(Path(plan.pool), "passages.jsonl")
 
 
-def _part(pool: Pool, rows: Sequence[GoldRow], question: Question) -> Pool:
+def _part(pool: Pool, rows: Sequence[GoldRow], question: Rewording) -> Pool:
     """The responses that are asked about, and no others."""
     criterion = question.old.criterion.name
     matched, _ = match(rows, pool, "gold")
@@ -229,7 +229,7 @@ def _part(pool: Pool, rows: Sequence[GoldRow], question: Question) -> Pool:
     return Pool(responses, {key: passage for key, passage in pool.passages.items() if key in keys}, ())
 
 
-def _prompts(question: Question) -> list[Criterion]:
+def _prompts(question: Rewording) -> list[Criterion]:
     return [question.old.criterion, question.new.criterion]
 
 
@@ -245,7 +245,7 @@ class Job:
         self._plan = plan
         self._thread: threading.Thread | None = None
         self._stopping = False
-        self.question: Question | None = None
+        self.question: Rewording | None = None
         self.progress: Progress | None = None
         self.outcome: BeforeAfter | None = None
         self.error: str | None = None
@@ -256,7 +256,7 @@ class Job:
         """Whether it is under way."""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, question: Question) -> None:
+    def start(self, question: Rewording) -> None:
         """Begin.
 
         Raises:
@@ -278,7 +278,7 @@ class Job:
         if self._thread is not None:
             self._thread.join()
 
-    def _work(self, question: Question) -> None:
+    def _work(self, question: Rewording) -> None:
         try:
             self.outcome = before_after(ask_again(self._plan, question, self._report), question)
         except JudgeError as error:

@@ -8,7 +8,9 @@ from judge.desk.review.plan import ReviewPlan
 from judge.desk.server import Listener, listen, serve_desk
 
 
-def serve_review(plan: ReviewPlan, ready: Callable[[Listener, Sequence[Seat]], None]) -> None:
+def serve_review(
+    plan: ReviewPlan, ready: Callable[[Listener, Sequence[Seat]], None] = lambda listener, seats: None
+) -> None:
     """Serve a review desk until Ctrl-C; a rerun under way sends no further call then, and keeps what is paid.
 
     Args:
