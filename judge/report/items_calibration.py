@@ -23,11 +23,12 @@ _Said = tuple[str, str, str]
 """Judge, prompt and response id."""
 
 
-def read_calibration_items(folder: Path, first: int) -> BrowsedItems:
+def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
     """Read the items of a folder of `judge calibrate`.
 
     Args:
         folder: The folder.
+        name: What stands before the name of each judge; empty where no other folder is shown.
         first: The number of its first side among those that are shown.
 
     Raises:
@@ -49,7 +50,7 @@ def read_calibration_items(folder: Path, first: int) -> BrowsedItems:
     journal = folder / JOURNAL
     asked = _asked(folder)
     return BrowsedItems(
-        sides=tuple(BrowsedSide(_name(judge), journal if journal.is_file() else None) for judge in sides),
+        sides=tuple(BrowsedSide(_name(name, judge), journal if journal.is_file() else None) for judge in sides),
         items=_items(lines, sides, asked),
         turns=turns,
         scales={},
@@ -69,8 +70,8 @@ def _judge(said: JudgeGrade) -> tuple[str, str]:
     return said.judge, said.prompt or ""
 
 
-def _name(judge: tuple[str, str]) -> str:
-    return ", ".join(filter(None, judge))
+def _name(folder: str, judge: tuple[str, str]) -> str:
+    return ": ".join(filter(None, (folder, ", ".join(filter(None, judge)))))
 
 
 def _items(

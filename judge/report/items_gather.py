@@ -52,7 +52,7 @@ def gather(
     notes: list[str] = []
     together: dict[tuple[_Key, int], list[BrowsedItem]] = {}
     for folder, name in zip(folders, folder_names(folders), strict=True):
-        read = _read(folder, name, len(sides), rows, own)
+        read = _read(folder, name, len(folders) > 1, len(sides), rows, own)
         sides += read.sides
         scales |= read.scales
         turns = {**read.turns, **turns}
@@ -70,10 +70,12 @@ def gather(
     return BrowsedItems(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
 
 
-def _read(folder: Path, name: str, first: int, gold: Sequence[GoldRow], own: Sequence[Criterion]) -> BrowsedItems:
+def _read(
+    folder: Path, name: str, several: bool, first: int, gold: Sequence[GoldRow], own: Sequence[Criterion]
+) -> BrowsedItems:
     # A calibration that asked its judges has their judgments too, and no pool.
     if (folder / DISAGREEMENTS).is_file():
-        return read_calibration_items(folder, first)
+        return read_calibration_items(folder, name if several else "", first)
     if (folder / FINDINGS).is_file():
         return BrowsedItems(
             (), (), {}, {}, (f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it.",)

@@ -234,6 +234,18 @@ def test_a_calibration_that_asked_its_judges_knows_what_they_said(tmp_path: Path
     assert (one.opinions[0].grade, one.opinions[0].sentences) == (1, ("unsupported",))
 
 
+def test_the_judges_of_two_calibrations_are_told_apart(tmp_path: Path) -> None:
+    said = JudgeGrade("server/a", "groundedness/mine", 1, None, None, None, -2)
+    for name in ("may", "june"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", said)]))
+    read = gather([tmp_path / "may", tmp_path / "june"])
+    assert [side.name for side in read.sides] == [
+        "may: server/a, groundedness/mine",
+        "june: server/a, groundedness/mine",
+    ]
+
+
 def test_a_calibration_of_an_earlier_version_says_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / "calibration.json").write_text("{}", encoding="utf-8")
     read = gather([tmp_path])

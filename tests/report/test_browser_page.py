@@ -196,6 +196,20 @@ def test_a_link_shows_the_same_filters_and_the_same_item(page: Page, folder: Pat
     expect(page.locator("#browse-item-title")).to_have_text("Response R00003, groundedness")
 
 
+def test_a_link_to_an_item_that_is_not_there_shows_the_list_and_says_so(page: Page, folder: Path) -> None:
+    page.goto(f"{write_page(folder.parent / 'report', browse([folder]))}#browse:item=R99999/groundedness")
+    status(page).to_have_text("This report has no judgment R99999/groundedness.")
+    assert len(rows(page)) == 6
+
+
+def test_a_folder_without_judgments_says_so(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "calibration.json").write_text("{}", encoding="utf-8")
+    page.goto(write_page(tmp_path / "report", browse([tmp_path])))
+    status(page).to_have_text("There is no judgment to show.")
+    expect(page.locator("#browse-notes")).to_contain_text("has no disagreements.jsonl")
+    expect(page.locator("#browse-filters")).to_be_hidden()
+
+
 def test_back_leads_from_an_item_to_the_list(page: Page, folder: Path) -> None:
     show(page, [folder])
     page.locator("#browse-list a").first.click()

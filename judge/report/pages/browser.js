@@ -297,7 +297,7 @@
     return rows.sort((a, b) => (keys[a] === keys[b] ? a - b : keys[a] - keys[b]));
   }
 
-  const currentOrder = () => (state.sort in ORDERS ? state.sort : data.order);
+  const currentOrder = () => (Object.hasOwn(ORDERS, state.sort ?? "") ? state.sort : data.order);
 
   // ---- Controls ----
 
@@ -859,11 +859,15 @@
     for (const [value, label] of Object.entries(ORDERS)) if (value !== "worst" || data.apart) at("sort").append(make("option", { value }, label));
     at("notes").replaceChildren(...data.notes.map((note) => make("li", {}, note)));
     at("notes").hidden = !data.notes.length;
-    at("list").hidden = at("filters").hidden = false;
   }
 
   async function start() {
     prepare(await chunkOf("columns"));
+    if (!data.rows.turn.length) {
+      at("status").textContent = "There is no judgment to show.";
+      return;
+    }
+    at("list").hidden = at("filters").hidden = false;
     listen();
     state = stateOf(location.hash);
     await showList();
