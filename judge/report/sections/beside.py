@@ -86,8 +86,8 @@ def _agreement(pair: FoldersCompared) -> Iterator[ReportPart]:
         Grid(f"{pair.first} and {pair.second}: how far the grades agree", ("measure", "value"), lines, (), 2),
         ("The scales differ, so grades count as positive (1) or not (0). " if pair.binary else "")
         + f"Of the {count(found.items, 'response')} that both graded. Same grade: the share with equal grades. Kappa: "
-        "agreement beyond chance, 1 is perfect; weighted, so that a grade two off counts four times one off. Difference: the "
-        f"mean of {pair.second} less that of {pair.first}.",
+        "agreement beyond chance, 1 is perfect; weighted, so that a grade two off counts four times one off. "
+        f"Difference: the mean of {pair.second} less that of {pair.first}.",
         Plot("drawn", low, 1.0, marks),
     )
     yield _table(pair, found)
