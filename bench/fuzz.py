@@ -79,9 +79,10 @@ from judge.pool.lists import read_relevance, read_run_ids, read_turns
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.pool.selection import Selection, candidates
 from judge.records import Estimate, Passage, Problem
-from judge.report.browser import Browser
+from judge.report.browser import Browser, browse
 from judge.report.composed import compose
 from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_screen
+from judge.report.items_sent import Sent
 from judge.report.markdown import report_markdown
 from judge.report.page import report_page
 from judge.runs.check.validate import validate_run, validate_together
@@ -855,6 +856,27 @@ def _desk_stores() -> tuple[bytes, ...]:
             store.undo("1")
             store.save("1", store.tasks("1")[1], DeskLabel(0, ""), "blind")
         return (path.read_bytes(),)
+_DISAGREEMENT: dict[str, Any] = {
+    "turn_id": "1-1_1", "topic_id": "1-1", "response_id": "R00001", "criterion": "groundedness", "split": "dev",
+    "gold": {"grade": 3, "assessors": [{"assessor": "ann", "grade": 3, "made": "blind"}]},
+    "judges": [
+        {
+            "judge": "server/m", "prompt": "groundedness/graded", "grade": 1, "expected": 1.2, "rationale": "No.",
+            "reason": None, "difference": -2,
+        },
+    ],
+    "compared": "grades", "distance": 2, "text": "By ferry.", "passages": [{"id": "p1", "text": "A ferry."}],
+    "utterance": "How?", "context": [{"utterance": "Where to?", "response": "The island."}],
+}  # fmt: skip
+
+
+def _browsed(path: Path) -> None:
+    browse([path.parent])
+
+
+def _sent(path: Path) -> None:
+    with Sent(path) as sent:
+        sent.find("a" * 64)
 
 
 def _runs() -> tuple[bytes, ...]:
@@ -953,7 +975,12 @@ READERS: dict[str, Reader] = {
     "published-matches": Reader(lambda: _MATCHES, partial(_of_path, name="matches.txt", read=read_matches)),
     "desk": Reader(_desk_stores, _desk_store),
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
+    "sent": Reader(_journals, partial(_of_path, name="journal.sqlite", read=_sent)),
     "spending": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_spending)),
+    "disagreements": Reader(
+        lambda: (_json(_DISAGREEMENT) + b"\n", _json({**_DISAGREEMENT, "context": [], "passages": []}) + b"\n"),
+        partial(_of_path, name="disagreements.jsonl", read=_browsed),
+    ),
     "findings": Reader(_findings, partial(_of_path, name="calibration.json", read=_reported)),
     "problems": Reader(
         lambda: (

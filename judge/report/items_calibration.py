@@ -34,16 +34,7 @@ def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
     Raises:
         InputError: The file of the items cannot be read; every damaged line is listed.
     """
-    path = folder / DISAGREEMENTS
-    problems: list[Problem] = []
-    lines: list[Disagreement] = []
-    for _, row in decode_lines(read_stored(path), Disagreement, str(path), "not_a_disagreement"):
-        if isinstance(row, Problem):
-            problems.append(row)
-        else:
-            lines.append(row)
-    if problems:
-        raise InputError(f"{path}: {count(len(problems), 'line')} with problems (not_a_disagreement)", problems)
+    lines = read_disagreements(folder / DISAGREEMENTS)
     judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
     sides = {judge: first + number for number, judge in enumerate(judges)}
     turns = {line.turn_id: turn for line in lines if (turn := _turn(line))}
@@ -56,6 +47,24 @@ def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
         scales={},
         notes=(),
     )
+
+
+def read_disagreements(path: Path) -> tuple[Disagreement, ...]:
+    """The lines of a `disagreements.jsonl`, in their order.
+
+    Raises:
+        InputError: The file cannot be read; every damaged line is listed.
+    """
+    problems: list[Problem] = []
+    lines: list[Disagreement] = []
+    for _, row in decode_lines(read_stored(path), Disagreement, str(path), "not_a_disagreement"):
+        if isinstance(row, Problem):
+            problems.append(row)
+        else:
+            lines.append(row)
+    if problems:
+        raise InputError(f"{path}: {count(len(problems), 'line')} with problems (not_a_disagreement)", problems)
+    return tuple(lines)
 
 
 def _asked(folder: Path) -> dict[_Said, Opinion]:
