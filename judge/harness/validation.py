@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from judge.text.steps import Step, Steps, quiet, stepped
 from judge.errors import UsageError
 from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, paths
@@ -93,7 +94,7 @@ class ValidationOutcome(msgspec.Struct, frozen=True):
         return frozenset(code for file in self.files for code in file.unchecked)
 
 
-def validate_runs(plan: ValidationPlan) -> ValidationOutcome:
+def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutcome:
     """Check the runs one after the other, and write pages and fixed copies where the plan names a folder.
 
     Raises:
@@ -109,17 +110,18 @@ def validate_runs(plan: ValidationPlan) -> ValidationOutcome:
         if plan.fixed_dir is not None and same_place(Path(plan.report_dir), Path(plan.fixed_dir)):
             raise UsageError("the pages and the fixed copies need different folders")
     folder = FixFolder(Path(plan.fixed_dir), runs, files_of_runs) if plan.fixed_dir is not None else None
-    checked = {path: checker.check(path) for path in files_of_runs}
+    checked = {path: checker.check(path) for path in stepped("checking runs", files_of_runs, steps)}
     unread: list[_Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in folder_problems]
     files = _together([*unread, *checked.values()], strict=plan.strict)
     several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])
     if plan.report_dir is not None:
+        steps(Step("writing pages"))
         _write_pages(plan, Path(plan.report_dir), files, files_of_runs, several_years)
     unreadable = any(run is None for _, run, _ in checked.values())
     unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
     if folder is None:
         return ValidationOutcome(files, unreadable, several_years=several_years)
-    fixed, refused = _fix(folder, checker, checked, unread)
+    fixed, refused = _fix(folder, checker, checked, unread, steps)
     return ValidationOutcome(files, unreadable, fixed, refused, several_years)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
+from judge.text.steps import Steps, quiet, stepped
 from judge.errors import InputError
 from judge.files.paths import StrPath, paths
 from judge.passages import check_texts, listed, read_passages
@@ -76,6 +77,7 @@ def read_runs(
     token_limit: int = 250,
     hashes: Hashes | None = None,
     measured: Callable[[Run], None] | None = None,
+    steps: Steps = quiet,
 ) -> Submitted:
     """Read and check every run of folders and files, one at a time, keeping only what may be judged.
 
@@ -88,6 +90,7 @@ def read_runs(
         token_limit: Longest response in tokens.
         hashes: The collection's passage ids and MD5s, against which the runs' passages are checked.
         measured: Called with each usable run while its passages are still in memory.
+        steps: Called as the runs are read.
 
     Raises:
         InputError: A folder is missing or holds no run.
@@ -102,7 +105,7 @@ def read_runs(
     pooled: list[Candidate] = []
     exclusions: list[Exclusion] = []
     problems: list[Problem] = list(folder_problems)
-    for path in files:
+    for path in stepped("reading and checking runs", files, steps):
         read = read_run(path, format)
         if read.run is None:
             problems.extend(read.problems)

@@ -84,6 +84,7 @@ def calibrate_judges(
     asking: Callable[[str], ProgressReport] | None = None,
     fetching: Fetching | None = None,
     progress: bool = False,
+    steps: Steps = quiet,
 ) -> CalibrationOutcome:
     """Read gold, read or ask for labels, compare them, and write the output folder.
 
@@ -94,6 +95,7 @@ def calibrate_judges(
         fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
         progress: Show bars in a notebook or on a terminal, elsewhere lines now and then, in place of `asking` and
             `fetching`.
+        steps: Called as gold and labels are read and compared, and as the folder is written.
 
     Raises:
         UsageError: The plan asks for what cannot be done.

@@ -1,5 +1,6 @@
 """Runs by measures of their passages: what `judge evaluate passages` does, for use from Python."""
 
+from judge.text.steps import Steps, quiet
 from judge.evaluate.intake import passage_ranking
 from judge.evaluate.rankings import MAIN_OF_PASSAGES, PASSAGE_MEASURES
 from judge.files.paths import StrPath
@@ -20,7 +21,7 @@ class PassagesPlan(RankingsPlan, frozen=True, kw_only=True):
     main: str = MAIN_OF_PASSAGES
 
 
-def evaluate_passages(plan: PassagesPlan) -> RankingsOutcome:
+def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutcome:
     """Measure the passages of runs by grades, and write the tables if the plan names a folder.
 
     Raises:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from judge.text.steps import Steps, quiet
 from judge.errors import InputError, UsageError
 from judge.evaluate.rankings import MAIN_OF_STATEMENTS, STATEMENT_MEASURES, Assessment
 from judge.evaluate.statements import own_assessment, statement_ranking
@@ -25,7 +26,7 @@ class StatementsPlan(RankingsPlan, frozen=True, kw_only=True):
     main: str = MAIN_OF_STATEMENTS
 
 
-def evaluate_statements(plan: StatementsPlan) -> RankingsOutcome:
+def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsOutcome:
     """Measure the PTKB statements of runs by each assessment, and write the tables if the plan names a folder.
 
     Raises:
