@@ -70,6 +70,7 @@ class FetchReporter:
         self._line = shown if isinstance(shown, ProgressLine) else ProgressLine(shown)
         self._own = not isinstance(shown, ProgressLine)
         self._begun = False
+        self._named: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +85,10 @@ class FetchReporter:
             # A command that fetches nothing has no clock for it.
             self._begun = True
             self._line.__enter__()
+        if step not in self._named and not step.startswith("verifying"):
+            # Nobody should wonder what comes over the line, however fast it is.
+            self._named.add(step)
+            self._line.say(f"{step}: {total / 1e6:,.0f} MB")
         self._line(Step(step, done, total, "bytes"))
         if done == total:
             # Two bars cannot share a terminal, and the bar of the loop may come next.

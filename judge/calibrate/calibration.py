@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.text.steps import Step, Steps, quiet, stepped
 from judge.calibrate.agreement import agreement_row, ceiling
 from judge.calibrate.diagnostics import (
     alternative,
@@ -38,6 +37,7 @@ from judge.stats.comparison import FEWEST_COMPARED
 from judge.stats.resampling import resampled
 from judge.text.cells import count
 from judge.text.ids import clustering
+from judge.text.steps import Step, Steps, quiet, stepped
 
 FEW_TOPICS, FEW_ITEMS = 20, 100
 """Below these, intervals are wide and a judge can hardly be accepted."""
@@ -66,9 +66,7 @@ class CalibrationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """For how many different questions the sealed test grades have been opened; None if they are not sealed."""
 
 
-def calibrate(
-    panels: Sequence[Panel], options: CalibrationOptions | None = None, steps: Steps = quiet
-) -> Calibration:
+def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None, steps: Steps = quiet) -> Calibration:
     """Calibrate every panel: agreement, comparisons, choice, verdict and diagnostics.
 
     Args:
@@ -142,7 +140,7 @@ def _rows(
     between = ceiling(panel, panel.within(split), options.seed, options.replicates)
     return {
         (column.name, split): agreement_row(panel, column, split, between, options.seed, options.replicates)
-        for column in columns
+        for column in stepped(f"resampling, {panel.criterion}, {split}", columns, steps)
     }
 
 

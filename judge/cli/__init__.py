@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from judge.cli.look import marked
 from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
@@ -204,7 +205,7 @@ def _dispatch_group(arguments: list[str]) -> int:
 def _tell(line: str) -> None:
     # The terminal may be gone, which is often why a command ends; its exit code must not be lost with it.
     with contextlib.suppress(OSError):
-        print(printable(redact(line)), file=sys.stderr, flush=True)
+        print(marked(printable(redact(line)), "error"), file=sys.stderr, flush=True)
 
 
 def _complain(error: JudgeError) -> None:

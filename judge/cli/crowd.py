@@ -11,7 +11,7 @@ from typing import Any
 
 from judge.cli.look import columns
 from judge.cli.options import amount_or_zero, pair, positive
-from judge.cli.printing import folded_lines, grouped, print_json, print_text, say
+from judge.cli.printing import folded_lines, grouped, print_json, print_text, progress, say
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.layout import TASK
@@ -167,7 +167,8 @@ def main(args: argparse.Namespace) -> int:
     if repeated := sorted({text for text in texts if texts.count(text) > 1}):
         raise UsageError(f"--label gives {', '.join(repeated)} twice")
     try:
-        outcome = grade_crowd(_plan(args))
+        with progress("reading labels") as steps:
+            outcome = grade_crowd(_plan(args), steps)
     except InputError as error:
         raise InputError(str(error), grouped(error.problems)) from None
     _warn(outcome.warnings)

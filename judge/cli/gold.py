@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from judge.cli.options import add_actions, add_cluster_option, amount_or_zero, columns, pair, positive
-from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, say
+from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say
 from judge.gold import SOURCES
 from judge.gold.rows import GoldRow
 from judge.harness.gold import (
@@ -113,24 +113,25 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _import(args: argparse.Namespace) -> None:
-    imported = import_gold_files(
-        GoldImportPlan(
-            source=args.source,
-            files=args.files,
-            out=args.out,
-            pool_out=args.pool_out,
-            bank=args.bank,
-            pool=args.pool,
-            criterion=args.criterion,
-            assessor=args.assessor,
-            made=args.made,
-            inclusion=args.inclusion,
-            plan=args.plan,
-            columns=columns(args.column),
-            constants=args.constant,
-            generic_as_zero=args.generic_as_zero,
+    with progress("reading grades"):
+        imported = import_gold_files(
+            GoldImportPlan(
+                source=args.source,
+                files=args.files,
+                out=args.out,
+                pool_out=args.pool_out,
+                bank=args.bank,
+                pool=args.pool,
+                criterion=args.criterion,
+                assessor=args.assessor,
+                made=args.made,
+                inclusion=args.inclusion,
+                plan=args.plan,
+                columns=columns(args.column),
+                constants=args.constant,
+                generic_as_zero=args.generic_as_zero,
+            )
         )
-    )
     if imported.pool is not None:
         say(f"{args.pool_out}: {count(len(imported.pool.responses), 'response')} to judge")
     for note in imported.notes:

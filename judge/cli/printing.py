@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
-from judge.cli.look import READ, Style, columns, known_columns, styled
+from judge.cli.look import READ, Style, columns, known_columns, marked, styled
+from judge.files.progress import ProgressLine
 from judge.models.secrets import scrub
 from judge.records import Problem, Severity
 from judge.text.cells import fold
@@ -71,6 +72,11 @@ def print_fact(name: str, text: str) -> None:
     print("\n".join([f"{name:<{_FACT}}{first}", *(f"{' ' * _FACT}{line}" for line in rest)]))
 
 
+def progress(what: str) -> ProgressLine:
+    """The line on stderr that shows how far a job is, if it takes longer than two seconds."""
+    return ProgressLine(sys.stderr, what)
+
+
 def print_json(value: object) -> None:
     """Print a value as indented JSON, fields in the order of the record.
 
@@ -86,7 +92,7 @@ def say(text: str) -> None:
     """Say a line on stderr."""
     # A reader who stopped listening, or a terminal that is gone, is no reason to stop a job with paid calls under way.
     with contextlib.suppress(OSError):
-        print(printable(scrub(text)), file=sys.stderr, flush=True)
+        print(marked(printable(scrub(text)), "warning"), file=sys.stderr, flush=True)
 
 
 def grouped(problems: Sequence[Problem], few: int = EXAMPLES) -> list[Problem]:

@@ -84,8 +84,10 @@ class ProgressLine:
                 _say(f"{step.what}: {text}", self._stream)
                 return
             with contextlib.suppress(OSError):
-                self._bar = self._bar or _Bar(self._stream)
-                self._bar.show(step, text)
+                if self._bar is None:
+                    self._bar = _Bar(self._stream, step, text)
+                else:
+                    self._bar.show(step, text)
 
     def clear(self) -> None:
         """Take the bar away, so that something else can be shown; the next step brings it back."""
@@ -116,7 +118,7 @@ class ProgressLine:
 class _Bar:
     """One bar of rich, drawn on a terminal by rich and in a notebook by us, where rich would need ipywidgets."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, step: Step, text: str) -> None:
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bars
 
@@ -124,15 +126,16 @@ class _Bar:
         # What is printed to stdout is data: rich would move it to this stream.
         self._bars = Bars(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=24, complete_style="cyan", finished_style="cyan", pulse_style="cyan"),
             TextColumn("{task.fields[told]}", markup=False),
             console=console,
             auto_refresh=False,
             transient=True,
             redirect_stdout=False,
         )
-        self._task = self._bars.add_task("", total=None, told="")
+        self._task = self._bars.add_task("", told="")
         self._handle: Any = None
+        self._update(step, text)
         if console.is_jupyter:
             from IPython.display import display
 
@@ -143,16 +146,20 @@ class _Bar:
             console.show_cursor(True)
 
     def show(self, step: Step, text: str) -> None:
+        self._update(step, text)
+        if self._handle is not None:
+            self._handle.update(self._bars)
+        else:
+            self._bars.refresh()
+
+    def _update(self, step: Step, text: str) -> None:
         self._bars.update(
             self._task,
             description=printable(step.what),
             completed=step.done,
             total=step.total if step.total > 1 else None,
             told=printable(text),
-            refresh=self._handle is None,
         )
-        if self._handle is not None:
-            self._handle.update(self._bars)
 
     def stop(self) -> None:
         if self._handle is None:

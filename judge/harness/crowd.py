@@ -30,6 +30,7 @@ from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.gold import read_bank
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.records import Problem
+from judge.text.steps import Step, Steps, quiet
 from judge.text.table import Table
 
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
@@ -113,7 +114,7 @@ class CrowdOutcome(msgspec.Struct, frozen=True):
         return Table(self.study.workers)
 
 
-def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
+def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     """Read every input, compute every file, and only then write.
 
     Raises:
@@ -126,6 +127,7 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     known_file = read_known(Path(plan.known)) if plan.known is not None else None
     by_item, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
     words = _Words(plan.words)
+    steps(Step("reading labels"))
     labels = read_tables(
         [table if is_frame(table) else Path(cast(StrPath, table)) for table in plan.labels],
         columns=dict(plan.columns),
@@ -148,12 +150,13 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     settings = StudySettings(
         plan.aggregator, _voting(plan), plan.max_fails, plan.max_deviation, plan.min_labels, plan.too_fast
     )
-    graded = study(labels, known, settings, wanted=plan.criteria or None)
+    graded = study(labels, known, settings, wanted=plan.criteria or None, steps=steps)
     if graded.audit is not None:
         problems += known_warnings(graded.audit, str(plan.known))
     texts = _texts(graded.labels.values(), by_item, str(plan.bank), problems) if plan.bank is not None else None
     empty = _empty(graded)
     subset = read_turns(Path(plan.subset_turns)) if plan.subset_turns is not None else None
+    steps(Step("writing tables"))
     files = crowd_files(graded, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
     files |= _joint(plan.with_judgments, graded)
     frames = {f"table {place}": table for place, table in enumerate(plan.labels, start=1) if is_frame(table)}

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from judge.text.steps import Steps, quiet
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.jsonl import jsonl_bytes
@@ -17,6 +16,7 @@ from judge.pool.folder import BESIDE
 from judge.pool.intake import read_runs
 from judge.pool.selection import Selection
 from judge.text.ids import natural_key
+from judge.text.steps import Steps, quiet
 
 
 class IndexPlan(JobPlan, frozen=True, kw_only=True):
@@ -167,7 +167,7 @@ def _pool_folder(plan: ExtractPlan) -> Path:
     return path.parent if path.is_file() else path
 
 
-def _used_by_runs(runs: Sequence[Path], depth: int) -> tuple[frozenset[str], int]:
+def _used_by_runs(runs: Sequence[Path], depth: int, steps: Steps) -> tuple[frozenset[str], int]:
     """The ids of the passages that the runs' responses use, and the number of errors in the runs.
 
     Raises:

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from judge.text.steps import Step, Steps, quiet
 from judge.errors import InputError, UsageError
 from judge.files.paths import JobPlan, StrPath
 from judge.files.stored import read_stored, sha256
@@ -32,6 +31,7 @@ from judge.runs.topics import read_topics
 from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import shown
+from judge.text.steps import Step, Steps, quiet
 from judge.text.table import Table
 
 Screening = Literal["off", "flag", "exclude"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from judge.text.steps import Steps, quiet
 from judge.ask.budget import per_million, price_of
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task, spread, tasks
@@ -27,6 +26,7 @@ from judge.models.model import Model, ModelOptions
 from judge.models.secrets import scrub
 from judge.records import Criterion, Record
 from judge.text.ids import Cluster, check_cluster, clustering, natural_key
+from judge.text.steps import Steps, quiet
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """The criteria judged by default; their prompts do not show the conversation."""

@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from judge.files.progress import ProgressLine
-from judge.text.steps import Step, Steps, quiet
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
@@ -14,6 +12,7 @@ from judge.ask.several import ask
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
 from judge.files.folder import replace_folder
+from judge.files.progress import ProgressLine
 from judge.harness.folder import UNCALIBRATED, pool_files, result_files
 from judge.harness.judged import compared
 from judge.harness.manifest import JOURNAL, MANIFEST, RECORD, UNFINISHED, manifest_bytes
@@ -24,6 +23,7 @@ from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow, RunDifference
+from judge.text.steps import Step, Steps, quiet
 from judge.text.table import Table
 
 

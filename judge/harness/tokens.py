@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from judge.text.steps import Steps, quiet, stepped
 from judge.files.paths import JobPlan, StrPath
 from judge.records import Problem
 from judge.runs.check.validate import validate_run
@@ -13,6 +12,7 @@ from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Run, RunTurn, TokenRule, Turn
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import read_topics
+from judge.text.steps import Steps, quiet, stepped
 from judge.text.tsv import tsv
 
 COLUMNS = (

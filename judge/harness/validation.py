@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from judge.text.steps import Step, Steps, quiet, stepped
 from judge.errors import UsageError
 from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, paths
@@ -24,6 +23,7 @@ from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key
 from judge.text.safe import shown
+from judge.text.steps import Step, Steps, quiet, stepped
 
 RECORD = "pages.sha256"
 """The list of the pages, for `sha256sum -c`."""
@@ -184,7 +184,7 @@ def _together(checked: Sequence[_Checked], *, strict: bool) -> tuple[FileReport,
 
 
 def _fix(
-    folder: FixFolder, checker: _Checker, checked: Mapping[Path, _Checked], unread: Sequence[_Checked]
+    folder: FixFolder, checker: _Checker, checked: Mapping[Path, _Checked], unread: Sequence[_Checked], steps: Steps
 ) -> tuple[FixedRuns, tuple[tuple[str, str], ...]]:
     """Write the fixed copies and check them, together with what has no copy; and why it has none."""
     fixes = 0
@@ -192,7 +192,7 @@ def _fix(
     others = list(unread)
     refused: list[tuple[str, str]] = []
     with folder:
-        for path, (file, run, trace) in checked.items():
+        for path, (file, run, trace) in stepped("fixing runs", checked.items(), steps):
             if run is None:
                 fixed = FixedCopy(None, refused="not fixed: it cannot be read as a run")
             else:

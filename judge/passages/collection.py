@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from judge.text.steps import Meter, Steps, quiet
 from judge.files.paths import StrPath
 from judge.files.paths import paths as as_paths
 from judge.passages.magic import is_index
@@ -13,6 +12,7 @@ from judge.passages.sources import expanded
 from judge.passages.streams import BOM, Bad, Hit, cause, open_stream
 from judge.records import Passage, Problem
 from judge.text.ids import natural_key
+from judge.text.steps import Meter, Steps, quiet
 
 
 def read_passages(

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from judge.text.steps import Meter, Step, Steps, quiet
 from judge.errors import InputError, UsageError
 from judge.files.paths import StrPath
 from judge.passages.hash_rows import Places, fields, parsed
@@ -33,6 +32,7 @@ from judge.passages.table import (
     open_table,
     sorted_rows,
 )
+from judge.text.steps import Meter, Step, Steps, quiet
 
 MAX_IN_MEMORY = 20_000_000
 """The most rows of a list that is read without an index; sorting them takes about 1.3 GB."""

@@ -12,7 +12,6 @@ from typing import IO, Final
 import msgspec
 import numpy as np
 
-from judge.text.steps import Meter, Step, Steps, quiet
 from judge.errors import InputError
 from judge.passages.index_rows import ROW, parsed
 from judge.passages.jsonl import NEEDED, UNREADABLE, Line, line_ends, passage_of
@@ -22,6 +21,7 @@ from judge.passages.sources import expanded
 from judge.passages.streams import BOM, MAX_LINE, UnknownForm, packing, refuse_foreign, whole_lines
 from judge.passages.table import Batch, KeyTable, build_table, open_table
 from judge.records import Passage
+from judge.text.steps import Meter, Step, Steps, quiet
 
 MAX_OF_ONE_ID: Final = 1000
 """The most lines with one id: a collection has fewer, and all of them are held in memory at once."""

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from judge.text.steps import Step, Steps, counted, quiet, stepped
 from judge.errors import InputError, UsageError
 from judge.evaluate.breakdown import TurnFacts, stacked, turn_facts
 from judge.evaluate.intake import Rank, ranked_runs
@@ -31,6 +30,7 @@ from judge.runs.trec_run import looks_like_trec_run
 from judge.text.cells import count
 from judge.text.grid import Grid, grid_files
 from judge.text.ids import Cluster
+from judge.text.steps import Step, Steps, quiet, stepped
 
 _HIGHEST_GRADE = 10_000
 """The highest grade; trec_eval keeps a place in memory for each up to the highest, for each turn."""
@@ -159,7 +159,7 @@ def measure_runs(
         _check_relevant(assessment, asked)
     evaluators = [Evaluator(assessment, asked) for assessment in assessments]
     warnings: list[str] = []
-    for run in counted("measuring runs", ranked_runs(plan.runs, rank, problems), 0, steps):
+    for run in ranked_runs(plan.runs, rank, problems, steps):
         problems += _unknown(run.ranking, run.file, turns)
         warnings += [f"{run.file}: {remark}" for remark in run.remarks]
         for evaluator in evaluators:

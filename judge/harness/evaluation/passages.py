@@ -1,12 +1,12 @@
 """Runs by measures of their passages: what `judge evaluate passages` does, for use from Python."""
 
-from judge.text.steps import Steps, quiet
 from judge.evaluate.intake import passage_ranking
 from judge.evaluate.rankings import MAIN_OF_PASSAGES, PASSAGE_MEASURES
 from judge.files.paths import StrPath
 from judge.harness.evaluation.measured import RankingsOutcome, RankingsPlan, measure_runs, read_assessments
 from judge.records import Problem
 from judge.runs.topics import read_topics
+from judge.text.steps import Steps, quiet
 
 
 class PassagesPlan(RankingsPlan, frozen=True, kw_only=True):
@@ -32,4 +32,6 @@ def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutco
     topics = read_topics(plan.topics) if plan.topics is not None else None
     problems: list[Problem] = []
     assessments = read_assessments([plan.qrels], problems)
-    return measure_runs(plan, passage_ranking, assessments, asked, topics, problems=problems, qrels=[plan.qrels])
+    return measure_runs(
+        plan, passage_ranking, assessments, asked, topics, problems=problems, qrels=[plan.qrels], steps=steps
+    )

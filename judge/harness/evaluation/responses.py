@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from judge.text.steps import Step, Steps, quiet, stepped
 from judge.errors import UsageError
 from judge.evaluate.breakdown import TurnFacts, turn_facts
 from judge.evaluate.kinds import TABLES, RunTable, is_known, unknown_facts
@@ -33,6 +32,7 @@ from judge.runs.topics import read_topics
 from judge.text.cells import count
 from judge.text.grid import Grid, grid_files
 from judge.text.ids import Cluster, check_cluster, natural_key
+from judge.text.steps import Step, Steps, quiet, stepped
 
 RECORD = "responses.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""

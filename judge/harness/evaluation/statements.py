@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.text.steps import Steps, quiet
 from judge.errors import InputError, UsageError
 from judge.evaluate.rankings import MAIN_OF_STATEMENTS, STATEMENT_MEASURES, Assessment
 from judge.evaluate.statements import own_assessment, statement_ranking
@@ -12,6 +11,7 @@ from judge.harness.evaluation.measured import RankingsOutcome, RankingsPlan, mea
 from judge.pool.intake import turns_by_id
 from judge.records import Problem
 from judge.runs.topics import read_topics
+from judge.text.steps import Steps, quiet
 
 
 class StatementsPlan(RankingsPlan, frozen=True, kw_only=True):
@@ -45,4 +45,4 @@ def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsO
             raise InputError(f"{plan.topics}: links no PTKB statement to any turn: --qrels FILE is needed")
         assessments = (Assessment(Path(str(plan.topics)).name, grades),)
     rank = statement_ranking(turns_by_id(topics) if topics is not None else None)
-    return measure_runs(plan, rank, assessments, asked, topics, problems=problems, qrels=plan.qrels)
+    return measure_runs(plan, rank, assessments, asked, topics, problems=problems, qrels=plan.qrels, steps=steps)
