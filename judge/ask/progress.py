@@ -47,9 +47,10 @@ class Reporter:
     def __call__(self, progress: Progress) -> None:
         """Show the progress; cheap enough to be called after every judgment."""
         self._last = progress
-        self._line(Step(self._judge, progress.done, progress.total, free=progress.recalled, note=_extra(progress)))
         if progress.done == progress.total:
             self._finish()
+        else:
+            self._line(Step(self._judge, progress.done, progress.total, free=progress.recalled, note=_extra(progress)))
         if self._then is not None:
             self._then(progress)
 

@@ -101,14 +101,12 @@ class _Arranged:
         self._under = 0
         self._least = min(_SHORT, columns // 5)
         self._most = max(map(columns_of, (text for column in (*lead, *rest) for text in (column.name, *column.cells))))
-        while len(self._blocks(self._least)) > 1 and self._raise_heading():
+        while not self._fits(self._least, 1) and self._raise_heading():
             pass
-        if len(self._blocks(self._least)) > 1:
+        if not self._fits(self._least, 1):
             self._move_below()
         blocks = len(self._blocks(self._least))
-        while self._most > self._least and (
-            len(self._blocks(self._most)) > blocks or self._taken(self._lead, self._most) > columns
-        ):
+        while self._most > self._least and not self._fits(self._most, blocks):
             self._most -= 1
 
     def lines(self) -> Iterator[TableLine]:
@@ -120,6 +118,10 @@ class _Arranged:
     def _taken(self, columns: Sequence[_Column], most: int) -> int:
         inner = sum(column.width(most) + _GAP for column in columns) - _GAP
         return inner + (_GAP if self._headings else 0)
+
+    def _fits(self, most: int, blocks: int) -> bool:
+        made = self._blocks(most)
+        return len(made) <= blocks and all(self._taken([*self._lead, *block], most) <= self._columns for block in made)
 
     def _blocks(self, most: int) -> list[list[_Column]]:
         """The other columns, in as many groups as fit beside the leading ones."""
