@@ -31,13 +31,14 @@ class TableLine(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """A column: its name and cells, how it is aligned, whether its cells may be cut, and whether they are prose."""
+    """A column: its name and cells, whether these are words, may be cut, are prose, and need the column before."""
 
     name: str
     cells: tuple[str, ...]
     words: bool
     cut: bool
     prose: bool
+    joined: bool
 
     def width(self, most: int) -> int:
         """The width where names have at most `most` columns."""
@@ -52,6 +53,7 @@ def table_lines(
     *,
     words: Collection[int] = (0,),
     keys: int | None = None,
+    joined: Collection[int] = (),
     below: Sequence[str] = (),
 ) -> list[TableLine]:
     """The table in lines of at most `columns` columns: words to the left, numbers to the right.
@@ -63,11 +65,12 @@ def table_lines(
         words: The places of the columns that hold words.
         keys: How many columns at the beginning name a row, so that each block has them (default: as many columns of
             words as tell all rows apart). In all but the last of them, an empty cell is that of the row above.
+        joined: The places of the columns that mean nothing without the one before them.
         below: A line for under each row, or an empty one.
     """
     named = keys or _naming(rows, words)
     every = [
-        _column(place, name, [row[place] for row in rows], place in words, place < named)
+        _column(place, name, [row[place] for row in rows], place in words, place < named, place in joined)
         for place, name in enumerate(header)
     ]
     kept = [
@@ -86,9 +89,9 @@ def _naming(rows: Sequence[Sequence[str]], words: Collection[int]) -> int:
     return max(leading, 1)
 
 
-def _column(place: int, name: str, cells: Sequence[str], words: bool, key: bool) -> _Column:
+def _column(place: int, name: str, cells: Sequence[str], words: bool, key: bool, joined: bool) -> _Column:
     prose = words and not key and any(sign in cell for cell in cells for sign in (" ", ",", "://"))
-    return _Column(name, tuple(cells), words, cut=not place or (words and not prose), prose=prose)
+    return _Column(name, tuple(cells), words, cut=not place or (words and not prose), prose=prose, joined=joined)
 
 
 class _Arranged:
@@ -125,11 +128,17 @@ class _Arranged:
 
     def _blocks(self, most: int) -> list[list[_Column]]:
         """The other columns, in as many groups as fit beside the leading ones."""
-        blocks: list[list[_Column]] = [[]]
+        groups: list[list[_Column]] = []
         for column in self._rest:
-            if blocks[-1] and self._taken([*self._lead, *blocks[-1], column], most) > self._columns:
+            if column.joined and groups:
+                groups[-1].append(column)
+            else:
+                groups.append([column])
+        blocks: list[list[_Column]] = [[]]
+        for group in groups:
+            if blocks[-1] and self._taken([*self._lead, *blocks[-1], *group], most) > self._columns:
                 blocks.append([])
-            blocks[-1].append(column)
+            blocks[-1] += group
         return blocks
 
     def _raise_heading(self) -> bool:

@@ -231,6 +231,7 @@ def test_headings_and_the_banner_stand_out_on_a_terminal(
     row = LeaderboardRow(
         run_id="a", criterion="groundedness", rank=1, turns=1, n=1, unable=0, missing=0, harness=0, not_asked=0,
         unanswered=0, mean=mean, bound=1.0, expected_mean=None, positive=1, share_positive=1.0, share_of_turns=1.0,
+        reasons={}, flags=(),
     )  # fmt: skip
     print_leaderboard([row], [find_criterion("groundedness")], "UNCALIBRATED: nobody has compared them.")
     out = capsys.readouterr().out

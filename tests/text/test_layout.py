@@ -57,6 +57,19 @@ def test_what_does_not_fit_follows_in_a_block_with_the_same_names() -> None:
     )
 
 
+def test_columns_that_belong_together_stay_in_one_block() -> None:
+    rows = ["one  2.000  1  7  1.000  2"]
+    assert lines("run  mean  rank  over  mean  rank", rows, 30, words={0}, joined={2, 4, 5}) == "\n".join(
+        [
+            "run   mean  rank",
+            "one  2.000     1",
+            "",
+            "run  over   mean  rank",
+            "one     7  1.000     2",
+        ]
+    )
+
+
 def test_keys_that_rows_share_become_headings_before_a_block_is_split() -> None:
     rows = [
         f"{criterion}  mean  {run}  0.1111 [0.1000, 0.9000]"
