@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from judge.pool.intake import read_runs as read_runs
     from judge.results.leaderboard import leaderboard as leaderboard
     from judge.runs.topics import read_topics as read_topics
+    from judge.text.steps import Step as Step
     from judge.text.table import Table as Table
 
 

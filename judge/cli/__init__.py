@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from judge.cli.look import marked
 from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
@@ -203,6 +202,9 @@ def _dispatch_group(arguments: list[str]) -> int:
 
 
 def _tell(line: str) -> None:
+    # Imported here, because `judge --help` needs none of it.
+    from judge.cli.look import marked
+
     # The terminal may be gone, which is often why a command ends; its exit code must not be lost with it.
     with contextlib.suppress(OSError):
         print(marked(printable(redact(line)), "error"), file=sys.stderr, flush=True)

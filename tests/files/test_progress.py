@@ -152,7 +152,7 @@ def in_terminal(source: str, *, stop_after: float | None = None, **environment: 
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", source], stdin=theirs, stdout=theirs, stderr=theirs,
-        env={**{name: value for name, value in os.environ.items() if name != "NO_COLOR"}, "TERM": "xterm", **environment},
+        env={**os.environ, "NO_COLOR": "", "TERM": "xterm", **environment},
     )  # fmt: skip
     os.close(theirs)
     if stop_after is not None:
