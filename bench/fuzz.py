@@ -856,6 +856,8 @@ def _desk_stores() -> tuple[bytes, ...]:
             store.undo("1")
             store.save("1", store.tasks("1")[1], DeskLabel(0, ""), "blind")
         return (path.read_bytes(),)
+
+
 _DISAGREEMENT: dict[str, Any] = {
     "turn_id": "1-1_1", "topic_id": "1-1", "response_id": "R00001", "criterion": "groundedness", "split": "dev",
     "gold": {"grade": 3, "assessors": [{"assessor": "ann", "grade": 3, "made": "blind"}]},
@@ -977,7 +979,7 @@ READERS: dict[str, Reader] = {
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
     "sent": Reader(_journals, partial(_of_path, name="journal.sqlite", read=_sent)),
     "spending": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_spending)),
-    "disagreements": Reader(
+    "browsed": Reader(
         lambda: (_json(_DISAGREEMENT) + b"\n", _json({**_DISAGREEMENT, "context": [], "passages": []}) + b"\n"),
         partial(_of_path, name="disagreements.jsonl", read=_browsed),
     ),

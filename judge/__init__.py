@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from judge.report.job import write_report as write_report
     from judge.results.leaderboard import leaderboard as leaderboard
     from judge.runs.topics import read_topics as read_topics
+    from judge.text.steps import Step as Step
     from judge.text.table import Table as Table
 
 

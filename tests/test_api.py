@@ -4,7 +4,6 @@ import asyncio
 import contextvars
 import importlib
 import inspect
-import io
 import os
 import re
 import shutil
@@ -28,7 +27,7 @@ from jupyter_client.manager import AsyncKernelManager
 
 import judge
 from judge.ask.loop import assess, tasks
-from judge.ask.progress import FetchReporter, Progress, Reporter
+from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.certificate import read_certificate
 from judge.errors import AuthenticationError, Interrupted
@@ -450,22 +449,6 @@ def test_progress_is_shown_on_request_and_passed_on(tmp_path: Path, capsys: pyte
     assert [progress.done for progress in seen] == list(range(1, 13))
     judged(tmp_path, Scripted(), TEXTS)
     assert capsys.readouterr() == ("", "")
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_terminal_shows_bars() -> None:
-    stream = Terminal()
-    with FetchReporter(stream) as fetching, Reporter("some/judge", stream) as reporter:
-        for done in range(3):
-            fetching("verifying weights", done, 2)
-        for done in range(1, 4):
-            reporter(Progress(done, 3, 1, 0, 0.5))
-    assert "verifying weights" in stream.getvalue()
-    assert "3/3" in stream.getvalue().partition("some/judge")[2]
 
 
 # ---------------------------------------------------------------- a notebook

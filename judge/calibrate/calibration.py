@@ -37,6 +37,7 @@ from judge.stats.comparison import FEWEST_COMPARED
 from judge.stats.resampling import resampled
 from judge.text.cells import count
 from judge.text.ids import clustering
+from judge.text.steps import Step, Steps, quiet, stepped
 
 FEW_TOPICS, FEW_ITEMS = 20, 100
 """Below these, intervals are wide and a judge can hardly be accepted."""
@@ -65,18 +66,19 @@ class CalibrationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """For how many different questions the sealed test grades have been opened; None if they are not sealed."""
 
 
-def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None) -> Calibration:
+def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None, steps: Steps = quiet) -> Calibration:
     """Calibrate every panel: agreement, comparisons, choice, verdict and diagnostics.
 
     Args:
         panels: One for each criterion.
         options: How; the defaults of `CalibrationOptions` if None.
+        steps: Called as the panels are compared.
 
     Returns:
         The records of all panels, in the panels' order.
     """
     options = options or CalibrationOptions()
-    parts = [_calibrate(panel, options) for panel in panels]
+    parts = [_calibrate(panel, options, steps) for panel in panels]
     return Calibration(
         **{
             field: tuple(record for part in parts for record in getattr(part, field))
@@ -87,17 +89,18 @@ def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None
     )
 
 
-def _calibrate(panel: Panel, options: CalibrationOptions) -> Calibration:
+def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calibration:
     split: Split = "dev" if "test" in panel.split or "dev" in panel.split else "all"
     seed, replicates = options.seed, options.replicates
     baselines = (constant(panel, panel.within(split)), *(column for column in panel.columns if column.baseline))
     columns = (*candidates(panel), *baselines)
-    rows = _rows(panel, columns, split, options)
+    rows = _rows(panel, columns, split, options, steps)
     chosen = choose(panel, split)
     decided: Split = split
     if chosen is not None and "test" in panel.split:
         decided = "test"
-        rows |= _rows(panel, (chosen, *baselines), "test", options)
+        rows |= _rows(panel, (chosen, *baselines), "test", options, steps)
+    steps(Step(f"comparing judges, {panel.criterion}"))
     compared, best = comparisons(
         panel, tuple(column for column in columns if column.origin is not None), split, seed, options.permutations
     )
@@ -132,12 +135,12 @@ def _calibrate(panel: Panel, options: CalibrationOptions) -> Calibration:
 
 
 def _rows(
-    panel: Panel, columns: Sequence[Column], split: Split, options: CalibrationOptions
+    panel: Panel, columns: Sequence[Column], split: Split, options: CalibrationOptions, steps: Steps
 ) -> dict[tuple[str, Split], AgreementRow]:
     between = ceiling(panel, panel.within(split), options.seed, options.replicates)
     return {
         (column.name, split): agreement_row(panel, column, split, between, options.seed, options.replicates)
-        for column in columns
+        for column in stepped(f"resampling, {panel.criterion}, {split}", columns, steps)
     }
 
 

@@ -207,9 +207,12 @@ def _dispatch_group(arguments: list[str]) -> int:
 
 
 def _tell(line: str) -> None:
+    # Imported here, because `judge --help` needs none of it.
+    from judge.cli.look import marked
+
     # The terminal may be gone, which is often why a command ends; its exit code must not be lost with it.
     with contextlib.suppress(OSError):
-        print(printable(redact(line)), file=sys.stderr, flush=True)
+        print(marked(printable(redact(line)), "error"), file=sys.stderr, flush=True)
 
 
 def _complain(error: JudgeError) -> None:

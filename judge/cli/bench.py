@@ -6,7 +6,6 @@ measures the judges whose labels were released with the data, and asks nobody.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from judge.ask.budget import CHARACTERS_PER_TOKEN, TYPICAL_REPLY
@@ -22,7 +21,7 @@ from judge.cli.asking import (
 from judge.cli.config import add_config_arguments
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_output_option, positive, refuse_unused
-from judge.cli.printing import print_fact, say
+from judge.cli.printing import print_fact, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.errors import UsageError
 from judge.evaluate.cards.card import OVERLAP, JudgeCard
@@ -94,12 +93,14 @@ def main(args: argparse.Namespace) -> int:
     if args.dry_run:
         _print_forecast(forecast_bench(plan))
         return 0
-    if args.stored:
-        outcome = bench_judges(plan)
-    else:
+    if not args.stored:
         say_lacking_log(args.out)
-        with FetchReporter(sys.stderr) as fetching, Reporter(args.model, sys.stderr) as reporter:
-            outcome = bench_judges(plan, reporter, fetching)
+    with progress("reading datasets") as line:
+        if args.stored:
+            outcome = bench_judges(plan, steps=line)
+        else:
+            with Reporter(args.model, line) as reporter:
+                outcome = bench_judges(plan, reporter, FetchReporter(line), steps=line)
     print_grids(_grids(outcome), args.format)
     return _close(outcome, args.out)
 

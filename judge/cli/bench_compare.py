@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.forms import add_form_option, print_grids
+from judge.cli.printing import progress
 from judge.harness.evaluation.bench_cards import CardsPlan, compare_bench
 
 
@@ -20,5 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Read, compare, print."""
-    print_grids(compare_bench(CardsPlan(cards=args.cards)).grids, args.format)
+    with progress("comparing cards"):
+        compared = compare_bench(CardsPlan(cards=args.cards))
+    print_grids(compared.grids, args.format)
     return 0

@@ -6,8 +6,6 @@ judge named after its file), or the judges are asked (--prompt and --model, each
 """
 
 import argparse
-import contextlib
-import sys
 from pathlib import Path
 
 from judge.ask.progress import FetchReporter, Reporter
@@ -23,7 +21,7 @@ from judge.cli.asking import (
 from judge.cli.config import add_config_arguments
 from judge.cli.look import columns
 from judge.cli.options import add_cluster_option, positive, refuse_unused
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, progress, say
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 
 
@@ -179,12 +177,12 @@ def main(args: argparse.Namespace) -> int:
     )
     if args.out:
         say_lacking_log(args.out)
-    with contextlib.ExitStack() as shown:
-        fetching = shown.enter_context(FetchReporter(sys.stderr))
+    with progress("reading gold and labels") as line:
         outcome = calibrate_judges(
             plan,
-            asking=lambda judge: shown.enter_context(Reporter(judge, sys.stderr)),
-            fetching=fetching,
+            asking=lambda judge: Reporter(judge, line),
+            fetching=FetchReporter(line),
+            steps=line,
         )
     if args.json:
         print_json(outcome.calibration)

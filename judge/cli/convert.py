@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from judge.cli.options import add_output_option, add_runs_arguments, given_runs
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, progress, say
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
 from judge.runs.formats import FORMATS
 from judge.runs.topics import read_topics
@@ -39,7 +39,10 @@ def main(args: argparse.Namespace) -> int:
     turns = None
     if args.topics:
         turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
-    converted = convert_runs(given_runs(args), args.to, args.out, turns=turns, team=args.team, format=args.format)
+    with progress("converting runs") as steps:
+        converted = convert_runs(
+            given_runs(args), args.to, args.out, turns=turns, team=args.team, format=args.format, steps=steps
+        )
     if args.json:
         changes = [{"what": name, "dropped": dropped, "times": n} for name, dropped, n in tally(converted.changes)]
         print_json({"files": [str(file) for file in converted.files], "changes": changes})

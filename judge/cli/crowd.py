@@ -11,7 +11,7 @@ from typing import Any
 
 from judge.cli.look import columns
 from judge.cli.options import amount_or_zero, by_name, graded_text, pair, positive
-from judge.cli.printing import folded_lines, grouped, print_json, print_text, say
+from judge.cli.printing import folded_lines, grouped, print_json, print_text, progress, say
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.layout import TASK
@@ -168,7 +168,8 @@ def _grading_arguments(group: argparse._ArgumentGroup) -> None:
 def main(args: argparse.Namespace) -> int:
     """Grade and summarize; 1 if a criterion has no label left."""
     try:
-        outcome = grade_crowd(_plan(args))
+        with progress("reading labels") as steps:
+            outcome = grade_crowd(_plan(args), steps)
     except InputError as error:
         raise InputError(str(error), grouped(error.problems)) from None
     _warn(outcome.warnings)

@@ -10,7 +10,7 @@ from pathlib import Path
 from judge.calibrate.report.terminal import short
 from judge.cli.look import columns
 from judge.cli.options import add_output_option
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, progress, say
 from judge.crowd.regin.matching import MatchedRun, Score
 from judge.crowd.regin.resource import RELEVANT
 from judge.harness.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin
@@ -44,9 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Make the resource again and say how it compares with the release."""
-    outcome = remake_cast_regin(
-        ReginPlan(folder=args.folder, out=args.out, mi_turns=args.mi_turns, runs=args.runs, evaluate=args.evaluate)
-    )
+    with progress("reading the resource") as steps:
+        outcome = remake_cast_regin(
+            ReginPlan(folder=args.folder, out=args.out, mi_turns=args.mi_turns, runs=args.runs, evaluate=args.evaluate),
+            steps,
+        )
     if args.json:
         runs = [{"run_id": run.run_id, "part": run.part.kind.folder, **run.counts} for run in outcome.runs]
         print_json({"problems": outcome.problems, "files": outcome.files, "runs": runs, "evaluation": outcome.scores})

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from judge.calibrate.drift import Drift
-from judge.cli.printing import print_json, print_table, say
+from judge.cli.printing import print_json, print_table, progress, say
 from judge.harness.drift import DriftPlan, compare_dates
 from judge.text.cells import interval, number
 
@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Compare and print; 1 unless every judge is STEADY."""
-    outcome = compare_dates(DriftPlan(before=args.before, after=args.after, margin=args.margin, scale=args.scale))
+    with progress("comparing two dates"):
+        outcome = compare_dates(DriftPlan(before=args.before, after=args.after, margin=args.margin, scale=args.scale))
     for warning in outcome.warnings:
         say(f"Warning: {warning}")
     if args.json:

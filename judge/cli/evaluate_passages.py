@@ -7,6 +7,7 @@ once. --by shows nDCG@5, or the measure of --main, by topic, by depth of the tur
 import argparse
 from pathlib import Path
 
+from judge.cli.printing import progress
 from judge.cli.rankings import add_ranking_arguments, check_form, plan_fields, print_rankings
 from judge.evaluate.rankings import MAIN_OF_PASSAGES
 from judge.harness.evaluation.passages import PassagesPlan, evaluate_passages
@@ -21,5 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Measure and print."""
     check_form(args)
-    print_rankings(args, evaluate_passages(PassagesPlan(**plan_fields(args))))
+    with progress("reading grades") as steps:
+        outcome = evaluate_passages(PassagesPlan(**plan_fields(args)), steps)
+    print_rankings(args, outcome)
     return 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_cluster_option, add_output_option, add_runs_option
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, progress, say
 from judge.errors import UsageError
 from judge.harness.evaluation.qrels import QrelsPlan, compare_qrels
 
@@ -63,22 +63,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Compare, print."""
-    outcome = compare_qrels(
-        QrelsPlan(
-            a=args.a,
-            b=args.b,
-            runs=args.runs or (),
-            measures=args.measure,
-            topics=args.topics,
-            criterion=args.criterion,
-            scale=args.scale,
-            polarity=args.polarity,
-            positive=_positive(args.positive),
-            off_scale=args.off_scale,
-            cluster=args.cluster,
-            out=args.out,
+    with progress("reading grades") as steps:
+        outcome = compare_qrels(
+            QrelsPlan(
+                a=args.a,
+                b=args.b,
+                runs=args.runs or (),
+                measures=args.measure,
+                topics=args.topics,
+                criterion=args.criterion,
+                scale=args.scale,
+                polarity=args.polarity,
+                positive=_positive(args.positive),
+                off_scale=args.off_scale,
+                cluster=args.cluster,
+                out=args.out,
+            ),
+            steps,
         )
-    )
     for warning in outcome.warnings:
         say(f"Warning: {warning}")
     if args.json:

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_cluster_option, add_output_option
-from judge.cli.printing import say
+from judge.cli.printing import progress, say
 from judge.errors import UsageError
 from judge.evaluate.kinds import TABLES
 from judge.evaluate.responses.graded import RESPONSE_MEASURES
@@ -77,23 +77,25 @@ def main(args: argparse.Namespace) -> int:
     """Evaluate and print."""
     if args.format in TOOLS and (args.by != "run" or args.over == "worst"):
         raise UsageError(f"--format {args.format}: is of whole runs, over qrels or answered turns")
-    outcome = evaluate_responses(
-        ResponsesPlan(
-            folder=args.folder,
-            runs=args.runs,
-            qrels=args.qrels,
-            topics=args.topics,
-            criterion=args.criterion,
-            scale=args.scale,
-            polarity=args.polarity,
-            positive=args.positive,
-            over=args.over,
-            cluster=args.cluster,
-            by=args.by,
-            single=args.format in TOOLS,
-            out=args.out,
+    with progress("reading grades") as steps:
+        outcome = evaluate_responses(
+            ResponsesPlan(
+                folder=args.folder,
+                runs=args.runs,
+                qrels=args.qrels,
+                topics=args.topics,
+                criterion=args.criterion,
+                scale=args.scale,
+                polarity=args.polarity,
+                positive=args.positive,
+                over=args.over,
+                cluster=args.cluster,
+                by=args.by,
+                single=args.format in TOOLS,
+                out=args.out,
+            ),
+            steps,
         )
-    )
     for warning in outcome.warnings:
         say(f"Warning: {warning}")
     if args.format in TOOLS:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_output_option
-from judge.cli.printing import print_json
+from judge.cli.printing import print_json, progress
 from judge.harness.evaluation.spans import SpansPlan, evaluate_spans
 
 
@@ -39,9 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Measure and print."""
-    outcome = evaluate_spans(
-        SpansPlan(runs=args.run, gold=args.gold, qrels=args.qrels, equivalence=args.equivalence, out=args.out)
-    )
+    with progress("reading spans") as steps:
+        outcome = evaluate_spans(
+            SpansPlan(runs=args.run, gold=args.gold, qrels=args.qrels, equivalence=args.equivalence, out=args.out),
+            steps,
+        )
     if args.json:
         print_json(outcome)
     else:

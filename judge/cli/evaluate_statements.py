@@ -7,6 +7,7 @@ by side. Runs that name statements by text need --topics.
 import argparse
 from pathlib import Path
 
+from judge.cli.printing import progress
 from judge.cli.rankings import add_ranking_arguments, check_form, plan_fields, print_rankings
 from judge.evaluate.rankings import MAIN_OF_STATEMENTS
 from judge.harness.evaluation.statements import StatementsPlan, evaluate_statements
@@ -28,5 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Measure and print."""
     check_form(args)
-    print_rankings(args, evaluate_statements(StatementsPlan(**plan_fields(args))))
+    with progress("reading grades") as steps:
+        outcome = evaluate_statements(StatementsPlan(**plan_fields(args)), steps)
+    print_rankings(args, outcome)
     return 0

@@ -17,7 +17,7 @@ from judge.cli.options import (
     positive,
     seed,
 )
-from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, say
+from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say
 from judge.crowd.layout import TASK
 from judge.crowd.tables import KINDS
 from judge.gold.rows import GoldRow
@@ -166,30 +166,31 @@ def _word_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _import(args: argparse.Namespace) -> None:
-    imported = import_gold_files(
-        GoldImportPlan(
-            source=args.source,
-            files=args.files,
-            out=args.out,
-            pool_out=args.pool_out,
-            bank=args.bank,
-            pool=args.pool,
-            criterion=args.criterion,
-            assessor=args.assessor,
-            made=args.made,
-            inclusion=args.inclusion,
-            plan=args.plan,
-            columns=by_name("--column", args.column),
-            constants=args.constant,
-            generic_as_zero=args.generic_as_zero,
-            words=by_name("--label", args.label),
-            prompts=args.prompt,
-            table=args.table,
-            task=args.task,
-            wide=args.wide,
-            wide_map=args.wide_map,
+    with progress("reading grades"):
+        imported = import_gold_files(
+            GoldImportPlan(
+                source=args.source,
+                files=args.files,
+                out=args.out,
+                pool_out=args.pool_out,
+                bank=args.bank,
+                pool=args.pool,
+                criterion=args.criterion,
+                assessor=args.assessor,
+                made=args.made,
+                inclusion=args.inclusion,
+                plan=args.plan,
+                columns=by_name("--column", args.column),
+                constants=args.constant,
+                generic_as_zero=args.generic_as_zero,
+                words=by_name("--label", args.label),
+                prompts=args.prompt,
+                table=args.table,
+                task=args.task,
+                wide=args.wide,
+                wide_map=args.wide_map,
+            )
         )
-    )
     if imported.pool is not None:
         say(f"{args.pool_out}: {count(len(imported.pool.responses), 'response')} to judge")
     for note in imported.notes:

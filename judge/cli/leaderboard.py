@@ -13,7 +13,7 @@ from pathlib import Path
 
 from judge.cli.look import USUAL, columns
 from judge.cli.options import add_cluster_option, refuse_unused
-from judge.cli.printing import print_json, print_text, say
+from judge.cli.printing import print_json, print_text, progress, say
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
@@ -77,7 +77,8 @@ def main(args: argparse.Namespace) -> int:
     if (args.out and not about_tokens) or args.fallback or args.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
     refuse_unused(args, ["families"], "they are about a correction, which needs --gold")
-    judged = read_judged(args.folder, args.criterion, args.cluster)
+    with progress("reading judgments"):
+        judged = read_judged(args.folder, args.criterion, args.cluster)
     for warning in judged.warnings:
         say(warning)
     if about_tokens:
@@ -90,20 +91,21 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _correct(args: argparse.Namespace) -> None:
-    outcome = correct_leaderboard(
-        CorrectionPlan(
-            folder=args.folder,
-            gold=args.gold,
-            test=args.test,
-            seal=args.seal,
-            criterion=args.criterion,
-            target=args.target,
-            families=args.families,
-            fallback=args.fallback,
-            cluster=args.cluster,
-            out=args.out,
+    with progress("correcting means by gold"):
+        outcome = correct_leaderboard(
+            CorrectionPlan(
+                folder=args.folder,
+                gold=args.gold,
+                test=args.test,
+                seal=args.seal,
+                criterion=args.criterion,
+                target=args.target,
+                families=args.families,
+                fallback=args.fallback,
+                cluster=args.cluster,
+                out=args.out,
+            )
         )
-    )
     for warning in outcome.warnings:
         say(warning)
     # A terminal shows the cautions above the table, so they are not said twice there.

@@ -5,6 +5,8 @@ import shutil
 import sys
 from typing import Literal, TextIO
 
+from judge.files.progress import is_live
+
 Style = Literal["heading", "warning", "error"]
 _CODES: dict[Style, str] = {"heading": "1", "warning": "1;33", "error": "1;31"}
 """Emphasis by the codes of ECMA-48: bold, with yellow or red; a word always says the same as the color."""
@@ -37,13 +39,14 @@ def styled(text: str, style: Style, stream: TextIO) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if text and shows_color(stream) else text
 
 
+def marked(line: str, style: Style) -> str:
+    """A line for stderr, with emphasis on a first word such as `judge:` or `Warning:`."""
+    head = next((head for head in ("judge:", "warning:", "Warning:") if line.startswith(head)), "")
+    return styled(head, style, sys.stderr) + line[len(head) :]
+
+
 def shows_color(stream: TextIO) -> bool:
-    """Whether a stream shows color: a terminal does, unless `NO_COLOR` is set; `FORCE_COLOR` makes every stream do."""
+    """Whether a stream shows color: a terminal does, others by `FORCE_COLOR`, and none where `NO_COLOR` is set."""
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and not is_dumb())
-
-
-def is_dumb() -> bool:
-    """Whether the terminal only appends text, as `TERM=dumb` says."""
-    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+    return bool(os.environ.get("FORCE_COLOR")) or (is_live(stream))

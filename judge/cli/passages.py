@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from judge.cli.options import add_actions, add_output_option, add_runs_option, positive, refuse_unused
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, progress, say
 from judge.harness.passages import ExtractPlan, IndexPlan, extract_passages, index_passages
 from judge.text.ids import natural_key
 
@@ -75,7 +75,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _index(args: argparse.Namespace) -> int:
-    count = index_passages(IndexPlan(hashes=args.hashes, collection=args.collection or (), out=args.out))
+    with progress("indexing") as steps:
+        count = index_passages(IndexPlan(hashes=args.hashes, collection=args.collection or (), out=args.out), steps)
     say(f"{args.out}: {count:,} {'passage' if count == 1 else 'passages'} indexed")
     return 0
 
@@ -83,17 +84,19 @@ def _index(args: argparse.Namespace) -> int:
 def _extract(args: argparse.Namespace) -> int:
     if args.runs is None:
         refuse_unused(args, ["depth"], "it is about --runs; a pool was made to its own depth")
-    outcome = extract_passages(
-        ExtractPlan(
-            runs=args.runs,
-            pool=args.pool,
-            depth=args.depth,
-            passages=args.passages,
-            passage_hashes=args.passage_hashes,
-            out=args.out,
-        ),
-        _say_errors,
-    )
+    with progress("reading runs") as steps:
+        outcome = extract_passages(
+            ExtractPlan(
+                runs=args.runs,
+                pool=args.pool,
+                depth=args.depth,
+                passages=args.passages,
+                passage_hashes=args.passage_hashes,
+                out=args.out,
+            ),
+            _say_errors,
+            steps,
+        )
     if args.json:
         left_out = {
             kind: sorted(getattr(outcome, kind), key=natural_key) for kind in ("missing", "unlisted", "differing")

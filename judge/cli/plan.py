@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.options import positive, positive_amount
-from judge.cli.printing import print_json, print_table, print_text, say
+from judge.cli.printing import print_json, print_table, print_text, progress, say
 from judge.harness.planning import TopicsPlan, plan_topics
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
 from judge.stats.tables import Undefined
@@ -46,16 +46,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Take apart, plan, print."""
-    outcome = plan_topics(
-        TopicsPlan(
-            folder=args.folder,
-            gold=args.gold,
-            criterion=args.criterion,
-            half_width=args.half_width,
-            difference=args.difference,
-            turns=args.turns,
+    with progress("planning"):
+        outcome = plan_topics(
+            TopicsPlan(
+                folder=args.folder,
+                gold=args.gold,
+                criterion=args.criterion,
+                half_width=args.half_width,
+                difference=args.difference,
+                turns=args.turns,
+            )
         )
-    )
     for warning in outcome.warnings:
         say(f"Warning: {warning}")
     if args.json:

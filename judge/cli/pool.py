@@ -10,7 +10,7 @@ from pathlib import Path
 
 from judge.cli.config import add_config_arguments
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, progress, say
 from judge.cli.tables import pooled_counts, print_pooled, print_problems
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, check_complete, pool_runs
@@ -32,12 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Pool, write, and say what was left out; 1 if no response is pooled."""
     pooling = Pooling(**pooling_options(args))
-    pooled = pool_runs(pooling)
+    with progress("reading and checking runs") as steps:
+        pooled = pool_runs(pooling, steps)
     print_problems(pooled.submitted.problems, checked_topics=args.topics is not None)
     if pooling.missing_passages == "fail":
         check_complete(pooled.pool)
     out = args.out or args.extend or DEFAULT_OUT
-    write_pool(out, pooled, sys.argv[1:], extended=args.extend, replace=args.replace, options=args.chosen)
+    with progress("writing the pool"):
+        write_pool(out, pooled, sys.argv[1:], extended=args.extend, replace=args.replace, options=args.chosen)
     print_pooled(pooled)
     if args.json:
         print_json(pooled_counts(pooled))

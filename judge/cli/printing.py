@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
-from judge.cli.look import READ, Style, columns, known_columns, styled
+from judge.cli.look import READ, Style, columns, known_columns, marked, styled
+from judge.files.progress import ProgressLine
 from judge.models.secrets import scrub
 from judge.records import Problem, Severity
 from judge.text.cells import fold
@@ -31,6 +32,7 @@ def print_table(
     *,
     words: int | Collection[int] = 1,
     keys: int | None = None,
+    joined: Collection[int] = (),
     below: Sequence[str] = (),
 ) -> None:
     """Print columns in the width of the terminal: those with words to the left, the others, with numbers, to the right.
@@ -40,11 +42,12 @@ def print_table(
         rows: The cells of each row.
         words: Which columns hold words: so many at the beginning, or those at these places.
         keys: How many columns at the beginning name a row; by default, as many as tell the rows apart.
+        joined: The columns that mean nothing without the one before them.
         below: A line for under each row, or an empty one.
     """
     words = range(words) if isinstance(words, int) else words
     first, *cells = ([printable(cell) for cell in row] for row in (header, *rows))
-    lines = table_lines(first, cells, columns(), words=words, keys=keys, below=list(map(printable, below)))
+    lines = table_lines(first, cells, columns(), words=words, keys=keys, joined=joined, below=[*map(printable, below)])
     for line in lines:
         print(styled(line.text, "heading", sys.stdout) if line.heading else line.text)
 
@@ -71,6 +74,11 @@ def print_fact(name: str, text: str) -> None:
     print("\n".join([f"{name:<{_FACT}}{first}", *(f"{' ' * _FACT}{line}" for line in rest)]))
 
 
+def progress(what: str) -> ProgressLine:
+    """The line on stderr that shows how far a job is, if it takes longer than two seconds."""
+    return ProgressLine(sys.stderr, what)
+
+
 def print_json(value: object) -> None:
     """Print a value as indented JSON, fields in the order of the record.
 
@@ -86,7 +94,7 @@ def say(text: str) -> None:
     """Say a line on stderr."""
     # A reader who stopped listening, or a terminal that is gone, is no reason to stop a job with paid calls under way.
     with contextlib.suppress(OSError):
-        print(printable(scrub(text)), file=sys.stderr, flush=True)
+        print(marked(printable(scrub(text)), "warning"), file=sys.stderr, flush=True)
 
 
 def grouped(problems: Sequence[Problem], few: int = EXAMPLES) -> list[Problem]:

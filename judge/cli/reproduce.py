@@ -9,7 +9,7 @@ from pathlib import Path
 
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_output_option
-from judge.cli.printing import print_json, say
+from judge.cli.printing import print_json, progress, say
 from judge.evaluate.published import PUBLICATIONS, Reproduction
 from judge.harness.evaluation.reproduction import (
     ReproductionPlan,
@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Make it again and print it."""
-    made = reproduce_published(ReproductionPlan(name=args.name, folder=args.folder, out=args.out))
+    with progress("reading") as steps:
+        made = reproduce_published(ReproductionPlan(name=args.name, folder=args.folder, out=args.out), steps)
     if args.json:
         print_json(reproduction_object(made))
     else:

@@ -26,7 +26,7 @@ from judge.cli.asking import (
 from judge.cli.config import add_config_arguments
 from judge.cli.options import add_cluster_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
-from judge.cli.printing import print_fact, print_json, print_table, print_text, say
+from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
 from judge.cli.reporting import name_results
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems
 from judge.crowd.aggregators import JURIES
@@ -123,7 +123,8 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         argv=tuple(sys.argv[1:] if argv is None else argv),
         chosen=args.chosen,
     )
-    prepared = prepare(plan, keys=not args.dry_run)
+    with progress("reading and checking runs") as steps:
+        prepared = prepare(plan, keys=not args.dry_run, steps=steps)
     print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
     print_pooled(prepared.pooled)
     if prepared.expectation is not None:
@@ -134,8 +135,8 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     if args.dry_run:
         _print_dry_run(prepared, as_json=args.json)
         return 0
-    with FetchReporter(sys.stderr) as fetching, Reporter(prepared.judge, sys.stderr) as reporter:
-        outcome = carry_out(prepared, report=reporter, fetching=fetching)
+    with progress("") as shown, Reporter(prepared.judge, shown) as reporter:
+        outcome = carry_out(prepared, report=reporter, fetching=FetchReporter(shown), steps=shown)
     if args.json:
         print_json(outcome.leaderboard)
     else:

@@ -93,4 +93,6 @@ def _show_each_rule(args: argparse.Namespace, judged: JudgedFolder) -> None:
     for criterion in judged.criteria:
         print()
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}")
-        print_table(sensitivity_header(limit), sensitivity_cells(sensitivity, criterion.name))
+        header = sensitivity_header(limit)
+        joined = [place for place, name in enumerate(header) if name in ("mean", "rank") and place > 1]
+        print_table(header, sensitivity_cells(sensitivity, criterion.name), joined=joined)

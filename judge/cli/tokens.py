@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from judge.cli.options import add_runs_arguments, given_runs, positive
-from judge.cli.printing import print_json, print_table, say
+from judge.cli.printing import print_json, print_table, progress, say
 from judge.harness.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
 from judge.runs.formats import FORMATS
 
@@ -39,11 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Count and print; 1 if a file holds nothing that can be judged."""
-    outcome = count_lengths(
-        LengthsPlan(
-            runs=given_runs(args), topics=args.topics, format=args.format, limit=args.token_limit, depth=args.depth
+    with progress("counting tokens") as steps:
+        outcome = count_lengths(
+            LengthsPlan(
+                runs=given_runs(args), topics=args.topics, format=args.format, limit=args.token_limit, depth=args.depth
+            ),
+            steps,
         )
-    )
     for name in outcome.unusable:
         say(f"{name}: holds nothing that can be judged; `judge validate` says why")
     if args.json:

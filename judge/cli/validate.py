@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.options import add_input_arguments, add_output_option, given_runs
-from judge.cli.printing import print_json, print_listed, print_table, say
+from judge.cli.printing import print_json, print_listed, print_table, progress, say
 from judge.errors import UsageError
 from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
@@ -62,22 +62,24 @@ def main(args: argparse.Namespace) -> int:
     """Check the runs and list the problems."""
     if args.fix != (args.out is not None):
         raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")
-    outcome = validate_runs(
-        ValidationPlan(
-            runs=given_runs(args),
-            topics=args.topics,
-            format=args.format,
-            token_rule=args.token_rule,
-            token_limit=args.token_limit,
-            passage_hashes=args.passage_hashes,
-            strict=args.strict,
-            lengths=args.json,
-            report_dir=args.report_dir,
-            page_examples=None if args.all else PAGE_EXAMPLES,
-            fixed_dir=args.out,
-            teams=args.teams,
+    with progress("checking runs") as steps:
+        outcome = validate_runs(
+            ValidationPlan(
+                runs=given_runs(args),
+                topics=args.topics,
+                format=args.format,
+                token_rule=args.token_rule,
+                token_limit=args.token_limit,
+                passage_hashes=args.passage_hashes,
+                strict=args.strict,
+                lengths=args.json,
+                report_dir=args.report_dir,
+                page_examples=None if args.all else PAGE_EXAMPLES,
+                fixed_dir=args.out,
+                teams=args.teams,
+            ),
+            steps,
         )
-    )
     for name, reason in outcome.refused:
         say(f"{name}: {reason}; no copy was written")
     if args.json:

@@ -20,6 +20,7 @@ from judge.crowd.reliability import Pairs, ReliabilityRow, pairwise, reliability
 from judge.crowd.workers import TOO_FAST, WorkerRow, worker_table
 from judge.records import Problem
 from judge.stats.consensus import modes
+from judge.text.steps import Step, Steps, quiet, stepped
 
 FAR = 0.1
 """Share of grades unlike the majority's above which a model is warned about whose prior can be chosen.
@@ -72,6 +73,7 @@ def study(
     settings: StudySettings,
     *,
     wanted: Collection[str] | None = None,
+    steps: Steps = quiet,
 ) -> Study:
     """Filter the workers, aggregate their labels, and compute the statistics.
 
@@ -80,6 +82,7 @@ def study(
         known: Known items; none for no filter.
         settings: The user's options.
         wanted: The criteria to grade, all if None. Labels of other criteria only serve the known items.
+        steps: Called as criteria are graded and workers compared.
     """
     aggregate = AGGREGATORS[settings.aggregator]
     before = without_known(labels, known)
@@ -89,7 +92,9 @@ def study(
     if wanted is not None:
         before, kept = ({name: crowd for name, crowd in crowds.items() if name in wanted} for crowds in (before, kept))
         audit = audit and replace(audit, labels_removed={name: audit.labels_removed[name] for name in kept})
-    aggregated = {name: aggregate(crowd, settings.options) for name, crowd in kept.items()}
+    aggregated = {
+        name: aggregate(crowd, settings.options) for name, crowd in stepped("grading items", kept.items(), steps)
+    }
     changed = {}
     if audit is not None:
         unfiltered = {name: aggregate(crowd, settings.options) for name, crowd in before.items()}
@@ -97,11 +102,12 @@ def study(
     unlike = {name: _unlike(grades) for name, grades in aggregated.items() if grades.worker}
     rng = np.random.default_rng(SEED)
     rows: list[ReliabilityRow] = []
-    for name, crowd in kept.items():
+    for name, crowd in stepped("resampling reliability", kept.items(), steps):
         rows.append(reliability(crowd, rng))
         if audit is not None:
             rows.append(reliability(before[name], rng, of="all"))
         rows += topic_reliability(crowd, rng)
+    steps(Step("comparing workers"))
     return Study(
         settings=settings,
         labels=kept,

@@ -18,6 +18,7 @@ from judge.runs.trec_run import looks_like_trec_run, parse_trec_run
 from judge.runs.years import possible_years
 from judge.text.cells import count
 from judge.text.safe import shown
+from judge.text.steps import Steps, quiet, stepped
 
 _NO_RUN = "neither JSON nor a TREC run, so not read as a run"
 
@@ -52,7 +53,9 @@ def passage_ranking(read: ReadRun) -> RankedRun:
     return RankedRun(read.run.run_id, read.run.file, read.run.team, columns)
 
 
-def ranked_runs(given: StrPath | Sequence[StrPath], rank: Rank, problems: list[Problem]) -> Iterator[RankedRun]:
+def ranked_runs(
+    given: StrPath | Sequence[StrPath], rank: Rank, problems: list[Problem], steps: Steps = quiet
+) -> Iterator[RankedRun]:
     """The runs of folders and files, one at a time.
 
     A run with problems of form is read as far as it can be, as everywhere, with a remark on how many they are.
@@ -61,6 +64,7 @@ def ranked_runs(given: StrPath | Sequence[StrPath], rank: Rank, problems: list[P
         given: Folders of run files, and run files.
         rank: How a run in a format of the tracks becomes rankings.
         problems: Receives what cannot be read; the caller refuses the whole if there is any error among it.
+        steps: Called as the runs are asked for.
 
     Raises:
         InputError: A folder is missing or holds no run.
@@ -71,7 +75,7 @@ def ranked_runs(given: StrPath | Sequence[StrPath], rank: Rank, problems: list[P
         for problem in beside
     )
     named: dict[str, str] = {}
-    for path in files:
+    for path in stepped("measuring runs", files, steps):
         try:
             run = _ranked(path, rank)
         except InputError as error:

@@ -16,6 +16,7 @@ from judge.records import Problem
 from judge.runs.check.validate import validate_together
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Run
+from judge.text.steps import Steps, quiet, stepped
 
 RECORD = "cast-regin.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -55,7 +56,7 @@ class ReginOutcome(msgspec.Struct, frozen=True):
     scores: tuple[Score, ...] = ()
 
 
-def remake_cast_regin(plan: ReginPlan) -> ReginOutcome:
+def remake_cast_regin(plan: ReginPlan, steps: Steps = quiet) -> ReginOutcome:
     """Read and check the resource, make every file, and only then write.
 
     Raises:
@@ -78,10 +79,14 @@ def remake_cast_regin(plan: ReginPlan) -> ReginOutcome:
         paths, submitted = _runs(plan.runs, problems)
         inputs |= set(paths)
         indexes = [TextIndex(part) for part in parts]
-        runs = [match_run(run, indexes) for run in submitted]
+        runs = [match_run(run, indexes) for run in stepped("matching runs", submitted, steps)]
         contents |= _run_files(runs)
     if plan.evaluate:
-        scores = [score for run in runs for score in evaluate(run, qrels_of(run.part, turns))]
+        scores = [
+            score
+            for run in stepped("evaluating runs", runs, steps)
+            for score in evaluate(run, qrels_of(run.part, turns))
+        ]
         contents["evaluation.tsv"] = scores_tsv(scores)
     replace_folder(Path(plan.out), contents, RECORD, inputs=inputs)
     return ReginOutcome(tuple(problems), tuple(files), tuple(runs), tuple(scores))

@@ -30,6 +30,7 @@ from judge.gold import read_bank
 from judge.gold.words import Words, folded, level_words
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.records import Criterion, Problem
+from judge.text.steps import Step, Steps, quiet
 from judge.text.table import Table
 
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
@@ -115,7 +116,7 @@ class CrowdOutcome(msgspec.Struct, frozen=True):
         return Table(self.study.workers)
 
 
-def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
+def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     """Read every input, compute every file, and only then write.
 
     Raises:
@@ -130,6 +131,7 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     stated = tuple(map(find_criterion, plan.prompts))
     prompts = {prompt.name: prompt for prompt in stated}
     words = _Words(plan.words, prompts)
+    steps(Step("reading labels"))
     labels = read_tables(
         [table if is_frame(table) else Path(cast(StrPath, table)) for table in plan.labels],
         columns=dict(plan.columns),
@@ -152,12 +154,13 @@ def grade_crowd(plan: CrowdPlan) -> CrowdOutcome:
     settings = StudySettings(
         plan.aggregator, _voting(plan), plan.max_fails, plan.max_deviation, plan.min_labels, plan.too_fast
     )
-    graded = study(labels, known, settings, wanted=plan.criteria or None)
+    graded = study(labels, known, settings, wanted=plan.criteria or None, steps=steps)
     if graded.audit is not None:
         problems += known_warnings(graded.audit, str(plan.known))
     texts = _texts(graded.labels.values(), by_item, str(plan.bank), problems) if plan.bank is not None else None
     empty = _empty(graded)
     subset = read_turns(Path(plan.subset_turns)) if plan.subset_turns is not None else None
+    steps(Step("writing tables"))
     files = crowd_files(graded, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
     files |= _joint(plan.with_judgments, graded)
     frames = {f"table {place}": table for place, table in enumerate(plan.labels, start=1) if is_frame(table)}

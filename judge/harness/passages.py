@@ -16,6 +16,7 @@ from judge.pool.folder import BESIDE
 from judge.pool.intake import read_runs
 from judge.pool.selection import Selection
 from judge.text.ids import natural_key
+from judge.text.steps import Steps, quiet
 
 
 class IndexPlan(JobPlan, frozen=True, kw_only=True):
@@ -65,7 +66,7 @@ class ExtractOutcome(msgspec.Struct, frozen=True):
     """Errors in the runs."""
 
 
-def index_passages(plan: IndexPlan) -> int:
+def index_passages(plan: IndexPlan, steps: Steps = quiet) -> int:
     """Build an index of a hash list or of a collection, and return the number of passages in it.
 
     Raises:
@@ -79,18 +80,21 @@ def index_passages(plan: IndexPlan) -> int:
     if plan.hashes is not None:
         from judge.passages.hashes import index_hashes
 
-        return index_hashes(Path(plan.hashes), out)
+        return index_hashes(Path(plan.hashes), out, steps)
     from judge.passages.index import index_collection
 
-    return index_collection(collection, out)
+    return index_collection(collection, out, steps)
 
 
-def extract_passages(plan: ExtractPlan, tell: Callable[[int], None] = lambda errors: None) -> ExtractOutcome:
+def extract_passages(
+    plan: ExtractPlan, tell: Callable[[int], None] = lambda errors: None, steps: Steps = quiet
+) -> ExtractOutcome:
     """Write the texts of the passages that runs or a pool use, in natural order of their ids.
 
     Args:
         plan: What to do.
         tell: Called with the number of errors in the runs, before the collection is read.
+        steps: Called as the job goes.
 
     Raises:
         UsageError: The plan names no runs and no pool, or both, or the output would replace an input.
@@ -101,11 +105,11 @@ def extract_passages(plan: ExtractPlan, tell: Callable[[int], None] = lambda err
     out = Path(plan.out)
     _refuse_overwriting(out, _inputs(plan))
     if plan.runs is not None:
-        wanted, errors = _used_by_runs(paths(plan.runs), plan.depth)
+        wanted, errors = _used_by_runs(paths(plan.runs), plan.depth, steps)
     else:
         wanted, errors = _used_by_pool(_pool_folder(plan)), 0
     tell(errors)
-    stored = read_passages(list(map(Path, plan.passages)), wanted)
+    stored = read_passages(list(map(Path, plan.passages)), wanted, steps)
     kept = stored
     foreign: Collection[str] = ()
     if plan.passage_hashes is not None:
@@ -163,13 +167,13 @@ def _pool_folder(plan: ExtractPlan) -> Path:
     return path.parent if path.is_file() else path
 
 
-def _used_by_runs(runs: Sequence[Path], depth: int) -> tuple[frozenset[str], int]:
+def _used_by_runs(runs: Sequence[Path], depth: int, steps: Steps) -> tuple[frozenset[str], int]:
     """The ids of the passages that the runs' responses use, and the number of errors in the runs.
 
     Raises:
         InputError: There is no response.
     """
-    submitted = read_runs(runs, selection=Selection(depth=depth))
+    submitted = read_runs(runs, selection=Selection(depth=depth), steps=steps)
     if not submitted.candidates:
         raise InputError(f"{', '.join(map(str, runs))}: no response, so no passage to extract", submitted.unusable)
     used = frozenset(passage.passage_id for candidate in submitted.candidates for passage in candidate.used)

@@ -31,6 +31,7 @@ from judge.runs.topics import read_topics
 from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import shown
+from judge.text.steps import Step, Steps, quiet
 from judge.text.table import Table
 
 Screening = Literal["off", "flag", "exclude"]
@@ -98,7 +99,7 @@ class Pooled(Record, frozen=True):
     """Everything that determines the pool, for the manifest."""
 
 
-def pool_runs(pooling: Pooling) -> Pooled:
+def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     """Read, check, select, pool and screen.
 
     Raises:
@@ -126,6 +127,7 @@ def pool_runs(pooling: Pooling) -> Pooled:
         token_limit=pooling.token_limit,
         hashes=hashes,
         measured=choice.measure if choice else None,
+        steps=steps,
     )
     if choice is not None:
         check_years(submitted)
@@ -134,6 +136,7 @@ def pool_runs(pooling: Pooling) -> Pooled:
         submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
     if turns is None:
         _check_turns(selection, submitted, previous)
+    steps(Step("pooling"))
     similar = Similarity(encoder) if encoder else None
     pool = make_pool(
         submitted,
@@ -142,7 +145,9 @@ def pool_runs(pooling: Pooling) -> Pooled:
         previous=previous,
         hashes=hashes,
         screen=partial(_reason_against, pooling.thresholds, similar) if pooling.screen == "exclude" else None,
+        steps=steps,
     )
+    steps(Step("screening" if pooling.screen != "off" else "pooling"))
     pool = msgspec.structs.replace(pool, runs=_pooled_runs(submitted, pool, turns, selection, previous))
     submitted = _with_absent_evidence(submitted, pool, pooling, hashes)
     configured = pool_configuration(

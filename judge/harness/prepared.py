@@ -26,6 +26,7 @@ from judge.models.model import Model, ModelOptions
 from judge.models.secrets import scrub
 from judge.records import Criterion, Record
 from judge.text.ids import Cluster, check_cluster, clustering, natural_key
+from judge.text.steps import Steps, quiet
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """The criteria judged by default; their prompts do not show the conversation."""
@@ -130,12 +131,13 @@ class Prepared(Record, frozen=True):
         return statement(self.certificate, matches, self.criteria)
 
 
-def prepare(plan: Plan, *, keys: bool = True) -> Prepared:
+def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     """Read, check and pool everything a plan names.
 
     Args:
         plan: What to do.
         keys: Refuse a model without its key; a dry run needs none.
+        steps: Called as the runs are read and pooled.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -153,7 +155,7 @@ def prepare(plan: Plan, *, keys: bool = True) -> Prepared:
         raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
     names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
     models = open_models(names, plan.options, shown, plan.settings, keys=keys)
-    pooled = pool_runs(plan)
+    pooled = pool_runs(plan, steps)
     pool, turns = pooled.pool, pooled.turns
     if not pool.responses:
         raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)

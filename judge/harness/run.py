@@ -1,6 +1,5 @@
 """The whole line in one call: what `judge run` does, for use from Python."""
 
-import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from judge.ask.several import ask
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
 from judge.files.folder import replace_folder
+from judge.files.progress import ProgressLine
 from judge.harness.folder import UNCALIBRATED, pool_files, result_files
 from judge.harness.index import INDEX, index_markdown
 from judge.harness.judged import compared
@@ -25,6 +25,7 @@ from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow, RunDifference
+from judge.text.steps import Step, Steps, quiet
 from judge.text.table import Table
 
 
@@ -63,6 +64,7 @@ def carry_out(
     prepared: Prepared,
     report: Callable[[Progress], None] | None = None,
     fetching: Callable[[str, int, int], None] | None = None,
+    steps: Steps = quiet,
 ) -> Outcome:
     """Ask the judge and write the output folder.
 
@@ -70,6 +72,7 @@ def carry_out(
         prepared: From `prepare`.
         report: Called after each judgment.
         fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
+        steps: Called as the results are computed and written.
 
     Raises:
         InputError: The output folder cannot be used or holds results of another configuration.
@@ -97,6 +100,7 @@ def carry_out(
             report=report,
             fetching=fetching,
         )
+        steps(Step("computing results"))
         results, notes = jury.decide(replies) if jury is not None else (replies, None)
         rows = leaderboard(pool, results, criteria, cluster=plan.cluster)
         certified = prepared.certified(_returned(results))
@@ -109,6 +113,7 @@ def carry_out(
         files |= result_files(
             results, criteria, rows, outcome.banner, notes, partial, outcome.model_notes, pairs, outcome.clustered
         )
+        steps(Step("writing results"))
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
         files[INDEX] = index_markdown(files)
@@ -141,12 +146,12 @@ def run(plan: Plan, report: Callable[[Progress], None] | None = None, *, progres
     Raises:
         JudgeError: `prepare` or `carry_out` failed; they say how.
     """
-    prepared = prepare(plan)
-    with contextlib.ExitStack() as shown:
-        fetching = shown.enter_context(FetchReporter(sys.stderr)) if progress else None
-        if progress:
-            report = shown.enter_context(Reporter(prepared.judge, sys.stderr, report))
-        return carry_out(prepared, report, fetching)
+    if not progress:
+        return carry_out(prepare(plan), report)
+    with ProgressLine(sys.stderr) as line:
+        prepared = prepare(plan, steps=line)
+        with Reporter(prepared.judge, line, report) as reporter:
+            return carry_out(prepared, reporter, FetchReporter(line), line)
 
 
 def _returned(results: Sequence[Judgment | Failure]) -> dict[str, list[str]]:

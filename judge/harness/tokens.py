@@ -12,6 +12,7 @@ from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Run, RunTurn, TokenRule, Turn
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import read_topics
+from judge.text.steps import Steps, quiet, stepped
 from judge.text.tsv import tsv
 
 COLUMNS = (
@@ -67,7 +68,7 @@ class LengthsOutcome(msgspec.Struct, frozen=True):
         return not self.unusable and all(problem.severity != "error" for problem in self.problems)
 
 
-def count_lengths(plan: LengthsPlan) -> LengthsOutcome:
+def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
     """Read the runs one after the other and count.
 
     Raises:
@@ -80,7 +81,7 @@ def count_lengths(plan: LengthsPlan) -> LengthsOutcome:
     counters = {rule: TokenCounter(rule, plan.limit) for rule in RULES}
     lengths: list[RunLengths] = []
     unusable: list[str] = []
-    for path in paths:
+    for path in stepped("counting tokens", paths, steps):
         run = _read(path, plan.format, turns)
         if run is None:
             unusable.append(path.name)

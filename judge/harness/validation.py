@@ -23,6 +23,7 @@ from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key
 from judge.text.safe import shown
+from judge.text.steps import Step, Steps, quiet, stepped
 
 RECORD = "pages.sha256"
 """The list of the pages, for `sha256sum -c`."""
@@ -93,7 +94,7 @@ class ValidationOutcome(msgspec.Struct, frozen=True):
         return frozenset(code for file in self.files for code in file.unchecked)
 
 
-def validate_runs(plan: ValidationPlan) -> ValidationOutcome:
+def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutcome:
     """Check the runs one after the other, and write pages and fixed copies where the plan names a folder.
 
     Raises:
@@ -109,17 +110,18 @@ def validate_runs(plan: ValidationPlan) -> ValidationOutcome:
         if plan.fixed_dir is not None and same_place(Path(plan.report_dir), Path(plan.fixed_dir)):
             raise UsageError("the pages and the fixed copies need different folders")
     folder = FixFolder(Path(plan.fixed_dir), runs, files_of_runs) if plan.fixed_dir is not None else None
-    checked = {path: checker.check(path) for path in files_of_runs}
+    checked = {path: checker.check(path) for path in stepped("checking runs", files_of_runs, steps)}
     unread: list[_Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in folder_problems]
     files = _together([*unread, *checked.values()], strict=plan.strict)
     several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])
     if plan.report_dir is not None:
+        steps(Step("writing pages"))
         _write_pages(plan, Path(plan.report_dir), files, files_of_runs, several_years)
     unreadable = any(run is None for _, run, _ in checked.values())
     unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
     if folder is None:
         return ValidationOutcome(files, unreadable, several_years=several_years)
-    fixed, refused = _fix(folder, checker, checked, unread)
+    fixed, refused = _fix(folder, checker, checked, unread, steps)
     return ValidationOutcome(files, unreadable, fixed, refused, several_years)
 
 
@@ -182,7 +184,7 @@ def _together(checked: Sequence[_Checked], *, strict: bool) -> tuple[FileReport,
 
 
 def _fix(
-    folder: FixFolder, checker: _Checker, checked: Mapping[Path, _Checked], unread: Sequence[_Checked]
+    folder: FixFolder, checker: _Checker, checked: Mapping[Path, _Checked], unread: Sequence[_Checked], steps: Steps
 ) -> tuple[FixedRuns, tuple[tuple[str, str], ...]]:
     """Write the fixed copies and check them, together with what has no copy; and why it has none."""
     fixes = 0
@@ -190,7 +192,7 @@ def _fix(
     others = list(unread)
     refused: list[tuple[str, str]] = []
     with folder:
-        for path, (file, run, trace) in checked.items():
+        for path, (file, run, trace) in stepped("fixing runs", checked.items(), steps):
             if run is None:
                 fixed = FixedCopy(None, refused="not fixed: it cannot be read as a run")
             else:

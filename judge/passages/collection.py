@@ -12,9 +12,12 @@ from judge.passages.sources import expanded
 from judge.passages.streams import BOM, Bad, Hit, cause, open_stream
 from judge.records import Passage, Problem
 from judge.text.ids import natural_key
+from judge.text.steps import Meter, Steps, quiet
 
 
-def read_passages(paths: StrPath | Iterable[StrPath], wanted: Collection[str]) -> dict[str, Passage]:
+def read_passages(
+    paths: StrPath | Iterable[StrPath], wanted: Collection[str], steps: Steps = quiet
+) -> dict[str, Passage]:
     """The texts of the wanted passages; an id that no file has is absent.
 
     A path is a file of JSON Lines or TREC-web, plain or packed by gzip, bzip2 or Zstandard; a folder, which stands for
@@ -30,9 +33,10 @@ def read_passages(paths: StrPath | Iterable[StrPath], wanted: Collection[str]) -
     files = expanded(as_paths(paths), problems)
     ids = frozenset(wanted)
     passages: dict[str, Passage] = {}
+    meter = Meter("reading passages", sum(file.stat().st_size for file in files if file.is_file()), steps)
     for file in files:
         bad = functools.partial(problems.add, file)
-        for number, passage_id, text in _hits(file, ids, bad) if len(passages) < len(ids) else ():
+        for number, passage_id, text in _hits(file, ids, bad, meter) if len(passages) < len(ids) else ():
             earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
             if earlier.text != text:
                 bad(number, f"passage {passage_id} has another text here than before")
@@ -104,7 +108,7 @@ def _new_problems() -> CollectionProblems:
     return CollectionProblems("passages_unreadable", "the passage files cannot be used as they are")
 
 
-def _hits(path: Path, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:
+def _hits(path: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
     if path.is_dir():
         from judge.passages.lucene import read_lucene
 
@@ -115,7 +119,7 @@ def _hits(path: Path, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:
         yield from _without_lines(read_indexed(path, wanted))
     else:
         try:
-            yield from _from_file(path, wanted, bad)
+            yield from _from_file(path, wanted, bad, meter)
         except OSError as error:
             bad(None, cause(error))
 
@@ -124,8 +128,8 @@ def _without_lines(passages: Mapping[str, Passage]) -> Iterator[Hit]:
     return ((None, passage.passage_id, passage.text) for passage in passages.values())
 
 
-def _from_file(file: Path, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:
-    with open_stream(file) as content:
+def _from_file(file: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
+    with open_stream(file, meter) as content:
         start = content.peek()
         if start.startswith(BOM):
             content.read(len(BOM))

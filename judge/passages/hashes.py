@@ -32,6 +32,7 @@ from judge.passages.table import (
     open_table,
     sorted_rows,
 )
+from judge.text.steps import Meter, Step, Steps, quiet
 
 MAX_IN_MEMORY = 20_000_000
 """The most rows of a list that is read without an index; sorting them takes about 1.3 GB."""
@@ -88,22 +89,23 @@ def open_hashes(path: StrPath) -> Hashes:
     return Hashes(KeyTable(TableHeader("hashes", len(keys), rows.source()), keys, payload))
 
 
-def index_hashes(path: Path, out: Path) -> int:
+def index_hashes(path: Path, out: Path, steps: Steps = quiet) -> int:
     """Build the index of a hash list and return the number of its rows; a repeated row may count twice.
 
     Raises:
         InputError: The list cannot be read or has wrong lines; the first ten are listed.
         OperationalError: The index cannot be written. In both cases nothing is left behind.
     """
-    rows = _Rows(Path(path))
+    rows = _Rows(Path(path), steps=steps)
     return build_table(Path(out), "hashes", rows, rows.source, rows.refuse_clashes, thin=distinct)
 
 
 class _Rows:
     """The rows of a hash list in batches, and the problems of its lines."""
 
-    def __init__(self, path: Path, most: int | None = None) -> None:
+    def __init__(self, path: Path, most: int | None = None, steps: Steps = quiet) -> None:
         self._path = path
+        self._steps = steps
         self._most = most
         self._problems = CollectionProblems("hash_list_wrong", "the hash list cannot be used as it is")
         self._digest = hashlib.sha256()
@@ -122,6 +124,7 @@ class _Rows:
                 yield keys, payload
         if not self._count and not self._problems:
             self._bad(1, "the list is empty")
+        self._steps(Step("sorting and writing the index"))
         self._problems.settle()
 
     def source(self) -> dict[str, Any]:
@@ -178,7 +181,8 @@ class _Rows:
     def _unpacked(self) -> Iterator[bytes]:
         """The list without its byte order mark, which the digest includes."""
         self._digest = hashlib.sha256()
-        with open_stream(self._path) as stream:
+        size = self._path.stat().st_size if self._path.is_file() else 0
+        with open_stream(self._path, Meter("reading the hash list", size, self._steps)) as stream:
             block = stream.read(_BLOCK)
             self._digest.update(block)
             if b"\0" in block:

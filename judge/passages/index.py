@@ -21,6 +21,7 @@ from judge.passages.sources import expanded
 from judge.passages.streams import BOM, MAX_LINE, UnknownForm, packing, refuse_foreign, whole_lines
 from judge.passages.table import Batch, KeyTable, build_table, open_table
 from judge.records import Passage
+from judge.text.steps import Meter, Step, Steps, quiet
 
 MAX_OF_ONE_ID: Final = 1000
 """The most lines with one id: a collection has fewer, and all of them are held in memory at once."""
@@ -41,7 +42,7 @@ _Place = tuple[int, int, int, str]
 """The number of a file, the offset and length in bytes of a line in it, and the passage that the line may hold."""
 
 
-def index_collection(paths: Sequence[Path], out: Path) -> int:
+def index_collection(paths: Sequence[Path], out: Path, steps: Steps = quiet) -> int:
     """Build the index of plain JSONL files, or of all shards in folders, and return the number of its passages.
 
     Raises:
@@ -50,14 +51,14 @@ def index_collection(paths: Sequence[Path], out: Path) -> int:
         OperationalError: The index cannot be written. In both cases nothing is left behind.
     """
     out = Path(out)
-    build = _Build([Path(path) for path in paths], out.parent)
+    build = _Build([Path(path) for path in paths], out.parent, steps)
     return build_table(out, "offsets", build.batches(), build.source, build.refuse_repeated, thin=build.thinned)
 
 
 class _Build:
     """The lines of a collection's files, and their problems."""
 
-    def __init__(self, paths: Sequence[Path], folder: Path) -> None:
+    def __init__(self, paths: Sequence[Path], folder: Path, steps: Steps) -> None:
         self._folder = folder
         self._problems = CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
         self._files = expanded(paths, self._problems)
@@ -67,6 +68,8 @@ class _Build:
                 self._problems.add(file, None, message)
         self._problems.settle()
         self._seen: list[_File] = []
+        self._steps = steps
+        self._meter = Meter("reading the collection", sum(file.stat().st_size for file in self._files), steps)
 
     def batches(self) -> Iterator[Batch]:
         """The key and the place of every line, a block of lines at a time."""
@@ -78,6 +81,7 @@ class _Build:
         if not any_row and not self._problems:
             self._problems.add(self._files[0], None, "no passage in it, nor in another of the files")
         self._problems.settle()
+        self._steps(Step("sorting and writing the index"))
 
     def source(self) -> dict[str, object]:
         """The facts about the files for the header of the index."""
@@ -113,6 +117,7 @@ class _Build:
                     yield parsed(block, ends, offset, number, functools.partial(_at, bad, line))
                     line += len(ends)
                     offset += len(block)
+                    self._meter(len(block))
                     if offset > before.st_size + 1:
                         # It may grow as fast as it is read.
                         break

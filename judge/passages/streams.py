@@ -87,20 +87,44 @@ def whole_lines(blocks: Iterable[bytes], longest: int) -> Iterator[bytes | None]
         yield b"".join((*held, b"\n"))
 
 
-def open_stream(path: Path) -> io.BufferedReader:
+def open_stream(path: Path, taken: Callable[[int], None] | None = None) -> io.BufferedReader:
     """The unpacked content of a file or a pipe, by its first bytes, not its name; several packed parts are read as one.
+
+    Args:
+        path: The file.
+        taken: Called with the number of packed bytes of each read.
 
     Raises:
         OSError: The file cannot be opened; reading from the stream raises it where packed data are damaged or cut.
         UnknownForm: The file's first bytes show a form that is not read.
     """
-    stored: io.BufferedReader = io.BufferedReader(open_stored(path), BLOCK)
+    raw: io.RawIOBase = open_stored(path)
+    stored: io.BufferedReader = io.BufferedReader(_Counted(raw, taken) if taken is not None else raw, BLOCK)
     try:
         source = _unpacker(stored)
     except BaseException:
         stored.close()
         raise
     return stored if source is None else io.BufferedReader(_Unpacked(stored, source), BLOCK)
+
+
+class _Counted(io.RawIOBase):
+    """A file that tells how much of it was read."""
+
+    def __init__(self, stored: io.RawIOBase, taken: Callable[[int], None]) -> None:
+        self._stored, self._taken = stored, taken
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "memoryview") -> int | None:  # type: ignore[override]
+        size = self._stored.readinto(buffer)
+        self._taken(size or 0)
+        return size
+
+    def close(self) -> None:
+        self._stored.close()
+        super().close()
 
 
 class _Source(Protocol):

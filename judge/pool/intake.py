@@ -19,6 +19,7 @@ from judge.runs.fields import usable_turn_id
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
+from judge.text.steps import Step, Steps, quiet, stepped
 from judge.text.table import Table
 
 
@@ -76,6 +77,7 @@ def read_runs(
     token_limit: int = 250,
     hashes: Hashes | None = None,
     measured: Callable[[Run], None] | None = None,
+    steps: Steps = quiet,
 ) -> Submitted:
     """Read and check every run of folders and files, one at a time, keeping only what may be judged.
 
@@ -88,6 +90,7 @@ def read_runs(
         token_limit: Longest response in tokens.
         hashes: The collection's passage ids and MD5s, against which the runs' passages are checked.
         measured: Called with each usable run while its passages are still in memory.
+        steps: Called as the runs are read.
 
     Raises:
         InputError: A folder is missing or holds no run.
@@ -102,7 +105,7 @@ def read_runs(
     pooled: list[Candidate] = []
     exclusions: list[Exclusion] = []
     problems: list[Problem] = list(folder_problems)
-    for path in files:
+    for path in stepped("reading and checking runs", files, steps):
         read = read_run(path, format)
         if read.run is None:
             problems.extend(read.problems)
@@ -188,6 +191,7 @@ def make_pool(
     previous: Pool | None = None,
     hashes: Hashes | None = None,
     screen: Screen | None = None,
+    steps: Steps = quiet,
 ) -> Pool:
     """Pool the candidates of the submitted runs.
 
@@ -199,6 +203,7 @@ def make_pool(
         hashes: The collection's hash list. Without `passages`, a run's text counts only if it has the listed MD5. With
             `passages`, a passage that is not listed is no evidence, and one with another text is an error.
         screen: Excludes low-quality responses.
+        steps: Called as the files of the collection are read.
 
     Raises:
         InputError: The runs are of several years, a run cannot be used, a passage file cannot be read, or its texts
@@ -212,7 +217,7 @@ def make_pool(
     if passages is not None:
         wanted = {passage.passage_id for candidate in pooled for passage in candidate.used}
         files = paths(passages)
-        collection = read_passages(files, wanted)
+        collection = read_passages(files, wanted, steps)
         if hashes is not None:
             problems = check_texts(collection, hashes.find, same_text, ", ".join(map(str, files)))
             if problems:
@@ -220,6 +225,7 @@ def make_pool(
             collection = listed(collection, hashes.find)
     elif hashes is not None:
         pooled = _verified(pooled, hashes)
+    steps(Step("pooling"))
     return build_pool(
         pooled,
         collection,

@@ -31,13 +31,14 @@ class TableLine(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """A column: its name and cells, how it is aligned, whether its cells may be cut, and whether they are prose."""
+    """A column: its name and cells, whether these are words, may be cut, are prose, and need the column before."""
 
     name: str
     cells: tuple[str, ...]
     words: bool
     cut: bool
     prose: bool
+    joined: bool
 
     def width(self, most: int) -> int:
         """The width where names have at most `most` columns."""
@@ -52,6 +53,7 @@ def table_lines(
     *,
     words: Collection[int] = (0,),
     keys: int | None = None,
+    joined: Collection[int] = (),
     below: Sequence[str] = (),
 ) -> list[TableLine]:
     """The table in lines of at most `columns` columns: words to the left, numbers to the right.
@@ -63,11 +65,12 @@ def table_lines(
         words: The places of the columns that hold words.
         keys: How many columns at the beginning name a row, so that each block has them (default: as many columns of
             words as tell all rows apart). In all but the last of them, an empty cell is that of the row above.
+        joined: The places of the columns that mean nothing without the one before them.
         below: A line for under each row, or an empty one.
     """
     named = keys or _naming(rows, words)
     every = [
-        _column(place, name, [row[place] for row in rows], place in words, place < named)
+        _column(place, name, [row[place] for row in rows], place in words, place < named, place in joined)
         for place, name in enumerate(header)
     ]
     kept = [
@@ -86,9 +89,9 @@ def _naming(rows: Sequence[Sequence[str]], words: Collection[int]) -> int:
     return max(leading, 1)
 
 
-def _column(place: int, name: str, cells: Sequence[str], words: bool, key: bool) -> _Column:
+def _column(place: int, name: str, cells: Sequence[str], words: bool, key: bool, joined: bool) -> _Column:
     prose = words and not key and any(sign in cell for cell in cells for sign in (" ", ",", "://"))
-    return _Column(name, tuple(cells), words, cut=not place or (words and not prose), prose=prose)
+    return _Column(name, tuple(cells), words, cut=not place or (words and not prose), prose=prose, joined=joined)
 
 
 class _Arranged:
@@ -101,14 +104,12 @@ class _Arranged:
         self._under = 0
         self._least = min(_SHORT, columns // 5)
         self._most = max(map(columns_of, (text for column in (*lead, *rest) for text in (column.name, *column.cells))))
-        while len(self._blocks(self._least)) > 1 and self._raise_heading():
+        while not self._fits(self._least, 1) and self._raise_heading():
             pass
-        if len(self._blocks(self._least)) > 1:
+        if not self._fits(self._least, 1):
             self._move_below()
         blocks = len(self._blocks(self._least))
-        while self._most > self._least and (
-            len(self._blocks(self._most)) > blocks or self._taken(self._lead, self._most) > columns
-        ):
+        while self._most > self._least and not self._fits(self._most, blocks):
             self._most -= 1
 
     def lines(self) -> Iterator[TableLine]:
@@ -121,13 +122,23 @@ class _Arranged:
         inner = sum(column.width(most) + _GAP for column in columns) - _GAP
         return inner + (_GAP if self._headings else 0)
 
+    def _fits(self, most: int, blocks: int) -> bool:
+        made = self._blocks(most)
+        return len(made) <= blocks and all(self._taken([*self._lead, *block], most) <= self._columns for block in made)
+
     def _blocks(self, most: int) -> list[list[_Column]]:
         """The other columns, in as many groups as fit beside the leading ones."""
-        blocks: list[list[_Column]] = [[]]
+        groups: list[list[_Column]] = []
         for column in self._rest:
-            if blocks[-1] and self._taken([*self._lead, *blocks[-1], column], most) > self._columns:
+            if column.joined and groups:
+                groups[-1].append(column)
+            else:
+                groups.append([column])
+        blocks: list[list[_Column]] = [[]]
+        for group in groups:
+            if blocks[-1] and self._taken([*self._lead, *blocks[-1], *group], most) > self._columns:
                 blocks.append([])
-            blocks[-1].append(column)
+            blocks[-1] += group
         return blocks
 
     def _raise_heading(self) -> bool:

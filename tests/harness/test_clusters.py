@@ -159,14 +159,14 @@ def test_a_folder_takes_either_unit_and_its_leaderboard_keeps_the_recorded_one(
     capsys.readouterr()
     # The unit changes no grade, so the folder is not one of another configuration, and nothing is asked again.
     assert run(out, "--cluster", "theme") == 0
-    assert note in capsys.readouterr().out
+    assert note in " ".join(capsys.readouterr().out.split())
     manifest = json.loads((out / "manifest.json").read_bytes())
     assert (manifest["cluster"], manifest["options"]["cluster"]) == ("theme", "theme")
     assert manifest["configuration"] == json.loads(plain["manifest.json"])["configuration"]
     assert (out / "judgments.jsonl").read_bytes() == plain["judgments.jsonl"]
     assert f"\n{note}.\n" in (out / "leaderboard.md").read_text("utf-8")
     assert main(["leaderboard", str(out)]) == 0
-    assert note in capsys.readouterr().out
+    assert note in " ".join(capsys.readouterr().out.split())
     assert main(["leaderboard", str(out), "--cluster", "topic"]) == 0
     assert "clustered" not in capsys.readouterr().out
     assert main(["leaderboard", str(out), "--json"]) == 0

@@ -183,7 +183,7 @@ def test_a_list_from_a_pipe_is_read_once(tmp_path):
 def test_clashes_in_a_list_from_a_pipe_are_named_by_their_passages(tmp_path, monkeypatch):
     streams = iter([open_stream])
     # A second time nothing comes through the pipe, and opening it never ends.
-    monkeypatch.setattr(hashes, "open_stream", lambda path: next(streams)(path))
+    monkeypatch.setattr(hashes, "open_stream", lambda path, taken: next(streams)(path, taken))
     content = line() + line(letter="b") + f"KILT_1,{MD5['a']}\nKILT_1,{MD5['b']}\n"
     assert problems(piped(tmp_path / "p", content)) == [
         ("hash_list_wrong", "$", f"passage {DOCUMENT}:0 has two MD5s"),

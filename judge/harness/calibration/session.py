@@ -1,6 +1,5 @@
 """The steps of a calibration: read gold, read or ask for labels, compare, write files."""
 
-import contextlib
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -43,6 +42,7 @@ from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder, replace_folder
 from judge.files.paths import in_folders
+from judge.files.progress import ProgressLine
 from judge.files.stored import sha256
 from judge.gold import GOLD_FILES, Look
 from judge.gold.rows import GoldRow
@@ -64,6 +64,7 @@ from judge.records import Criterion, Scale
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.text.safe import shown
+from judge.text.steps import Step, Steps, quiet
 
 CERTIFICATE = "certificate.json"
 RECORD = "calibration.sha256"
@@ -90,6 +91,7 @@ def calibrate_judges(
     asking: Callable[[str], ProgressReport] | None = None,
     fetching: Fetching | None = None,
     progress: bool = False,
+    steps: Steps = quiet,
 ) -> CalibrationOutcome:
     """Read gold, read or ask for labels, compare them, and write the output folder.
 
@@ -100,28 +102,32 @@ def calibrate_judges(
         fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
         progress: Show bars in a notebook or on a terminal, elsewhere lines now and then, in place of `asking` and
             `fetching`.
+        steps: Called as gold and labels are read and compared, and as the folder is written.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    with contextlib.ExitStack() as shown:
-        if progress:
-            fetching = shown.enter_context(FetchReporter(sys.stderr))
-
-            def asking(judge: str) -> ProgressReport:
-                return shown.enter_context(Reporter(judge, sys.stderr))
-
-        return _Session(plan, now or datetime.now(UTC), asking or (lambda judge: lambda progress: None), fetching).run()
+    now = now or datetime.now(UTC)
+    if not progress:
+        return _Session(plan, now, asking or (lambda judge: lambda progress: None), fetching, steps).run()
+    with ProgressLine(sys.stderr) as line:
+        return _Session(plan, now, lambda judge: Reporter(judge, line), FetchReporter(line), line).run()
 
 
 class _Session:
     """One calibration, with everything read so far."""
 
     def __init__(
-        self, plan: CalibrationPlan, now: datetime, asking: Callable[[str], ProgressReport], fetching: Fetching | None
+        self,
+        plan: CalibrationPlan,
+        now: datetime,
+        asking: Callable[[str], ProgressReport],
+        fetching: Fetching | None,
+        steps: Steps,
     ) -> None:
+        self._steps = steps
         check_plan(plan)
         plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
         self.plan, self.now = plan, now
@@ -141,6 +147,7 @@ class _Session:
         self.answers: dict[str, bytes] = {}
 
     def run(self) -> CalibrationOutcome:
+        self._steps(Step("reading gold and labels"))
         gold = read_gold_files([Path(path) for path in self.plan.gold], self.only, self.scale)
         if self.plan.topics is not None:
             self.turns = turns_by_id(read_topics(Path(self.plan.topics)))
@@ -168,7 +175,7 @@ class _Session:
             families=self.families,
             openings=self.looking.opening.number if self.looking and self.looking.seal else None,
         )
-        calibration = calibrate(panels, options)
+        calibration = calibrate(panels, options, self._steps)
         looks = self.looking.rows([panel.criterion for panel in panels]) if self.looking else ()
         warnings = (*self.warnings, *calibration.warnings, *looked_often(calibration, looks))
         calibration = msgspec.structs.replace(calibration, warnings=warnings, looks=looks)
@@ -178,6 +185,7 @@ class _Session:
         pool = next((source.pool for source in sources if source.pool is not None), None)
         found = disagreements(panels, pool, self.turns, self.sealed)
         if self.out:
+            self._steps(Step("making tables and pictures"))
             open_items = sum(side != "test" for panel in panels for side in panel.split)
             files = self.answers | calibration_files(calibration) | disagreement_files(found, open_items)
             files[CERTIFICATE] = certificate_bytes(certificate, self.out / CERTIFICATE)

@@ -1,6 +1,5 @@
 """Judges on public labels: one that is asked, or those whose labels were released; what `judge bench` does."""
 
-import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from judge.evaluate.cards.page import card_page
 from judge.files.bundle import __version__
 from judge.files.folder import check_apart, make_folder, recorded, replace_folder
 from judge.files.jsonl import json_bytes
+from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256
 from judge.files.trec import safe_names
 from judge.harness.dry_run import cost_of
@@ -38,6 +38,7 @@ from judge.harness.prepared import judging_options
 from judge.models.journal import Journal
 from judge.records import Record
 from judge.text.ids import natural_key
+from judge.text.steps import Step, Steps, quiet, stepped
 
 RECORD = "bench.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -73,6 +74,7 @@ def bench_judges(
     fetching: Fetching | None = None,
     *,
     progress: bool = False,
+    steps: Steps = quiet,
 ) -> BenchOutcome:
     """Measure a judge on public labels, or the judges whose labels were released with them, and write their cards.
 
@@ -81,6 +83,7 @@ def bench_judges(
         report: Called after each judgment.
         fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
         progress: Show bars in a notebook or on a terminal, elsewhere lines now and then, in place of the two before.
+        steps: Called as datasets are read and cards are made.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -89,13 +92,13 @@ def bench_judges(
     """
     check_apart(Path(plan.out), [Path(plan.data)])
     if plan.model is None:
-        return _bench_stored(plan)
-    prepared = prepare_bench(plan)
-    with contextlib.ExitStack() as shown:
-        if progress:
-            fetching = shown.enter_context(FetchReporter(sys.stderr))
-            report = shown.enter_context(Reporter(prepared.model.name, sys.stderr))
-        return _bench_asked(prepared, report, fetching)
+        return _bench_stored(plan, steps)
+    if not progress:
+        return _bench_asked(prepare_bench(plan), report, fetching, steps)
+    with ProgressLine(sys.stderr) as line:
+        prepared = prepare_bench(plan)
+        with Reporter(prepared.model.name, line) as reporter:
+            return _bench_asked(prepared, reporter, FetchReporter(line), line)
 
 
 def forecast_bench(plan: BenchPlan) -> BenchForecast:
@@ -117,13 +120,14 @@ def forecast_bench(plan: BenchPlan) -> BenchForecast:
 
 
 def _bench_asked(
-    prepared: PreparedBench, report: Callable[[Progress], None] | None, fetching: Fetching | None
+    prepared: PreparedBench, report: Callable[[Progress], None] | None, fetching: Fetching | None, steps: Steps
 ) -> BenchOutcome:
     plan, out, model = prepared.plan, Path(prepared.plan.out), prepared.model
     _check_out(out, model.name)
     make_folder(out)
     with Journal(out / JOURNAL) as journal:
         given = ask_bench(prepared, journal, report, fetching)
+    steps(Step("making the card"))
     card = _card(
         model.name,
         "asked",
@@ -149,7 +153,7 @@ def _timing(given: BenchAnswers) -> dict[str, Any]:
     return {"calls": given.expense.calls, "attempts": given.attempts, "seconds": given.seconds}
 
 
-def _bench_stored(plan: BenchPlan) -> BenchOutcome:
+def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
     """The cards of all judges whose labels were released with the datasets, each in a folder of its own."""
     if plan.prompts:
         raise UsageError("stored labels are under no prompt of judge (--prompt)")
@@ -161,7 +165,7 @@ def _bench_stored(plan: BenchPlan) -> BenchOutcome:
         raise UsageError(f"{', '.join(without)}: no labels of judges were released with it")
     sets = [
         (read_dataset(dataset, folder, plan.limit, plan.seed), dataset.stored(folder))
-        for dataset in chosen
+        for dataset in stepped("reading datasets", chosen, steps)
         if dataset.stored is not None
     ]
     if not sets:
@@ -171,7 +175,7 @@ def _bench_stored(plan: BenchPlan) -> BenchOutcome:
     files: dict[str, bytes] = {}
     judges = sorted({judge for _, stored in sets for judge in stored}, key=natural_key)
     names = safe_names(judges)
-    for judge in judges:
+    for judge in stepped("making cards", judges, steps):
         answers = []
         for read, stored in sets:
             if judge in stored:

@@ -30,6 +30,7 @@ from judge.runs.trec_run import looks_like_trec_run
 from judge.text.cells import count
 from judge.text.grid import Grid, grid_files
 from judge.text.ids import Cluster
+from judge.text.steps import Step, Steps, quiet, stepped
 
 _HIGHEST_GRADE = 10_000
 """The highest grade; trec_eval keeps a place in memory for each up to the highest, for each turn."""
@@ -129,6 +130,7 @@ def measure_runs(
     *,
     problems: list[Problem],
     qrels: Sequence[StrPath],
+    steps: Steps = quiet,
 ) -> RankingsOutcome:
     """Read and measure runs one at a time, compare them, and write the tables if the plan names a folder.
 
@@ -140,6 +142,7 @@ def measure_runs(
         topics: The conversations, where they are known.
         problems: What is wrong with the assessments.
         qrels: The files of the assessments.
+        steps: Called as the job goes.
 
     Raises:
         UsageError: The folder is that of an input, a measure has no value, no grade counts as relevant, or the turns
@@ -156,7 +159,7 @@ def measure_runs(
         _check_relevant(assessment, asked)
     evaluators = [Evaluator(assessment, asked) for assessment in assessments]
     warnings: list[str] = []
-    for run in ranked_runs(plan.runs, rank, problems):
+    for run in ranked_runs(plan.runs, rank, problems, steps):
         problems += _unknown(run.ranking, run.file, turns)
         warnings += [f"{run.file}: {remark}" for remark in run.remarks]
         for evaluator in evaluators:
@@ -168,6 +171,7 @@ def measure_runs(
     if errors := [problem for problem in problems if problem.severity == "error"]:
         raise InputError(f"runs and grades that cannot be used together: {count(len(errors), 'problem')}", errors)
     warnings += [f"{problem.file}: {problem.message}" for problem in problems]
+    steps(Step("comparing runs"))
     evaluations = tuple(evaluator.result() for evaluator in evaluators)
     facts = turn_facts({turn_id for assessment in assessments for turn_id in assessment.grades}, topics)
     outcome = RankingsOutcome(evaluations, facts, tuple(warnings))
@@ -175,7 +179,7 @@ def measure_runs(
     if out is not None:
         inputs = paths(file for file in (*qrels, plan.topics) if file is not None)
         inputs += find_runs(plan.runs, also=looks_like_trec_run)[0]
-        replace_folder(out, _files(outcome), f"{asked.item}s.sha256", inputs=inputs)
+        replace_folder(out, _files(outcome, steps), f"{asked.item}s.sha256", inputs=inputs)
     return outcome
 
 
@@ -198,13 +202,13 @@ def _unknown(turn_ids: Mapping[str, object], file: str, turns: Mapping[str, Turn
     ]
 
 
-def _files(outcome: RankingsOutcome) -> dict[str, bytes]:
+def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:
     """The tables in every form, the value of every turn, and the pictures."""
     files: dict[str, bytes] = {}
     evaluations, facts = outcome.evaluations, outcome.facts
     several = len(evaluations) > 1
     names = [evaluation.assessment for evaluation in evaluations]
-    for table, name in TABLES.items():
+    for table, name in stepped("making tables", TABLES.items(), steps):
         grids = ranking_tables(evaluations, facts, table)
         if table == "run" and several:
             files |= grid_files("side_by_side", grids[-1])
@@ -213,7 +217,7 @@ def _files(outcome: RankingsOutcome) -> dict[str, bytes]:
         files |= grid_files(name, grids[0]) if grids else {}
     files["turns.tsv"] = turns_tsv(evaluations).encode()
     stems = safe_names(names)
-    for evaluation in evaluations:
+    for evaluation in stepped("drawing pictures", evaluations, steps):
         heading = evaluation.asked.items + (f", {evaluation.assessment}" if several else "")
         pictures = breakdown_pictures(evaluation.main, facts, heading, evaluation.reading)
         prefix = f"{stems[evaluation.assessment]}_" if several else ""

@@ -6,6 +6,7 @@ from judge.files.paths import StrPath
 from judge.harness.evaluation.measured import RankingsOutcome, RankingsPlan, measure_runs, read_assessments
 from judge.records import Problem
 from judge.runs.topics import read_topics
+from judge.text.steps import Steps, quiet
 
 
 class PassagesPlan(RankingsPlan, frozen=True, kw_only=True):
@@ -20,7 +21,7 @@ class PassagesPlan(RankingsPlan, frozen=True, kw_only=True):
     main: str = MAIN_OF_PASSAGES
 
 
-def evaluate_passages(plan: PassagesPlan) -> RankingsOutcome:
+def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutcome:
     """Measure the passages of runs by grades, and write the tables if the plan names a folder.
 
     Raises:
@@ -31,4 +32,6 @@ def evaluate_passages(plan: PassagesPlan) -> RankingsOutcome:
     topics = read_topics(plan.topics) if plan.topics is not None else None
     problems: list[Problem] = []
     assessments = read_assessments([plan.qrels], problems)
-    return measure_runs(plan, passage_ranking, assessments, asked, topics, problems=problems, qrels=[plan.qrels])
+    return measure_runs(
+        plan, passage_ranking, assessments, asked, topics, problems=problems, qrels=[plan.qrels], steps=steps
+    )

@@ -25,6 +25,7 @@ from judge.text.cells import count, number
 from judge.text.grid import Grid, grid_files
 from judge.text.ids import Cluster, check_cluster, clustering, natural_key, topic_of
 from judge.text.safe import printable_id, shown
+from judge.text.steps import Step, Steps, quiet, stepped
 
 RECORD = "sets.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -79,7 +80,7 @@ class QrelsOutcome(msgspec.Struct, frozen=True):
         return tables | ranking_grids(self.rankings, self.cluster) if self.rankings else tables
 
 
-def compare_qrels(plan: QrelsPlan) -> QrelsOutcome:
+def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     """Compare two sets, and write tables and pictures if the plan names a folder.
 
     Raises:
@@ -127,8 +128,9 @@ def compare_qrels(plan: QrelsPlan) -> QrelsOutcome:
 
     rankings = tuple(
         ranked_by_sets(runs, a, b, turns, measure, cluster=plan.cluster, rng=rng, replicates=REPLICATES, flips=FLIPS)
-        for measure in dict.fromkeys(measure_facts(name).name for name in measures)
+        for measure in stepped("ranking runs", dict.fromkeys(measure_facts(name).name for name in measures), steps)
     )
+    steps(Step("comparing grades"))
     outcome = QrelsOutcome(
         agreement=sets_agreement(a, b, cluster=plan.cluster, rng=rng, replicates=REPLICATES),
         rankings=rankings,
@@ -136,6 +138,7 @@ def compare_qrels(plan: QrelsPlan) -> QrelsOutcome:
         cluster=plan.cluster,
     )
     if plan.out is not None:
+        steps(Step("making tables and pictures"))
         _write(plan, outcome)
     return outcome
 

@@ -11,6 +11,7 @@ from judge.files.folder import check_apart, replace_folder
 from judge.files.paths import JobPlan, StrPath
 from judge.records import Estimate
 from judge.text.grid import FORMS, Cell, Grid, grid_files, grid_object
+from judge.text.steps import Step, Steps, quiet
 
 RECORD = "reproduction.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -29,7 +30,7 @@ class ReproductionPlan(JobPlan, frozen=True, kw_only=True):
     """The folder to write; None writes nothing."""
 
 
-def reproduce_published(plan: ReproductionPlan) -> Reproduction:
+def reproduce_published(plan: ReproductionPlan, steps: Steps = quiet) -> Reproduction:
     """Make a publication again, and write its tables and pictures if asked to.
 
     Raises:
@@ -41,8 +42,10 @@ def reproduce_published(plan: ReproductionPlan) -> Reproduction:
     folder = Path(plan.folder)
     if plan.out is not None:
         check_apart(Path(plan.out), [folder])
+    steps(Step(f"making {plan.name} again"))
     made = reproduce_publication(plan.name, folder)
     if plan.out is not None:
+        steps(Step("making tables and pictures"))
         replace_folder(Path(plan.out), reproduction_files(made), RECORD)
     return made
 

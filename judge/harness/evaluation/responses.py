@@ -32,6 +32,7 @@ from judge.runs.topics import read_topics
 from judge.text.cells import count
 from judge.text.grid import Grid, grid_files
 from judge.text.ids import Cluster, check_cluster, natural_key
+from judge.text.steps import Step, Steps, quiet, stepped
 
 RECORD = "responses.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -88,7 +89,7 @@ class ResponsesOutcome(msgspec.Struct, frozen=True):
         return response_table(self.criteria, self.facts, table)
 
 
-def evaluate_responses(plan: ResponsesPlan) -> ResponsesOutcome:
+def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOutcome:
     """Evaluate, and write the folder if the plan names one.
 
     Raises:
@@ -109,9 +110,13 @@ def evaluate_responses(plan: ResponsesPlan) -> ResponsesOutcome:
             raise UsageError(f"--over {plan.over}: nothing says the worst grade of {qrels.file}: give --scale LOW-HIGH")
     topics = None if plan.topics is None else read_topics(Path(plan.topics))
     facts = turn_facts({turn_id for qrels in all_qrels for turn_id in qrels.grades}, topics)
-    criteria = tuple(evaluated_criterion(runs, qrels, plan.over, plan.cluster) for qrels in all_qrels)
+    criteria = tuple(
+        evaluated_criterion(runs, qrels, plan.over, plan.cluster)
+        for qrels in stepped("measuring runs", all_qrels, steps)
+    )
     warnings = (*_below_zero(all_qrels), *_unusual(criteria), *_unknown(facts, topics))
     outcome = ResponsesOutcome(criteria, facts, warnings)
+    steps(Step("making tables"))
     outcome.table(plan.by)
     if plan.single and len(criteria) > 1:
         names = ", ".join(of.qrels.name for of in criteria)
@@ -119,16 +124,17 @@ def evaluate_responses(plan: ResponsesPlan) -> ResponsesOutcome:
     if plan.out is not None:
         inputs = (*inputs, *files, *([Path(plan.topics)] if plan.topics is not None else []))
         check_apart(Path(plan.out), inputs)
-        replace_folder(Path(plan.out), _files(outcome), RECORD, inputs=inputs)
+        replace_folder(Path(plan.out), _files(outcome, steps), RECORD, inputs=inputs)
     return outcome
 
 
-def _files(outcome: ResponsesOutcome) -> dict[str, bytes]:
+def _files(outcome: ResponsesOutcome, steps: Steps) -> dict[str, bytes]:
     """Every table that the turns allow in every form, the values of the turns, and the pictures."""
     files: dict[str, bytes] = {}
-    for table, name in TABLES.items():
+    for table, name in stepped("making tables", TABLES.items(), steps):
         if is_known(outcome.facts, table):
             files |= grid_files(name, outcome.table(table))
+    steps(Step("drawing pictures"))
     files["turns.tsv"] = turns_tsv(outcome.criteria, outcome.facts).encode()
     return files | response_pictures(outcome.criteria, outcome.facts)
 

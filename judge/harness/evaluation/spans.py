@@ -21,6 +21,7 @@ from judge.text.cells import count
 from judge.text.grid import Grid, grid_files
 from judge.text.ids import natural_key
 from judge.text.safe import printable_id, shown
+from judge.text.steps import Steps, counted, quiet
 
 RECORD = "spans.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -58,7 +59,7 @@ class SpansOutcome(msgspec.Struct, frozen=True):
         return span_grids(self.spans, self.script, self.passages, self.notes)
 
 
-def evaluate_spans(plan: SpansPlan) -> SpansOutcome:
+def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
     """Measure the runs, and write the tables if a folder is named.
 
     Raises:
@@ -79,7 +80,7 @@ def evaluate_spans(plan: SpansPlan) -> SpansOutcome:
         gold = read_spans(Path(plan.gold), gold=True)
         span_groups = _groups(groups, topics_of(gold), "the gold", notes)
         notes += _partial(span_groups, topics_of(gold), str(plan.equivalence))
-        for path, name in zip(paths, names, strict=True):
+        for path, name in counted("measuring spans", zip(paths, names, strict=True), len(paths), steps):
             if not of_passages[path]:
                 lines = read_spans(path)
                 spans += _span_scores(path, name, lines, gold, span_groups, notes)
@@ -88,7 +89,7 @@ def evaluate_spans(plan: SpansPlan) -> SpansOutcome:
     if plan.qrels is not None:
         rows = parse_qrels(text_of(Path(plan.qrels)), str(plan.qrels))
         qrel_groups = _groups(groups, dict.fromkeys(row.turn_id for row in rows), "the qrels", notes)
-        for path, name in zip(paths, names, strict=True):
+        for path, name in counted("measuring passages", zip(paths, names, strict=True), len(paths), steps):
             if of_passages[path]:
                 mergings = MERGINGS if groups is not None else MERGINGS[:1]
                 passages += _passage_scores(path, name, rows, qrel_groups, mergings, notes)

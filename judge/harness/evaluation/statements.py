@@ -11,6 +11,7 @@ from judge.harness.evaluation.measured import RankingsOutcome, RankingsPlan, mea
 from judge.pool.intake import turns_by_id
 from judge.records import Problem
 from judge.runs.topics import read_topics
+from judge.text.steps import Steps, quiet
 
 
 class StatementsPlan(RankingsPlan, frozen=True, kw_only=True):
@@ -25,7 +26,7 @@ class StatementsPlan(RankingsPlan, frozen=True, kw_only=True):
     main: str = MAIN_OF_STATEMENTS
 
 
-def evaluate_statements(plan: StatementsPlan) -> RankingsOutcome:
+def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsOutcome:
     """Measure the PTKB statements of runs by each assessment, and write the tables if the plan names a folder.
 
     Raises:
@@ -44,4 +45,4 @@ def evaluate_statements(plan: StatementsPlan) -> RankingsOutcome:
             raise InputError(f"{plan.topics}: links no PTKB statement to any turn: --qrels FILE is needed")
         assessments = (Assessment(Path(str(plan.topics)).name, grades),)
     rank = statement_ranking(turns_by_id(topics) if topics is not None else None)
-    return measure_runs(plan, rank, assessments, asked, topics, problems=problems, qrels=plan.qrels)
+    return measure_runs(plan, rank, assessments, asked, topics, problems=problems, qrels=plan.qrels, steps=steps)

@@ -18,6 +18,7 @@ from judge.runs.convert.targets import TARGETS, ConversionTarget, ConvertedRun
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
 from judge.runs.records import Run, Turn
 from judge.text.safe import MAX_ID, shown
+from judge.text.steps import Steps, quiet, stepped
 
 __all__ = ["LOG", "TARGETS", "Change", "Conversion", "conversion_tsv", "convert_run", "convert_runs", "tally"]
 
@@ -71,6 +72,7 @@ def convert_runs(
     turns: Mapping[str, Turn] | None = None,
     team: str | None = None,
     format: str | None = None,
+    steps: Steps = quiet,
 ) -> Conversion:
     """Write every run of folders and files in another format into `out`, beside the log of the changes.
 
@@ -91,7 +93,7 @@ def convert_runs(
     headers: list[Run] = []
     changes: list[Change] = []
     with tempfile.TemporaryDirectory(prefix="judge-convert-") as waiting:
-        for place, path in enumerate(files):
+        for place, path in enumerate(stepped("converting runs", files, steps)):
             read = read_run(path, format)
             problems += _obstacles(read, to, target, team)
             if read.run is None:

@@ -1,0 +1,248 @@
+"""Every command that prints a table keeps to the width of the terminal, with run names of 41 characters."""
+
+import gzip
+import io
+import json
+import random
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judge.ask.criteria import find_criterion
+from judge.cli import main
+from judge.cli.look import columns, known_columns, shows_color, styled
+from judge.cli.printing import print_fact, print_listed, print_table, print_text
+from judge.cli.tables import print_leaderboard
+from judge.records import Estimate
+from judge.results.rows import LeaderboardRow
+from judge.text.cells import columns_of
+from tests.conftest import PROJECT
+
+NAME = "georgetown_infosense_trec_ikat_2025_run_{}"
+"""With a number of one digit, 41 characters."""
+CRITERIA = ("groundedness", "naturalness")
+TABLES = {
+    "run": "--runs runs --topics topics.json --passages passages.jsonl --model baseline/overlap "
+    "--criteria groundedness --out out --replace",
+    "run --dry-run": "--runs runs --topics topics.json --model server/a --base-url http://127.0.0.1:9/v1 "
+    "--criteria groundedness naturalness relevance --out dry",
+    "validate": "runs --topics topics.json",
+    "validate --all": "runs --topics topics.json",
+    "tokens": "runs",
+    "prompts list": "",
+    "leaderboard": "out",
+    "leaderboard --token-sensitivity": "out",
+    "leaderboard --cluster theme": "out",
+    "leaderboard --gold gold.jsonl": "out",
+    "plan": "out",
+    "evaluate responses": "out --topics topics.json",
+    "evaluate responses --by topic": "out",
+    "evaluate responses --by depth": "out",
+    "evaluate responses --by pair": "out",
+    "evaluate responses --by ptkb": "out --topics topics.json",
+    "evaluate responses --by group": "out",
+    "evaluate passages": "--runs runs --qrels passages.qrels",
+    "evaluate passages --by topic": "--runs runs --qrels passages.qrels --measure Bpref RR(rel=3)",
+    "evaluate passages --by depth": "--runs runs --qrels passages.qrels",
+    "evaluate statements": "--runs runs/mill-fluent-invented.json runs/harbor-grounded.json "
+    "--qrels georgetown_infosense_trec_ptkb_assessments_1 ptkb_2",
+    "evaluate qrels": f"out {NAME.format(0)}.qrel --scale 0-3",
+    "calibrate": "--gold gold.jsonl --judgments out/judgments.jsonl",
+    "drift": "out out",
+    "crowd": "labels.csv --scale 0-3 --out crowd",
+    "gold check": "gold.jsonl --pool out",
+    "journal verify": "out",
+    "models list": "",
+    "bench datasets": "--data .",
+}
+"""Command, with the options that change its tables, to the rest of its line."""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled example with long names, judged by word overlap, and grades of every kind about it."""
+    folder = tmp_path_factory.mktemp("world")
+    names: dict[str, str] = {}
+    (folder / "runs").mkdir()
+    for place, path in enumerate(sorted((PROJECT / "examples/runs").iterdir())):
+        text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
+        old = re.search(r'"run_(?:name|id)"\s*:\s*"([^"]+)"', text)
+        assert old is not None
+        names[old[1]] = NAME.format(place)
+        (folder / "runs" / path.name.removesuffix(".gz")).write_text(text.replace(f'"{old[1]}"', f'"{names[old[1]]}"'))
+    gold = (PROJECT / "gold/example.gold.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in gold]
+    (folder / "gold.jsonl").write_text(
+        "".join(f"{json.dumps(row | {'run_id': names[row['run_id']]})}\n" for row in rows), encoding="utf-8"
+    )
+    for name in ("topics.json", "passages.jsonl"):
+        (folder / name).write_bytes((PROJECT / "examples" / name).read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["run", *TABLES["run"].split()]) in (0, 1)
+    pool = [json.loads(line) for line in (folder / "out/pool.jsonl").read_text(encoding="utf-8").splitlines()]
+    rng = random.Random(5)
+    graded = [(row["turn_id"], row["response_id"], rng.randrange(4)) for row in pool]
+    write(folder / f"{NAME.format(0)}.qrel", (f"{turn} 0 {item} {grade}" for turn, item, grade in graded))
+    used = sorted({(row["turn_id"], passage) for row in pool for passage in row["passages"]})
+    write(folder / "passages.qrels", (f"{turn} 0 {passage} {rng.randrange(4)}" for turn, passage in used))
+    for name in ("georgetown_infosense_trec_ptkb_assessments_1", "ptkb_2"):
+        turns = sorted({turn for turn, _, _ in graded})
+        write(folder / name, (f"{turn} 0 {number} {rng.randrange(2)}" for turn in turns for number in (1, 2, 3)))
+    header = "worker,turn_id,response_id,criterion,label"
+    labels = (
+        f"w{worker},{turn},{item},{criterion}_of_responses_by_georgetown_infosense,{min(3, max(0, grade + step))}"
+        for turn, item, grade in graded
+        for worker, step in enumerate((0, -1, rng.randrange(2)))
+        for criterion in CRITERIA
+    )
+    write(folder / "labels.csv", (header, *labels))
+    return folder
+
+
+def write(path: Path, lines: Iterator[str] | tuple[str, ...]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("command", TABLES)
+def test_no_line_of_a_command_is_wider_than_the_terminal(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, width: int
+) -> None:
+    monkeypatch.chdir(world)
+    monkeypatch.setenv("COLUMNS", str(width))
+    head, *options = re.split(r" (?=--)", command)
+    code = main([*head.split(), *TABLES[command].split(), *(word for option in options for word in option.split())])
+    out, err = capsys.readouterr()
+    assert code in (0, 1), err
+    assert out
+    assert [line for line in out.splitlines() if columns_of(line) > width] == []
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_runs_of_a_leaderboard_keep_names_of_their_own(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    monkeypatch.chdir(world)
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["leaderboard", "out"]) == 0
+    block = capsys.readouterr().out.partition("\nrank  run")[2].partition("\n\n")[0]
+    names = re.findall(r"^\d +(\S+)", block, re.MULTILINE)
+    assert len(names) == len(set(names)) == 7
+    assert all(name.startswith("geor") and name[-1].isdigit() for name in names)
+
+
+@pytest.mark.parametrize("form", ["tsv", "json", "markdown", "latex"])
+def test_forms_for_tools_know_no_width(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    monkeypatch.chdir(world)
+    made = []
+    for width in ("60", "200"):
+        monkeypatch.setenv("COLUMNS", width)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        assert main(["evaluate", "responses", "out", "--format", form]) == 0
+        made.append(capsys.readouterr().out)
+    assert made[0] == made[1]
+    assert "\x1b" not in made[0]
+    assert NAME.format(3) in made[0].replace("\\", "")
+
+
+def test_no_command_with_a_table_is_left_out() -> None:
+    """A command whose module prints tables stands in TABLES; those of benches have worlds of their own."""
+    printers = re.compile(r"\b(print_table|print_grids|print_rankings|print_leaderboard|print_fact|summary|terminal)\(")
+    helpers = {"printing", "forms", "tables", "rankings", "sensitivity", "leaderboard"}
+    modules = {
+        path.stem for path in (PROJECT / "judge/cli").glob("*.py") if printers.search(path.read_text(encoding="utf-8"))
+    }
+    shown = {"_".join(word for word in command.split() if not word.startswith("-")) for command in TABLES}
+    elsewhere = {"bench", "bench_compare", "evaluate_spans", "reproduce", "crowd_cast_regin", "journal"}
+    missing = {name for name in modules - helpers - elsewhere if not any(each.startswith(name) for each in shown)}
+    assert missing == set()
+
+
+# ---------------------------------------------------------------- width and color
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_width_is_that_of_the_terminal_or_80(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    for given, found, known in (
+        (None, 80, None), ("", 80, None), ("wide", 80, None), ("0", 80, None),
+        ("100", 100, 100), ("12", 40, 40), ("9000", 240, 240),
+    ):  # fmt: skip
+        monkeypatch.delenv("COLUMNS", raising=False)
+        if given is not None:
+            monkeypatch.setenv("COLUMNS", given)
+        assert (columns(), known_columns()) == (found, known)
+
+
+@pytest.mark.parametrize(
+    ("stream", "environment", "color"),
+    [
+        (Terminal(), {}, True),
+        (Terminal(), {"NO_COLOR": "1"}, False),
+        (Terminal(), {"NO_COLOR": ""}, True),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (io.StringIO(), {}, False),
+        (io.StringIO(), {"FORCE_COLOR": "1"}, True),
+        (io.StringIO(), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_color_is_for_terminals(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, environment: dict[str, str], color: bool
+) -> None:
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", "FORCE_COLOR": "", **environment}.items():
+        monkeypatch.setenv(name, value)
+    assert shows_color(stream) is color
+    assert styled("x", "error", stream) == ("\x1b[1;31mx\x1b[0m" if color else "x")
+
+
+def test_entries_of_lists_stay_whole_for_tools(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "  run.json: " + "word " * 30
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_listed(text)
+    print_text("one two " * 12)
+    print_fact("cost", "unknown " * 12)
+    whole, *folded = capsys.readouterr().out.splitlines()
+    assert whole == text
+    assert max(map(len, folded)) <= 80
+    assert folded[-1].startswith(" " * 20 + "unknown")
+    monkeypatch.setenv("COLUMNS", "60")
+    print_listed(text)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+
+
+def test_headings_and_the_banner_stand_out_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    mean = Estimate(value=1.0, low=None, high=None, n=1, topics=1)
+    row = LeaderboardRow(
+        run_id="a", criterion="groundedness", rank=1, turns=1, n=1, unable=0, missing=0, harness=0, not_asked=0,
+        unanswered=0, mean=mean, bound=1.0, expected_mean=None, positive=1, share_positive=1.0, share_of_turns=1.0,
+        reasons={}, flags=(),
+    )  # fmt: skip
+    print_leaderboard([row], [find_criterion("groundedness")], "UNCALIBRATED: nobody has compared them.")
+    out = capsys.readouterr().out
+    assert out.startswith("\x1b[1;33mUNCALIBRATED: nobody has compared them.\x1b[0m\n")
+    assert "\n\x1b[1mrank  run" in out
+    print_table(("run", "n"), [("字字", "1"), ("a", "12")])
+    assert capsys.readouterr().out == "\x1b[1mrun    n\x1b[0m\n字字   1\na     12\n"
+
+
+def test_errors_stand_out_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert main(["leaderboard", "absent"]) == 2
+    assert capsys.readouterr().err.startswith("\x1b[1;31mjudge:\x1b[0m absent")
