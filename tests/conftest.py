@@ -34,6 +34,15 @@ def _no_network() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _plain_terminal() -> Iterator[None]:
+    """Forget the terminal in which the tests run; xdist names a width to its workers as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+            patch.delenv(name, raising=False)
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test as fast or slow, so that nobody keeps a list.
