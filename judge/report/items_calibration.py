@@ -57,9 +57,14 @@ def read_disagreements(path: Path) -> tuple[Disagreement, ...]:
     """
     problems: list[Problem] = []
     lines: list[Disagreement] = []
-    for _, row in decode_lines(read_stored(path), Disagreement, str(path), "not_a_disagreement"):
+    for number, row in decode_lines(read_stored(path), Disagreement, str(path), "not_a_disagreement"):
         if isinstance(row, Problem):
             problems.append(row)
+        elif not row.judges:
+            where = f"line {number}: $.judges"
+            problems.append(
+                Problem("not_a_disagreement", "error", str(path), None, where, "expected one judge or more")
+            )
         else:
             lines.append(row)
     if problems:

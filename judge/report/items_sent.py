@@ -29,7 +29,7 @@ class Sent:
             self._connection = open_to_read(path)
             columns = columns_of(self._connection)
             self._query = f"SELECT {columns} FROM completion WHERE digest = ?"  # noqa: S608 - names of columns only
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self.problem = f"{path.parent.name}/{path.name} cannot be read: {unreadable(path, error)}"
             self.close()
 

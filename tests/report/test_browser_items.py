@@ -254,10 +254,15 @@ def test_a_calibration_of_an_earlier_version_says_what_it_lacks(tmp_path: Path) 
 
 
 def test_damaged_lines_of_a_calibration_are_all_named(tmp_path: Path) -> None:
-    (tmp_path / "disagreements.jsonl").write_text('{"turn_id": 3}\n[]\n', encoding="utf-8")
-    with pytest.raises(InputError, match="2 lines with problems") as refused:
+    content = b'{"turn_id": 3}\n[]\n' + jsonl_bytes([line("R00001")])
+    (tmp_path / "disagreements.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match="3 lines with problems") as refused:
         gather([tmp_path])
-    assert [problem.path for problem in refused.value.problems] == ["line 1: $.turn_id", "line 2: $"]
+    assert [problem.path for problem in refused.value.problems] == [
+        "line 1: $.turn_id",
+        "line 2: $",
+        "line 3: $.judges",
+    ]
 
 
 def test_a_folder_of_another_kind_is_refused(tmp_path: Path) -> None:
