@@ -4,44 +4,42 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from judge.report.between import FoldersCompared
 from judge.report.folders import CalibrationFolder, ReportedFolder, RunFolder
 from judge.report.parts import Content, Section
 from judge.report.sections.agreement import agreements, verdicts
-from judge.report.sections.boards import beside, corrected_boards, leaderboards
+from judge.report.sections.beside import about, side_by_side
+from judge.report.sections.boards import corrected_boards, leaderboards
 from judge.report.sections.breakdowns import breakdowns
 from judge.report.sections.counts import failures, statuses
 from judge.report.sections.inputs import submissions
 from judge.report.sections.making import made
 from judge.report.sections.spending import spent
-from judge.report.sections.summary import lead, summary
+from judge.report.sections.summary import summary
 from judge.text.cells import count
 
 
-def compose(folders: Sequence[ReportedFolder], made_of: Sequence[tuple[str, str]]) -> Content:
+def compose(
+    folders: Sequence[ReportedFolder], made_of: Sequence[tuple[str, str]], compared: Sequence[FoldersCompared] = ()
+) -> Content:
     """The whole report.
 
     Args:
         folders: One folder, or several that are set side by side.
         made_of: For `Content.made_of`.
+        compared: From `compare_folders`, of several.
     """
     several = len(folders) > 1
     sections: list[Section] = []
     if several:
-        sections += beside([folder for folder in folders if isinstance(folder, RunFolder)])
+        sections += side_by_side(folders, compared)
     for number, folder in enumerate(folders, start=1):
         for section in _of(folder):
             name = f"{section.name}-in-{number}" if several else section.name
             sections.append(msgspec.structs.replace(section, name=name, group=folder.name if several else ""))
     title = folders[0].name if not several else " · ".join(folder.name for folder in folders)
-    said = _lead(folders[0]) if not several else f"{count(len(folders), 'output folder')} side by side."
+    said = about(folders[0]) if not several else f"{count(len(folders), 'output folder')} side by side."
     return Content(title, said, tuple(sections), tuple(made_of))
-
-
-def _lead(folder: ReportedFolder) -> str:
-    if isinstance(folder, RunFolder):
-        return lead(folder)
-    judges = count(len({row.name for row in folder.calibration.agreement if not row.baseline}), "judge")
-    return f"{judges} compared with people's grades of the same responses."
 
 
 def _of(folder: ReportedFolder) -> Iterator[Section]:

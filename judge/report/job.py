@@ -10,6 +10,7 @@ from judge.files.folder import make_folder, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, in_folders, paths
 from judge.gold import GOLD_FILES
 from judge.harness.reported import REPORT_RECORD
+from judge.report.between import compare_folders
 from judge.report.browser import browse
 from judge.report.composed import compose
 from judge.report.folders import ReportedFolder, folder_names, is_calibration, read_folder, record_of
@@ -78,7 +79,7 @@ def write_report(plan: ReportPlan) -> ReportOutcome:
         for folder, name in zip(given, names, strict=True)
         for record, digest in [record_of(folder)]
     )
-    content = compose(folders, made_of)
+    content = compose(folders, made_of, compare_folders(folders))
     browser = browse(given, gold, plan.criterion, plan.prompts)
     files = {PAGE: report_page(content, browser), **browser.files}
     if not plan.page_only:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.folder import open_new, replace_folder, temporary_name, write_atomic
+from judge.files.folder import open_new, remove_recorded, replace_folder, temporary_name, write_atomic
 from judge.files.stored import sha256
 
 pytestmark = pytest.mark.slow
@@ -312,3 +312,17 @@ def test_a_folder_where_a_stale_file_was_is_left_alone(tmp_path: Path) -> None:
     put(tmp_path, {"b.tsv/x": b"mine"})
     replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
     assert contents(tmp_path).keys() == {"a.tsv", "b.tsv/x", RECORD}
+
+
+def test_the_files_of_a_job_go_with_their_record_and_no_other_file_does(tmp_path: Path) -> None:
+    """Left alone: what somebody changed since, what the record does not list, and what lies outside the folder."""
+    outside = put(tmp_path / "outside", {"kept.txt": b"1"})
+    folder = put(tmp_path / "out", FOREIGN)
+    replace_folder(folder, {"a.txt": b"1", "pictures/b.svg": b"2", "c.md": b"3"}, RECORD)
+    (folder / "c.md").write_bytes(b"my notes")
+    (folder / "link").symlink_to(outside)
+    with (folder / RECORD).open("a", encoding="utf-8") as record:
+        record.writelines(f"{sha256(b'1')}  {name}\n" for name in ("../outside/kept.txt", "link/kept.txt"))
+    remove_recorded(folder, RECORD)
+    assert contents(folder) == FOREIGN | {"c.md": b"my notes"}
+    assert contents(outside) == {"kept.txt": b"1"}

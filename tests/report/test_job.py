@@ -139,10 +139,14 @@ def test_two_folders_stand_side_by_side(made: Path, tmp_path: Path) -> None:
     assert main(["run", *POOLED, *OVERLAP, "--prompt", "groundedness/yes_no", "--out", str(other)]) == 0
     outcome = write_report(ReportPlan(folders=(made / "out", other), out=tmp_path / "both"))
     found = headings(outcome.page)
-    assert found[0] == "Side by side: groundedness"
+    assert found[:2] == ["The folders", "Side by side: groundedness"]
     # Two folders of one name are told apart by those above them.
-    assert found[1:3] == [f"In short, {made.name}/out", f"Leaderboard: groundedness, {made.name}/out"]
+    assert found[2:4] == [f"In short, {made.name}/out", f"Leaderboard: groundedness, {made.name}/out"]
     assert "In short, other/out" in found
+    # Overlap gives yes where it gives 2 or 3, so that both agree on what is positive: 58 of 76 responses.
+    text = (tmp_path / "both" / "report.md").read_text(encoding="utf-8")
+    assert "| same grade | 1.00 |" in text
+    assert f"| {made.name}/out: 1 | 0 | 58 | 58 |" in text
     assert {name for name in contents(tmp_path / "both") if name.endswith("-in-2.svg")} == {
         f"report/{name}-in-2.svg" for name in ("leaderboard-groundedness", "by-topic", "by-depth")
     }

@@ -44,7 +44,7 @@ def verdicts(calibration: Calibration) -> tuple[ReportPart, ...]:
 def _verdict(verdict: TrustVerdict) -> str:
     text = (
         f"{titled(verdict.criterion)}: {verdict.word}. Of {printable(verdict.judge)}: {_MEANING[verdict.word]} "
-        f"({_called(verdict.statistic)} {interval(verdict.estimate, 2)}, {basis(verdict.estimate)})."
+        f"({called(verdict.statistic)} {interval(verdict.estimate, 2)}, {basis(verdict.estimate)})."
     )
     return text + (f" Because: {'; '.join(map(printable, verdict.reasons))}." if verdict.reasons else "")
 
@@ -75,7 +75,7 @@ def agreements(calibration: Calibration) -> Iterator[Section]:
 def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> ReportTable:
     primary = rows[0].primary
     names = [primary, *(name for name in _BESIDE if name != primary)]
-    columns = ("judge", *map(_called, names))
+    columns = ("judge", *map(called, names))
     columns += ("compared on", "share of the gold", "note")
     lines = tuple(_line(row, names, chosen) for row in rows)
     ends = [end for row in rows if (found := row.statistics.get(primary)) for end in (found.value, found.low)]
@@ -92,16 +92,17 @@ def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> ReportTable:
     return ReportTable(
         Grid(f"{titled(rows[0].criterion)}, {grades_of(rows[0].split)}", columns, lines, (), 2),
         reading,
-        Plot(f"{_called(primary)}, drawn", low, 1.0, marks),
+        Plot(f"{called(primary)}, drawn", low, 1.0, marks),
     )
 
 
-def _called(statistic: str) -> str:
+def called(statistic: str) -> str:
+    """What a statistic is called in a report."""
     return _NAMES.get(statistic, heading(statistic))
 
 
 def _said(statistic: str) -> str:
-    return _READING.get(statistic) or capped(f"{_called(statistic)}: {STATISTICS[statistic].about}")[:-1]
+    return _READING.get(statistic) or capped(f"{called(statistic)}: {STATISTICS[statistic].about}")[:-1]
 
 
 def _line(row: AgreementRow, names: Sequence[str], chosen: str | None) -> tuple[Cell, ...]:
@@ -149,6 +150,6 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
     columns = ("this", "against this", "difference", "told apart", "p", "compared on", "grades")
     yield ReportTable(
         Grid(f"Judges and prompts compared: {pairs[0].criterion}", columns, tuple(lines), (), 2),
-        f"Two judges or prompts on the same responses, by {_called(pairs[0].statistic)}: above zero, the first comes "
+        f"Two judges or prompts on the same responses, by {called(pairs[0].statistic)}: above zero, the first comes "
         "nearer to people. p: how often chance alone gives such a difference somewhere among all the pairs (max-T).",
     )

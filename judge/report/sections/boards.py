@@ -14,7 +14,7 @@ from judge.results.differences import ALPHA, told_apart
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference
 from judge.stats.separation import compact_letters
-from judge.text.cells import count, number
+from judge.text.cells import number
 from judge.text.grid import Cell, Grid
 
 
@@ -161,33 +161,3 @@ def _alone(estimate: Estimate) -> Estimate:
 
 def _ranks(row: CorrectedRow) -> str | None:
     return None if row.rank_low is None else f"{row.rank_low} to {row.rank_high}"
-
-
-def beside(folders: Sequence[RunFolder]) -> Iterator[Section]:
-    """The leaderboards of several folders side by side, a section for each criterion that two or more share."""
-    names = list(dict.fromkeys(row.criterion for folder in folders for row in folder.rows))
-    slugs = safe_names(names)
-    for name in names:
-        having = [folder for folder in folders if any(row.criterion == name for row in folder.rows)]
-        if len(having) < 2:
-            continue
-        by_folder = [{row.run_id: row for row in folder.rows if row.criterion == name} for folder in having]
-        run_ids = list(dict.fromkeys(run_id for rows in by_folder for run_id in rows))
-        columns: list[tuple[str, list[Cell]]] = [("run", [*run_ids])]
-        for folder, rows in zip(having, by_folder, strict=True):
-            columns.append((f"{folder.name}: mean grade", [_mean(rows.get(run_id)) for run_id in run_ids]))
-            columns.append((f"{folder.name}: rank", [_rank(rows.get(run_id)) for run_id in run_ids]))
-        reading = (
-            f"A line for each run in the order of {having[0].name}, and its mean grade and rank in each of "
-            f"{count(len(having), 'folder')}. Grades under two prompts may be on different scales."
-        )
-        sheet = ReportTable(_grid(f"{titled(name)} side by side", columns), reading)
-        yield Section(f"side-by-side-{slugs[name]}", f"Side by side: {name}", (sheet,))
-
-
-def _mean(row: LeaderboardRow | None) -> Estimate | None:
-    return None if row is None else row.mean
-
-
-def _rank(row: LeaderboardRow | None) -> int | None:
-    return None if row is None else row.rank

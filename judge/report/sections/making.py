@@ -31,7 +31,8 @@ def made(folder: RunFolder) -> Iterator[Section]:
         parts.append(
             ReportTable(Grid("How the judge was asked", ("option", "value"), lines), "The same for every question.")
         )
-    words = " ".join(printable(str(word)) for word in manifest.get("argv", ()))
+    argv = manifest.get("argv")
+    words = " ".join(printable(str(word)) for word in argv) if isinstance(argv, list) else ""
     said = Said(
         "Everything that these numbers depend on. The same inputs, options and journal give the same files again, byte "
         "for byte; manifest.json holds this in full."
@@ -41,7 +42,7 @@ def made(folder: RunFolder) -> Iterator[Section]:
 
 
 def _facts(manifest: dict[str, Any], configuration: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "judge", f"{manifest.get('judge_version')} on Python {manifest.get('python')}"
+    yield "Version of judge", f"{manifest.get('judge_version')} on Python {manifest.get('python')}"
     returned = manifest.get("models_returned")
     if isinstance(returned, list) and returned:
         yield "The provider's own name of the model", ", ".join(printable(str(name)) for name in returned)
@@ -59,4 +60,6 @@ def _facts(manifest: dict[str, Any], configuration: dict[str, Any]) -> Iterator[
 
 
 def _plain(value: Any) -> str:
+    if value is None:
+        return "not set"
     return printable(value if isinstance(value, str) else msgspec.json.encode(value).decode())
