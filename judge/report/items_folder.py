@@ -124,11 +124,12 @@ def _conversations(folder: Path, name: str) -> tuple[dict[str, Turn], tuple[str,
     recorded = manifest.get("configuration", {}).get("topics")
     if not isinstance(named, str) or recorded is None:
         return {}, (f"{name} was made without a topics file, so conversations are not shown.",)
-    path = Path(named).expanduser()
     try:
+        path = Path(named).expanduser()
         same = sha256(read_stored(path)) == recorded
         turns = {turn.turn_id: turn for topic in read_topics(path) for turn in topic.turns} if same else {}
-    except InputError:
+    except (InputError, RuntimeError):
+        # Nobody may have the home that the path begins with.
         return {}, (f"Conversations are not shown: {named}, the topics file of {name}, is not there.",)
     if not same:
         return {}, (f"Conversations are not shown: {named} has changed since {name} was made.",)

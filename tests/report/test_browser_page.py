@@ -93,6 +93,7 @@ def status(page: Page) -> Any:
         ("run", "run-b", ["R00001", "R00001", "R00004"]),
         ("turn", "1-1_2", ["R00003", "R00003", "R00004"]),
         ("criterion", "naturalness", ["R00001", "R00003"]),
+        ("grade", "1", ["R00001"]),
         ("grade", "4", ["R00001"]),
         ("grade", "unable", ["R00004"]),
         ("grade", "no_passages", ["R00002"]),

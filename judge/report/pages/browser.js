@@ -10,7 +10,10 @@
   const NOT_THERE = 0, GRADED = 1, REASONS = 2;
   const FACETS = ["run", "topic", "turn", "criterion", "side", "grade", "differs"];
   const PARTS = ["q", ...FACETS, "sort", "page", "item"]; // of a state
-  const DIFFERS = { any: "Anyone differs", gold: "A judge differs from gold", judges: "Judges differ", jury: "Members of a jury differ", none: "Nobody differs" };
+  const DIFFERS = {
+    any: "Anyone differs", gold: "A judge differs from gold", judges: "Judges differ", jury: "Members of a jury differ",
+    none: "Nobody differs",
+  };
   const ORDERS = { natural: "By turn", worst: "Furthest apart first", low: "Lowest grade first", high: "Highest grade first" };
   const MARKS = { supported: "good", unsupported: "warn", contradicted: "bad" };
 
@@ -194,7 +197,8 @@
 
   // The names of a facet's values, in order.
   function valuesOf(facet) {
-    return { run: data.runs, topic: data.topics, turn: data.turns, criterion: data.criteria, side: data.sides, grade: data.gradeNames, differs: kinds }[facet];
+    const { runs, topics, turns, criteria, sides, gradeNames } = data;
+    return { run: runs, topic: topics, turn: turns, criterion: criteria, side: sides, grade: gradeNames, differs: kinds }[facet];
   }
 
   // For each facet: a test of a row for a value, and the counting of a row's values.
@@ -247,7 +251,9 @@
   function filterRows(test) {
     const wanted = chosen();
     const counts = Object.fromEntries(FACETS.map((facet) => [facet, new Uint32Array(valuesOf(facet).length)]));
-    const active = Object.keys(FILTERS).filter((facet) => wanted[facet] !== -1).map((facet) => [facet, FILTERS[facet].test(wanted[facet])]);
+    const active = Object.keys(FILTERS)
+      .filter((facet) => wanted[facet] !== -1)
+      .map((facet) => [facet, FILTERS[facet].test(wanted[facet])]);
     const passing = [];
     for (let row = 0; row < data.rows.turn.length; row++) {
       if (test && !test(row)) continue;
@@ -301,7 +307,10 @@
 
   // ---- Controls ----
 
-  const ALL = { run: "All runs", topic: "All topics", turn: "All of the topic", criterion: "All criteria", side: "All judges", grade: "All grades", differs: "All" };
+  const ALL = {
+    run: "All runs", topic: "All topics", turn: "All of the topic", criterion: "All criteria", side: "All judges",
+    grade: "All grades", differs: "All",
+  };
 
   function labelOf(facet, value) {
     if (facet === "differs") return DIFFERS[value];
@@ -310,11 +319,9 @@
 
   function fillSelect(facet) {
     const options = valuesOf(facet).map((value, number) => make("option", { value, "data-number": number }));
-    if (facet !== "grade") at(facet).replaceChildren(make("option", { value: "" }, ALL[facet]), ...options);
-    else {
-      const missing = options.splice(data.grades.length);
-      at(facet).replaceChildren(make("option", { value: "" }, ALL[facet]), ...options, missing.length ? make("optgroup", { label: "No grade" }, ...missing) : "");
-    }
+    const missing = facet === "grade" ? options.splice(data.grades.length) : [];
+    at(facet).replaceChildren(make("option", { value: "" }, ALL[facet]), ...options);
+    if (missing.length) at(facet).append(make("optgroup", { label: "No grade" }, ...missing));
     at(facet).closest("[data-facet]").hidden = !useful(facet);
   }
 
@@ -322,7 +329,8 @@
   function fillTurns() {
     const topic = data.topics.length === 1 ? 0 : data.topics.indexOf(state.topic);
     const turns = data.turns.map((_, turn) => turn).filter((turn) => data.turn_topic[turn] === topic);
-    at("turn").replaceChildren(make("option", { value: "" }, ALL.turn), ...turns.map((turn) => make("option", { value: data.turns[turn], "data-number": turn })));
+    const options = turns.map((turn) => make("option", { value: data.turns[turn], "data-number": turn }));
+    at("turn").replaceChildren(make("option", { value: "" }, ALL.turn), ...options);
     at("turn").closest("[data-facet]").hidden = !turns.length;
   }
 
@@ -356,7 +364,9 @@
 
   async function showList() {
     const mine = ++turnOf;
-    const told = (done, all) => { if (mine === turnOf) at("status").textContent = `Searching: ${done} of ${all} parts of the texts.`; };
+    const told = (done, all) => {
+      if (mine === turnOf) at("status").textContent = `Searching: ${done} of ${all} parts of the texts.`;
+    };
     const test = await searchTest(state.q ?? "", told);
     if (mine !== turnOf) return false;
     const { passing, counts } = filterRows(test);
@@ -371,7 +381,8 @@
 
   function statusText() {
     const all = data.rows.turn.length;
-    const shown = order.length === all ? plural(all, "judgment") : `${order.length.toLocaleString("en")} of ${plural(all, "judgment")}`;
+    const part = order.length === all ? "" : `${order.length.toLocaleString("en")} of `;
+    const shown = part + plural(all, "judgment");
     const apart = order.reduce((sum, row) => sum + (data.differs[row] & 1), 0);
     return data.apart && state.differs !== "none" ? `${shown}, ${apart.toLocaleString("en")} with a disagreement` : shown;
   }
@@ -394,13 +405,16 @@
     showPage();
   }
 
+  const cell = (...children) => make("td", {}, ...children);
+  const bare = (name) => name.slice(0, name.lastIndexOf("/")); // of an item, without its criterion
+
   const columns = [
     { head: "Response", cell: responseCell },
-    { head: "Turn", cell: (row) => make("td", {}, make("bdi", { class: "id" }, data.turns[data.rows.turn[row]])) },
+    { head: "Turn", cell: (row) => cell(make("bdi", { class: "id" }, data.turns[data.rows.turn[row]])) },
     { head: "Run", when: () => data.runs.length, cell: runsCell },
-    { head: "Criterion", when: () => data.criteria.length > 1, cell: (row) => make("td", {}, data.criteria[data.rows.criterion[row]]) },
-    { head: "Judge", when: () => data.sides.length === 1, cell: (row) => make("td", {}, make("bdi", {}, data.judges[data.said[0].judge[row]])) },
-    { head: "Gold", when: () => data.gold, cell: (row) => make("td", {}, data.rows.gold[row] === null ? "–" : gradeElement(data.rows.gold[row])) },
+    { head: "Criterion", when: () => data.criteria.length > 1, cell: (row) => cell(data.criteria[data.rows.criterion[row]]) },
+    { head: "Judge", when: () => data.sides.length === 1, cell: (row) => cell(make("bdi", {}, data.judges[data.said[0].judge[row]])) },
+    { head: "Gold", when: () => data.gold, cell: (row) => cell(data.rows.gold[row] === null ? "–" : gradeElement(data.rows.gold[row])) },
   ];
 
   function sideColumns() {
@@ -437,7 +451,7 @@
     const excerpt = make("span", { class: "browse-excerpt" });
     text(data.rows.text[row]).then((whole) => { excerpt.textContent = shortened(whole ?? "(no text on record)"); }, showFault);
     const name = data.rows.name[row];
-    const link = make("a", { href: hashOf({ ...state, item: name }), class: "id", "data-row": row }, name.slice(0, name.lastIndexOf("/")));
+    const link = make("a", { href: hashOf({ ...state, item: name }), class: "id", "data-row": row }, bare(name));
     return make("th", { scope: "row" }, link, excerpt);
   }
 
@@ -446,7 +460,8 @@
   function runsCell(row) {
     const runs = data.run_sets[data.rows.runs[row]].map((run) => data.runs[run]);
     const more = runs.length > 2 ? ` and ${runs.length - 2} more` : "";
-    return make("td", { class: "runs" }, ...runs.slice(0, 2).flatMap((run, place) => [place ? ", " : "", make("bdi", {}, run)]), more);
+    const shown = runs.slice(0, 2).flatMap((run, place) => [place ? ", " : "", make("bdi", {}, run)]);
+    return make("td", { class: "runs" }, ...shown, more);
   }
 
   function rowElement(row) {
@@ -487,8 +502,9 @@
   }
 
   function heading(row) {
-    const name = data.rows.name[row];
-    return make("h3", { id: "browse-item-title", tabindex: "-1" }, "Response ", make("bdi", { class: "id" }, name.slice(0, name.lastIndexOf("/"))), `, ${data.criteria[data.rows.criterion[row]]}`);
+    const id = make("bdi", { class: "id" }, bare(data.rows.name[row]));
+    const criterion = data.criteria[data.rows.criterion[row]];
+    return make("h3", { id: "browse-item-title", tabindex: "-1" }, "Response ", id, `, ${criterion}`);
   }
 
   function neighbor(row, step) {
@@ -505,15 +521,18 @@
     };
     const back = make("button", { type: "button" }, "Back to the list ", make("kbd", {}, "Esc"));
     back.addEventListener("click", closeItem);
-    const where = place < 0 ? "not among those that pass the filters" : `${(place + 1).toLocaleString("en")} of ${order.length.toLocaleString("en")}`;
-    return make("nav", { class: "browse-nav", "aria-label": "Judgments" }, back, step("Previous", -1), step("Next", 1), make("span", { class: "note" }, where));
+    const [number, all] = [place + 1, order.length].map((count) => count.toLocaleString("en"));
+    const where = make("span", { class: "note" }, place < 0 ? "not among those that pass the filters" : `${number} of ${all}`);
+    return make("nav", { class: "browse-nav", "aria-label": "Judgments" }, back, step("Previous", -1), step("Next", 1), where);
   }
 
   function facts(row, detail) {
-    const runs = (detail.runs ?? []).flatMap(([run, rank], place) => [place ? ", " : "", make("bdi", {}, data.runs[run]), rank === 1 ? "" : ` (rank ${rank})`]);
+    const runs = detail.runs.flatMap(([run, rank], place) =>
+      [place ? ", " : "", make("bdi", {}, data.runs[run]), rank === 1 ? "" : ` (rank ${rank})`]);
     const entries = [["Turn", make("bdi", { class: "id" }, data.turns[data.rows.turn[row]])]];
     if (runs.length) entries.push([detail.runs.length === 1 ? "Run" : "Runs", make("span", {}, ...runs)]);
-    return make("dl", { class: "browse-facts" }, ...entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+    const pairs = entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
+    return make("dl", { class: "browse-facts" }, ...pairs);
   }
 
   // A stranger's text in its own box; the rest of a very long one comes on request.
@@ -533,8 +552,9 @@
     const resolved = await text(told.resolved);
     const parts = [make("h4", {}, "Utterance"), ...textBox(utterance ?? "")];
     if (resolved) parts.push(make("p", { class: "note" }, "Resolved: ", make("bdi", {}, resolved)));
-    if (told.context.length) parts.push(later(`Conversation before it (${plural(told.context.length, "exchange")})`, () => exchanges(told.context)));
-    if (told.ptkb.length) parts.push(later(`PTKB (${plural(told.ptkb.length, "statement")})`, () => statements(told.ptkb)));
+    const { context, ptkb } = told;
+    if (context.length) parts.push(later(`Conversation before it (${plural(context.length, "exchange")})`, () => exchanges(context)));
+    if (ptkb.length) parts.push(later(`PTKB (${plural(ptkb.length, "statement")})`, () => statements(ptkb)));
     return parts;
   }
 
@@ -566,7 +586,8 @@
     if (whole === null) return [title, make("p", { class: "note" }, "The text of this response is not on record.")];
     if (!detail.sentences.length) return [title, ...textBox(whole), ...unmatched(detail)];
     return [title, await sentencesList(detail), make("p", { class: "note" },
-      "The verdicts are the judge's. The passage named beside a sentence holds most of its words: it was computed, and no judge named it.")];
+      "The verdicts are the judge's. The passage named beside a sentence holds most of its words: it was computed, and no " +
+      "judge named it.")];
   }
 
   function labelers(detail) {
@@ -578,27 +599,34 @@
   }
 
   function unmatched(detail) {
-    return labelers(detail).length ? [make("p", { class: "banner warn" }, "The judge labeled sentences, but not as many as this text has.")] : [];
+    const told = "The judge labeled sentences, but not as many as this text has.";
+    return labelers(detail).length ? [make("p", { class: "banner warn" }, told)] : [];
   }
 
   async function sentencesList(detail) {
     const labeling = labelers(detail).filter(({ labels }) => labels.length === detail.sentences.length);
     const texts = await Promise.all(detail.sentences.map(text));
-    return make("ol", { class: "browse-sentences" }, ...texts.map((sentence, number) => sentenceElement(sentence, number, labeling, detail)));
+    const items = texts.map((sentence, number) => sentenceElement(sentence, number, labeling, detail));
+    return make("ol", { class: "browse-sentences" }, ...items);
   }
+
+  const markOf = (label) => (Object.hasOwn(MARKS, label) ? MARKS[label] : "");
 
   function sentenceElement(sentence, number, labeling, detail) {
     const labels = labeling.map(({ name, labels: all }) => ({ name, label: all[number] }));
     const same = labels.every(({ label }) => label === labels[0].label);
-    const mark = same ? MARKS[labels[0].label] ?? "" : "warn";
-    const badges = labels.map(({ name, label }) => make("span", { class: `badge ${MARKS[label] ?? ""}` }, name ? `${name}: ${words(label)}` : words(label)));
+    const mark = same ? markOf(labels[0].label) : "warn";
+    const badges = labels.map(({ name, label }) =>
+      make("span", { class: `badge ${markOf(label)}` }, name ? `${name}: ${words(label)}` : words(label)));
     const support = detail.support[number];
     if (support) badges.push(pointer(...support, detail));
-    return make("li", {}, make("span", { class: `sentence ${mark}`, dir: "auto" }, sentence), make("span", { class: "badges" }, ...badges));
+    const quoted = make("span", { class: `sentence ${mark}`, dir: "auto" }, sentence);
+    return make("li", {}, quoted, make("span", { class: "badges" }, ...badges));
   }
 
   function pointer(passage, share, detail) {
-    const button = make("button", { type: "button", class: "browse-pointer" }, `passage ${passage + 1} holds ${Math.round(share * 100)} % of its words`);
+    const said = `passage ${passage + 1} holds ${Math.round(share * 100)} % of its words`;
+    const button = make("button", { type: "button", class: "browse-pointer" }, said);
     button.addEventListener("click", () => {
       for (const one of at("item").querySelectorAll(".pointed")) one.classList.remove("pointed");
       const target = at(`passage-${passage}`);
@@ -613,7 +641,8 @@
     const title = make("h4", {}, `Used passages (${detail.passages.length})`);
     if (!detail.passages.length) return [title, make("p", { class: "note" }, "The response names no passage.")];
     const lacking = detail.passages.filter(([, reference]) => reference < 0).length;
-    const note = lacking ? [make("p", { class: "banner warn" }, `${lacking} of ${plural(detail.passages.length, "passage")} without a text: no judge saw the whole evidence.`)] : [];
+    const said = `${lacking} of ${plural(detail.passages.length, "passage")} without a text: no judge saw the whole evidence.`;
+    const note = lacking ? [make("p", { class: "banner warn" }, said)] : [];
     return [title, ...note, ...(await Promise.all(detail.passages.map(passageElement)))];
   }
 
@@ -709,7 +738,8 @@
   // ---- What was sent, and what came back ----
 
   function sentParts(detail) {
-    const asked = sideEntries(detail).flatMap(([side, said]) => [[side, said, said.judge], ...(said.votes ?? []).map((vote) => [side, vote, voteName(vote, said.votes)])]);
+    const asked = sideEntries(detail).flatMap(([side, said]) =>
+      [[side, said, said.judge], ...(said.votes ?? []).map((vote) => [side, vote, voteName(vote, said.votes)])]);
     const shown = asked.filter(([, said]) => said.sent || said.reply !== undefined);
     if (!shown.length) return [make("p", { class: "note" }, "The prompt and the reply of this judgment are not on record.")];
     return [make("h4", {}, "As sent"), ...shown.map(([side, said, name]) => {
@@ -720,7 +750,10 @@
   }
 
   async function messages(said) {
-    const one = async ([role, pieces]) => [make("p", { class: "note" }, role), ...textBox((await Promise.all(pieces.map(text))).join(""), "pre")];
+    const one = async ([role, pieces]) => {
+      const whole = (await Promise.all(pieces.map(text))).join("");
+      return [make("p", { class: "note" }, role), ...textBox(whole, "pre")];
+    };
     const sent = (await Promise.all((said.sent ?? []).map(one))).flat();
     const reply = await text(said.reply);
     return reply === null ? sent : [...sent, make("p", { class: "note" }, "reply"), ...textBox(reply || "(empty)", "pre")];
@@ -818,7 +851,9 @@
       timer = setTimeout(() => change({}).catch(showFault), 120);
     });
     at("filters").addEventListener("submit", (event) => event.preventDefault());
-    for (const name of [...FACETS, "sort"]) at(name).addEventListener("change", () => change({ [name]: at(name).value || undefined }).catch(showFault));
+    for (const name of [...FACETS, "sort"]) {
+      at(name).addEventListener("change", () => change({ [name]: at(name).value || undefined }).catch(showFault));
+    }
     at("clear").addEventListener("click", () => {
       at("q").value = "";
       change(Object.fromEntries(FACETS.map((name) => [name, undefined]))).catch(showFault);
@@ -844,7 +879,8 @@
 
   function prepare(unpacked) {
     data = unpacked;
-    tables = Object.fromEntries(Object.entries(data.tables).map(([name, { starts }]) => [name, new DataTable(name, starts, name === "searched")]));
+    tables = Object.fromEntries(Object.entries(data.tables).map(([name, { starts }]) =>
+      [name, new DataTable(name, starts, name === "searched")]));
     const grades = new Set(data.said.flatMap((said) => said.grade).filter((grade) => grade !== null));
     data.grades = [...grades].sort((a, b) => a - b);
     data.gradeNames = [...data.grades.map(String), ...data.reasons];
@@ -854,9 +890,12 @@
     data.apart = data.differs.some((bits) => bits & 1);
     const [response, turn, run, criterion, judge, gold] = columns;
     data.columns = [response, turn, run, criterion, judge, ...sideColumns(), gold].filter(({ when }) => !when || when());
-    at("list").querySelector("thead").replaceChildren(make("tr", {}, ...data.columns.map(({ head }) => make("th", { scope: "col" }, make("bdi", {}, head)))));
+    const heads = data.columns.map(({ head }) => make("th", { scope: "col" }, make("bdi", {}, head)));
+    at("list").querySelector("thead").replaceChildren(make("tr", {}, ...heads));
     for (const facet of FACETS) fillSelect(facet);
-    for (const [value, label] of Object.entries(ORDERS)) if (value !== "worst" || data.apart) at("sort").append(make("option", { value }, label));
+    for (const [value, label] of Object.entries(ORDERS)) {
+      if (value !== "worst" || data.apart) at("sort").append(make("option", { value }, label));
+    }
     at("notes").replaceChildren(...data.notes.map((note) => make("li", {}, note)));
     at("notes").hidden = !data.notes.length;
   }
