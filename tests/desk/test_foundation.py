@@ -98,6 +98,13 @@ def test_the_machine_itself_a_tunnel_and_a_number_are_no_foreign_names(visitor: 
     assert visitor.get(f"/1/?token={ANN.token}", host=host).status_code == 303
 
 
+def test_a_desk_for_others_is_addressed_by_the_names_of_its_machine(desk: Counter) -> None:
+    for hosts, status in (((), 403), (("Lab.example",), 303)):
+        app = desk_app([ANN], {"/": desk.show}, {}, hosts, 8765)
+        with Visitor(app, "http://lab.example:8765") as visitor:
+            assert visitor.get(f"/1/?token={ANN.token}").status_code == status
+
+
 def test_a_form_of_the_desk_is_taken(desk: Counter, visitor: Visitor) -> None:
     visitor.enter("/1/", ANN.token)
     answer = visitor.send("/1/add", {"form_token": ANN.form_token, "by": "2"})

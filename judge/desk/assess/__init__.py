@@ -2,7 +2,7 @@
 
 inputs  reads the pool, the plan, the prompts and the conversations; a judge's grades in post-edit mode only
 deal    says who labels what, in which order
-store   keeps every label in one SQLite file
+store   keeps every label in one SQLite file, in the tables of tables
 task    says what one page shows
 desk    answers the browser
 serve   is the whole job

@@ -14,39 +14,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from judge.desk.assess.tables import TABLES
 from judge.desk.guard import Seat, checked_token, new_token
+from judge.desk.lock import locked, unlock
 from judge.errors import InputError, OperationalError
 from judge.gold.desk import SCHEMA
 from judge.records import Record
 
 STORE = "labels.sqlite"
 """Name of a store in a folder."""
-_TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE assessor (assessor INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token TEXT NOT NULL);
-CREATE TABLE item (
-    item INTEGER PRIMARY KEY, turn_id TEXT NOT NULL, topic_id TEXT NOT NULL, response_id TEXT NOT NULL,
-    text_sha256 TEXT NOT NULL, run_id TEXT, inclusion_probability REAL NOT NULL, stratum TEXT NOT NULL,
-    shared INTEGER NOT NULL
-);
-CREATE TABLE task (
-    assessor INTEGER NOT NULL, place INTEGER NOT NULL, item INTEGER NOT NULL, criterion TEXT NOT NULL,
-    PRIMARY KEY (assessor, place)
-);
-CREATE TABLE label (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, assessor INTEGER NOT NULL, item INTEGER, criterion TEXT, grade INTEGER,
-    unable INTEGER, comment TEXT, made TEXT, at TEXT NOT NULL, undoes INTEGER
-);
-CREATE VIEW labels AS
-    SELECT item, assessor.name AS assessor, turn_id, topic_id, response_id, text_sha256, run_id, criterion, grade,
-        unable, comment, made, inclusion_probability, stratum, shared, at
-    FROM label JOIN assessor USING (assessor) JOIN item USING (item)
-    WHERE number IN (
-        SELECT max(number) FROM label
-        WHERE undoes IS NULL AND number NOT IN (SELECT undoes FROM label WHERE undoes IS NOT NULL)
-        GROUP BY label.assessor, item, criterion
-    );
-"""
 
 
 class DeskItem(Record, frozen=True):
@@ -113,11 +89,11 @@ class LabelStore:
         dealt: Sequence[Sequence[int]],
     ) -> None:
         self.path = path / STORE if path.is_dir() else path
-        self._lock = _locked(self.path)
+        self._lock = locked(self.path)
         try:
             self._open(settings, items, assessors, dealt)
         except BaseException:
-            _unlock(self._lock, self.path)
+            unlock(self._lock, self.path)
             raise
 
     def _open(
@@ -165,7 +141,7 @@ class LabelStore:
             for place, (item, criterion) in enumerate(((i, name) for i in order for name in items[i].criteria), 1)
         )
         with self._writing() as write:
-            for statement in filter(str.strip, _TABLES.split(";\n")):
+            for statement in filter(str.strip, TABLES.split(";\n")):
                 write.execute(statement)
             write.executemany("INSERT INTO meta VALUES (?, ?)", [("schema", SCHEMA), *settings.items()])
             write.executemany(
@@ -239,7 +215,7 @@ class LabelStore:
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
-        _unlock(self._lock, self.path)
+        unlock(self._lock, self.path)
 
     def tasks(self, path: str) -> Sequence[DeskTask]:
         """The tasks of the assessor with this seat, in order; the first has place 1."""
@@ -321,30 +297,3 @@ def _item_row(place: int, item: DeskItem) -> tuple[Any, ...]:
         place, item.turn_id, item.topic_id, item.response_id, item.text_sha256, item.run_id,
         item.inclusion_probability, item.stratum, item.shared,
     )  # fmt: skip
-
-
-def _locked(path: Path) -> sqlite3.Connection:
-    """Keep other processes off a store; a lock of SQLite ends with its process, however that ends."""
-    # In a file of its own, so that others can read the labels meanwhile.
-    lock = _lock_file(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        held = sqlite3.connect(lock.absolute().as_uri(), uri=True, timeout=0, isolation_level=None)
-    except (OSError, sqlite3.Error) as error:
-        raise InputError(f"{path}: cannot be used as a store of labels: {error}") from error
-    try:
-        held.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        held.close()
-        why = "another desk serves it" if "locked" in str(error) else f"{lock} cannot be written: {error}"
-        raise OperationalError(f"{path}: {why}") from error
-    return held
-
-
-def _unlock(lock: sqlite3.Connection, path: Path) -> None:
-    _lock_file(path).unlink(missing_ok=True)
-    lock.close()
-
-
-def _lock_file(path: Path) -> Path:
-    return path.with_name(f".{path.name}.lock")
