@@ -4,12 +4,15 @@ The pages show commands on files of the reader. Here each such name stands for a
 the commands run as they are shown.
 """
 
+import atexit
 import bz2
+import functools
 import hashlib
 import json
 import re
 import shlex
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -78,13 +81,27 @@ def _runs(path: Path) -> None:
         shutil.copyfile(EXAMPLE / "runs" / name, path / name)
 
 
+def _output_folder(path: Path, *options: str) -> None:
+    """The example as judged with these options; it is judged once, and copied from then on."""
+    kept = _kept(options)
+    if not kept.exists():
+        _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, *options, "--out", str(kept))
+    shutil.copytree(kept, path)
+
+
+@functools.cache
+def _kept(_: tuple[str, ...]) -> Path:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder) / "out"
+
+
 def _judged(path: Path) -> None:
-    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, "--model", JUDGE, "--out", str(path))
+    _output_folder(path, "--model", JUDGE)
 
 
 def _overlapping(path: Path) -> None:
-    names = ["--criteria", "groundedness", "--model", "baseline/overlap"]
-    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, *names, "--out", str(path))
+    _output_folder(path, "--criteria", "groundedness", "--model", "baseline/overlap")
 
 
 def _late(path: Path) -> None:
@@ -97,8 +114,7 @@ def _split(path: Path) -> None:
 
 
 def _judged_once(path: Path) -> None:
-    names = ["--criteria", "groundedness", "--model", JUDGE]
-    _run("run", "--runs", str(EXAMPLE / "runs"), *INPUTS, *names, "--out", str(path))
+    _output_folder(path, "--criteria", "groundedness", "--model", JUDGE)
 
 
 def _pooled(path: Path) -> None:
