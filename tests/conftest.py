@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import is_hypothesis_test
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.browsing import browser, page
 
@@ -15,6 +15,9 @@ __all__ = ["browser", "page"]
 
 PROJECT = Path(__file__).parent.parent
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+# How long an example takes says how busy the machine is.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 _RUNNING = pytest.StashKey[pytest.Item]()
 
 

@@ -461,14 +461,17 @@ from judge.models.backends.baseline import Overlap
 answer = Overlap.complete
 
 async def slowly(self, request):
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.3)
     return await answer(self, request)
 
 Overlap.complete = slowly
-threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+settings = judge.Settings(concurrency=4)
+threading.Timer(2.6, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     with judge.Journal("slow.sqlite") as journal:
-        judge.assess(judge.tasks(pool, criteria), judge.open_model("baseline/overlap"), journal, pool)
+        judge.assess(
+            judge.tasks(pool, criteria), judge.open_model("baseline/overlap"), journal, pool, settings, progress=True
+        )
 except judge.OperationalError as error:
     print(type(error).__name__, error)
 with judge.Journal("slow.sqlite") as journal:
@@ -491,11 +494,13 @@ def test_the_notebook_of_the_readme_runs_in_a_kernel(example: Path, monkeypatch:
     client.km = kernel
     client.execute()
     outputs = [cell.outputs for cell in notebook.cells]
-    bar, table = outputs[1]
-    assert "77/77" in bar.data["text/html"]
+    line, table = outputs[1]
+    # A job of under two seconds has a line and no bar.
+    assert line.text.startswith("baseline/overlap: 77/77 judged, ")
     assert "<td>harbor-grounded</td>" in table.data["text/html"]
     assert "mean.low" in outputs[2][-1].data["text/html"]
     assert table.data["text/html"] == outputs[3][-1].data["text/html"]
-    said = outputs[4][-1].text
+    bar, said = outputs[4][0], outputs[4][-1].text
+    assert "/77" in bar.data["text/html"]
     assert said.startswith("Interrupted stopped with ")
     assert said.endswith("goes on from here\nTrue\n")
