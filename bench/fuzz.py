@@ -45,12 +45,13 @@ from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.calibrate.certified import Certified
 from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict
+from judge.calibrate.report.disagreements import parse_disagreements
 from judge.crowd.known_file import read_known
 from judge.crowd.regin.resource import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import read_questions
 from judge.desk.assess.store import DeskItem, DeskLabel, LabelStore
-from judge.desk.review.cases import Cases, filter_of, parse_cases
+from judge.desk.review.cases import Cases, filter_of
 from judge.errors import InputError, JudgeError
 from judge.evaluate.cards.card import parse_card
 from judge.evaluate.cards.comparison import ReadCard, compare_cards
@@ -447,7 +448,7 @@ def _judgments(folder: Path, content: bytes) -> None:
 
 
 def _disagreements(folder: Path, content: bytes) -> None:
-    cases = Cases(parse_cases(unpack(content, "disagreements.jsonl"), "disagreements.jsonl"))
+    cases = Cases(parse_disagreements(unpack(content, "disagreements.jsonl"), "disagreements.jsonl"))
     for direction in ("", "higher", "lower", "missing"):
         cases.kept(filter_of({"judge": "0", "direction": direction}, len(cases.raters)))
 

@@ -7,17 +7,12 @@ import msgspec
 
 from judge.ask.labels import JUDGMENTS
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
-from judge.errors import InputError
-from judge.files.jsonl import decode_lines
+from judge.calibrate.report.disagreements import LINES, parse_disagreements
 from judge.files.stored import read_stored
 from judge.harness.manifest import JOURNAL
-from judge.records import Problem
 from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide, Gaps, Opinion, UsedPassage, opinion, spread
 from judge.report.items_folder import read_results
 from judge.runs.records import Turn
-from judge.text.cells import count
-
-DISAGREEMENTS = "disagreements.jsonl"
 
 _Said = tuple[str, str, str]
 """Judge, prompt and response id."""
@@ -34,7 +29,8 @@ def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
     Raises:
         InputError: The file of the items cannot be read; every damaged line is listed.
     """
-    lines = read_disagreements(folder / DISAGREEMENTS)
+    path = folder / LINES
+    lines = parse_disagreements(read_stored(path), str(path))
     judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
     sides = {judge: first + number for number, judge in enumerate(judges)}
     turns = {line.turn_id: turn for line in lines if (turn := _turn(line))}
@@ -47,29 +43,6 @@ def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
         scales={},
         notes=(),
     )
-
-
-def read_disagreements(path: Path) -> tuple[Disagreement, ...]:
-    """The lines of a `disagreements.jsonl`, in their order.
-
-    Raises:
-        InputError: The file cannot be read; every damaged line is listed.
-    """
-    problems: list[Problem] = []
-    lines: list[Disagreement] = []
-    for number, row in decode_lines(read_stored(path), Disagreement, str(path), "not_a_disagreement"):
-        if isinstance(row, Problem):
-            problems.append(row)
-        elif not row.judges:
-            where = f"line {number}: $.judges"
-            problems.append(
-                Problem("not_a_disagreement", "error", str(path), None, where, "expected one judge or more")
-            )
-        else:
-            lines.append(row)
-    if problems:
-        raise InputError(f"{path}: {count(len(problems), 'line')} with problems (not_a_disagreement)", problems)
-    return tuple(lines)
 
 
 def _asked(folder: Path) -> dict[_Said, Opinion]:

@@ -8,13 +8,14 @@ import msgspec
 
 from judge.ask.criteria import criterion_names, find_criterion
 from judge.ask.labels import JUDGMENTS
+from judge.calibrate.report.disagreements import LINES as DISAGREEMENTS
 from judge.errors import InputError
 from judge.files.paths import StrPath
 from judge.gold.rows import GoldRow, read_gold
 from judge.records import Criterion, Scale
 from judge.report.folders import FINDINGS, folder_names
 from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide
-from judge.report.items_calibration import DISAGREEMENTS, read_calibration_items
+from judge.report.items_calibration import read_calibration_items
 from judge.report.items_folder import read_folder_items
 from judge.runs.records import Turn
 from judge.text.ids import natural_key

@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from judge.ask.criteria import prompt_path
+from judge.calibrate.report.disagreements import parse_disagreements
 from judge.cli import main
 from judge.desk.guard import Seat
-from judge.desk.review.cases import Cases, Filter, filter_of, parse_cases
+from judge.desk.review.cases import Cases, Filter, filter_of
 from judge.desk.review.desk import Review
 from judge.desk.review.plan import ReviewPlan
 from judge.desk.review.rerun import Rewording, cost
@@ -90,9 +91,9 @@ def test_what_an_address_cannot_mean_counts_as_not_set() -> None:
 
 
 def test_lines_that_are_no_disagreements_are_listed() -> None:
-    assert parse_cases(jsonl_bytes(three()), "d.jsonl") == three()
+    assert parse_disagreements(jsonl_bytes(three()), "d.jsonl") == three()
     with pytest.raises(InputError, match=r"d\.jsonl: 2 lines not as `judge calibrate` writes") as caught:
-        parse_cases(b'{"turn_id": "1_1"}\n' + jsonl_bytes(three()) + b"x\n", "d.jsonl")
+        parse_disagreements(b'{"turn_id": "1_1"}\n' + jsonl_bytes(three()) + b"x\n", "d.jsonl")
     assert [problem.path for problem in caught.value.problems] == ["line 1: $", "line 6: $"]
 
 

@@ -256,7 +256,7 @@ def test_a_calibration_of_an_earlier_version_says_what_it_lacks(tmp_path: Path) 
 def test_damaged_lines_of_a_calibration_are_all_named(tmp_path: Path) -> None:
     content = b'{"turn_id": 3}\n[]\n' + jsonl_bytes([line("R00001")])
     (tmp_path / "disagreements.jsonl").write_bytes(content)
-    with pytest.raises(InputError, match="3 lines with problems") as refused:
+    with pytest.raises(InputError, match="3 lines not as `judge calibrate` writes") as refused:
         gather([tmp_path])
     assert [problem.path for problem in refused.value.problems] == [
         "line 1: $.turn_id",

@@ -1,10 +1,12 @@
-"""Disagreements as files: a line of JSON for each, and a report of the worst to read. Pure."""
+"""Disagreements as files: a line of JSON for each, read back too, and a report of the worst to read. Pure."""
 
 from collections.abc import Iterator, Sequence
 
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.report.lookup import of
-from judge.files.jsonl import jsonl_bytes
+from judge.errors import InputError
+from judge.files.jsonl import decode_lines, jsonl_bytes
+from judge.records import Problem
 from judge.text.cells import count, number
 from judge.text.markup import name_of, prose, quotation, table
 
@@ -25,6 +27,31 @@ def disagreement_files(found: Sequence[Disagreement], graded: int) -> dict[str, 
         graded: The gold items outside the test part, the agreed ones included.
     """
     return {LINES: jsonl_bytes(found), REPORT: disagreements_markdown(found, graded).encode()}
+
+
+def parse_disagreements(content: bytes, name: str) -> tuple[Disagreement, ...]:
+    """The disagreements in the bytes of a file of lines, in their order.
+
+    Args:
+        content: The bytes, not gzipped.
+        name: The file's name, for messages.
+
+    Raises:
+        InputError: Some lines are none; every such line is listed.
+    """
+    found: list[Disagreement] = []
+    problems: list[Problem] = []
+    for place, row in decode_lines(content, Disagreement, name, "not_a_disagreement"):
+        if isinstance(row, Problem):
+            problems.append(row)
+        elif row.judges:
+            found.append(row)
+        else:
+            where, expected = f"line {place}: $.judges", "expected one judge or more"
+            problems.append(Problem("not_a_disagreement", "error", name, row.turn_id, where, expected))
+    if problems:
+        raise InputError(f"{name}: {count(len(problems), 'line')} not as `judge calibrate` writes {LINES}", problems)
+    return tuple(found)
 
 
 def disagreements_markdown(found: Sequence[Disagreement], graded: int) -> str:

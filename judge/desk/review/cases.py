@@ -4,11 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from judge.calibrate.disagreements import Disagreement
-from judge.calibrate.report.disagreements import LINES
-from judge.errors import InputError
-from judge.files.jsonl import decode_lines
-from judge.records import Problem
-from judge.text.cells import count
 from judge.text.ids import natural_key
 
 Direction = Literal["", "higher", "lower", "missing"]
@@ -34,19 +29,6 @@ class Filter(NamedTuple):
         judge = "" if self.judge is None else str(self.judge)
         fields = {"criterion": self.criterion, "judge": judge, "direction": self.direction}
         return {name: value for name, value in fields.items() if value}
-
-
-def parse_cases(content: bytes, name: str) -> tuple[Disagreement, ...]:
-    """The disagreements in the bytes of a `disagreements.jsonl`.
-
-    Raises:
-        InputError: Some lines are none; every such line is listed.
-    """
-    lines = [row for _, row in decode_lines(content, Disagreement, name, "not_a_disagreement")]
-    problems = [row for row in lines if isinstance(row, Problem)]
-    if problems:
-        raise InputError(f"{name}: {count(len(problems), 'line')} not as `judge calibrate` writes {LINES}", problems)
-    return tuple(row for row in lines if isinstance(row, Disagreement))
 
 
 def filter_of(query: Mapping[str, str], judges: int) -> Filter:

@@ -12,11 +12,11 @@ from starlette.types import ASGIApp
 from judge.ask.prompt import needs_turn
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.disagreements import Disagreement
-from judge.calibrate.report.disagreements import LINES
+from judge.calibrate.report.disagreements import LINES, parse_disagreements
 from judge.calibrate.report.phrases import heading
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.guard import Seat
-from judge.desk.review.cases import Cases, PromptedJudge, filter_of, parse_cases
+from judge.desk.review.cases import Cases, PromptedJudge, filter_of
 from judge.desk.review.plan import ReviewPlan, check_review
 from judge.desk.review.rerun import RERUN, BeforeAfter, Cost, Job, Rewording, cost, dev_rows
 from judge.desk.review.shelf import Shelf, ShelvedPrompt
@@ -233,7 +233,7 @@ def _read(folder: Path) -> tuple[Disagreement, ...]:
     path = folder / LINES if folder.is_dir() else folder
     if folder.is_dir() and not path.exists():
         raise InputError(f"{folder}: has no {LINES}: `judge calibrate --out` writes it")
-    return parse_cases(unpack(read_stored(path), str(path)), str(path))
+    return parse_disagreements(unpack(read_stored(path), str(path)), str(path))
 
 
 def _check_part(rows: Sequence[GoldRow], items: Sequence[Disagreement]) -> None:
