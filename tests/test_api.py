@@ -465,13 +465,11 @@ async def slowly(self, request):
     return await answer(self, request)
 
 Overlap.complete = slowly
-settings = judge.Settings(concurrency=4)
 threading.Timer(2.6, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     with judge.Journal("slow.sqlite") as journal:
-        judge.assess(
-            judge.tasks(pool, criteria), judge.open_model("baseline/overlap"), journal, pool, settings, progress=True
-        )
+        slow = {"settings": judge.Settings(concurrency=4), "progress": True}
+        judge.assess(judge.tasks(pool, criteria), judge.open_model("baseline/overlap"), journal, pool, **slow)
 except judge.OperationalError as error:
     print(type(error).__name__, error)
 with judge.Journal("slow.sqlite") as journal:
