@@ -218,5 +218,7 @@ def test_a_duration_is_in_the_unit_that_fits(seconds: float, text: str) -> None:
 
 
 def test_the_lines_of_a_quoted_reply_stay_lines_and_are_no_list() -> None:
-    content = Content("out", "Said.", (Section("failures", "Failures", (Quoted("Reply", "Grades:\n- 2\n1. yes"),)),), ())
+    content = Content(
+        "out", "Said.", (Section("failures", "Failures", (Quoted("Reply", "Grades:\n- 2\n1. yes"),)),), ()
+    )
     assert "Reply:\n\n> Grades:  \n> \\- 2  \n> 1\\. yes\n" in report_markdown(content, ()).decode()

@@ -8,8 +8,9 @@ from starlette.responses import Response
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.assess.inputs import Work
 from judge.desk.assess.store import DeskLabel, DeskTask, LabelStore
-from judge.desk.assess.task import UNABLE, label_words, task_view
+from judge.desk.assess.task import label_words, task_view
 from judge.desk.guard import Guard
+from judge.gold.words import CANNOT, UNABLE
 from judge.text.safe import storable
 from judge.text.tsv import tsv
 
@@ -19,7 +20,7 @@ _LONGEST_COMMENT = 10_000
 _BEGINNING = 140
 """Characters of a response in the list."""
 _COLUMNS = ("place", "turn_id", "criterion", "grade", "unable", "comment")
-FILTERS = {"all": "All", "comment": "With a comment", "unable": "Unable to judge", "open": "Without a label"}
+FILTERS = {"all": "All", "comment": "With a comment", "unable": CANNOT, "open": "Without a label"}
 
 
 class ListedTask(NamedTuple):
