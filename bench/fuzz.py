@@ -524,10 +524,6 @@ def _manifest(folder: Path, content: bytes) -> None:
     read_manifest(folder)
 
 
-def _selected_runs(folder: Path, content: bytes) -> None:
-    read_run_ids(_file(folder, content, "runs.txt"), {"run-a", "run-b"})
-
-
 def _of_path(folder: Path, content: bytes, *, name: str, read: Callable[[Path], object]) -> None:
     result = read(_file(folder, content, name))
     if isinstance(result, Iterator):
@@ -744,7 +740,6 @@ _GPT4 = (
 _ANSWERS_2024 = (b'{"0_2": {"manual": {"nuggets": {}, "response": "x"}}, "0_3": {"manual": {"response": ""}}}',)
 _MATCHES = (b"1_14_4_1_iires-1\t0\n1_14_4_2_iires-1\t1\n",)
 _FAMILIES = (b"server/gpt-4o\tgpt\nrun-a\tgpt\nrun-b\tllama\n",)
-_RUN_LIST = (b"run-a\nrun-b\n",)
 _TURN_LIST = (b"132_1-1\n132_1-3\n\n133_1-1\n",)
 
 

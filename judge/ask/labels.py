@@ -20,8 +20,8 @@ _Result = TypeVar("_Result", Judgment, Failure)
 
 _LARGEST = 10**9
 """The largest grade of a scale is smaller, and so is the mean of any grades."""
-JUDGMENTS = "judgments.jsonl"
-"""Name of the file of judgments in an output folder."""
+JUDGMENTS, FAILURES = "judgments.jsonl", "failures.jsonl"
+"""Names of the files of judgments, and of those that are missing, in an output folder."""
 JURY = "jury/"
 """The beginning of every jury's name."""
 
@@ -95,10 +95,10 @@ def read_labels(path: Path, grades: Collection[int] | None = None) -> tuple[Labe
     stored = read_stored(path)
     content = unpack(stored, str(path))
     # The name counts too, because the file is empty if every judgment failed.
-    if path.name == "judgments.jsonl" or content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+    if path.name == JUDGMENTS or content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         failures: tuple[Failure, ...] = ()
-        beside = path.with_name("failures.jsonl")
-        if path.name == "judgments.jsonl" and beside.exists():
+        beside = path.with_name(FAILURES)
+        if path.name == JUDGMENTS and beside.exists():
             failures = read_failures(read_stored(beside), str(beside))
         results: list[Judgment | Failure] = [*read_judgments(content, str(path)), *failures]
         return labels_of(results, str(path), sha256(stored))
@@ -215,6 +215,16 @@ def read_failures(stored: bytes, name: str) -> tuple[Failure, ...]:
         InputError: Some lines are no failures; every such line is listed.
     """
     return _read(stored, Failure, name, "not_a_failure")
+
+
+def read_results(judgments: Path, failures: Path) -> tuple[Judgment | Failure, ...]:
+    """The judgments of one file, and the failures of another, which may be missing.
+
+    Raises:
+        InputError: A file cannot be read, or has problems; every bad line is listed.
+    """
+    graded = read_judgments(read_stored(judgments), str(judgments))
+    return (*graded, *(read_failures(read_stored(failures), str(failures)) if failures.exists() else ()))
 
 
 def _read(stored: bytes, kind: type[_Result], name: str, code: str) -> tuple[_Result, ...]:

@@ -49,20 +49,19 @@ def render_page(folder: Path, name: str, **values: Any) -> str:
     return templates(folder).get_template(name).render(**values)
 
 
-def policy(scripts: Sequence[str] = (), styles: Sequence[str] = (), more: str = "", *, further: bool = False) -> str:
+def policy(scripts: Sequence[str], styles: Sequence[str] = (), *, further: bool = False) -> str:
     """The Content-Security-Policy of a page that stands alone: nothing is loaded, and only these texts take effect.
 
     Args:
         scripts: The inline scripts, exactly as they stand between their tags.
         styles: The inline style sheets, likewise.
-        more: Further directives, each with a semicolon before it.
         further: Whether these scripts may add others to the page, such as files of data beside it. A script in the
             page's markup stays without effect all the same.
     """
     trusted = " 'strict-dynamic'" if further else ""
     return (
         f"default-src 'none'; script-src {_sources(scripts)}{trusted}; style-src {_sources(styles)}; img-src data:; "
-        f"base-uri 'none'; form-action 'none'{more}"
+        "base-uri 'none'; form-action 'none'"
     )
 
 

@@ -9,11 +9,10 @@ import msgspec
 import numpy as np
 
 from judge.ask.criteria import find_criterion
-from judge.ask.labels import JUDGMENTS, is_jury, read_failures, read_judgments
+from judge.ask.labels import FAILURES, JUDGMENTS, is_jury, read_results
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
 from judge.files.paths import StrPath
-from judge.files.stored import read_stored
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
@@ -122,17 +121,16 @@ def read_judged(
     if cluster is not None:
         check_cluster(cluster)
     folder = Path(folder)
-    judgments, failures = folder / JUDGMENTS, folder / "failures.jsonl"
+    judgments = folder / JUDGMENTS
     if not judgments.exists():
         raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
     pool = read_earlier_pool(folder)
-    graded = read_judgments(read_stored(judgments), str(judgments))
+    results = read_results(judgments, folder / FAILURES)
+    graded = [result for result in results if isinstance(result, Judgment)]
     counts = Counter((result.criterion, result.variant, result.response_id) for result in graded)
     if twice := [key for key, count in counts.items() if count > 1]:
         name, variant, response_id = twice[0]
         raise InputError(f"{judgments}: two judgments of {response_id} under {name}/{variant}: expected one")
-    missing = read_failures(read_stored(failures), str(failures)) if failures.exists() else ()
-    results: tuple[Judgment | Failure, ...] = (*graded, *missing)
     criteria, warnings = _criteria(results, criterion, folder, prompts)
     _check_grades(graded, criteria, judgments)
     manifest = read_manifest(folder) or {}
@@ -169,7 +167,7 @@ def _criteria(
     return criteria, tuple(warnings)
 
 
-def _check_grades(graded: tuple[Judgment, ...], criteria: tuple[Criterion, ...], path: Path) -> None:
+def _check_grades(graded: Sequence[Judgment], criteria: tuple[Criterion, ...], path: Path) -> None:
     """A grade off its prompt's scale would count in a mean: the file, or the prompt, was edited since.
 
     Raises:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from judge.draw.page import render_page
 from judge.files.paths import StrPath
 from judge.report.chunks import PackedTable
-from judge.report.items_gather import gather
+from judge.report.items_merged import gather
 from judge.report.listing import listing
 
 INLINE = 10 << 20

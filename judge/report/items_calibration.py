@@ -5,13 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from judge.ask.labels import JUDGMENTS
+from judge.ask.labels import FAILURES, JUDGMENTS, read_results
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.report.disagreements import LINES, parse_disagreements
 from judge.files.stored import read_stored
 from judge.harness.manifest import JOURNAL
 from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide, Gaps, Opinion, UsedPassage, opinion, spread
-from judge.report.items_folder import read_results
 from judge.runs.records import Turn
 
 _Said = tuple[str, str, str]
@@ -49,7 +48,7 @@ def _asked(folder: Path) -> dict[_Said, Opinion]:
     """What the judges said, where the calibration asked them itself; of several samples, the first."""
     if not (folder / JUDGMENTS).is_file():
         return {}
-    said = map(opinion, read_results(folder, JUDGMENTS, "failures.jsonl"))
+    said = map(opinion, read_results(folder / JUDGMENTS, folder / FAILURES))
     return {(one.judge, one.prompt, one.response_id): one for one in said if not one.sample}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.criteria import find_criterion
-from judge.ask.labels import JUDGMENTS, is_jury, read_failures, read_judgments
+from judge.ask.labels import FAILURES, JUDGMENTS, is_jury, read_results
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.disagreements import AssessorGrade
 from judge.errors import InputError, UsageError
@@ -37,10 +37,10 @@ def read_folder_items(
         InputError: A file of the folder is missing or damaged.
     """
     pool = read_pool_folder(folder / "pool.jsonl", "passages.jsonl")
-    results = read_results(folder, JUDGMENTS, "failures.jsonl")
+    results = read_results(folder / JUDGMENTS, folder / FAILURES)
     votes: dict[tuple[str, str], list[Opinion]] = {}
     if (folder / "members.jsonl").exists():
-        for vote in read_results(folder, "members.jsonl", "member_failures.jsonl"):
+        for vote in read_results(folder / "members.jsonl", folder / "member_failures.jsonl"):
             votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
     turns, notes = _conversations(folder, name)
     journal = folder / JOURNAL
@@ -53,24 +53,6 @@ def read_folder_items(
         scales={(side, criterion): scale for criterion, scale in _scales(results, own).items()},
         notes=notes,
     )
-
-
-def read_results(folder: Path, graded: str, failed: str) -> list[Judgment | Failure]:
-    """The judgments and the failures of a folder.
-
-    Args:
-        folder: The folder.
-        graded: The name of the file of judgments.
-        failed: The name of the file of failures, which may be missing.
-
-    Raises:
-        InputError: A file is missing or damaged.
-    """
-    judgments, failures = folder / graded, folder / failed
-    return [
-        *read_judgments(read_stored(judgments), str(judgments)),
-        *(read_failures(read_stored(failures), str(failures)) if failures.exists() else ()),
-    ]
 
 
 def _items(

@@ -13,7 +13,7 @@ from judge.harness.reported import REPORT_RECORD
 from judge.report.between import compare_folders
 from judge.report.browser import browse
 from judge.report.composed import compose
-from judge.report.folders import ReportedFolder, folder_names, is_calibration, read_folder, record_of
+from judge.report.folders import ReportedFolder, RunFolder, folder_names, is_calibration, read_folder, record_of
 from judge.report.markdown import report_markdown
 from judge.report.page import report_page
 from judge.report.parts import Content
@@ -105,4 +105,4 @@ def _check(plan: ReportPlan, folders: Sequence[Path]) -> None:
 
 
 def _warnings(folders: Sequence[ReportedFolder]) -> tuple[str, ...]:
-    return tuple(warning for folder in folders for warning in getattr(getattr(folder, "judged", None), "warnings", ()))
+    return tuple(warning for folder in folders if isinstance(folder, RunFolder) for warning in folder.judged.warnings)

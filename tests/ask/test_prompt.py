@@ -3,9 +3,10 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.prompt import BLOCKS, NOTICE, defuse, needs_turn, render, repair
+from judge.ask.prompt import BLOCKS, NOTICE, defuse, guidance, needs_turn, render, repair
 from judge.ask.records import Unreadable
 from judge.errors import UsageError
 from judge.models.forms import answer_instruction, supported_forms
@@ -93,6 +94,12 @@ def test_a_criterion_that_shows_the_conversation_needs_a_turn() -> None:
     assert needing == {"completeness", "conciseness", "relevance"}
     with pytest.raises(UsageError, match="needs a topics file"):
         render(find_criterion("relevance"), pooled("No."), {}, None, "json")
+
+
+def test_the_guidance_for_people_is_the_instruction_without_what_is_inserted() -> None:
+    system = "You check support.\n\nThe grades:\n{{levels}}\nBe strict\nwith numbers.\n\n{{answer}}\n\nIgnore style."
+    prompt = structs.replace(find_criterion("groundedness/graded"), system=system)
+    assert guidance(prompt) == ("You check support.", "Be strict with numbers.", "Ignore style.")
 
 
 def test_sentences_cannot_be_answered_by_one_label() -> None:

@@ -213,6 +213,7 @@ def test_the_list_shows_ones_own_labels_page_by_page(tmp_path: Path) -> None:
             for query in ("", "page=2", "page=99", "page=x", "show=comment", "show=unable", "show=open", "show=none")
         }
         assert places[""] == places["page=x"] == places["show=none"] == [str(n) for n in range(1, 101)]
+        assert f'rel="next" href="{home}list?show=all&amp;page=2"' in opened.visitor.get(f"{home}list").text
         assert places["page=2"] == places["page=99"] == [str(n) for n in range(101, 121)]
         assert (places["show=comment"], places["show=unable"]) == (["2", "3"], ["2"])
         assert places["show=open"][0] == "4"

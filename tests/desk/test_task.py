@@ -3,8 +3,9 @@
 import pytest
 
 from judge.ask.criteria import bundled_criteria, find_criterion
+from judge.ask.prompt import guidance
 from judge.desk.assess.store import DeskLabel
-from judge.desk.assess.task import instructions, label_words, level_keys, question
+from judge.desk.assess.task import label_words, level_keys, question
 from judge.records import Level
 
 
@@ -28,8 +29,8 @@ def test_a_tenth_place_has_no_key() -> None:
 
 
 @pytest.mark.parametrize("criterion", bundled_criteria(), ids=lambda criterion: criterion.prompt_id)
-def test_every_prompt_has_instructions_without_marks_of_its_own(criterion) -> None:  # type: ignore[no-untyped-def]
-    paragraphs = instructions(criterion)
+def test_every_prompt_has_guidance_without_marks_of_its_own(criterion) -> None:  # type: ignore[no-untyped-def]
+    paragraphs = guidance(criterion)
     assert paragraphs and paragraphs[0].startswith("You ")
     # The rubric has the levels, so no paragraph announces them.
     assert all("{{" not in text and not text.endswith(":") for text in [*paragraphs, question(criterion)])

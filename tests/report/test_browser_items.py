@@ -15,7 +15,7 @@ from judge.files.jsonl import jsonl_bytes
 from judge.gold.rows import GoldRow, gold_jsonl
 from judge.records import Level, Scale
 from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
-from judge.report.items_gather import gather
+from judge.report.items_merged import gather
 from judge.report.items_sent import Sent, pieces
 from judge.report.items_support import Support, labeled_sentences, supports
 from judge.runs.records import Exchange

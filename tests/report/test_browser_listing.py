@@ -6,7 +6,7 @@ from typing import Any
 
 from judge.report.browser import browse
 from judge.report.chunks import unpacked
-from judge.report.items_gather import gather
+from judge.report.items_merged import gather
 from judge.report.listing import GRADED, NOT_THERE, Listing, listing
 from tests.report.browsed import BUS, FERRY, failed, judgment, response, runs, write_folder
 

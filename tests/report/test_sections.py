@@ -215,3 +215,10 @@ def test_money_is_never_rounded_to_nothing(amount: float, text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0.25, "0.2 s"), (75, "1.2 min"), (7200, "2.0 h")])
 def test_a_duration_is_in_the_unit_that_fits(seconds: float, text: str) -> None:
     assert lasting(seconds) == text
+
+
+def test_the_lines_of_a_quoted_reply_stay_lines_and_are_no_list() -> None:
+    content = Content(
+        "out", "Said.", (Section("failures", "Failures", (Quoted("Reply", "Grades:\n- 2\n1. yes"),)),), ()
+    )
+    assert "Reply:\n\n> Grades:  \n> \\- 2  \n> 1\\. yes\n" in report_markdown(content, ()).decode()

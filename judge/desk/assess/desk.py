@@ -8,8 +8,10 @@ from starlette.responses import Response
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.assess.inputs import Work
 from judge.desk.assess.store import DeskLabel, DeskTask, LabelStore
-from judge.desk.assess.task import UNABLE, label_words, task_view
+from judge.desk.assess.task import label_words, task_view
 from judge.desk.guard import Guard
+from judge.desk.paging import list_page, whole_number
+from judge.gold.words import CANNOT, UNABLE
 from judge.text.safe import storable
 from judge.text.tsv import tsv
 
@@ -19,7 +21,7 @@ _LONGEST_COMMENT = 10_000
 _BEGINNING = 140
 """Characters of a response in the list."""
 _COLUMNS = ("place", "turn_id", "criterion", "grade", "unable", "comment")
-FILTERS = {"all": "All", "comment": "With a comment", "unable": "Unable to judge", "open": "Without a label"}
+FILTERS = {"all": "All", "comment": "With a comment", "unable": CANNOT, "open": "Without a label"}
 
 
 class ListedTask(NamedTuple):
@@ -56,8 +58,7 @@ class AssessDesk:
 
     async def _next(self, visit: Visit) -> Response:
         """Lead to the next task without a label; `after` is the place of one that is left for later."""
-        after = visit.query.get("after", "0")
-        following = self._store.following(visit.seat.path, int(after) if after.isdecimal() and len(after) < 9 else 0)
+        following = self._store.following(visit.seat.path, whole_number(visit.query.get("after")) or 0)
         return visit.go(f"/{following.place}") if following else visit.page("assess_done.html", **self._shown(visit))
 
     async def _task(self, visit: Visit) -> Response:
@@ -89,17 +90,14 @@ class AssessDesk:
         found = self._store.tasks(visit.seat.path)
         if kept in _KEPT:
             found = [task for task in found if _KEPT[kept](_last(labeled.get(task.place)))]
-        pages = max(1, -(-len(found) // LISTED))
-        asked = visit.query.get("page", "1")
-        page = min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 9 else 1
-        shown = found[(page - 1) * LISTED : page * LISTED]
+        part = list_page(found, visit.query.get("page"), LISTED)
         return visit.page(
             "assess_list.html",
-            tasks=[self._line(task, _last(labeled.get(task.place))) for task in shown],
+            tasks=[self._line(task, _last(labeled.get(task.place))) for task in part.shown],
             kept=kept,
             filters=FILTERS,
-            page=page,
-            pages=pages,
+            page=part.page,
+            pages=part.pages,
             **self._shown(visit),
         )
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from judge.desk.assess.lock import locked, unlock
 from judge.desk.assess.tables import TABLES
 from judge.desk.guard import Seat, checked_token, new_token
-from judge.desk.lock import locked, unlock
 from judge.errors import InputError, OperationalError
 from judge.gold.desk import SCHEMA
 from judge.records import Record

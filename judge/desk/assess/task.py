@@ -4,18 +4,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from judge.ask.prompt import PLACEHOLDER, needs_turn
+from judge.ask.prompt import PLACEHOLDER, guidance, needs_turn
 from judge.desk.assess.inputs import Suggestion, Work
 from judge.desk.assess.store import DeskLabel, DeskTask
+from judge.gold.words import CANNOT, UNABLE
 from judge.records import Criterion, Level
 from judge.runs.records import Turn
 
-UNABLE = "unable"
-"""The value of a form for "unable to judge", on every scale."""
 _UNABLE_KEY = "u"
 _HEADLINE = re.compile(r"([^.:;]{1,40}\.)\s+(.+)")
 """A short first sentence, such as "Mostly grounded."."""
-_CANNOT = "It cannot be decided from what is shown."
+_UNDECIDED = "It cannot be decided from what is shown."
 
 
 class LevelRow(NamedTuple):
@@ -39,7 +38,7 @@ class TaskView(NamedTuple):
     task: DeskTask
     criterion: str
     question: str
-    instructions: Sequence[str]
+    guidance: Sequence[str]
     """What the prompt says to a judge, in paragraphs."""
     sentence_levels: Sequence[tuple[str, str]]
     response: str
@@ -71,7 +70,7 @@ def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> TaskView:
         task=task,
         criterion=criterion.name,
         question=question(criterion),
-        instructions=instructions(criterion),
+        guidance=guidance(criterion),
         sentence_levels=[(level.label, level.description) for level in criterion.sentence_levels],
         response=response.text,
         passages=[work.passages.get(key) for key in response.passages],
@@ -89,18 +88,10 @@ def question(criterion: Criterion) -> str:
     return " ".join(PLACEHOLDER.sub("", criterion.user).split())
 
 
-def instructions(criterion: Criterion) -> list[str]:
-    """The paragraphs of a prompt's system message, without the levels and their heading."""
-    without = re.sub(
-        r"(^.{0,40}:[ \t]*\n)?^.*\{\{\s*(levels|answer)\s*\}\}.*$", "", criterion.system, flags=re.MULTILINE
-    )
-    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", without) if part.strip()]
-
-
 def label_words(criterion: Criterion, choice: DeskLabel) -> str:
     """A choice in one or two words."""
     if choice.grade is None:
-        return "unable to judge"
+        return CANNOT.lower()
     label = next((level.label for level in criterion.scale.levels if level.grade == choice.grade), "")
     return str(choice.grade) if label in ("", str(choice.grade)) else f"{choice.grade} {label}"
 
@@ -111,7 +102,7 @@ def _levels(criterion: Criterion, choice: DeskLabel | None, suggestion: Suggesti
     given = _value(choice.grade) if choice else _value(suggestion.grade) if suggestion else None
     suggested = _value(suggestion.grade) if suggestion else None
     rows = [(str(level.grade), keys[level.grade], *_headed(level)) for level in scale.levels]
-    rows.append((UNABLE, _UNABLE_KEY, "Unable to judge.", scale.unable.description if scale.unable else _CANNOT))
+    rows.append((UNABLE, _UNABLE_KEY, f"{CANNOT}.", scale.unable.description if scale.unable else _UNDECIDED))
     return [LevelRow(*row, chosen=row[0] == given, suggested=row[0] == suggested) for row in rows]
 
 

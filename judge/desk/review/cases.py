@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from judge.calibrate.disagreements import Disagreement
+from judge.desk.paging import whole_number
 from judge.text.ids import natural_key
 
 Direction = Literal["", "higher", "lower", "missing"]
@@ -33,8 +34,8 @@ class Filter(NamedTuple):
 
 def filter_of(query: Mapping[str, str], judges: int) -> Filter:
     """The filter in an address; what it cannot mean counts as not set."""
-    judge, direction = query.get("judge", ""), query.get("direction", "")
-    chosen = int(judge) if judge.isascii() and judge.isdecimal() and len(judge) < 7 and int(judge) < judges else None
+    judge, direction = whole_number(query.get("judge")), query.get("direction", "")
+    chosen = judge if judge is not None and judge < judges else None
     wanted: Direction = next((known for known in get_args(Direction) if known == direction), "")
     return Filter(query.get("criterion", ""), chosen, wanted)
 

@@ -16,6 +16,7 @@ from judge.calibrate.report.disagreements import LINES, parse_disagreements
 from judge.calibrate.report.phrases import heading
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.guard import Seat
+from judge.desk.paging import list_page, whole_number
 from judge.desk.review.cases import Cases, PromptedJudge, filter_of
 from judge.desk.review.plan import ReviewPlan, check_review
 from judge.desk.review.rerun import RERUN, BeforeAfter, Cost, Job, Rewording, cost, dev_rows
@@ -75,22 +76,20 @@ class Review:
         cases = self.cases
         by = filter_of(visit.query, len(cases.raters))
         found = cases.kept(by)
-        pages = max(1, -(-len(found) // _PAGE))
-        page = min(max(1, _integer(visit.query.get("page")) or 1), pages)
-        shown = [(place, cases.items[place]) for place in found[(page - 1) * _PAGE : page * _PAGE]]
+        part = list_page(found, visit.query.get("page"), _PAGE)
         return self._show(
             visit,
             "review_list.html",
-            shown=shown,
+            shown=[(place, cases.items[place]) for place in part.shown],
             total=len(cases.items),
             found=len(found),
             by=by,
             query=_query(by.query),
             criteria=cases.criteria,
             raters=[_name(rater) for rater in cases.raters],
-            page=page,
-            pages=pages,
-            first=(page - 1) * _PAGE,
+            page=part.page,
+            pages=part.pages,
+            first=part.first,
         )
 
     async def _item(self, visit: Visit) -> Response:
@@ -226,7 +225,9 @@ class Review:
             raise UsageError("Two wordings of one criterion are compared.")
         models = self.plan.models
         model = fields.get("model", "")
-        return Rewording(old, new, model if model in models else next(iter(models), ""), _integer(fields.get("items")))
+        return Rewording(
+            old, new, model if model in models else next(iter(models), ""), whole_number(fields.get("items")) or None
+        )
 
 
 def _read(folder: Path) -> tuple[Disagreement, ...]:
@@ -257,11 +258,6 @@ def _query(fields: Mapping[str, str]) -> str:
 def _asked(question: Rewording) -> dict[str, str]:
     fields = {"old": question.old.name, "new": question.new.name, "model": question.model}
     return fields if question.items is None else {**fields, "items": str(question.items)}
-
-
-def _integer(text: str | None) -> int | None:
-    """A whole number above zero in a field; None for anything else."""
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 9 and int(text) else None
 
 
 def _rows(found: BeforeAfter) -> list[tuple[str, ...]]:

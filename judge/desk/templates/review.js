@@ -1,5 +1,5 @@
 "use strict";
-// The desk by keyboard: j and k to the next and the last, e to edit. A page whose job is under way looks again by itself.
+// The desk by keyboard: j and k to the next one and the one before, e to edit. A page whose job is under way looks again by itself.
 (() => {
   const follow = (selector) => { const link = document.querySelector(selector); if (link) link.click(); return Boolean(link); };
   const step = (by) => {

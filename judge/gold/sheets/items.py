@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from judge.ask.prompt import PLACEHOLDER
+from judge.ask.prompt import guidance
 from judge.errors import InputError, UsageError
 from judge.gold.plan import PlanRow
 from judge.pool.records import Pool, PooledResponse
@@ -188,10 +188,8 @@ def _check_ids(items: Iterable[tuple[str, str]]) -> None:
 
 
 def _rubric(prompt: Criterion) -> SheetRubric:
-    paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", prompt.system))
-    guidance = tuple(part for part in paragraphs if part and not PLACEHOLDER.search(part))
     levels = tuple(sorted((level.grade, level.description) for level in prompt.scale.levels))
-    return SheetRubric(prompt.name, guidance, levels, prompt.inputs)
+    return SheetRubric(prompt.name, guidance(prompt), levels, prompt.inputs)
 
 
 def _item(

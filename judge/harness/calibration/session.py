@@ -11,7 +11,7 @@ import msgspec
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
-from judge.ask.labels import JUDGMENTS, Labels, is_jury, labels_of
+from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
@@ -198,7 +198,7 @@ class _Session:
     def _inputs(self) -> list[Path]:
         """The files that were read."""
         judgments = [Path(path) for path in self.plan.judgments]
-        beside = [path.with_name("failures.jsonl") for path in judgments]
+        beside = [path.with_name(FAILURES) for path in judgments]
         return [*judgments, *beside, *map(Path, self.plan.gold)]
 
     def _unmet(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource], panels: Sequence[Panel]) -> list[str]:
@@ -424,7 +424,7 @@ class _Session:
         self.warnings += model_notes(results)
         self.answers = {
             "judgments.jsonl": results_jsonl(results, Judgment),
-            "failures.jsonl": results_jsonl(results, Failure),
+            FAILURES: results_jsonl(results, Failure),
         }
         # The results are written before any statistic is computed, so that a failure there loses none of them.
         replace_folder(out, self.answers, RECORD, inputs=self._inputs(), last=CERTIFICATE, more=True)

@@ -87,12 +87,10 @@ def _units(rows: Sequence[LeaderboardRow | CorrectedRow]) -> str:
     return f"{rows[0].cluster}s" if rows else "topics"
 
 
-def _grid(title: str, columns: Sequence[tuple[str, list[Cell]]], places: int = 2) -> Grid:
+def _grid(title: str, columns: Sequence[tuple[str, list[Cell]]]) -> Grid:
     """A table of columns; one without any value is left out."""
     kept = [(name, cells) for name, cells in columns if any(cell not in (None, "") for cell in cells)]
-    return Grid(
-        title, tuple(name for name, _ in kept), tuple(zip(*(cells for _, cells in kept), strict=True)), (), places
-    )
+    return Grid(title, tuple(name for name, _ in kept), tuple(zip(*(cells for _, cells in kept), strict=True)), (), 2)
 
 
 def corrected_boards(folder: RunFolder) -> Iterator[Section]:

@@ -118,10 +118,6 @@ def _merged(same: Sequence[BrowsedItem]) -> BrowsedItem:
     )
 
 
-def _texts(item: BrowsedItem) -> int:
-    return sum(used.text is not None for used in item.passages)
-
-
 def _order(item: BrowsedItem) -> tuple[object, ...]:
     first = item.opinions[min(item.opinions)]
     return natural_key(item.turn_id), natural_key(first.response_id), natural_key(item.criterion)
