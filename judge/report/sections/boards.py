@@ -144,9 +144,9 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Repo
     return ReportTable(
         grid,
         "A line for each run, the best first. In the picture, the ring is the mean by the judge, the dot the corrected "
-        "one, and the bar its 95 % range. Unlike the range in the leaderboard above, which is about topics like these, this "
-        "one is about these responses alone: where people graded every one it has no width. Judge minus people: the "
-        "grades of those that both graded; above zero, the judge was more generous. "
+        "one, and the bar its 95 % range. The range in the leaderboard above is about topics like these; this one is about "
+        "these responses alone, and has no width where people graded every one. Judge minus people: on the responses "
+        "that both graded; above zero, the judge gave the higher grades. "
         "Over all turns: the corrected mean with the worst grade for each turn that has none; ranks go by it.",
         Plot("ring: judge, dot: corrected", min(grades), max(grades), lines),
     )
