@@ -76,7 +76,7 @@ def placed(run_id: str, rank: int, mean: float, bound: float) -> LeaderboardRow:
             [("a", 1, 3.0, 3.0), ("b", 2, 2.0, 1.0), ("c", 2, 1.0, 1.0), ("d", 2, 1.0, 1.0)],
             "a comes first with a mean of 3.00, b and 2 others last with a mean over all turns of 1.00",
         ),
-        ([("a", 1, 2.0, 2.0), ("b", 1, 2.0, 2.0)], "all 2 runs have the same rank with a mean of 2.00"),
+        ([("a", 1, 2.0, 2.0), ("b", 1, 2.0, 2.0)], "the 2 runs have the same rank with a mean of 2.00"),
     ],
 )
 def test_who_is_first_and_last_goes_by_ranks(rows: list[tuple[str, int, float, float]], said: str) -> None:

@@ -80,7 +80,7 @@ def order_of(placed: Sequence[LeaderboardRow]) -> str:
     if len(placed) == 1:
         return f"{printable(placed[0].run_id)} has {_mean(first)}"
     if len(first) == len(placed):
-        return f"all {len(placed)} runs have the same rank with {_mean(first)}"
+        return f"the {len(placed)} runs have the same rank with {_mean(first)}"
     verb = "comes" if len(first) == 1 else "come"
     return f"{_named(first)} {verb} first with {_mean(first)}, {_named(last)} last with {_mean(last)}"
 
