@@ -88,7 +88,7 @@ def import_gold(
 
 
 def _lacking(rows: Sequence[GoldRow], plan: Mapping[tuple[str, str], PlanRow]) -> str | None:
-    """What to know where the plan is not finished; None where every planned response has a grade under these criteria."""
+    """What to know of a plan that is not finished; None where every planned response has its grades."""
     names = {row.criterion for row in rows}
     # A response under two criteria counts as two.
     planned = {(*named, name) for named, row in plan.items() for name in row.criteria if name in names}
