@@ -293,7 +293,11 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         calibration = json.loads((asked.plan().home / "rerun" / "calibration.json").read_bytes())
         by = {one["prompt"]: one for one in calibration["agreement"] if one["judge"] == "server/m"}
         assert outcome.new.statistics["wkappa"].value == by["groundedness/strict"]["statistics"]["wkappa"]["value"]
-        assert f"{outcome.new.statistics['wkappa'].value:.2f}" in shown and "items that both wordings graded" in shown
+        assert (
+            f"{outcome.new.statistics['wkappa'].value:.2f}" in shown
+            and "that both wordings graded" in shown
+            and "paired by item" in shown
+        )
         assert outcome.gain is not None and outcome.gain.value == pytest.approx(
             outcome.new.statistics["wkappa"].value - outcome.old.statistics["wkappa"].value
         )
