@@ -14,6 +14,7 @@ from judge.files.tabular import TableRow, read_table, read_text
 from judge.files.trec import parse_qrels
 from judge.gold.desk import desk_content
 from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read_bank
+from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, text_digest
 from judge.pool.build import Candidate, build_pool
 from judge.pool.records import Pool
@@ -76,12 +77,28 @@ def import_gold(
         raise InputError(f"{', '.join(map(str, paths))}: no grade to import; {'; '.join(content.notes) or 'no row'}")
     if source in _UNSTATED and any(draft.values.get("made") is None for draft in content.drafts):
         content.notes.append("taken as given blind; --made says otherwise")
+    if options.plan is not None and (lacking := _lacking(rows, options.plan)):
+        content.notes.append(lacking)
     pool = None
     if with_pool:
         if not content.candidates:
             raise UsageError(f"{source} has no texts to make a pool of")
         pool = build_pool(content.candidates, None, TokenCounter(), over_limit="flag", limit=250, rule="bare")
     return Imported(rows, pool, tuple(content.notes))
+
+
+def _lacking(rows: Sequence[GoldRow], plan: Mapping[tuple[str, str], PlanRow]) -> str | None:
+    """What to know of a plan that is not finished; None where every planned response has its grades."""
+    names = {row.criterion for row in rows}
+    # A response under two criteria counts as two.
+    planned = {(*named, name) for named, row in plan.items() for name in row.criteria if name in names}
+    lacking = len(planned - {(row.turn_id, row.response_id, row.criterion) for row in rows})
+    if not lacking:
+        return None
+    return (
+        f"{lacking} of {count(len(planned), 'planned response')} without a grade: inclusion probabilities are those "
+        "of the finished plan, so means are right only if it is chance which ones lack one"
+    )
 
 
 def _qrels(paths: Sequence[Path], options: ImportOptions) -> SourceContent:

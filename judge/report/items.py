@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.disagreements import AssessorGrade
+from judge.calibrate.intake import same_grades
 from judge.records import Passage, Record, Scale
 from judge.runs.records import Turn
 
@@ -175,7 +176,8 @@ def gaps(item: BrowsedItem, scales: Mapping[int, Scale]) -> Gaps:
         return item.apart
     given = [(side, said.grade) for side, said in sorted(item.opinions.items())]
     known = {side: scales[side] for side, _ in given if side in scales}
-    if len({tuple(level.grade for level in scale.levels) for scale in known.values()}) <= 1:
+    first, *others = known.values() or (None,)
+    if first is None or all(same_grades(first, scale) for scale in others):
         between = [grade for _, grade in given]
     else:
         between = [_positive(known[side], grade) for side, grade in given if side in known]

@@ -69,7 +69,10 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PairMean(msgspec.Struct, frozen=True):
-    """The mean over pairs of a score of judge minus human, in scale values.
+    """Σ C_ij s(g_j - g_i) / Σ C_ij: the mean over pairs of a score s of judge minus human, in scale values.
+
+    The score of a difference d is 1 where d = 0 (`percent`) or |d| ≤ 1 (`within_one`) and else 0; it is |d| (`mae`) or
+    d itself (`bias`).
 
     Four pairs, whose differences are 0, 1, -2 and 0:
 
@@ -152,7 +155,9 @@ def _kappa(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
 
 
 def _alpha(level: ScaleType, C: NDArray[Any], grades: Sequence[int]) -> Floats:
-    """Krippendorff's alpha of two raters, each pair of grades counted in both orders.
+    """α = 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck, from coincidences o = C + Cᵀ with margins n_c and the sum n.
+
+    δ² is 1 by name, the squared difference by number, and that of the mid-ranks by order.
 
     Units (0, 1), (3, 3) and (1, 1) have the grades 0 1 1 1 3 3. One unit of 3 differs; of the 30 ordered pairs of
     grades 6 are 0 and 1, 4 are 0 and 3, 12 are 1 and 3. Squared distances are 1 by name; 1, 9 and 4 by number; by order
@@ -221,6 +226,7 @@ _GWET = (
     "K. L. Gwet (2008), Computing inter-rater reliability and its variance in the presence of high agreement, Brit. J. "
     "Math. Stat. Psychol. 61(1), 29-48"
 )
+_GWET_WEIGHTED = "K. L. Gwet (2014), Handbook of Inter-Rater Reliability, 4th edition, Advanced Analytics"
 _KENDALL = "M. G. Kendall (1945), The treatment of ties in ranking problems, Biometrika 33(3), 239-251"
 
 STATISTICS: dict[str, Statistic] = {
@@ -267,7 +273,7 @@ STATISTICS: dict[str, Statistic] = {
     "ac2": Statistic(
         formula=partial(_gwet, "quadratic"),
         about="Gwet's with quadratic weights, which stays high where nearly all grades are equal and kappa falls",
-        citation=_GWET, family="gwet", interval="jackknife", scale="interval", label="AC2", shown="summary",
+        citation=_GWET_WEIGHTED, family="gwet", interval="jackknife", scale="interval", label="AC2", shown="summary",
     ),
     "tau_b": Statistic(
         formula=_tau_b, about="Kendall's, whether responses come in the same order", citation=_KENDALL,

@@ -64,7 +64,9 @@ def tau_ap(estimated: Scores, reference: Scores) -> float | Undefined:
 
 
 def tau_ap_b(x: Scores, y: Scores) -> float | Undefined:
-    """Symmetric τ_AP,b of Urbano & Marrero: the mean of both directions, each over the items below the top group.
+    """Symmetric τ_AP,b: the mean of both directions, each over the items below the top group.
+
+    J. Urbano & M. Marrero (2017), The treatment of ties in AP correlation, ICTIR, 321-324.
 
     The first direction is a b c against c a b; in the second, c a b, a has 0 of 1 rightly above it, and b 1 of 2:
 

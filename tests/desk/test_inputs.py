@@ -8,10 +8,12 @@ import pytest
 
 from judge.cli import main
 from judge.desk.assess.inputs import read_work
+from judge.desk.assess.plan import AssessPlan
 from judge.desk.assess.serve import open_assess_desk
-from judge.desk.assess.store import DeskLabel
+from judge.desk.assess.store import DeskItem, DeskLabel, LabelStore
 from judge.errors import InputError, UsageError
 from judge.gold import ImportOptions, import_gold, read_gold
+from judge.gold.desk import come_up
 from judge.gold.rows import text_digest
 from tests.desk.world import GRADED, plan_of, response, write_judgments, write_plan, write_pool
 
@@ -127,12 +129,19 @@ def test_grades_of_a_judge_must_fit_the_desk(tmp_path: Path) -> None:
         read_work(plan_of(tmp_path, made="postedit", judgments=good))
 
 
+def dealt(plan: AssessPlan, store: LabelStore, path: str) -> list[DeskItem]:
+    """The items of an assessor."""
+    items = read_work(plan).items
+    return [items[task.item] for task in store.tasks(path)]
+
+
 def test_labels_become_gold_with_the_probabilities_of_the_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = write_pool(tmp_path)
     plan = plan_of(tmp_path, plan=write_plan(tmp_path, [2, 5, 9, 10]), assessors=["ann", "bob"], double=0.5)
     with open_assess_desk(plan) as (_, store):
+        hers = {store_item.text_sha256 for store_item in dealt(plan, store, "1")}
         # 2 items are everybody's, 1 more each: 3 tasks. Ann's first is changed, and a label of bob's is undone.
         for path, choices in (
             ("1", [DeskLabel(0, ""), DeskLabel(None, "?"), DeskLabel(1, "")]),
@@ -155,11 +164,53 @@ def test_labels_become_gold_with_the_probabilities_of_the_plan(
         one = response(int((row.response_id or "R0")[1:]))
         assert (row.turn_id, row.topic_id, row.text_sha256) == (one.turn_id, one.topic_id, text_digest(one.text))
         # In natural order of run ids, 2 comes before 10.
-        assert (row.run_id, row.made, row.inclusion_probability, row.stratum) == ("run-2", "blind", 0.25, "drawn")
+        assert (row.run_id, row.made, row.stratum) == ("run-2", "blind", "drawn")
+        # Ann has labeled all that she was dealt, and Bob 2 of 3.
+        dealt_to_ann = row.text_sha256 in hers
+        assert row.inclusion_probability == pytest.approx(0.25 if dealt_to_ann else 0.25 * 2 / 3)
     assert main(["gold", "check", str(gold), "--pool", str(out)]) == 0
     again = tmp_path / "again.jsonl"
     assert main(["gold", "import", "desk", str(tmp_path / "labels.sqlite"), "--out", str(again)]) == 0
     assert again.read_bytes() == gold.read_bytes()
+
+
+def test_work_that_stops_half_way_is_a_smaller_random_sample() -> None:
+    """Ann has labeled 2 of her 4 and Bob 1 of his 4; items 1 and 2 are everybody's, 3 and 4 hers, 5 and 6 his."""
+    tasks = [(item, "groundedness", "ann") for item in (3, 1, 4, 2)]
+    tasks += [(item, "groundedness", "bob") for item in (2, 5, 1, 6)]
+    labeled = {(3, "groundedness", "ann"), (1, "groundedness", "ann"), (2, "groundedness", "bob")}
+    hers, his = 2 / 4, 1 / 4
+    either = 1 - (1 - hers) * (1 - his)
+    assert either == 0.625
+    assert come_up(tasks, labeled) == {
+        (item, "groundedness"): chance
+        for item, chance in {3: hers, 1: either, 4: hers, 2: either, 5: his, 6: his}.items()
+    }
+
+
+def test_criteria_come_up_each_by_itself() -> None:
+    """Two criteria of each of two items, one item after the other; the third of the four labels is the last given."""
+    tasks = [(1, "groundedness", "ann"), (1, "relevance", "ann"), (2, "groundedness", "ann"), (2, "relevance", "ann")]
+    found = come_up(tasks, set(tasks[:3]))
+    assert {criterion: found[1, criterion] for criterion in ("groundedness", "relevance")} == {
+        "groundedness": 2 / 2,
+        "relevance": 1 / 2,
+    }
+    assert found[2, "relevance"] == 1 / 2
+
+
+def test_a_whole_pool_labeled_in_part_is_no_census(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 12 responses 3 have a label, the second of the order being left for later: 3 / 12 instead of 1."""
+    write_pool(tmp_path)
+    with open_assess_desk(plan_of(tmp_path)) as (_, store):
+        for place in (0, 2, 3):
+            store.save("1", store.tasks("1")[place], DeskLabel(2, ""), "blind")
+    gold = tmp_path / "gold.jsonl"
+    assert main(["gold", "import", "desk", str(store.path), "--out", str(gold)]) == 0
+    assert [row.inclusion_probability for row in read_gold(gold)] == [pytest.approx(3 / 12)] * 3
+    said = capsys.readouterr().err
+    assert "9 tasks without a label: each inclusion probability is the plan's times the share of labels given" in said
+    assert "1 task left for later before others that have a label: that choice is not random" in said
 
 
 @pytest.mark.parametrize("option", [["--plan", "plan.jsonl"], ["--inclusion", "0.5"]])

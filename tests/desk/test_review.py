@@ -6,25 +6,27 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from judge.ask.criteria import prompt_path
+from judge.calibrate.findings import AgreementRow, ComparisonRow
 from judge.calibrate.report.disagreements import parse_disagreements
 from judge.cli import main
 from judge.desk.guard import Seat
 from judge.desk.review.cases import Cases, Filter, filter_of
 from judge.desk.review.desk import Review
 from judge.desk.review.plan import ReviewPlan
-from judge.desk.review.rerun import Rewording, cost
+from judge.desk.review.rerun import BeforeAfter, Rewording, cost
 from judge.desk.review.shelf import Shelf
 from judge.desk.review.wording import diff_lines
 from judge.errors import InputError, UsageError
 from judge.files.jsonl import jsonl_bytes
 from judge.gold import read_gold, write_split
 from judge.models.model import ModelOptions
+from judge.records import Estimate
 from tests.calibrate.test_disagreements import EVIL, found
 from tests.calibration_world import (
     gold_rows,
@@ -47,6 +49,38 @@ WORLD = items()
 BASE = prompt_path(GRADED)
 TEXT = BASE.read_text(encoding="utf-8")
 BETTER = TEXT.replace("You assess groundedness", "Be strict. You assess groundedness")
+
+
+# What a rerun may say of the new wording
+
+
+@pytest.mark.parametrize(
+    ("gain", "p", "p_max_t", "verdict"),
+    [
+        ((0.05, 0.25), 0.01, 0.02, "better"),
+        ((-0.25, -0.05), 0.01, 0.02, "worse"),
+        ((-0.05, 0.25), 0.20, 0.30, "open"),
+        # The interval leaves 0 out, and the test does not: nothing is said.
+        ((0.01, 0.25), 0.08, 0.12, "open"),
+        # The new wording and the old one are one planned pair, so its own p decides.
+        ((0.01, 0.25), 0.04, 0.12, "better"),
+        # Of 5 topics no p is below 2 / 2**5 = .0625, whatever the interval says.
+        ((0.05, 0.25), 2 / 2**5, None, "untested"),
+        ((None, None), None, 0.02, "open"),
+    ],
+)
+def test_a_wording_is_better_only_where_interval_and_test_say_so(
+    gain: tuple[float | None, float | None], p: float | None, p_max_t: float | None, verdict: str
+) -> None:
+    low, high = gain
+    estimate = Estimate(0.15, low, high, 40, 10)
+    row = ComparisonRow(
+        a="new", b="old", difference=estimate, p=p, p_max_t=p_max_t, p_holm=p_max_t, exact=True,
+        criterion="groundedness", split="dev", statistic="wkappa",
+    )  # fmt: skip
+    found = BeforeAfter(cast(AgreementRow, None), cast(AgreementRow, None), row, estimate, (), None, ())
+    assert found.verdict == verdict
+    assert found._replace(difference=None).verdict == "untested"
 
 
 # Which disagreements, in which order
@@ -259,7 +293,11 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         calibration = json.loads((asked.plan().home / "rerun" / "calibration.json").read_bytes())
         by = {one["prompt"]: one for one in calibration["agreement"] if one["judge"] == "server/m"}
         assert outcome.new.statistics["wkappa"].value == by["groundedness/strict"]["statistics"]["wkappa"]["value"]
-        assert f"{outcome.new.statistics['wkappa'].value:.2f}" in shown and "paired by item" in shown
+        assert (
+            f"{outcome.new.statistics['wkappa'].value:.2f}" in shown
+            and "that both wordings graded" in shown
+            and "paired by item" in shown
+        )
         assert outcome.gain is not None and outcome.gain.value == pytest.approx(
             outcome.new.statistics["wkappa"].value - outcome.old.statistics["wkappa"].value
         )

@@ -165,6 +165,19 @@ def test_a_plan_gives_probability_stratum_text_and_run(tmp_path: Path) -> None:
     )
 
 
+def test_a_plan_that_is_not_finished_is_said(tmp_path: Path) -> None:
+    """Of 3 responses planned under relevance 1 has a grade; the criterion that nobody graded yet is no part of it."""
+    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n")
+    plan = {
+        ("1-1_1", key): PlanRow("1-1_1", "1-1", key, text_digest(key), ("x",), ("novelty", "relevance"), 0.25, "drawn")
+        for key in ("R0", "R1", "R2")
+    }
+    said = "2 of 3 planned responses without a grade: inclusion probabilities are those of the finished plan"
+    assert [said in note for note in imported("qrels", path, plan=plan, **CRITERION).notes].count(True) == 1
+    put(tmp_path, "q.qrel", "".join(f"1-1_1 0 {key} 1\n" for key in ("R0", "R1", "R2")))
+    assert not any(said[6:] in note for note in imported("qrels", path, plan=plan, **CRITERION).notes)
+
+
 def test_options_fill_in_what_the_file_does_not_say(tmp_path: Path) -> None:
     constants = {"criterion": "c", "assessor": "nist", "made": "postedit", "inclusion_probability": 0.5}
     (row,) = imported("qrels", put(tmp_path, "q", "1_1 0 R0 1\n"), constants=constants).rows

@@ -36,6 +36,7 @@ def scale(*grades: int, positive: int) -> Scale:
 
 
 GRADED, YES_NO = scale(0, 1, 2, 3, positive=2), scale(0, 1, positive=1)
+WORSE, TURNED = Scale(GRADED.levels, "lower", (0, 1), None), scale(3, 2, 1, 0, positive=2)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,11 @@ GRADED, YES_NO = scale(0, 1, 2, 3, positive=2), scale(0, 1, positive=1)
         # 2 of 0 to 3 and 1 of 0 to 1 are both positive; 1 of 0 to 3 is not.
         (item({0: 2, 1: 1}), {0: GRADED, 1: YES_NO}, Gaps(None, 0, None)),
         (item({0: 1, 1: 1}), {0: GRADED, 1: YES_NO}, Gaps(None, 1, None)),
+        # The same numbers with the other end good: 3 is positive on the first scale and not on the second.
+        (item({0: 3, 1: 3}), {0: GRADED, 1: WORSE}, Gaps(None, 1, None)),
+        (item({0: 3, 1: 0}), {0: GRADED, 1: WORSE}, Gaps(None, 0, None)),
+        # The order in which a prompt lists its levels is no matter.
+        (item({0: 0, 1: 2}), {0: GRADED, 1: TURNED}, Gaps(None, 2, None)),
         # Gold of 3 is no grade of the second side.
         (item({0: 2, 1: 1}, gold=3), {0: GRADED, 1: YES_NO}, Gaps(1, 0, None)),
     ],

@@ -112,6 +112,7 @@ def test_gold_adds_agreement_and_corrected_means(made: Path, tmp_path: Path) -> 
     # By hand from the gold: mill-fluent-invented has 0.25, where the judge gave 0.88.
     assert "| 7 | mill-fluent-invented | 0.25 \\[0.25, 0.25\\] | 0.88 | +0.62 |" in text
     assert "INCONCLUSIVE" in text
+    assert "about these responses alone, and has no width where people graded every one" in text
 
 
 def test_gold_that_does_not_say_how_it_was_drawn_gives_agreement_alone(made: Path, tmp_path: Path) -> None:
@@ -146,6 +147,8 @@ def test_two_folders_stand_side_by_side(made: Path, tmp_path: Path) -> None:
     # Overlap gives yes where it gives 2 or 3, so that both agree on what is positive: 58 of 76 responses.
     text = (tmp_path / "both" / "report.md").read_text(encoding="utf-8")
     assert "| same grade | 1.00 |" in text
+    # Positive or not is a scale of two grades, on which nothing can be two off.
+    assert "Kappa: agreement beyond chance, 1 is perfect. Difference:" in text
     assert f"| {made.name}/out: 1 | 0 | 58 | 58 |" in text
     assert {name for name in contents(tmp_path / "both") if name.endswith("-in-2.svg")} == {
         f"report/{name}-in-2.svg" for name in ("leaderboard-groundedness", "by-topic", "by-depth")
@@ -162,7 +165,10 @@ def test_two_folders_stand_side_by_side(made: Path, tmp_path: Path) -> None:
 def test_a_trial_and_a_jury_are_reported_as_such(tmp_path: Path, arguments: list[str], said: str) -> None:
     assert main(["run", *POOLED, *OVERLAP, *arguments, "--out", str(tmp_path / "out")]) == 0
     write_report(ReportPlan(folders=tmp_path / "out"))
-    assert said in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert said in text
+    left_out = "Left out: a turn whose grade is lacking through the provider, the budget or a trial."
+    assert (left_out in text) == ("--limit" in arguments)
 
 
 def test_where_nothing_has_a_grade_nothing_is_drawn_or_averaged(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from judge.ask.several import forecasts, open_one
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Looks
 from judge.calibrate.intake import same_grades
+from judge.calibrate.report.lookup import SEPARABLE
 from judge.desk.review.plan import ReviewPlan
 from judge.desk.review.shelf import ShelvedPrompt
 from judge.errors import JudgeError, OperationalError, UsageError
@@ -83,6 +84,19 @@ class BeforeAfter(NamedTuple):
     changes: tuple[ChangedItem, ...]
     looks: Looks | None
     warnings: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "open", "untested"]:
+        """What the items say of the new wording: better or worse only where interval and test both do.
+
+        With few topics an interval may leave 0 out where no exchange of topics could be rare enough.
+        """
+        if self.difference is None or self.gain is None or self.difference.p_max_t is None:
+            return "untested"
+        low, high, p = self.gain.low, self.gain.high, self.difference.p
+        if low is None or high is None or p is None or p > SEPARABLE or low <= 0 <= high:
+            return "open"
+        return "better" if low > 0 else "worse"
 
 
 def dev_rows(plan: ReviewPlan) -> tuple[GoldRow, ...]:

@@ -82,12 +82,13 @@ def _agreement(pair: FoldersCompared) -> Iterator[ReportPart]:
     lines = tuple((called(name).replace("judge minus people", "difference"), found.statistics[name]) for name in names)
     marks = tuple(() if name == "bias" else (Mark(found.statistics[name]),) for name in names)
     low = min([0.0, *(value for name in names[1:-1] if (value := found.statistics[name].low) is not None)])
+    weighted = "; weighted, so that a grade two off counts four times one off" if "wkappa" in names else ""
     yield ReportTable(
         Grid(f"{pair.first} and {pair.second}: how far the grades agree", ("measure", "value"), lines, (), 2),
         ("The scales differ, so grades count as positive (1) or not (0). " if pair.binary else "")
         + f"Of the {count(found.items, 'response')} that both graded. Same grade: the share with equal grades. Kappa: "
-        "agreement beyond chance, 1 is perfect; weighted, so that a grade two off counts four times one off. "
-        f"Difference: the mean of {pair.second} less that of {pair.first}.",
+        f"agreement beyond chance, 1 is perfect{weighted}. Difference: the mean of {pair.second} less that of "
+        f"{pair.first}.",
         Plot("drawn", low, 1.0, marks),
     )
     yield _table(pair, found)

@@ -65,6 +65,11 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
         "; the longer the bar, the less is known. Over all turns: the same with the worst grade for each turn without "
         "one; ranks go by it."
     )
+    if any({"HARNESS", "TRIAL"} & set(row.flags) for row in rows):
+        reading += (
+            " A turn whose grade is lacking through the provider, the budget or a trial counts there as the run's "
+            "other responses do on average."
+        )
     if any(row.n for row in rows):
         positive = ", ".join(map(str, sorted(criterion.scale.positive)))
         reading += f" Good responses: the share with a positive grade ({positive})."
@@ -142,7 +147,9 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Repo
     return ReportTable(
         grid,
         "A line for each run, the best first. In the picture, the ring is the mean by the judge, the dot the corrected "
-        "one, and the bar its 95 % range. Judge minus people: above zero, the judge was more generous than people. "
+        "one, and the bar its 95 % range. The range in the leaderboard above is about topics like these; this one is "
+        "about these responses alone, and has no width where people graded every one. Judge minus people: on the "
+        "responses that both graded; above zero, the judge gave the higher grades. "
         "Over all turns: the corrected mean with the worst grade for each turn that has none; ranks go by it.",
         Plot("ring: judge, dot: corrected", min(grades), max(grades), lines),
     )

@@ -76,6 +76,8 @@ def _sheet(
             "runs' means there."
         )
     sentence += " A turn without a grade has the worst one."
+    if sum(len(run.turns) for run in runs) < sum(row.turns for row in folder.rows if row.criterion == criterion.name):
+        sentence += " Left out: a turn whose grade is lacking through the provider, the budget or a trial."
     if kind == "depth":
         sentence += " The bar is the 95 % range of the average, from 3 topics on."
     return ReportTable(

@@ -34,8 +34,9 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
     columns = ("criterion", "graded", "how often each grade", "unable to judge", "missing", "not asked")
     sheet = ReportTable(
         Grid("Judgments by criterion", columns, tuple(lines)),
-        "A line for each criterion. Unable to judge: the judge said that nobody could tell. Missing: the judge was "
-        "asked and no grade came back. Not asked: left out of a trial, or not judged at all. None of these is a grade.",
+        "A line for each criterion. Unable to judge: the judge said that nobody could tell. Missing: no grade "
+        "came of it, be it that no reply could be used or that the question could not be put. Not asked: left out of a "
+        "trial, or not judged at all. None of these is a grade.",
     )
     yield Section("judgment-counts", "What became of the judgments", (sheet,))
 

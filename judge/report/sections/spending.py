@@ -66,7 +66,7 @@ def _parts(spending: Sequence[Spending] | str) -> Iterator[ReportPart]:
         yield Said(f"Not known, and so in no sum: {', '.join(unknown)}.")
     repeated = sum(row.attempts - row.completions for row in spending)
     if repeated:
-        yield Said(f"{count(repeated, 'attempt')} failed and was made again.")
+        yield Said(f"{count(repeated, 'attempt')} failed before a call came through.")
 
 
 def _line(row: Spending) -> tuple[Cell, ...]:

@@ -1,6 +1,6 @@
 """What was judged, by which judge, how far to believe it, and what came out. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from judge.ask.records import Judgment
 from judge.report.folders import RunFolder
@@ -9,6 +9,7 @@ from judge.report.sections.spending import in_all
 from judge.report.sections.words import capped, scale_of, titled
 from judge.results.differences import told_apart
 from judge.results.leaderboard import by_criterion
+from judge.results.rows import LeaderboardRow
 from judge.text.cells import count, number
 from judge.text.safe import printable
 
@@ -63,15 +64,44 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
         if not placed:
             yield Said(f"{titled(name)}: no run has a grade.")
             continue
-        best, last = placed[0], placed[-1]
-        sentence = f"{titled(name)} ({scale_of(criteria[name])}): {printable(best.run_id)} "
-        if len(placed) > 1:
-            sentence += f"comes first with a mean of {number(best.mean.value, 2)}, {printable(last.run_id)} last with "
-        else:
-            sentence += "has a mean of "
-        sentence += number(last.mean.value, 2)
+        sentence = f"{titled(name)} ({scale_of(criteria[name])}): {order_of(placed)}"
         yield Said(f"{sentence}. {apart.get(name, '').replace('; differences.tsv', '')}".strip())
     yield Facts(tuple(_facts(folder)))
+
+
+def order_of(placed: Sequence[LeaderboardRow]) -> str:
+    """Who is first and who is last, with the means; a mean over all turns, by which ranks go, where it is another.
+
+    Args:
+        placed: The rows with a rank, best first; at least one.
+    """
+    first = [row for row in placed if row.rank == placed[0].rank]
+    last = [row for row in placed if row.rank == placed[-1].rank]
+    if len(placed) == 1:
+        return f"{printable(placed[0].run_id)} has {_mean(first)}"
+    if len(first) == len(placed):
+        return f"the {len(placed)} runs have the same rank with {_mean(first)}"
+    verb = "comes" if len(first) == 1 else "come"
+    return f"{_named(first)} {verb} first with {_mean(first)}, {_named(last)} last with {_mean(last)}"
+
+
+def _named(rows: Sequence[LeaderboardRow]) -> str:
+    name = printable(rows[0].run_id)
+    if len(rows) == 2:
+        return f"{name} and {printable(rows[1].run_id)}"
+    return name if len(rows) == 1 else f"{name} and {len(rows) - 1} others"
+
+
+def _mean(rows: Sequence[LeaderboardRow]) -> str:
+    """The mean of runs of one rank."""
+    means = {number(row.mean.value, 2) for row in rows}
+    bound = number(rows[0].bound, 2)
+    if means == {bound}:
+        return f"a mean of {bound}"
+    # Runs of one rank have one mean over all turns, and may have others over those with a grade.
+    return (
+        f"a mean of {means.pop()} ({bound} over all turns)" if len(means) == 1 else f"a mean over all turns of {bound}"
+    )
 
 
 def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
