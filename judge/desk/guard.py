@@ -25,7 +25,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 """The names of this machine to itself."""
 _HEADERS = {
     "content-security-policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
         "frame-ancestors 'none'; base-uri 'none'"
     ),
     "x-content-type-options": "nosniff",
