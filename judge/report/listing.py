@@ -218,9 +218,7 @@ class _Lister:
             "model": said.model,
             "repaired": said.repaired or None,
             "sample": said.sample or None,
-            "sent": [[one.role, self._quoted(one.content)] for one in recorded.messages]
-            if recorded
-            else None,
+            "sent": [[one.role, self._quoted(one.content)] for one in recorded.messages] if recorded else None,
             "votes": [self._opinion(vote, sent) for vote in said.votes] or None,
         }
         # Most of these have no value, and a page holds thousands of them.
