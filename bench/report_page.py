@@ -21,7 +21,7 @@ from judge.draw.page import look, policy
 from judge.files.jsonl import jsonl_bytes
 from judge.models.journal_rows import INSERT, SCHEMA, new_row, request_digest
 from judge.models.records import Completion
-from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage
 from judge.report.browser import Browser, browse
@@ -81,6 +81,8 @@ def make_folder(folder: Path, judgments: int) -> None:
     pool = Pool(tuple(responses), passages, ())
     (folder / "pool.jsonl").write_bytes(pool_jsonl(pool))
     (folder / "passages.jsonl").write_bytes(passages_jsonl(pool))
+    (folder / "excluded.tsv").write_bytes(excluded_tsv(()))
+    (folder / "runs.jsonl").write_bytes(runs_jsonl(pool))
     journal = sqlite3.connect(folder / "journal.sqlite")
     journal.executescript(SCHEMA)
 

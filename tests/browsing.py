@@ -62,12 +62,11 @@ def watch(page: Page) -> list[str]:
 
 
 def faults(page: Page) -> list[str]:
-    """The serious and critical faults that axe-core finds on a page, with the elements that have them."""
+    """The faults that axe-core finds on a page, from minor to critical, with the elements that have them."""
     found: list[dict[str, Any]] = Axe().run(page).response["violations"]
     return [
         f"{fault['id']}: {fault['help']} ({node['target']}: {node['html'][:120]})"
         for fault in found
-        if fault["impact"] in ("serious", "critical")
         for node in fault["nodes"]
     ]
 

@@ -25,8 +25,8 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 """The names of this machine to itself."""
 _HEADERS = {
     "content-security-policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
-        "frame-ancestors 'none'; base-uri 'none'"
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "x-content-type-options": "nosniff",
     # With `no-referrer`, browsers would hide the origin of a form too, which is checked below.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from judge.records import Scale
@@ -57,6 +58,8 @@ class _Lister:
         self._all = gathered
         self._items = tuple(gathered.items)
         self._texts = TextTables(chunk)
+        # A prompt's instructions are sent with every response.
+        self._quoted = lru_cache(maxsize=64)(self._references)
         self._details, self._turns = Packer(chunk), Packer(chunk)
         self._turn_names, self._topics, self._criteria, self._judges, self._reasons, self._run_sets = (
             _Names() for _ in range(6)
@@ -215,14 +218,15 @@ class _Lister:
             "model": said.model,
             "repaired": said.repaired or None,
             "sample": said.sample or None,
-            "sent": [[one.role, list(map(self._texts.stored, pieces(one.content)))] for one in recorded.messages]
-            if recorded
-            else None,
+            "sent": [[one.role, self._quoted(one.content)] for one in recorded.messages] if recorded else None,
             "votes": [self._opinion(vote, sent) for vote in said.votes] or None,
         }
         # Most of these have no value, and a page holds thousands of them.
         given = {name: value for name, value in shown.items() if value is not None}
         return {"id": said.response_id, "judge": said.judge, "prompt": said.prompt, "grade": said.grade, **given}
+
+    def _references(self, message: str) -> list[int]:
+        return list(map(self._texts.stored, pieces(message)))
 
     def _reference(self, text: str | None, *, searched: bool = False) -> int | None:
         refer = self._texts.searched if searched else self._texts.stored

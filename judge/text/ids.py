@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal, get_args
 
 from judge.errors import UsageError
@@ -15,6 +16,8 @@ CLUSTERS: tuple[Cluster, ...] = get_args(Cluster)
 _DIGITS = re.compile(r"(\d+)")
 
 
+# Every table sorts the same ids again.
+@lru_cache(maxsize=65_536)
 def natural_key(text: str) -> NaturalKey:
     """Key that sorts by the integers inside an id, so that `9-1_2` comes before `9-1_10`.
 

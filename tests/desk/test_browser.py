@@ -133,11 +133,11 @@ def test_keys_do_what_the_list_of_keys_says(tmp_path: Path, page: Page, serve: t
     # Without a choice nothing is saved.
     page.keyboard.press("Enter")
     assert page.url == f"{home}1"
-    assert page.locator("input:checked").count() == 0
+    assert page.locator("[name=grade]:checked").count() == 0
     # A key that is no level, and keys with Ctrl, choose nothing.
     for key in ("7", "Control+2", "Alt+2"):
         page.keyboard.press(key)
-    assert page.locator("input:checked").count() == 0
+    assert page.locator("[name=grade]:checked").count() == 0
     keys(page, "s")
     assert page.url == f"{home}2"
     keys(page, "b")
@@ -156,14 +156,36 @@ def test_keys_do_what_the_list_of_keys_says(tmp_path: Path, page: Page, serve: t
     # The arrows go from level to level, as in every form.
     page.keyboard.press("0")
     page.keyboard.press("ArrowDown")
-    assert page.locator("input:checked").get_attribute("value") == "1"
+    assert page.locator("[name=grade]:checked").get_attribute("value") == "1"
     keys(page, "Enter")
     keys(page, "3", "Enter")
     # A label is changed where it was given.
     keys(page, "b")
-    assert page.locator("input:checked").get_attribute("value") == "3"
+    assert page.locator("[name=grade]:checked").get_attribute("value") == "3"
     keys(page, "u", "Enter")
     assert "2 of 12" in said(page) and "unable to judge" in said(page)
+
+
+def test_single_keys_stay_off_from_page_to_page(tmp_path: Path, page: Page, serve: type[Served]) -> None:
+    write_pool(tmp_path)
+    page.goto(serve(tmp_path, *ANN).links[0])
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Single keys work").uncheck()
+    page.keyboard.press("Escape")
+    for key in ("1", "u", "s", "?"):
+        page.keyboard.press(key)
+    assert page.locator("[name=grade]:checked").count() == 0
+    page.locator('input[value="1"]').check()
+    keys(page, "Enter")
+    assert page.url.endswith("/2") and "1 of 12" in said(page)
+    page.keyboard.press("z")
+    page.keyboard.press("1")
+    assert page.locator("[name=grade]:checked").count() == 0
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Single keys work").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    assert page.locator("[name=grade]:checked").get_attribute("value") == "1"
 
 
 def test_a_key_that_is_held_down_labels_once(tmp_path: Path, page: Page, serve: type[Served]) -> None:

@@ -5,11 +5,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
+from judge.ask.progress import Progress
 from judge.desk.review.desk import Review
+from judge.desk.review.rerun import Rewording
 from judge.desk.server import listen
 from tests.browsing import NARROW, faults, overflow, watch
 from tests.desk.test_review import BETTER, GRADED, SEAT, TEXT, World
@@ -109,6 +112,30 @@ def test_a_filter_keeps_its_items_on_the_way_through(desk: tuple[Review, str], p
     expect(page.get_by_text(f"1 of {count}", exact=True)).to_be_visible()
     page.keyboard.press("j")
     expect(page.get_by_text(f"2 of {count}", exact=True)).to_be_visible()
+
+
+def test_the_focus_stays_while_a_rerun_is_followed(
+    desk: tuple[Review, str], page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review, link = desk
+    old = review.shelf.prompts()[0][GRADED]
+    new = old._replace(criterion=msgspec.structs.replace(old.criterion, variant="slow"))
+    with monkeypatch.context() as job:
+        job.setattr(review.job, "question", Rewording(old, new, "server/m", None))
+        job.setattr(review.job, "outcome", None)
+        job.setattr(type(review.job), "running", True)
+        job.setattr(review.job, "progress", Progress(3, 40, 0, 0, 0))
+        page.goto(link)
+        page.get_by_role("link", name="Rerun").click()
+        page.get_by_role("button", name="Stop").focus()
+        expect(page.locator("#how-far")).to_contain_text("3 of 40")
+        job.setattr(review.job, "progress", Progress(7, 40, 0, 1, 0))
+        expect(page.locator("#how-far")).to_contain_text("7 of 40 judgments, 1 without a grade")
+        expect(page.get_by_role("progressbar")).to_have_attribute("value", "7")
+        expect(page.get_by_role("button", name="Stop")).to_be_focused()
+        job.setattr(type(review.job), "running", False)
+        job.setattr(review.job, "error", "stopped")
+        expect(page.get_by_role("alert")).to_contain_text("stopped")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -512,6 +512,40 @@ def test_a_response_of_a_million_characters_is_shown_in_part_first(page: Page, t
     assert str(box.text_content()).endswith("the end")
 
 
+def test_at_the_last_page_of_the_list_the_focus_goes_to_the_other_button(page: Page, tmp_path: Path) -> None:
+    responses = [response(number, f"Ferry {number}.") for number in range(1, 61)]
+    show(page, [write_folder(tmp_path / "out", responses, [judgment(number, 0) for number in range(1, 61)])])
+    place = page.get_by_role("status").filter(has_text="Page")
+    for key, other, told in (("#browse-after", "#browse-before", "2"), ("#browse-before", "#browse-after", "1")):
+        page.locator(key).press("Enter")
+        expect(place).to_have_text(f"Page {told} of 2")
+        expect(page.locator(other)).to_be_focused()
+
+
+def test_a_text_from_right_to_left_begins_at_the_right(page: Page, tmp_path: Path) -> None:
+    show(page, [write_folder(tmp_path / "out", [response(1, "שלום\nferry")], [judgment(1, 0)])])
+    begins = """(element) => {
+        const range = document.createRange(), box = element.getBoundingClientRect();
+        range.selectNodeContents(element);
+        return [...range.getClientRects()].map((line) => line.left > box.left + box.width / 2);
+    }"""
+    assert all(page.locator(".browse-excerpt").evaluate(begins))
+    page.locator("#browse-list a").click()
+    response_box = page.locator("#browse-item .stranger").filter(has_text="ferry").first
+    lines = response_box.evaluate(begins)
+    assert (lines[0], lines[-1]) == (True, False)
+
+
+def test_a_table_that_scrolls_does_so_by_keyboard(page: Page, folder: Path) -> None:
+    page.set_viewport_size({"width": 320, "height": 256})
+    show(page, [folder], [gold_file(folder, ("R00001", "assessor" * 9, 3))])
+    page.locator("#browse-list a").first.click()
+    table = page.get_by_role("region", name="Gold of each assessor")
+    assert table.evaluate("(box) => box.scrollWidth > box.clientWidth")
+    table.press("ArrowRight")
+    page.wait_for_function("(box) => box.scrollLeft > 0", arg=table.element_handle())
+
+
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_list_and_item_have_no_fault_and_fit_their_window(

@@ -10,6 +10,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.key.length === 1 && !singleKeys.checked) return;
   if (event.key === "?") {
     event.preventDefault();
     document.getElementById("keys").togglePopover();
@@ -21,7 +22,7 @@ document.addEventListener("keydown", (event) => {
   } else if (form && event.key === "c") {
     event.preventDefault();
     document.getElementById("comment").focus();
-  } else if (form && event.key === "Enter" && (at === document.body || at.matches("input, section"))) {
+  } else if (form && event.key === "Enter" && (at === document.body || at.matches("[name=grade], section"))) {
     save(event, form);
   } else if (form && /^[0-9u]$/.test(event.key)) {
     const level = form.querySelector(`input[data-key="${event.key}"]`);

@@ -1,5 +1,5 @@
+// The desk by keyboard: j and k to the next one and the one before, e to edit. A page whose job is under way follows it by itself.
 "use strict";
-// The desk by keyboard: j and k to the next one and the one before, e to edit. A page whose job is under way looks again by itself.
 (() => {
   const follow = (selector) => { const link = document.querySelector(selector); if (link) link.click(); return Boolean(link); };
   const step = (by) => {
@@ -13,10 +13,22 @@
   const keys = { j: () => step(1), k: () => step(-1), e: () => follow('a[href*="/prompt?name="]') };
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select");
-    if (typing || event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) return;
+    if (typing || !singleKeys.checked || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
     if (keys[event.key]()) event.preventDefault();
   });
   const error = document.getElementById("error");
   if (error) error.focus();
-  if (document.querySelector("main[data-running]")) setTimeout(() => location.reload(), 1000);
+
+  // Only how far it is changes, so that the focus stays where it is; the page is loaded again when the job has ended.
+  async function look() {
+    const found = await fetch(location.href);
+    const now = new DOMParser().parseFromString(await found.text(), "text/html");
+    if (!now.querySelector("main[data-running]")) { location.reload(); return; }
+    const words = now.getElementById("how-far"), bar = now.querySelector("progress[value]");
+    if (words) document.getElementById("how-far").textContent = words.textContent;
+    if (bar) for (const name of ["max", "value"]) document.querySelector("progress").setAttribute(name, bar.getAttribute(name));
+    later();
+  }
+  const later = () => setTimeout(() => look().catch(() => location.reload()), 1000);
+  if (document.querySelector("main[data-running]")) later();
 })();

@@ -403,6 +403,10 @@
     state.page = page === 1 ? undefined : String(page);
     replaceHash();
     showPage();
+    // At an end, the button with the focus is disabled, which would lose the focus.
+    for (const [pressed, other] of [["before", "after"], ["after", "before"]]) {
+      if (document.activeElement === at(pressed) && at(pressed).disabled) at(other).focus();
+    }
   }
 
   const cell = (...children) => make("td", {}, ...children);
@@ -681,11 +685,11 @@
   function goldCard(row, detail) {
     const rows = detail.gold.map(([assessor, grade, made]) => [make("bdi", {}, assessor), String(grade), made]);
     return make("section", { class: "browse-card gold" }, make("h4", {}, "Gold"), verdict(row, data.rows.gold[row], null, null),
-      smallTable(["Assessor", "Grade", "Made"], rows));
+      smallTable("Gold of each assessor", ["Assessor", "Grade", "Made"], rows));
   }
 
-  function smallTable(heads, rows) {
-    return make("div", { class: "scroll" }, make("table", {},
+  function smallTable(name, heads, rows) {
+    return make("div", { class: "scroll", role: "region", "aria-label": name, tabindex: "0" }, make("table", {},
       make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
       make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell)))))));
   }
@@ -694,7 +698,7 @@
     const name = data.sides.length > 1 ? data.sides[side] : said.judge;
     const parts = [make("h4", {}, make("bdi", {}, name)), verdict(row, said.grade, said.reason, side)];
     parts.push(...(await saidParts(said, name)));
-    if (said.votes) parts.push(...(await votesPart(said.votes)));
+    if (said.votes) parts.push(...(await votesPart(said.votes, name)));
     return make("section", { class: said.votes ? "browse-card jury" : "browse-card" }, ...parts);
   }
 
@@ -709,15 +713,15 @@
     const [rationale, detail] = await Promise.all([text(said.rationale), text(said.detail)]);
     if (detail !== null) parts.push(...textBox(detail));
     if (rationale !== null && !said.votes) parts.push(...textBox(rationale));
-    if (said.probabilities) parts.push(probabilities(said.probabilities));
+    if (said.probabilities) parts.push(probabilities(said.probabilities, name));
     return parts;
   }
 
-  function probabilities(shares) {
+  function probabilities(shares, name) {
     const rows = Object.entries(shares).map(([label, share]) => [
       make("bdi", {}, label), share.toFixed(2), make("progress", { max: "1", value: share, "aria-hidden": "true" }),
     ]);
-    return smallTable(["Label", "Probability", ""], rows);
+    return smallTable(`Probabilities of ${name}`, ["Label", "Probability", "Drawn"], rows);
   }
 
   function voteName(vote, votes) {
@@ -726,13 +730,13 @@
     return vote.judge + prompts + sample;
   }
 
-  async function votesPart(votes) {
+  async function votesPart(votes, name) {
     const one = async (vote) => [
       make("bdi", {}, voteName(vote, votes)),
       vote.grade === null ? make("span", { class: "badge warn" }, words(vote.reason ?? "no grade")) : gradeElement(vote.grade),
       make("bdi", {}, (await text(vote.rationale)) ?? (await text(vote.detail)) ?? ""),
     ];
-    return [make("h5", {}, "Votes of the jury"), smallTable(["Member", "Grade", "Rationale"], await Promise.all(votes.map(one)))];
+    return [make("h5", {}, "Votes of the jury"), smallTable(`Votes of ${name}`, ["Member", "Grade", "Rationale"], await Promise.all(votes.map(one)))];
   }
 
   // ---- What was sent, and what came back ----
