@@ -1,6 +1,7 @@
 """Reports of real folders: what they hold, how they follow their results, what is refused."""
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -87,6 +88,23 @@ def test_a_report_stands_beside_the_results_and_changes_none(out: Path) -> None:
         "In short", "Leaderboard: groundedness", "What became of the judgments", "Cost, tokens and time", "By topic",
         "By depth of the conversation", "The submissions", "Why judgments are missing", "How it was made",
     ]  # fmt: skip
+
+
+def test_a_report_does_not_say_where_its_author_keeps_things(out: Path, tmp_path: Path) -> None:
+    prompt = tmp_path / "prompts" / "own.md"
+    prompt.parent.mkdir()
+    shutil.copy(PROJECT / "prompts" / "groundedness" / "graded.md", prompt)
+    lines = (out / "judgments.jsonl").read_text(encoding="utf-8").replace('"variant":"graded"', '"variant":"own"')
+    # A digest that is none: the prompt has changed since.
+    lines = re.sub('"criterion_digest":"[0-9a-f]{64}"', f'"criterion_digest":"{"0" * 64}"', lines)
+    (out / "judgments.jsonl").write_text(lines, encoding="utf-8")
+    (out / "failures.jsonl").unlink()
+    outcome = write_report(ReportPlan(folders=out, prompts=[prompt]))
+    assert outcome.warnings == (f"{out}: {prompt} has changed since these judgments were made",)
+    for name in ("report.html", "report.md"):
+        told = (out / name).read_text(encoding="utf-8")
+        assert "Out: the file of groundedness/own has changed since these judgments were made." in told
+        assert str(tmp_path) not in told
 
 
 def test_the_page_names_the_results_that_it_was_made_from(out: Path) -> None:
