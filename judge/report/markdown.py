@@ -1,16 +1,13 @@
 """The report as one Markdown file with its pictures in it, for the appendix of a paper."""
 
 import base64
-import re
 from collections.abc import Iterator, Sequence
 
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, ReportTable, Said
 from judge.report.pictures import Picture
 from judge.text.cells import markdown_cell
 from judge.text.grid import grid_cells
-from judge.text.markup import name_of, prose, table
-
-_LINES = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+from judge.text.markup import name_of, prose, quotation, table
 
 
 def report_markdown(content: Content, pictures: Sequence[Picture]) -> bytes:
@@ -51,7 +48,7 @@ def _blocks(part: ReportPart) -> Iterator[str]:
             yield from _sheet(part)
         case Quoted(about, text):
             yield f"{prose(about)}:"
-            yield "\n".join(f"> {prose(line)}" for line in _LINES.split(text))
+            yield quotation(text)
         case Folded(title, parts):
             yield f"### {prose(title)}"
             for inner in parts:
