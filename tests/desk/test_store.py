@@ -138,7 +138,7 @@ def test_a_store_is_of_one_desk_under_every_name(tmp_path: Path) -> None:
             store(one)
     link.unlink()
     link.symlink_to(link)
-    with pytest.raises(InputError, match="cannot be used as a store of labels|cannot be opened"):
+    with pytest.raises(InputError, match="as a store of labels: "):
         store(link)
 
 

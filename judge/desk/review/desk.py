@@ -230,7 +230,7 @@ class Review:
         items = _integer(fields.get("items"))
         if items is None and fields.get("items", "").strip():
             # Never all of them, which cost the most.
-            raise UsageError(f"Items: {shown(fields['items'])}: expected a whole number above zero, or nothing for all.")
+            raise UsageError(f"Items: {shown(fields['items'])}: expected a whole number above zero, or none for all.")
         return Rewording(old, new, model if model in models else next(iter(models), ""), items)
 
 
