@@ -33,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write the report and name the page."""
-    plan = ReportPlan(
-        folders=args.folders, out=args.out, gold=args.gold, criterion=args.criterion, prompts=args.prompt
-    )
+    plan = ReportPlan(folders=args.folders, out=args.out, gold=args.gold, criterion=args.criterion, prompts=args.prompt)
     with progress("reading folders") as steps:
         outcome = write_report(plan, steps)
     for warning in outcome.warnings:

@@ -340,9 +340,7 @@ def test_only_the_prompt_that_was_picked_is_in_the_question_to_sealed_grades(tmp
     assert numbers == [1, 2, 2]
 
 
-def test_a_changed_prompt_is_said(
-    gold: Path, judgments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_prompt_is_said(gold: Path, judgments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     digest = find_criterion(GRADED).digest
     judgments.write_text(judgments.read_text(encoding="utf-8").replace(digest, "0" * 64), encoding="utf-8")
