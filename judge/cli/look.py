@@ -15,6 +15,8 @@ USUAL = 80
 READ = 110
 """The most columns of a sentence: longer lines are hard to read."""
 _FEWEST, _MOST = 40, 240
+_DIGITS = 9
+"""Digits of a width that are read."""
 
 
 def columns() -> int:
@@ -25,8 +27,9 @@ def columns() -> int:
 def known_columns() -> int | None:
     """As `columns`, or None for an output without a width, which a file or another program reads line by line."""
     given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        found = int(given)
+    # Python refuses to read a number of thousands of digits.
+    if given.isdecimal() and (asked := int(given[:_DIGITS])):
+        found = asked
     elif sys.stdout.isatty():
         found = shutil.get_terminal_size((USUAL, 24)).columns
     else:

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.options import add_output_option
-from judge.cli.printing import say
+from judge.cli.printing import progress, say
 from judge.report.job import ReportPlan, write_report
 from judge.text.cells import count
 
@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write the report and name the page."""
-    outcome = write_report(
-        ReportPlan(folders=args.folders, out=args.out, gold=args.gold, criterion=args.criterion, prompts=args.prompt)
-    )
+    plan = ReportPlan(folders=args.folders, out=args.out, gold=args.gold, criterion=args.criterion, prompts=args.prompt)
+    with progress("reading folders") as steps:
+        outcome = write_report(plan, steps)
     for warning in outcome.warnings:
         say(f"warning: {warning}")
     print(outcome.page)

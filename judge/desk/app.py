@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -70,7 +70,9 @@ def desk_app(
     """
     routes = [Route(f"/{{_seat}}{path}", _page(handler), methods=["GET"]) for path, handler in pages.items()]
     routes += [Route(f"/{{_seat}}{path}", _action(handler), methods=["POST"]) for path, handler in actions.items()]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _refused, JudgeError: _failed})
+    app = Starlette(
+        routes=routes, exception_handlers={HTTPException: _refused, JudgeError: _failed, Exception: _broken}
+    )
     return Guard(app, seats, hosts, cookie=f"judge-{port}")
 
 
@@ -100,10 +102,13 @@ def _action(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 async def _form(request: Request) -> dict[str, str]:
     """The fields of a form as browsers send it; of a repeated one the last."""
     body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > LARGEST_FORM:
-            raise HTTPException(413, f"The form is larger than {LARGEST_FORM:,} bytes.")
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST_FORM:
+                raise HTTPException(413, f"The form is larger than {LARGEST_FORM:,} bytes.")
+    except ClientDisconnect as error:
+        raise HTTPException(400, "The form was cut off on its way.") from error
     try:
         fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
     except ValueError as error:
@@ -120,3 +125,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     return plain_page("Nothing was saved", str(error), 500)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    text = f"An error of judge itself: {type(error).__name__}: {error}"
+    return plain_page("This did not work", text, 500)

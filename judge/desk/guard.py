@@ -170,4 +170,7 @@ def _from_here(request: Request) -> bool:
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
     if site not in (None, "same-origin"):
         return False
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    try:
+        return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    except ValueError:
+        return False

@@ -81,8 +81,8 @@ def serve_desk(app: ASGIApp, listener: Listener, ready: Callable[[], None] = lam
         ready: Called when the desk can be visited.
     """
     config = uvicorn.Config(
-        app, http="h11", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
-        proxy_headers=False, timeout_graceful_shutdown=_PATIENCE,
+        app, http="h11", ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False,
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=_PATIENCE,
     )  # fmt: skip
     server = _Server(config)
 

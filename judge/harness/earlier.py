@@ -31,7 +31,10 @@ def read_earlier_pool(folder: Path) -> Pool:
     # A folder without a manifest was put together by hand. A run that was stopped leaves a manifest, written first.
     manifest = read_manifest(folder)
     if manifest is not None and manifest.get("status") != UNFINISHED:
-        expected, pooled = set(manifest["configuration"].get("runs", {})), {run.run_id for run in pool.runs}
+        runs = manifest["configuration"].get("runs", {})
+        if not isinstance(runs, dict):
+            raise InputError(f"{folder / MANIFEST}: $.configuration.runs: {shown(runs)}: expected runs with digests")
+        expected, pooled = set(runs), {run.run_id for run in pool.runs}
         if expected != pooled:
             names = ", ".join(map(shown, sorted(expected ^ pooled, key=natural_key)[:5]))
             raise InputError(f"{folder / 'runs.jsonl'}: not the runs of {folder / MANIFEST}: {names}")

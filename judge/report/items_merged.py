@@ -18,6 +18,7 @@ from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide
 from judge.report.items_calibration import read_calibration_items
 from judge.report.items_folder import read_folder_items
 from judge.runs.records import Turn
+from judge.text.cells import count
 from judge.text.ids import natural_key
 
 _Key = tuple[str, str, str | None, tuple[str, ...], str]
@@ -46,11 +47,15 @@ def gather(
     if criterion is not None and criterion not in {*criterion_names(), *(prompt.name for prompt in own)}:
         own.append(find_criterion(criterion))
         wanted = own[-1].name
-    rows = [row for path in gold for row in read_gold(path)]
+    given = [row for path in gold for row in read_gold(path)]
+    # A page that shows them one by one would teach the test part to whoever tunes prompts.
+    rows = [row for row in given if row.split != "test"]
     sides: list[BrowsedSide] = []
     scales: dict[tuple[int, str], Scale] = {}
     turns: dict[str, Turn] = {}
     notes: list[str] = []
+    if hidden := len(given) - len(rows):
+        notes.append(f"Not shown here: {count(hidden, 'grade')} by assessors on a test part.")
     together: dict[tuple[_Key, int], list[BrowsedItem]] = {}
     for folder, name in zip(folders, folder_names(folders), strict=True):
         read = _read(folder, name, len(folders) > 1, len(sides), rows, own)

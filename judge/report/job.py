@@ -18,6 +18,7 @@ from judge.report.markdown import report_markdown
 from judge.report.page import report_page
 from judge.report.parts import Content
 from judge.report.pictures import pictures
+from judge.text.steps import Step, Steps, quiet, stepped
 
 PAGE, MARKDOWN = "report.html", "report.md"
 
@@ -55,11 +56,12 @@ class ReportOutcome(msgspec.Struct, frozen=True):
         return self.out / PAGE
 
 
-def write_report(plan: ReportPlan) -> ReportOutcome:
+def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     """Write the report.
 
     Args:
         plan: What to do.
+        steps: Called with the progress.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -72,7 +74,8 @@ def write_report(plan: ReportPlan) -> ReportOutcome:
     gold = paths(plan.gold)
     names = folder_names(given)
     folders = [
-        read_folder(folder, name, gold, plan.criterion, plan.prompts) for folder, name in zip(given, names, strict=True)
+        read_folder(folder, name, gold, plan.criterion, plan.prompts)
+        for folder, name in stepped("reading folders", list(zip(given, names, strict=True)), steps)
     ]
     made_of = tuple(
         (f"{name}/{record}" if len(given) > 1 else record, digest)
@@ -80,13 +83,16 @@ def write_report(plan: ReportPlan) -> ReportOutcome:
         for record, digest in [record_of(folder)]
     )
     content = compose(folders, made_of, compare_folders(folders))
+    steps(Step("listing judgments"))
     browser = browse(given, gold, plan.criterion, plan.prompts)
     files = {PAGE: report_page(content, browser), **browser.files}
     if not plan.page_only:
+        steps(Step("drawing"))
         drawn = pictures(folders, content)
         files[MARKDOWN] = report_markdown(content, drawn)
         files |= {f"report/{picture.name}.svg": picture.svg for picture in drawn}
     out = Path(plan.out) if plan.out is not None else given[0]
+    steps(Step("writing"))
     make_folder(out)
     replace_folder(out, files, REPORT_RECORD, inputs=gold)
     return ReportOutcome(out, tuple(files), content, _warnings(folders))

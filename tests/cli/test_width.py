@@ -151,6 +151,11 @@ def test_forms_for_tools_know_no_width(
     assert NAME.format(3) in made[0].replace("\\", "")
 
 
+def test_a_width_of_any_length_is_a_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "9" * 5000)
+    assert columns() == 240
+
+
 def test_no_command_with_a_table_is_left_out() -> None:
     """A command whose module prints tables stands in TABLES; those of benches have worlds of their own."""
     printers = re.compile(r"\b(print_table|print_grids|print_rankings|print_leaderboard|print_fact|summary|terminal)\(")

@@ -6,7 +6,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
 
 import httpx
 import pytest
@@ -121,6 +122,7 @@ def test_a_form_of_the_desk_is_taken(desk: Counter, visitor: Visitor) -> None:
         (ANN.form_token, {"origin": "https://evil.example"}),
         (ANN.form_token, {"origin": "http://127.0.0.1:9999"}),
         (ANN.form_token, {"origin": "null"}),
+        (ANN.form_token, {"origin": "http://["}),
         (ANN.form_token, {"sec-fetch-site": "cross-site"}),
         (ANN.form_token, {"sec-fetch-site": "same-site"}),
         (ANN.form_token, {"cookie": ""}),
@@ -143,6 +145,26 @@ def test_a_form_that_is_too_large_or_no_form_is_refused(visitor: Visitor) -> Non
     visitor.enter("/1/", ANN.token)
     assert visitor.send("/1/add", {"by": "1" * LARGEST_FORM}).status_code == 413
     assert visitor.send("/1/add", {f"f{n}": "" for n in range(101)}).status_code == 400
+
+
+def test_a_form_that_is_cut_off_on_its_way_is_no_error_of_the_desk(desk: Counter) -> None:
+    """A server would print what a desk raises, on the terminal of whoever serves it."""
+    sent: list[MutableMapping[str, Any]] = []
+    cookie = f"judge-8765={ANN.token}".encode()
+    scope = {
+        "type": "http", "method": "POST", "path": "/1/add", "query_string": b"", "scheme": "http",
+        "headers": [(b"host", b"127.0.0.1:8765"), (b"cookie", cookie)],
+    }  # fmt: skip
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(desk.app(scope, receive, send))
+    assert sent[0]["status"] == 400
+    assert desk.counts == {"Ann": 0, "Bob": 0}
 
 
 def test_a_failure_is_said_on_a_page_and_cannot_be_markup(visitor: Visitor) -> None:

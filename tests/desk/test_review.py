@@ -282,6 +282,11 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         assert f"{n} dev items under two wordings are {2 * n} judgments" in ask.text
         assert f"<strong>{2 * n} calls</strong>" in ask.text and "price of this judge is not known" in ask.text
         assert mock.stats()["paid"] == 0
+        # A number that is none must not become all items.
+        for items in ("0", "-5", "1e2"):
+            wrong = {"old": GRADED, "new": "groundedness/strict", "model": "server/m", "items": items}
+            assert "a whole number above zero" in visitor.submit(ask, "/review/ask", **wrong).text
+        assert review.job.question is None
         fields = {"old": GRADED, "new": "groundedness/strict", "model": "server/m", "items": ""}
         assert visitor.submit(ask, "/review/ask", **fields).headers["location"] == "/review/rerun"
         ended(review)

@@ -123,6 +123,25 @@ def test_a_store_is_of_one_process_and_one_desk(tmp_path: Path) -> None:
         pass
 
 
+def test_a_store_is_of_one_desk_under_every_name(tmp_path: Path) -> None:
+    path, link, name = tmp_path / "labels.sqlite", tmp_path / "link.sqlite", tmp_path / "name.sqlite"
+    link.symlink_to(path)
+    with store(link) as opened:
+        with pytest.raises(OperationalError, match="another desk serves it"):
+            store(path)
+        opened.save("1", opened.tasks("1")[0], DeskLabel(2, ""), "blind")
+    assert labels(path) == [("ann", "R00003", "groundedness", 2, 0, "")]
+    # SQLite keeps the latest labels of each name in a file of its own.
+    name.hardlink_to(path)
+    for one in (path, name):
+        with pytest.raises(InputError, match=r"has another name too \(a hard link\)"):
+            store(one)
+    link.unlink()
+    link.symlink_to(link)
+    with pytest.raises(InputError, match="as a store of labels: "):
+        store(link)
+
+
 def test_only_the_owner_may_read_it_and_one_file_is_left(tmp_path: Path) -> None:
     with store(tmp_path):
         pass

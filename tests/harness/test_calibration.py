@@ -340,11 +340,15 @@ def test_only_the_prompt_that_was_picked_is_in_the_question_to_sealed_grades(tmp
     assert numbers == [1, 2, 2]
 
 
-def test_a_changed_prompt_is_said(gold: Path, judgments: Path) -> None:
+def test_a_changed_prompt_is_said(gold: Path, judgments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     digest = find_criterion(GRADED).digest
     judgments.write_text(judgments.read_text(encoding="utf-8").replace(digest, "0" * 64), encoding="utf-8")
     found = tried(gold=[gold], judgments=[judgments])
-    assert any("has changed since these judgments were made" in one for one in found.calibration.warnings)
+    said = [one for one in found.calibration.warnings if "has changed since these judgments were made" in one]
+    # It is published with the findings, which show nobody's folders.
+    assert said
+    assert all(one.startswith("run/judgments.jsonl: ") for one in said)
     assert found.certificate.certified[0].prompt_digest == "0" * 64
 
 

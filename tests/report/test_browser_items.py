@@ -183,6 +183,22 @@ def test_gold_stands_beside_the_judge_with_each_assessor(tmp_path: Path) -> None
     assert (graded.gold_grade, other.gold_grade) == (3, None)
 
 
+def test_grades_of_a_test_part_are_on_no_page(tmp_path: Path) -> None:
+    folder = write_folder(
+        tmp_path / "out", [response(1, "By ferry."), response(2, "By bus.")], [judgment(1, 0), judgment(2, 1)]
+    )
+    gold = tmp_path / "gold.jsonl"
+    gold.write_bytes(
+        gold_jsonl(
+            GoldRow("1-1_1", "1-1", "groundedness", 3, "ann", response_id=f"R0000{number}", split=part)
+            for number, part in ((1, "dev"), (2, "test"))
+        )
+    )
+    gathered = gather([folder], [gold])
+    assert [one.gold_grade for one in gathered.items] == [3, None]
+    assert gathered.notes[0] == "Not shown here: 1 grade by assessors on a test part."
+
+
 def test_only_one_criterion(tmp_path: Path) -> None:
     results = [judgment(1, 3), judgment(1, 4, criterion="naturalness")]
     folder = write_folder(tmp_path / "out", [response(1, "By ferry.")], results)

@@ -1,6 +1,7 @@
 """Reports of real folders: what they hold, how they follow their results, what is refused."""
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.files.folder import recorded
 from judge.report.job import ReportPlan, write_report
+from judge.text.steps import Step
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
 from tests.conftest import PROJECT
@@ -89,12 +91,37 @@ def test_a_report_stands_beside_the_results_and_changes_none(out: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_report_does_not_say_where_its_author_keeps_things(out: Path, tmp_path: Path) -> None:
+    prompt = tmp_path / "prompts" / "own.md"
+    prompt.parent.mkdir()
+    shutil.copy(PROJECT / "prompts" / "groundedness" / "graded.md", prompt)
+    lines = (out / "judgments.jsonl").read_text(encoding="utf-8").replace('"variant":"graded"', '"variant":"own"')
+    # A digest that is none: the prompt has changed since.
+    lines = re.sub('"criterion_digest":"[0-9a-f]{64}"', f'"criterion_digest":"{"0" * 64}"', lines)
+    (out / "judgments.jsonl").write_text(lines, encoding="utf-8")
+    (out / "failures.jsonl").unlink()
+    outcome = write_report(ReportPlan(folders=out, prompts=[prompt]))
+    assert outcome.warnings == (f"{out}: {prompt} has changed since these judgments were made",)
+    for name in ("report.html", "report.md"):
+        told = (out / name).read_text(encoding="utf-8")
+        assert "Out: the file of groundedness/own has changed since these judgments were made." in told
+        assert str(tmp_path) not in told
+
+
 def test_the_page_names_the_results_that_it_was_made_from(out: Path) -> None:
     digest = subprocess.run(["sha256sum", "run.sha256"], cwd=out, check=True, capture_output=True, text=True).stdout[
         :64
     ]
     write_report(ReportPlan(folders=out))
     assert digest in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_report_says_how_far_it_is(out: Path) -> None:
+    told: list[Step] = []
+    write_report(ReportPlan(folders=out), told.append)
+    assert list(dict.fromkeys(step.what for step in told)) == [
+        "reading folders", "listing judgments", "drawing", "writing",
+    ]  # fmt: skip
 
 
 def test_the_same_folder_gives_the_same_bytes(out: Path, tmp_path: Path) -> None:
@@ -271,6 +298,9 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
     unfinished = Path(shutil.copytree(made / "out", tmp_path / "unfinished"))
     manifest = json.loads((unfinished / "manifest.json").read_bytes())
     (unfinished / "manifest.json").write_text(json.dumps({**manifest, "status": "unfinished"}), encoding="utf-8")
+    edited = Path(shutil.copytree(made / "out", tmp_path / "edited"))
+    configuration = {**manifest["configuration"], "runs": None}
+    (edited / "manifest.json").write_text(json.dumps({**manifest, "configuration": configuration}), encoding="utf-8")
     assert main(["pool", *POOLED, "--out", str(tmp_path / "pool")]) == 0
     (tmp_path / "empty").mkdir()
     broken = Path(shutil.copytree(made / "cal", tmp_path / "broken"))
@@ -278,6 +308,7 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
     out = made / "out"
     refused: list[tuple[ReportPlan, str]] = [
         (ReportPlan(folders=unfinished, out=tmp_path / "r"), "the run is not finished"),
+        (ReportPlan(folders=edited, out=tmp_path / "r"), r"configuration\.runs: null: expected runs with digests"),
         (ReportPlan(folders=tmp_path / "pool", out=tmp_path / "r"), "a pool that nobody has judged yet"),
         (ReportPlan(folders=tmp_path / "empty", out=tmp_path / "r"), "neither judgments.jsonl nor calibration.json"),
         (ReportPlan(folders=tmp_path / "none", out=tmp_path / "r"), "no such folder"),

@@ -148,6 +148,11 @@ def test_whatever_a_text_holds_it_stays_a_text_in_markdown() -> None:
     assert len(quoted) == 2
 
 
+def test_a_quotation_in_markdown_makes_no_heading_and_no_list() -> None:
+    text = report_markdown(content(Quoted("The reply", "a title\n===\n- one\n1. two")), ()).decode()
+    assert "> a title  \n> \\===  \n> \\- one  \n> 1\\. two\n" in text
+
+
 def test_the_page_lets_only_its_own_style_take_effect() -> None:
     page = report_page(content(Said("fine")), NOTHING).decode()
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)

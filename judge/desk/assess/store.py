@@ -88,7 +88,7 @@ class LabelStore:
         assessors: Sequence[str],
         dealt: Sequence[Sequence[int]],
     ) -> None:
-        self.path = path / STORE if path.is_dir() else path
+        self.path = _itself(path / STORE if path.is_dir() else path)
         self._lock = locked(self.path)
         try:
             self._open(settings, items, assessors, dealt)
@@ -290,6 +290,18 @@ class LabelStore:
         except OSError:
             return None
         return status.st_dev, status.st_ino
+
+
+def _itself(path: Path) -> Path:
+    """The file behind a name: under two names it would have two locks.
+
+    Raises:
+        InputError: It has two names of its own, so that labels under one could get lost under the other.
+    """
+    real = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if real.is_file() and real.stat().st_nlink > 1:
+        raise InputError(f"{path}: has another name too (a hard link), and labels could get lost: use a copy of it")
+    return real
 
 
 def _item_row(place: int, item: DeskItem) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ from judge.errors import InputError, JudgeError, UsageError
 from judge.files.stored import read_stored, unpack
 from judge.gold.rows import GoldRow
 from judge.text.cells import interval, number, p_value
+from judge.text.safe import shown
 
 _PAGE = 50
 """Disagreements on one page."""
@@ -225,9 +226,11 @@ class Review:
             raise UsageError("Two wordings of one criterion are compared.")
         models = self.plan.models
         model = fields.get("model", "")
-        return Rewording(
-            old, new, model if model in models else next(iter(models), ""), whole_number(fields.get("items")) or None
-        )
+        items = whole_number(fields.get("items")) or None
+        if items is None and fields.get("items", "").strip():
+            # Never all of them, which cost the most.
+            raise UsageError(f"Items: {shown(fields['items'])}: expected a whole number above zero, or none for all.")
+        return Rewording(old, new, model if model in models else next(iter(models), ""), items)
 
 
 def _read(folder: Path) -> tuple[Disagreement, ...]:

@@ -41,7 +41,7 @@ from judge.calibrate.report.folder import calibration_files
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder, replace_folder
-from judge.files.paths import in_folders
+from judge.files.paths import in_folders, published
 from judge.files.progress import ProgressLine
 from judge.files.stored import sha256
 from judge.gold import GOLD_FILES, Look
@@ -281,7 +281,9 @@ class _Session:
                     self.prompts[labels.prompt] = bundled[labels.prompt]
                 prompt = self.prompts[labels.prompt]
                 if prompt.digest != labels.prompt_digest and not is_jury(labels.judge):
-                    self.warnings.append(f"{labels.source}: {prompt.file} has changed since these judgments were made")
+                    told = f"{labels.source}: {prompt.file} has changed since these judgments were made"
+                    # Warnings are published with the findings.
+                    self.warnings.append(published(told))
 
     def _opened(
         self,

@@ -56,7 +56,7 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
             "warn",
         )
     for warning in folder.judged.warnings:
-        yield Said(capped(warning), "warn")
+        yield Said(capped(_without_places(warning, folder)), "warn")
     apart = told_apart(folder.pairs)
     criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
     for name, rows in by_criterion(folder.rows):
@@ -102,6 +102,14 @@ def _mean(rows: Sequence[LeaderboardRow]) -> str:
     return (
         f"a mean of {means.pop()} ({bound} over all turns)" if len(means) == 1 else f"a mean over all turns of {bound}"
     )
+
+
+def _without_places(warning: str, folder: RunFolder) -> str:
+    """A warning as others may read it: with the names of folder and prompts in place of where they are kept."""
+    said = warning.replace(str(folder.judged.path), folder.name)
+    for criterion in folder.judged.criteria:
+        said = said.replace(criterion.file, f"the file of {criterion.prompt_id}")
+    return said
 
 
 def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
