@@ -61,7 +61,7 @@ def judgment(page: Any) -> None:
     _opened(page)
     page.locator("#browse-list a").first.click()
     page.locator("#browse-item h3").first.wait_for()
-    page.evaluate("document.querySelector('#browse-item').scrollIntoView()")
+    page.evaluate("document.querySelector('#browse-item').closest('section').scrollIntoView()")
     page.screenshot(path="judgment.png")
 
 

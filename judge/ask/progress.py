@@ -59,9 +59,11 @@ class Reporter:
         if self._last is None:
             return
         last, self._last = self._last, None
-        rate = (last.done - last.recalled) / max(self._line.seconds, 1e-9)
-        extra = _extra(last)
-        self._line.say(f"{self._judge}: {last.done}/{last.total} judged, {rate:.1f}/s{f', {extra}' if extra else ''}")
+        asked = last.done - last.recalled
+        # Where all comes from the journal, a rate of 0 would read as a judge that stands still.
+        rate = f"{asked / max(self._line.seconds, 1e-9):.1f}/s" if asked else ""
+        told = [f"{last.done}/{last.total} judged", rate, _extra(last)]
+        self._line.say(f"{self._judge}: {', '.join(filter(None, told))}")
 
 
 class FetchReporter:

@@ -216,7 +216,7 @@ def _warnings(
     warnings = _clustered(panel, mask)
     if T < FEW_TOPICS or n < FEW_ITEMS:
         warnings.append(
-            f"{name}: {n} judged gold items on {T} {panel.cluster}s; "
+            f"{name}: {count(n, 'judged gold item')} on {count(T, panel.cluster)}; "
             f"{FEW_ITEMS} on {FEW_TOPICS} are the least to accept a judge by"
         )
     if panel.weighted:

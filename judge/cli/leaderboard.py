@@ -108,13 +108,13 @@ def _correct(args: argparse.Namespace) -> None:
         )
     for warning in outcome.warnings:
         say(warning)
-    # A terminal shows the cautions above the table, so they are not said twice there.
-    if args.json or not (sys.stdout.isatty() and sys.stderr.isatty()):
-        for caution in outcome.cautions:
-            say(f"Warning: {caution}")
     if not args.json:
         _print(outcome)
+        if args.out is not None:
+            say(f"the corrected leaderboard is in {args.out}")
         return
+    for caution in outcome.cautions:
+        say(f"Warning: {caution}")
     seal = {} if outcome.seal is None else {"seal": outcome.seal}
     clustered = {"clustered": outcome.clustered} if outcome.clustered else {}
     head = {"schema": SCHEMA, "target": args.target, "gold": outcome.gold, **seal, **clustered}
