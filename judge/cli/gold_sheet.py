@@ -5,6 +5,7 @@ from pathlib import Path
 
 from judge.cli.options import add_output_option, amount_or_zero, positive, seed
 from judge.cli.printing import say
+from judge.gold.deal import DOUBLE
 from judge.gold.sheets import SHEETS
 from judge.harness.gold_sheet import GoldSheetPlan, write_gold_sheet
 from judge.text.cells import count
@@ -32,14 +33,12 @@ def add_sheet_arguments(parser: argparse.ArgumentParser) -> None:
         "--double",
         type=amount_or_zero,
         metavar="SHARE",
-        help="csv, html: the share that two assessors label, the rest being dealt out (default: all label all)",
+        help=f"csv, html: share of the responses that every assessor labels (default {DOUBLE} with several assessors)",
     )
     parser.add_argument(
         "--items-per-task", type=positive, default=1, metavar="K", help="mturk: responses on one page (default 1)"
     )
-    parser.add_argument(
-        "--seed", type=seed, default=1, metavar="S", help="seed of the order of the responses (default 1)"
-    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="seed of the orders (default 0)")
     add_output_option(parser, "DIR", "folder to write", required=True)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from judge.cli.options import amount_or_zero
 from judge.cli.printing import say
 from judge.cli.serving import add_address_arguments, say_links
-from judge.desk.assess.plan import DOUBLE, AssessPlan
+from judge.desk.assess.plan import AssessPlan
 from judge.desk.assess.serve import serve_assess
+from judge.gold.deal import DOUBLE
 from judge.harness.prepared import DEFAULT_CRITERIA
 
 

@@ -5,7 +5,8 @@ check    lists every problem of gold files
 sources  reads grades as others publish them; draft turns them into gold rows
 split    separates the dev part from the test part; seal guards the test part; ledger records each look at gold
 plan     draws the responses to label next, with the help of sampling and uncertainty
-sheets/  shows them to assessors, as tables, pages, and batches of platforms
+deal     says who labels what, in which order
+sheets/  shows it to assessors, as tables, pages, and batches of platforms
 grades   what labels in words mean; words: how levels are called
 """
 

@@ -39,10 +39,10 @@ class GoldSheetPlan(JobPlan, frozen=True, kw_only=True):
     assessors: Sequence[str] = ()
     """Who labels; each gets a sheet of his own."""
     double: float | None = None
-    """Share of the responses that two assessors label, the others being labeled by one; by default all label all."""
+    """Share of the responses that every assessor labels, each other one being labeled by one; by default DOUBLE."""
     items_per_task: int = 1
     """Responses on one page of MTurk."""
-    seed: int = 1
+    seed: int = 0
     """Seed of the order of the responses."""
 
 

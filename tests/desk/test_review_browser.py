@@ -1,5 +1,6 @@
 """A review in a real browser: by keyboard from the list to a wording that is asked again, wide and narrow."""
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -106,6 +107,7 @@ def test_a_filter_keeps_its_items_on_the_way_through(desk: tuple[Review, str], p
     page.goto(link)
     page.get_by_label("The judge is").select_option("lower")
     page.get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile("direction=lower"))
     count = page.locator("a.case").count()
     assert 0 < count == page.locator("a.case .badge.accent").count()
     page.locator("a.case").first.click()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def sheet(world: Path) -> Path:
-    written(world, "html", assessors=("ann", "bob"))
+    written(world, "html", assessors=("ann", "bob"), double=1.0)
     return world / "html/sheet-ann.html"
 
 

@@ -11,7 +11,6 @@ import msgspec
 from judge.ask.criteria import choose_prompts, criterion_names
 from judge.ask.labels import JUDGMENTS, is_jury, read_judgments
 from judge.ask.prompt import needs_turn
-from judge.desk.assess.deal import shared_items
 from judge.desk.assess.plan import AssessPlan, check_assess_plan
 from judge.desk.assess.store import DeskItem
 from judge.errors import InputError, UsageError
@@ -19,6 +18,7 @@ from judge.files.jsonl import jsonl_bytes
 from judge.files.paths import file_in
 from judge.files.stored import read_stored, sha256, unpack
 from judge.gold import parse_gold, read_plan, read_seal
+from judge.gold.deal import shared_items
 from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
 from judge.gold.seal import SEAL

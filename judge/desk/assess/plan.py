@@ -7,10 +7,9 @@ from typing import Literal
 from judge.desk.server import PORT
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath
+from judge.gold.deal import DOUBLE
 from judge.text.safe import shown
 
-DOUBLE = 0.2
-"""The share of the items that every assessor labels, where there are several assessors."""
 _LONGEST_NAME = 80
 
 

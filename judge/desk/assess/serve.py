@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from judge.desk.assess.deal import deal
 from judge.desk.assess.desk import AssessDesk
 from judge.desk.assess.inputs import read_work
 from judge.desk.assess.plan import AssessPlan
 from judge.desk.assess.store import LabelStore
 from judge.desk.guard import Seat
 from judge.desk.server import Listener, listen, serve_desk
+from judge.gold.deal import deal
 from judge.records import Record
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from judge.ask.prompt import guidance
 from judge.errors import InputError, UsageError
+from judge.gold.deal import DOUBLE, deal
 from judge.gold.plan import PlanRow
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Problem
@@ -126,8 +127,8 @@ def shares(items: Sequence[SheetItem], assessors: Sequence[str], double: float |
     Args:
         items: All items of the sheet.
         assessors: Names; without any there is one share without a name.
-        double: The share of the items that two assessors label, each other item being labeled by one; None if every
-            assessor labels every item.
+        double: The share of the items that every assessor labels, each other item being labeled by one; DOUBLE if it
+            is None.
         seed: The seed of everything random.
 
     Raises:
@@ -140,17 +141,15 @@ def shares(items: Sequence[SheetItem], assessors: Sequence[str], double: float |
         )
     if len({name.casefold() for name in names}) < len(names):
         raise UsageError("--assessor: a name is given twice")
-    if double is None:
-        return tuple(Share(name, _ordered(items, f"{seed}/{name}")) for name in names)
-    if len(names) < 2 or not 0 <= double <= 1:
+    if double is not None and (len(names) < 2 or not 0 <= double <= 1):
         raise UsageError("--double: expected a share from 0 to 1, and two assessors or more")
-    dealt = sorted(items, key=lambda item: digest(f"{seed}/{item.turn_id}/{item.response_id}"))
-    twice = round(double * len(dealt))
-    hands: dict[str, list[SheetItem]] = {name: [] for name in names}
-    for place, item in enumerate(dealt):
-        for step in range(2 if place < twice else 1):
-            hands[names[(place + step) % len(names)]].append(item)
-    return tuple(Share(name, _ordered(hand, f"{seed}/{name}")) for name, hand in hands.items())
+    dealt = deal(
+        [f"{item.turn_id}/{item.response_id}" for item in items], names, DOUBLE if double is None else double, seed
+    )
+    return tuple(
+        Share(name, _ordered((items[place] for place in places), f"{seed}/{name}"))
+        for name, places in zip(names, dealt, strict=True)
+    )
 
 
 def readable(text: str) -> str:

@@ -16,10 +16,10 @@ class SheetOptions(NamedTuple):
 
     assessors: tuple[str, ...] = ()
     double: float | None = None
-    """The share of the items that two assessors label; None if every assessor labels every item."""
+    """The share of the items that every assessor labels, each other one being labeled by one; None for DOUBLE."""
     per_task: int = 1
     """How many responses a worker sees on one page of MTurk."""
-    seed: int = 1
+    seed: int = 0
 
 
 def _csv(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from judge.text.safe import digest
 
+DOUBLE = 0.2
+"""Share of the items that every assessor labels, where there are several and nobody says otherwise."""
+
 
 def shared_items(names: Sequence[str], share: float, seed: int) -> frozenset[int]:
     """Places of the items that every assessor labels: a simple random sample, rounded to whole items."""
