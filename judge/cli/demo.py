@@ -61,9 +61,9 @@ def main(args: argparse.Namespace) -> int:
     code = calibrate.main(_parsed("calibrate", calibrate, ["--gold", str(gold), "--judgments", *judged]))
     out = outputs[-1]
     _announce(
-        f"Open {out / 'report.html'} in a browser, then {out / 'judgments.jsonl'} and "
-        f"{out / 'qrels' / 'response_groundedness.llm.qrel'}.\n"
-        f"Try next:\n"
+        f"Open {out / 'report.html'} in a browser; {out / 'index.md'} lists the files.\n"
+        f"The verdict is INCONCLUSIVE, because three topics are too few to say how far a judge may be trusted.\n"
+        f"The tutorial (docs/tutorial.md) goes on from here. Or try:\n"
         f"  judge report {out} --gold {gold}\n"
         f"  judge validate --runs {folder / 'examples' / 'runs'} --topics {folder / 'examples' / 'topics.json'}\n"
         f"  judge prompts show groundedness/graded\n"

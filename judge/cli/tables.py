@@ -10,7 +10,7 @@ from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem
 from judge.results.differences import told_apart
-from judge.results.leaderboard import HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
+from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.text.cells import count
@@ -42,7 +42,7 @@ def print_leaderboard(
         print_table(header, lines, words=2, keys=2, below=below)
         if criterion.name in apart:
             print_text(apart[criterion.name])
-    for line in flag_lines(rows):
+    for line in (BOUND, *flag_lines(rows)):
         print()
         print_text(line)
 

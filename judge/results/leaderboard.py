@@ -30,8 +30,9 @@ HEADER = (
     *("no grade", "flags"),
 )
 """For people: `positive` is the share with its counts, `expected` the mean under the label probabilities."""
-ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "positive", "all turns", "expected")
+ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "positive")
 """The columns that a terminal shows, the important ones first; those of no grade and flags stand below a row."""
+BOUND = "bound: the mean over all turns, with the worst grade where there is none; ranks go by it"
 FLAGS: dict[RowFlag, str] = {
     "MISSING": "turns without a grade count against the run in its bound and its rank",
     "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
