@@ -105,7 +105,7 @@ def test_many_of_a_kind_are_folded_unless_all_are_asked_for(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     # The table of runs and an empty line; the file, the code, the total.
     assert len(lines) == 3 + 1 + 1 + 1
-    assert lines[-2].endswith("(--all lists 9)")
+    assert lines[-2].endswith("(`judge validate --all` lists 9)")
     validate(folder, "--all")
     assert len(capsys.readouterr().out.splitlines()) == 3 + 1 + 1 + 9 + 1
 
@@ -272,7 +272,7 @@ def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
     # 31 equal scores make 30 problems, of which ten are listed.
     assert "1 turn: 0 errors, 30 warnings" in out
     assert "  warning equal_scores (30): " in out
-    assert "(--all lists 10)" in out
+    assert "(`judge validate --all` lists 10)" in out
     assert out.endswith("1 file, 1 readable: 0 errors, 30 warnings\n")
     assert validate(folder, "--json", "--strict", "--report-dir", tmp_path / "pages") == 1
     report = json.loads(capsys.readouterr().out)

@@ -69,7 +69,7 @@ def test_text_groups_by_file_and_code_and_ends_with_a_total():
         "  error empty_text (1): no text, or only white space",
         "    9-1_1 $.p: m",
         "  warning no_ptkb (5): a response without PTKB statements. First at 9-1_1 $.p, 9-1_1 $.p, 9-1_1 $.p: 0; "
-        "likely cause: the run does not choose statements, or chose none (--all lists 5)",
+        "likely cause: the run does not choose statements, or chose none (`judge validate --all` lists 5)",
         "b.json: not read as a run: 1 error, 0 warnings",
         "  error empty_file (1): there is nothing in the file",
         "    the file is empty",
@@ -87,7 +87,7 @@ def test_hundreds_of_like_problems_of_one_file_are_one_line_and_drown_no_other_f
     assert lines[1] == (
         "  error missing_turn (374): a turn of the topics is not in the run. First at 9-1_1 $.turns, 9-1_2 $.turns, "
         "9-1_3 $.turns: not there; likely cause: the run stopped early, or leaves out the turns of some topics "
-        "(--all lists 374)"
+        "(`judge validate --all` lists 374)"
     )
 
 
@@ -108,10 +108,10 @@ def test_what_is_only_counted_is_in_every_total():
     lines = list(text_lines([file]))
     assert lines[0].endswith(": 2 errors, 31 warnings")
     assert lines[3].startswith("  warning no_ptkb (31): a response without PTKB statements. First at 9-1_1 $.p, ")
-    assert lines[3].endswith("(--all lists 10)")
+    assert lines[3].endswith("(`judge validate --all` lists 10)")
     assert lines[-1] == "1 file, 1 readable: 2 errors, 31 warnings"
     eleven = [problem() for _ in range(10)] + [problem(path="$.p[*]", message="and 1 more like these here")]
-    assert list(text_lines([file_report("a.json", run(), eleven)]))[-2].endswith("(--all lists 10)")
+    assert list(text_lines([file_report("a.json", run(), eleven)]))[-2].endswith("(`judge validate --all` lists 10)")
     assert remaining(file) == "a.json: 2 errors, 31 warnings: empty_text (2), no_ptkb (31)"
     assert with_problems(file, [problem("duplicate_run_id", "error", None)], strict=True).errors == 34
     page = run_page(file, 250, "bare", examples=3)

@@ -190,7 +190,7 @@ def _together(code: str, problems: Sequence[Problem], examples: int) -> str:
     places = ", ".join(_where(problem) for problem in problems[:examples])
     cause = f"; likely cause: {CODES[code].cause}" if code in CODES and CODES[code].cause else ""
     listed = sum(problem.count == 1 and not problem.path.endswith("[*]") for problem in problems)
-    return f". First at {places}: {problems[0].message}{cause} (--all lists {listed})"
+    return f". First at {places}: {problems[0].message}{cause} (`judge validate --all` lists {listed})"
 
 
 def _where(problem: Problem) -> str:
