@@ -207,7 +207,7 @@ def _with_gold(
 def _off_scale(judged: JudgedFolder, error: InputError) -> InputError:
     """The error with the folder that it is about, the folder's scales, and the ways out."""
     prompts = ", ".join(f"{criterion.prompt_id} has {scale_of(criterion)}" for criterion in judged.criteria)
-    other = ", or on another of its prompts with --criterion" if len(judged.criteria) > 1 else ""
+    other = ", or on another of its criteria with --criterion" if len(judged.criteria) > 1 else ""
     return InputError(
         f"{judged.path}: {error}: the gold has grades that are not on the scale ({prompts}): report on this folder "
         f"without --gold{other}",

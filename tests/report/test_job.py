@@ -331,8 +331,10 @@ def test_gold_off_the_scale_of_one_folder_names_the_folder_its_prompt_and_the_wa
 ) -> None:
     arguments = ["run", *POOLED, "--model", "baseline/overlap", "--prompt", "groundedness/yes_no"]
     assert main([*arguments, "--out", str(tmp_path / "one")]) == 0
-    two = tmp_path / "two"
-    assert main([*arguments, "--prompt", "groundedness/graded", "--out", str(two)]) == 0
+    two = Path(shutil.copytree(tmp_path / "one", tmp_path / "two"))
+    judgments = (two / "judgments.jsonl").read_text(encoding="utf-8")
+    others = judgments.replace('"groundedness"', '"naturalness"').replace('"yes_no"', '"graded"')
+    (two / "judgments.jsonl").write_text(judgments + others, encoding="utf-8")
     shutil.copy(made / "gold.jsonl", tmp_path / "gold.jsonl")
     plan = ReportPlan(folders=(made / "out", tmp_path / "one"), gold=tmp_path / "gold.jsonl", out=tmp_path / "r")
     with pytest.raises(InputError) as refused:
@@ -343,12 +345,10 @@ def test_gold_off_the_scale_of_one_folder_names_the_folder_its_prompt_and_the_wa
         "--gold"
     )
     assert {problem.code for problem in refused.value.problems} == {"off_scale"}
-    with pytest.raises(InputError, match=r"or on another of its prompts with --criterion$"):
+    with pytest.raises(InputError, match=r"or on another of its criteria with --criterion$"):
         write_report(ReportPlan(folders=two, gold=tmp_path / "gold.jsonl", out=tmp_path / "r"))
     assert not (tmp_path / "r").exists()
-    write_report(
-        ReportPlan(folders=two, gold=tmp_path / "gold.jsonl", criterion="groundedness/graded", out=tmp_path / "r")
-    )
+    write_report(ReportPlan(folders=two, gold=tmp_path / "gold.jsonl", criterion="naturalness", out=tmp_path / "r"))
 
 
 def test_sealed_gold_stays_closed(made: Path, tmp_path: Path) -> None:
