@@ -13,6 +13,19 @@ MissingPassages = Literal["fail", "skip-response", "judge-without"]
 """What becomes of a response with a used passage that has no text, where a criterion shows the passages."""
 
 
+LeftOut = Literal[
+    "eval_response_false",
+    "not_selected_run",
+    "not_selected_turn",
+    "turn_not_judged",
+    "below_depth",
+    "no_relevant_passage",
+    "empty_text",
+    "over_limit",
+]
+"""Why the pool leaves out a response, beside the flags of the screen and the errors of a run."""
+
+
 class RunEntry(Record, frozen=True):
     """One run's share in a pooled response."""
 

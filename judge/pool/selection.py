@@ -11,6 +11,7 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.pool.build import Candidate
+from judge.pool.records import LeftOut
 from judge.runs.formats import rules_of
 from judge.runs.provenance import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
@@ -28,7 +29,7 @@ above-median: every run above the median of all runs.
 
 RUN_RULES: tuple[RunRule, ...] = get_args(RunRule)
 
-_Why = tuple[str, str]
+_Why = tuple[LeftOut, str]
 """Reason and detail of an exclusion."""
 
 

@@ -21,6 +21,7 @@ from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED
 from judge.models.journal_rows import lacks_log
 from judge.models.spending import Spending, read_spending
 from judge.records import Problem
+from judge.report.sections.words import scale_of
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.stats.agreement import STATISTICS
 from judge.text.safe import shown
@@ -176,15 +177,20 @@ def _contradictions(calibration: Calibration) -> Iterator[str]:
 def _with_gold(
     judged: JudgedFolder, gold: Sequence[Path], criterion: str | None, prompts: Sequence[StrPath]
 ) -> tuple[CorrectionOutcome | str, Calibration]:
-    compared = calibrate_judges(
-        CalibrationPlan(
-            gold=gold,
-            judgments=(judged.path / JUDGMENTS,),
-            criterion=criterion,
-            prompts=prompts,
-            cluster=judged.cluster,
-        )
-    ).calibration
+    try:
+        compared = calibrate_judges(
+            CalibrationPlan(
+                gold=gold,
+                judgments=(judged.path / JUDGMENTS,),
+                criterion=criterion,
+                prompts=prompts,
+                cluster=judged.cluster,
+            )
+        ).calibration
+    except InputError as error:
+        if any(problem.code == "off_scale" for problem in error.problems):
+            raise _off_scale(judged, error) from error
+        raise
     plan = CorrectionPlan(folder=judged.path, gold=gold, criterion=criterion, prompts=prompts)
     try:
         return correct_leaderboard(plan), compared
@@ -196,6 +202,17 @@ def _with_gold(
         for path in gold:
             said = said.replace(str(path), path.name)
         return said, compared
+
+
+def _off_scale(judged: JudgedFolder, error: InputError) -> InputError:
+    """The error with the folder that it is about, the folder's scales, and the ways out."""
+    prompts = ", ".join(f"{criterion.prompt_id} has {scale_of(criterion)}" for criterion in judged.criteria)
+    other = ", or on another of its criteria with --criterion" if len(judged.criteria) > 1 else ""
+    return InputError(
+        f"{judged.path}: {error}: the gold has grades that are not on the scale ({prompts}): report on this folder "
+        f"without --gold{other}",
+        error.problems,
+    )
 
 
 def read_problems(path: Path) -> tuple[Problem, ...]:

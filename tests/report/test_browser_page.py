@@ -289,6 +289,72 @@ def test_an_item_shows_all_that_is_on_record(page: Page, folder: Path) -> None:
     expect(item.locator(".browse-sent pre")).to_have_text(["You assess groundedness.", ASKED, '{"grade": "one"}'])
 
 
+LONG_TURN = "1-1_2"
+
+
+@pytest.fixture
+def lengthy(tmp_path: Path) -> tuple[Path, Path]:
+    """A judgment as long as real ones are, and its gold: 110 words of response, 45 of rationale, 130 of passage."""
+    passage = Passage("ferry-1", "The ferry leaves the pier at noon and is back by six. " * 12, "collection")
+    said = judgment(
+        1,
+        1,
+        LONG_TURN,
+        rationale="It says that one may swim, which no passage says. " * 5,
+        expected=1.25,
+        probabilities={"0": 0.25, "1": 0.25, "2": 0.25, "3": 0.25},
+    )
+    text = "The ferry leaves at noon, and you may swim if you miss it. " * 9
+    folder = write_folder(tmp_path / "out", [response(1, text, LONG_TURN)], [said], passages=[passage], topics=True)
+    gold = tmp_path / "gold.jsonl"
+    rows = [
+        GoldRow(LONG_TURN, "1-1", "groundedness", grade, who, response_id="R00001")
+        for who, grade in (("ann", 3), ("bob", 2))
+    ]
+    gold.write_bytes(gold_jsonl(rows))
+    return folder, gold
+
+
+def boxes(page: Page) -> dict[str, dict[str, float]]:
+    """Where the parts of an item lie in the window."""
+    item = page.locator("#browse-item")
+    parts = {
+        "utterance": item.locator(".browse-asked .stranger"),
+        "response": item.locator("section:has(> h4:text-is('Response')) .stranger"),
+        "gold": item.locator(".browse-card.gold"),
+        "judge": item.locator(".browse-card:not(.gold)"),
+        "rationale": item.locator(".browse-card .stranger"),
+        "passage": item.locator("#browse-passage-0 .stranger"),
+    }
+    return {name: part.bounding_box() or {} for name, part in parts.items()}
+
+
+def test_response_grades_rationale_and_passage_are_seen_at_one_glance(page: Page, lengthy: tuple[Path, Path]) -> None:
+    page.set_viewport_size(WIDE)
+    folder, gold = lengthy
+    show(page, [folder], [gold])
+    page.locator("#browse-list a").click()
+    expect(page.locator("#browse-item-title")).to_be_visible()
+    assert WIDE["height"] == 900
+    for name, box in boxes(page).items():
+        assert box["y"] >= 0, name
+        assert box["y"] + box["height"] <= 900, name
+    # The table of 4 probabilities takes no more than it needs.
+    assert (page.locator(".browse-shares").bounding_box() or {})["width"] <= 240
+
+
+def test_on_a_narrow_screen_an_item_reads_from_the_utterance_to_the_passages(
+    page: Page, lengthy: tuple[Path, Path]
+) -> None:
+    page.set_viewport_size(NARROW)
+    folder, gold = lengthy
+    show(page, [folder], [gold], "#browse:item=R00001/groundedness")
+    found = boxes(page)
+    tops = [found[name]["y"] for name in ("utterance", "response", "gold", "judge", "passage")]
+    assert tops == sorted(tops)
+    assert overflow(page) == 0
+
+
 def test_each_sentence_has_its_verdict_and_the_passage_that_holds_its_words(page: Page, folder: Path) -> None:
     show(page, [folder], at="#browse:item=R00001/groundedness")
     first, second = page.locator(".browse-sentences li").all()

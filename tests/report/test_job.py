@@ -326,6 +326,31 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
     assert not (tmp_path / "r").exists()
 
 
+def test_gold_off_the_scale_of_one_folder_names_the_folder_its_prompt_and_the_way_out(
+    made: Path, tmp_path: Path
+) -> None:
+    arguments = ["run", *POOLED, "--model", "baseline/overlap", "--prompt", "groundedness/yes_no"]
+    assert main([*arguments, "--out", str(tmp_path / "one")]) == 0
+    two = Path(shutil.copytree(tmp_path / "one", tmp_path / "two"))
+    judgments = (two / "judgments.jsonl").read_text(encoding="utf-8")
+    others = judgments.replace('"groundedness"', '"naturalness"').replace('"yes_no"', '"graded"')
+    (two / "judgments.jsonl").write_text(judgments + others, encoding="utf-8")
+    shutil.copy(made / "gold.jsonl", tmp_path / "gold.jsonl")
+    plan = ReportPlan(folders=(made / "out", tmp_path / "one"), gold=tmp_path / "gold.jsonl", out=tmp_path / "r")
+    with pytest.raises(InputError) as refused:
+        write_report(plan)
+    assert str(refused.value) == (
+        f"{tmp_path / 'one'}: gold and judgments cannot be compared under groundedness: the gold has grades that are "
+        "not on the scale (groundedness/yes_no has grades 0 to 1, higher is better): report on this folder without "
+        "--gold"
+    )
+    assert {problem.code for problem in refused.value.problems} == {"off_scale"}
+    with pytest.raises(InputError, match=r"or on another of its criteria with --criterion$"):
+        write_report(ReportPlan(folders=two, gold=tmp_path / "gold.jsonl", out=tmp_path / "r"))
+    assert not (tmp_path / "r").exists()
+    write_report(ReportPlan(folders=two, gold=tmp_path / "gold.jsonl", criterion="naturalness", out=tmp_path / "r"))
+
+
 def test_sealed_gold_stays_closed(made: Path, tmp_path: Path) -> None:
     rows = (made / "gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     gold = tmp_path / "groundedness.jsonl"
@@ -375,6 +400,20 @@ def test_the_page_opens_from_the_disk_without_a_fault(
     assert faults(page) == []
     assert watched == []
     context.close()
+
+
+def test_a_caption_stays_readable_while_its_table_scrolls(page: Page, hostile: Path) -> None:
+    page.set_viewport_size(NARROW)
+    page.goto(hostile.as_uri())
+    box = page.locator("#leaderboard-groundedness .scroll").first
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth + 100")
+    for scrolled in (0, 100, 10_000):
+        box.evaluate("(box, left) => { box.scrollLeft = left; }", scrolled)
+        around, words = box.bounding_box(), box.locator("caption span").bounding_box()
+        assert around is not None
+        assert words is not None
+        assert words["x"] >= around["x"]
+        assert words["x"] + words["width"] <= around["x"] + around["width"]
 
 
 def test_the_summary_needs_no_script(browser: Browser, hostile: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -12,6 +13,8 @@ from judge.errors import InputError
 from judge.models.journal import Journal
 from judge.models.records import Completion
 from judge.models.spending import Spending, read_spending
+from judge.pool.records import LeftOut
+from judge.pool.screen import ScreenCode
 from judge.records import Estimate
 from judge.report.browser import Browser
 from judge.report.charts import axis, line
@@ -34,8 +37,11 @@ from judge.report.pictures import Picture
 from judge.report.sections.boards import tie_letters
 from judge.report.sections.spending import dollars, in_all, lasting
 from judge.report.sections.summary import order_of
+from judge.report.sections.words import EXCLUDED, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference
+from judge.runs.check.codes import CODES
 from judge.text.grid import Grid
+from tests.conftest import PROJECT
 from tests.models.test_journal import request
 
 HOSTILE = "</style></script><img src=x onerror=alert(1)>{{ 7 * 7 }}\n# `x` | <b>"
@@ -81,6 +87,24 @@ def placed(run_id: str, rank: int, mean: float, bound: float) -> LeaderboardRow:
 )
 def test_who_is_first_and_last_goes_by_ranks(rows: list[tuple[str, int, float, float]], said: str) -> None:
     assert order_of([placed(*each) for each in rows]) == said
+
+
+# ---------------------------------------------------------------- why something was not judged
+
+
+def test_every_reason_of_an_exclusion_has_words() -> None:
+    """The reasons of the pool are the rows of the table in docs/pooling.md; errors of runs have words of their own."""
+    assert EXCLUDED.keys() == set(get_args(LeftOut))
+    documented = (PROJECT / "docs" / "pooling.md").read_text(encoding="utf-8")
+    table = documented.partition("| reason | what it means | rank |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE)) == EXCLUDED.keys()
+    assert "| `screen_<code>` |" in table
+    reasons = [*EXCLUDED, *(f"screen_{code}" for code in get_args(ScreenCode)), *CODES]
+    assert [reason for reason in reasons if "earlier version" in excluded_words(reason)] == []
+    assert excluded_words("below_depth") == "ranked lower than the responses that are judged"
+    assert excluded_words("screen_not_english") == "the screen: not in English"
+    assert excluded_words("bad_rank") == CODES["bad_rank"].meaning
+    assert excluded_words("of_old") == "a problem of an earlier version's list"
 
 
 # ---------------------------------------------------------------- pictures in the lines of a table
@@ -166,7 +190,7 @@ def test_a_table_is_announced_and_its_lines_are_named_by_the_run() -> None:
     grid = Grid("A board", ("rank", "run", "mean"), ((1, "first", estimate(2.5, 2.0, 3.0)),), (), 2)
     plot = Plot("drawn", 0, 3, ((Mark(estimate(2.5, 2.0, 3.0)),),))
     page = report_page(content(ReportTable(grid, "A line for each run.", plot)), NOTHING).decode()
-    assert "<caption>A board</caption>" in page
+    assert "<caption><span>A board</span></caption>" in page
     assert '<th scope="row" class="short">first</th>' in page
     assert '<td class="number">2.50 <span class="range">[2.00, 3.00]</span></td>' in page
     # The picture stands behind the numbers that it draws, and only they are read aloud.

@@ -499,8 +499,9 @@
       navigation(row),
       heading(row),
       facts(row, detail),
-      await gradesPart(row, detail),
-      make("div", { class: "browse-texts" }, make("section", {}, ...conversation, ...response), make("section", {}, ...passages)),
+      make("div", { class: "browse-texts" },
+        make("div", {}, make("section", { class: "browse-asked" }, ...conversation), make("section", {}, ...response)),
+        make("div", { class: "browse-evidence" }, await gradesPart(row, detail), make("section", {}, ...passages))),
       ...sentParts(detail),
     ];
   }
@@ -557,9 +558,10 @@
     const parts = [make("h4", {}, "Utterance"), ...textBox(utterance ?? "")];
     if (resolved) parts.push(make("p", { class: "note" }, "Resolved: ", make("bdi", {}, resolved)));
     const { context, ptkb } = told;
-    if (context.length) parts.push(later(`Conversation before it (${plural(context.length, "exchange")})`, () => exchanges(context)));
-    if (ptkb.length) parts.push(later(`PTKB (${plural(ptkb.length, "statement")})`, () => statements(ptkb)));
-    return parts;
+    const folded = [];
+    if (context.length) folded.push(later(`Conversation before it (${plural(context.length, "exchange")})`, () => exchanges(context)));
+    if (ptkb.length) folded.push(later(`PTKB (${plural(ptkb.length, "statement")})`, () => statements(ptkb)));
+    return folded.length ? [...parts, make("div", { class: "browse-folded" }, ...folded)] : parts;
   }
 
   async function exchanges(context) {
@@ -688,8 +690,8 @@
       smallTable("Gold of each assessor", ["Assessor", "Grade", "Made"], rows));
   }
 
-  function smallTable(name, heads, rows) {
-    return make("div", { class: "scroll", role: "region", "aria-label": name, tabindex: "0" }, make("table", {},
+  function smallTable(name, heads, rows, attributes = {}) {
+    return make("div", { class: "scroll", ...attributes, role: "region", "aria-label": name, tabindex: "0" }, make("table", {},
       make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
       make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell)))))));
   }
@@ -721,7 +723,7 @@
     const rows = Object.entries(shares).map(([label, share]) => [
       make("bdi", {}, label), share.toFixed(2), make("progress", { max: "1", value: share, "aria-hidden": "true" }),
     ]);
-    return smallTable(`Probabilities of ${name}`, ["Label", "Probability", "Drawn"], rows);
+    return smallTable(`Probabilities of ${name}`, ["Label", "Probability", "Drawn"], rows, { class: "scroll browse-shares" });
   }
 
   function voteName(vote, votes) {

@@ -60,10 +60,10 @@ def _sheet(
     reading = Reading((low, high), criterion.scale.polarity == "higher", folder.judged.cluster)
     grid = by_group(runs, groups, kind, reading)
     # The first column names the measure, which is one and the same here.
-    columns: tuple[str, ...] = (_NAMES[kind], "turns", "average", "lowest run", "middle run", "highest run")
+    columns: tuple[str, ...] = (_NAMES[kind], "turns", "better half", "lowest run", "middle run", "highest run")
     # Of one run, lowest and highest say nothing that its average does not.
     kept = slice(2, None) if len(runs) > 1 else slice(2, 4)
-    columns = columns if len(runs) > 1 else columns[:3]
+    columns = columns if len(runs) > 1 else (*columns[:2], "average")
     lines = tuple((str(line[1]), *line[kept]) for line in grid.lines)
     marks = tuple((Mark(line[2]),) if isinstance(line[2], Estimate) else () for line in lines)
     sentence = {
@@ -72,16 +72,17 @@ def _sheet(
     }[kind]
     if len(runs) > 1:
         sentence += (
-            " Average: of the runs that are at the middle of all runs or better; lowest, middle and highest: of all "
-            "runs' means there."
+            " Every run has a mean grade over the turns of a line. Lowest, middle and highest run: the smallest, the "
+            "median and the largest of these means. Better half: the average of the runs whose mean over all turns is "
+            "the median or better."
         )
     sentence += " A turn without a grade has the worst one."
     if sum(len(run.turns) for run in runs) < sum(row.turns for row in folder.rows if row.criterion == criterion.name):
         sentence += " Left out: a turn whose grade is lacking through the provider, the budget or a trial."
     if kind == "depth":
-        sentence += " The bar is the 95 % range of the average, from 3 topics on."
+        sentence += " The bar is its 95 % range, from 3 topics on."
     return ReportTable(
         Grid(f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}", columns, lines, (), 2),
         sentence,
-        Plot("average, drawn", low, high, marks),
+        Plot(f"{columns[2]}, drawn", low, high, marks),
     )

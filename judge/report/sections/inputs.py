@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from judge.pool.build import lacking_texts
 from judge.report.folders import RunFolder
 from judge.report.parts import ReportPart, ReportTable, Said, Section
-from judge.report.sections.words import SCREENED
-from judge.runs.check.codes import CODES
+from judge.report.sections.words import SCREENED, excluded_words, problem_words
 from judge.text.cells import count
 from judge.text.grid import Cell, Grid
 from judge.text.ids import natural_key
@@ -34,7 +33,7 @@ def _problems(folder: RunFolder) -> Iterator[ReportPart]:
         counts[key] += problem.count
         files[key].add(problem.file)
     lines: list[tuple[Cell, ...]] = [
-        (code, severity, counts[severity, code], len(files[severity, code]), _meaning(code))
+        (code, severity, counts[severity, code], len(files[severity, code]), problem_words(code))
         for severity, code in sorted(counts)
     ]
     yield ReportTable(
@@ -42,10 +41,6 @@ def _problems(folder: RunFolder) -> Iterator[ReportPart]:
         "A line for each kind of problem. What has an error is not judged; what has a warning is judged, though it "
         "breaks the track's guidelines. `judge validate` lists each with its place.",
     )
-
-
-def _meaning(code: str) -> str:
-    return CODES[code].meaning if code in CODES else "a problem of an earlier version's list"
 
 
 def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
@@ -58,8 +53,8 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
     yield ReportTable(
         Grid(
             "What was not judged",
-            ("reason", "entries", "runs"),
-            tuple((reason, reasons[reason], len(runs[reason])) for reason in sorted(reasons)),
+            ("reason", "entries", "runs", "in words"),
+            tuple((reason, reasons[reason], len(runs[reason]), excluded_words(reason)) for reason in sorted(reasons)),
         ),
         "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
     )

@@ -1,8 +1,10 @@
 """How the sections of a report say what the files abbreviate. Pure."""
 
+from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Criterion, FailureReason
 from judge.results.rows import RowFlag
+from judge.runs.check.codes import CODES
 
 REASONS: dict[FailureReason, str] = {
     "unreadable": "the judge's reply holds no grade that can be read",
@@ -35,6 +37,31 @@ SCREENED: dict[ScreenCode, str] = {
     "not_english": "not in English",
 }
 """What a flag of the screen means."""
+EXCLUDED: dict[LeftOut, str] = {
+    "eval_response_false": "the run asks that its responses be not judged",
+    "not_selected_run": "the run was not chosen",
+    "not_selected_turn": "the turn was not chosen",
+    "turn_not_judged": "nobody graded passages for the turn",
+    "below_depth": "ranked lower than the responses that are judged",
+    "no_relevant_passage": "none of the passages that it used is relevant",
+    "empty_text": "the response has no text",
+    "over_limit": "longer than the token limit",
+}
+"""Why the pool leaves out what breaks no rule; the screen's reasons stand in `SCREENED`, errors in `CODES`."""
+SCREEN_REASON = "screen_"
+"""What stands before a flag of the screen that is the reason of an exclusion."""
+
+
+def problem_words(code: str) -> str:
+    """What a problem of a run is."""
+    return CODES[code].meaning if code in CODES else "a problem of an earlier version's list"
+
+
+def excluded_words(reason: str) -> str:
+    """Why a response, turn or run was not judged."""
+    meanings: dict[str, str] = {f"{SCREEN_REASON}{code}": f"the screen: {words}" for code, words in SCREENED.items()}
+    meanings |= {str(code): words for code, words in EXCLUDED.items()}
+    return meanings.get(reason) or problem_words(reason)
 
 
 def scale_of(criterion: Criterion) -> str:
