@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.cli.labels import add_label_arguments
 from judge.cli.look import columns
-from judge.cli.options import amount_or_zero, by_name, graded_text, pair, positive
+from judge.cli.options import amount_or_zero, by_name, pair, positive
 from judge.cli.printing import folded_lines, grouped, print_json, print_text, progress, say
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, AggregatorOptions
 from judge.crowd.joint import DIAGNOSTIC
-from judge.crowd.layout import TASK
 from judge.crowd.outputs import FILTER_MIN
 from judge.crowd.study import Study
 from judge.crowd.summary import CAREFUL, terminal
-from judge.crowd.tables import KINDS
 from judge.crowd.workers import TOO_FAST
 from judge.errors import InputError
 from judge.harness.crowd import CrowdPlan, grade_crowd
@@ -71,30 +70,7 @@ def _reading_arguments(group: argparse._ArgumentGroup) -> None:
         metavar="FIELD=COLUMN",
         help="column of worker, turn_id, response_id, task, criterion, label, seconds, or label:NAME of one criterion",
     )
-    group.add_argument(
-        "--label",
-        action="append",
-        default=[],
-        type=graded_text,
-        metavar="TEXT=GRADE",
-        help="the grade that a text stands for (repeatable), beside the names of the levels in the criterion's prompts",
-    )
-    group.add_argument("--table", choices=KINDS, help="what the tables are (default: seen from their columns)")
-    group.add_argument(
-        "--task", default=TASK, metavar="PATTERN", help="groups turn_id and response_id in a task (default TURN/ID)"
-    )
-    wide = group.add_mutually_exclusive_group()
-    wide.add_argument(
-        "--wide",
-        metavar="PATTERN",
-        help="survey with a row per participant: groups turn_id, response_id, criterion in the names of its columns",
-    )
-    wide.add_argument(
-        "--wide-map",
-        type=Path,
-        metavar="FILE",
-        help="in place of --wide, a table with columns column, turn_id, response_id, criterion",
-    )
+    add_label_arguments(group)
     group.add_argument("--bank", type=Path, metavar="FILE|OUT", help="texts: bank (JSON), pool.jsonl or its folder")
     group.add_argument(
         "--unit", choices=("response", "question"), default="response", help="what was labeled (default response)"

@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import get_args
 
 from judge.cli.gold_sheet import add_sheet_arguments, write_sheet
+from judge.cli.labels import add_label_arguments
 from judge.cli.options import (
     add_actions,
     add_cluster_option,
     amount_or_zero,
     by_name,
-    graded_text,
     pair,
     positive,
     seed,
 )
 from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say
-from judge.crowd.layout import TASK
-from judge.crowd.tables import KINDS
 from judge.gold.rows import GoldRow
 from judge.harness.gold import (
     GOLD_SOURCES,
@@ -122,22 +120,6 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
         ("--constant", "FIELD=VALUE", "a field's value, where the file does not say"),
     ):
         parser.add_argument(option, action="append", default=[], type=pair, metavar=metavar, help=meaning)
-    _word_arguments(parser)
-    parser.add_argument(
-        "--generic-as-zero", action="store_true", help="begin: grade generic responses 0 (default: leave them out)"
-    )
-
-
-def _word_arguments(parser: argparse.ArgumentParser) -> None:
-    """Labels that are words, and tables of a crowd."""
-    parser.add_argument(
-        "--label",
-        action="append",
-        default=[],
-        type=graded_text,
-        metavar="TEXT=GRADE",
-        help="the grade that a text stands for, beside the names of the levels in the criterion's prompt",
-    )
     parser.add_argument(
         "--prompt",
         action="append",
@@ -146,22 +128,9 @@ def _word_arguments(parser: argparse.ArgumentParser) -> None:
         help="prompt by whose levels was labeled; other grades are refused (default: the criterion's default prompt "
         "names its levels)",
     )
-    parser.add_argument("--table", choices=KINDS, help="crowd: what the tables are (default: seen from their columns)")
+    add_label_arguments(parser, "crowd: ")
     parser.add_argument(
-        "--task",
-        default=TASK,
-        metavar="PATTERN",
-        help="crowd: groups turn_id and response_id in a task (default TURN/ID)",
-    )
-    wide = parser.add_mutually_exclusive_group()
-    wide.add_argument(
-        "--wide", metavar="PATTERN", help="crowd: groups turn_id, response_id, criterion in the columns of a survey"
-    )
-    wide.add_argument(
-        "--wide-map",
-        type=Path,
-        metavar="FILE",
-        help="crowd: in place of --wide, a table with columns column, turn_id, response_id, criterion",
+        "--generic-as-zero", action="store_true", help="begin: grade generic responses 0 (default: leave them out)"
     )
 
 

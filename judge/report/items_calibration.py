@@ -7,7 +7,7 @@ import msgspec
 
 from judge.ask.labels import FAILURES, JUDGMENTS, read_results
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
-from judge.calibrate.report.disagreements import LINES, parse_disagreements
+from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
 from judge.files.stored import read_stored
 from judge.harness.manifest import JOURNAL
 from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide, Gaps, Opinion, UsedPassage, opinion, spread
@@ -28,7 +28,7 @@ def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
     Raises:
         InputError: The file of the items cannot be read; every damaged line is listed.
     """
-    path = folder / LINES
+    path = folder / DISAGREEMENTS
     lines = parse_disagreements(read_stored(path), str(path))
     judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
     sides = {judge: first + number for number, judge in enumerate(judges)}

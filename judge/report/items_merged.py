@@ -8,7 +8,7 @@ import msgspec
 
 from judge.ask.criteria import criterion_names, find_criterion
 from judge.ask.labels import JUDGMENTS
-from judge.calibrate.report.disagreements import LINES as DISAGREEMENTS
+from judge.calibrate.report.disagreements import DISAGREEMENTS
 from judge.errors import InputError
 from judge.files.paths import StrPath
 from judge.gold.rows import GoldRow, read_gold

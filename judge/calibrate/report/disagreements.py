@@ -10,7 +10,7 @@ from judge.records import Problem
 from judge.text.cells import count, number
 from judge.text.markup import name_of, prose, quotation, table
 
-LINES, REPORT = "disagreements.jsonl", "disagreements.md"
+DISAGREEMENTS, REPORT = "disagreements.jsonl", "disagreements.md"
 MOST_SHOWN = 50
 """Disagreements of a criterion that the report shows; the lines have all of them."""
 _LONGEST = 2000
@@ -26,7 +26,7 @@ def disagreement_files(found: Sequence[Disagreement], graded: int) -> dict[str, 
         found: The disagreements, worst first.
         graded: The gold items outside the test part, the agreed ones included.
     """
-    return {LINES: jsonl_bytes(found), REPORT: disagreements_markdown(found, graded).encode()}
+    return {DISAGREEMENTS: jsonl_bytes(found), REPORT: disagreements_markdown(found, graded).encode()}
 
 
 def parse_disagreements(content: bytes, name: str) -> tuple[Disagreement, ...]:
@@ -50,7 +50,9 @@ def parse_disagreements(content: bytes, name: str) -> tuple[Disagreement, ...]:
             where, expected = f"line {place}: $.judges", "expected one judge or more"
             problems.append(Problem("not_a_disagreement", "error", name, row.turn_id, where, expected))
     if problems:
-        raise InputError(f"{name}: {count(len(problems), 'line')} not as `judge calibrate` writes {LINES}", problems)
+        raise InputError(
+            f"{name}: {count(len(problems), 'line')} not as `judge calibrate` writes {DISAGREEMENTS}", problems
+        )
     return tuple(found)
 
 
@@ -84,7 +86,7 @@ def _chapter(criterion: str, found: Sequence[Disagreement]) -> Iterator[str]:
     for place, item in enumerate(found[:MOST_SHOWN], 1):
         yield from _item(place, item)
     if (more := len(found) - MOST_SHOWN) > 0:
-        yield f"{more:,} more under {name_of(criterion)} are in `{LINES}`."
+        yield f"{more:,} more under {name_of(criterion)} are in `{DISAGREEMENTS}`."
 
 
 def _directions(given: Sequence[JudgeGrade]) -> tuple[int, int, int]:
@@ -153,4 +155,4 @@ def _name(judge: JudgeGrade) -> str:
 def _quoted(text: str) -> str:
     if len(text) <= _LONGEST:
         return quotation(text)
-    return f"{quotation(text[:_LONGEST])}\n>\n> … {len(text) - _LONGEST:,} more characters in `{LINES}`"
+    return f"{quotation(text[:_LONGEST])}\n>\n> … {len(text) - _LONGEST:,} more characters in `{DISAGREEMENTS}`"

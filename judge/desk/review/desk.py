@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from judge.ask.prompt import needs_turn
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.disagreements import Disagreement
-from judge.calibrate.report.disagreements import LINES, parse_disagreements
+from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
 from judge.calibrate.report.phrases import heading
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.guard import Seat
@@ -234,9 +234,9 @@ class Review:
 
 
 def _read(folder: Path) -> tuple[Disagreement, ...]:
-    path = folder / LINES if folder.is_dir() else folder
+    path = folder / DISAGREEMENTS if folder.is_dir() else folder
     if folder.is_dir() and not path.exists():
-        raise InputError(f"{folder}: has no {LINES}: `judge calibrate --out` writes it")
+        raise InputError(f"{folder}: has no {DISAGREEMENTS}: `judge calibrate --out` writes it")
     return parse_disagreements(unpack(read_stored(path), str(path)), str(path))
 
 
