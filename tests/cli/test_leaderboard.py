@@ -88,6 +88,9 @@ def test_without_gold_the_leaderboard_is_raw_and_says_so(folder: Path, capsys: p
     names = [line.split()[1] for line in out.splitlines() if line.startswith(("1  ", "2  ", "3  "))]
     assert names == ["own\\x1b[31m|run", "solid", "weak"]
     assert "23/24" in out
+    assert "bound: the mean over all turns, with the worst grade where there is none; ranks go by it" in " ".join(
+        out.split()
+    )
 
 
 def test_the_banner_is_that_of_the_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
