@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from judge.models.limits import RateLimits
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
@@ -46,6 +47,8 @@ class Model(Protocol):
     endpoint: str | None
     """The address to which the environment moves the judge, as records show it; None where nothing but name and options
     decide."""
+    limits: RateLimits | None
+    """What the provider said of its rate limits with its last reply, an error included; None if nothing."""
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse criteria and options that can never work, before anything is sent.

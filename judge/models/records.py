@@ -47,6 +47,8 @@ class Completion(Record, frozen=True):
     system_fingerprint: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Tokens of the prompt that the provider read from its cache; part of `prompt_tokens`."""
     cost: float | None = None
     """US dollars; None when the price is unknown."""
     latency: float | None = None
@@ -55,5 +57,7 @@ class Completion(Record, frozen=True):
     """Attempts that the loop made, the successful one included."""
     probabilities: dict[str, float] | None = None
     """Label to probability, normalized over the labels; None where the judge gives none."""
+    endpoint: str | None = None
+    """The address that answered, where a judge has several."""
     raw: str | None = None
     """The whole reply as it came, without secrets; None where the provider's library shows no such thing."""

@@ -23,9 +23,11 @@ def storable(completion: Completion) -> Completion:
         system_fingerprint=_text(completion.system_fingerprint),
         prompt_tokens=_count(completion.prompt_tokens),
         completion_tokens=_count(completion.completion_tokens),
+        cached_tokens=_count(completion.cached_tokens),
         cost=_amount(completion.cost),
         latency=_amount(completion.latency),
         probabilities=_probabilities(completion.probabilities),
+        endpoint=_text(completion.endpoint),
         raw=_text(completion.raw),
     )
 

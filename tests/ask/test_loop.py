@@ -26,6 +26,7 @@ from judge.errors import (
     TransientError,
 )
 from judge.models.journal import Journal
+from judge.models.limits import RateLimits
 from judge.models.model import Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool, PooledResponse, RunEntry
@@ -82,6 +83,7 @@ class Scripted:
     name = "fake/scripted"
     max_concurrency: int | None = None
     endpoint: str | None = None
+    limits: RateLimits | None = None
 
     def __init__(
         self,

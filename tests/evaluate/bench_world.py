@@ -9,6 +9,7 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.evaluate.datasets import Dataset, LabeledResponse, Rung
+from judge.models.limits import RateLimits
 from judge.models.model import Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
@@ -81,6 +82,7 @@ class Ruled:
     forms: tuple[AnswerForm, ...] = ("label",)
     max_concurrency: int | None = 1
     endpoint: str | None = None
+    limits: RateLimits | None = None
 
     def __init__(self, rule: Callable[[Request], str | dict[str, float]], name: str = "server/ruled") -> None:
         self.name = name

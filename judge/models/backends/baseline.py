@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from judge.errors import UsageError
+from judge.models.limits import RateLimits
 from judge.models.model import Model, ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
@@ -26,6 +27,7 @@ class Overlap:
     forms: tuple[AnswerForm, ...] = ("label",)
     max_concurrency: int | None = 1
     endpoint: str | None = None
+    limits: RateLimits | None = None
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse all but graded groundedness.

@@ -24,6 +24,7 @@ from judge.models.address import read_address
 from judge.models.backends import BACKENDS
 from judge.models.chat import chat_messages, refuse_threads, response_format
 from judge.models.http_errors import Refusal, error_for, read_refusal
+from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.moved import moved, names_of, refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
@@ -42,6 +43,7 @@ class LitellmModel:
     """A judge behind one model string; each call is one HTTP request, because retries belong to the loop."""
 
     max_concurrency: int | None = None
+    limits: RateLimits | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"litellm/{model}"

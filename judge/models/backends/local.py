@@ -17,6 +17,7 @@ from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.chat import chat_messages, response_format
 from judge.models.engine import Engine, engine_version, load_engine, start, usable_cores
 from judge.models.gguf import trained_context
+from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.weights import ensure, file_digest, is_here, weights_file
@@ -50,6 +51,7 @@ class LocalModel:
     forms: tuple[AnswerForm, ...] = ("label", "json", "text")
     max_concurrency: int | None = 1
     endpoint: str | None = None
+    limits: RateLimits | None = None
 
     def __init__(self, source: ModelWeights | Path, options: ModelOptions) -> None:
         # The name goes into every record and must not depend on the folder of the file.

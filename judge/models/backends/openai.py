@@ -15,6 +15,7 @@ from judge.errors import MissingKeyError, UsageError
 from judge.models.address import proxy_for, read_address, read_key, without_credentials
 from judge.models.chat import chat_messages, read_completion, refuse_threads, response_format
 from judge.models.http_errors import connection_error, error_for, read_refusal
+from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.moved import refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
@@ -33,6 +34,7 @@ class OpenAIModel:
 
     forms: tuple[AnswerForm, ...] = ("json", "text")
     max_concurrency: int | None = None
+    limits: RateLimits | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"openai/{model}"

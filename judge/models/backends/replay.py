@@ -10,6 +10,7 @@ from typing import Any
 
 from judge.errors import RejectedError, StructureUnsupported, UsageError
 from judge.models.journal_rows import Recorded, read_journal
+from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.records import Criterion
@@ -22,6 +23,7 @@ class Replay:
 
     max_concurrency: int | None = 1
     endpoint: str | None = None
+    limits: RateLimits | None = None
 
     def __init__(self, path: Path, judge: str, recorded: Sequence[Recorded]) -> None:
         self.name = judge

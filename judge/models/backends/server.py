@@ -11,6 +11,7 @@ from judge.errors import RejectedError, UsageError
 from judge.models.address import Address, proxy_for, read_address, read_key
 from judge.models.chat import read_completion, refuse_threads, response_format
 from judge.models.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.reply_body import read_body
@@ -28,6 +29,7 @@ class ServerModel:
     forms: tuple[AnswerForm, ...] = ("json", "text")
     max_concurrency: int | None = None
     endpoint: str | None = None
+    limits: RateLimits | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"server/{model}"
