@@ -68,8 +68,8 @@ NAMING = {
     "report/pictures",
 }
 """Other modules that name the files of one."""
-READ = {r"plan\.jsonl", r"seal\.json", r"\*\.md"}
-"""What they name and only read."""
+READ = {r"plan\.jsonl", r"seal\.json", r"\*\.md", r"\.names\.json"}
+"""What they name, and only read or write beside the folder."""
 
 
 class Writer(NamedTuple):

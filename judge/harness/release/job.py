@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure
 from judge.errors import InputError, UsageError
-from judge.files.folder import check_apart, check_own_folder, make_folder, recorded, replace_folder, same_place
+from judge.files.folder import check_apart, make_folder, recorded, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, paths
 from judge.files.stored import sha256
 from judge.harness.judged import JudgedFolder, read_judged
@@ -19,7 +19,7 @@ from judge.harness.release.contents import Texts, bundle_files
 from judge.harness.release.pseudonyms import Pseudonyms, completed, read_pseudonyms, write_pseudonyms
 from judge.harness.release.readme import README, readme
 from judge.harness.release.search import remaining
-from judge.harness.reported import REPORT_RECORD, reported
+from judge.harness.reported import reported
 from judge.records import Problem
 from judge.text.cells import count
 from judge.text.steps import Step, Steps, quiet
@@ -144,10 +144,9 @@ def _check_out(plan: ReleasePlan, folder: Path, out: Path, private: Path | None)
     check_apart(out, [folder])
     if same_place(out.parent, folder) or folder.resolve() in out.resolve().parents:
         raise UsageError(f"{out}: this is inside {folder}; give a folder outside it")
-    own = {PurePath(name).parts[0] for name, _ in recorded(out, RECORD) | recorded(out, REPORT_RECORD)}
-    check_own_folder(out, {*own, RECORD, REPORT_RECORD}, RECORD)
-    if (out / RECORD).exists() and not (out / README).exists():
-        raise UsageError(f"{out}: holds results of another command; give an empty folder")
+    # The record is written first, so a bundle that a kill left half-written is known by it too.
+    if out.exists() and any(out.iterdir()) and README not in {name for name, _ in recorded(out, RECORD)}:
+        raise UsageError(f"{out}: holds files that this command did not write; give an empty folder")
     if private is not None and out.resolve() in private.resolve().parents:
         raise UsageError(f"{private}: this is inside {out}, which is published; name a place outside it (--names)")
 
