@@ -64,7 +64,6 @@ NAMING = {
     "harness/folder",
     "harness/manifest",
     "harness/release/contents",
-    "harness/release/readme",
     "report/pictures",
 }
 """Other modules that name the files of one."""
