@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
 import msgspec
@@ -89,7 +89,7 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     files = bundle_files(judged, names, texts, own, steps)
     files = {README: readme(files, judged, texts, hidden=private is not None, license=plan.license), **files}
     steps(Step("looking for names"))
-    left = tuple(remaining(files, (*names.hidden, *_places(judged))))
+    left = () if plan.keep_names else tuple(remaining(files, (*names.hidden, *_places(judged, names))))
     if left and not plan.allow_names:
         raise InputError(
             f"{out}: not written: {count(len(left), 'line')} would show what is not published; --keep-names publishes "
@@ -162,11 +162,12 @@ def _names(judged: JudgedFolder, before: Pseudonyms, *, keep: bool) -> Pseudonym
     return completed(before, runs, teams)
 
 
-def _places(judged: JudgedFolder) -> tuple[str, ...]:
-    """Names beside those of runs and teams that tell whose something is: the host of a server of one's own."""
+def _places(judged: JudgedFolder, names: Pseudonyms) -> tuple[str, ...]:
+    """Names beside those of runs and teams that tell whose something is: of run files, and of a server of one's own."""
     url = judged.manifest.get("configuration", {}).get("options", {}).get("base_url")
     hosts = [urlsplit(text).hostname for text in (url.values() if isinstance(url, dict) else [url]) if text]
-    return tuple(host for host in hosts if host)
+    stems = [PurePath(str(run.get("file", ""))).name.partition(".")[0] for run in judged.manifest.get("runs", ())]
+    return (*(host for host in hosts if host), *(stem for stem in stems if stem and names.runs.get(stem) != stem))
 
 
 def _warnings(judged: JudgedFolder, files: Collection[str]) -> tuple[str, ...]:
