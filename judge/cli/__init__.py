@@ -20,6 +20,7 @@ ROOMS = {
     "harness": {
         "demo": "write the bundled example to a folder and judge it",
         "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
+        "release": "the bundle of an output folder that a track may publish: pseudonyms, no licensed texts",
     },
     "runs": {
         "validate": "list every problem of the runs in a folder; write fixed copies",

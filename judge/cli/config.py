@@ -21,6 +21,7 @@ from judge.files.toml import toml_text
 from judge.harness.earlier import earlier_options
 from judge.harness.manifest import MANIFEST
 from judge.models.address import without_credentials
+from judge.models.secrets import holds_key
 from judge.records import Problem
 from judge.text.cells import count
 from judge.text.hints import did_you_mean
@@ -105,6 +106,8 @@ def announce(prog: str, args: argparse.Namespace) -> bool:
 
 
 def _save(path: Path, chosen: Mapping[str, Any]) -> None:
+    if keyed := sorted(name for name, value in chosen.items() if holds_key(str(value))):
+        raise UsageError(f"--save-config: not written: --{', --'.join(keyed)} holds a key; keys belong into variables")
     try:
         content = toml_text(chosen).encode()
     except ValueError as error:

@@ -15,6 +15,10 @@ EXAMPLES = {
         "judge report out/ --gold gold.jsonl",
         "judge report out-2024/ out-2025/ --out both/",
     ),
+    "release": (
+        "judge release out/ --out bundle/",
+        'judge release out/ --out bundle/ --keep-names --license "CC BY 4.0"',
+    ),
     "demo": ("judge demo", "judge demo try-it --no-model"),
     "validate": (
         "judge validate runs/ --topics topics.json",

@@ -86,19 +86,28 @@ def temporary_name(name: str) -> str:
     return f".{name}.tmp"
 
 
-def open_new(path: Path) -> IO[bytes]:
+def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
     """A new file to write: a file or link that has the name is removed first, so nothing is written through a link.
+
+    Args:
+        path: The file.
+        mode: Who may do what with it, as `chmod` writes it.
 
     Raises:
         OSError: The file cannot be made.
     """
     path.unlink(missing_ok=True)
     # O_EXCL follows no link, so one that is planted meanwhile is an error.
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb")
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode), "wb")
 
 
-def write_atomic(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Replace a file's content in one step, so that a reader sees the old bytes or the new ones.
+
+    Args:
+        path: The file.
+        data: Its content.
+        mode: Who may do what with it, as `chmod` writes it.
 
     Raises:
         OperationalError: The disk is full or the folder cannot be written; the old file is untouched.
@@ -107,7 +116,7 @@ def write_atomic(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open_new(temporary) as file:
+            with open_new(temporary, mode) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import msgspec
 
 from judge.errors import UsageError
-from judge.models.secrets import remember, remember_credentials
+from judge.models.secrets import holds_key, remember, remember_credentials
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -39,6 +39,11 @@ def read_address(base_url: str, source: str = "--base-url") -> Address:
     except ValueError:
         # What Python says of it may quote a part of the password, and so may the traceback.
         raise UsageError(f"{source} is not an address: its host or port cannot be read{_ENCODE}") from None
+    if holds_key(f"{host}{parts.path}?{parts.query}#{parts.fragment}"):
+        raise UsageError(
+            f"{source} holds a key, which every output would show: a key belongs into the provider's variable, such as "
+            "JUDGE_API_KEY for server/…"
+        )
     if parts.scheme not in ("http", "https") or not host:
         raise UsageError(f"{source} must be an address like http://localhost:8000/v1")
     if "@" in f"{parts.path}{parts.query}{parts.fragment}":

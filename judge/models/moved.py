@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from judge.errors import UsageError
 from judge.models.address import without_credentials
+from judge.models.secrets import holds_key
 
 _MOVES = re.compile(r"_?(?:API_BASE|BASE_URL|URL|ENDPOINT|HOST|REGION|REGION_NAME|LOCATION|API_VERSION)$")
 """How the names of such variables end; what comes before names a provider."""
@@ -46,6 +47,8 @@ def moved(provider: str, environment: Mapping[str, str]) -> dict[str, str]:
     for name, value in values.items():
         if without_credentials(value) != value:
             raise UsageError(f"{name} must hold no user name: litellm sends the provider's key")
+        if holds_key(value):
+            raise UsageError(f"{name} holds a key, which every output would show: name the address without it")
     return values
 
 

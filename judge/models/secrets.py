@@ -18,6 +18,14 @@ _LOOKS_SECRET = re.compile(
     # Not "Basic authentication".
     r"|(?<=Basic )(?=\w[\w+/-]*[A-Z0-9+/=])[\w+/=-]{4,}"
 )
+_KEY = re.compile(
+    # Of one shape with names such as `sk-learn-7b`: a key has letters of both cases and digits, or is hexadecimal.
+    r"(?<![A-Za-z0-9])(?:sk|pk|rk)-(?:(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*[0-9])[\w-]{20,}|[0-9a-f]{32,})"
+    r"|(?<![A-Za-z0-9])(?:AIza[\w-]{30,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{10,}\.[\w-]{10,}"
+    r"|(?:gsk|hf|r8|ghp|github_pat)_[A-Za-z0-9]{20,}|(?:xai|nvapi|pplx|fw|csk|tgp_v1)-[\w-]{24,})"
+    r"|(?i:[?&#;](?:[\w-]*(?:key|token|secret|password|signature|sig|auth))=[^&\s])"
+)
+"""Keys by the shapes that providers give them, and parameters of an address that are named like one."""
 _forms: set[str] = set()
 """Every way in which a secret in use may be written."""
 
@@ -74,6 +82,20 @@ def redact(text: str) -> str:
         if len(value) >= _SHORTEST_NAMED and _SECRET_NAME.search(name):
             text = text.replace(value, "***")
     return _LOOKS_SECRET.sub("***", text)
+
+
+def holds_key(text: str) -> bool:
+    """Whether a name or an address holds a key: of a provider's shape, or one that the environment holds.
+
+    >>> holds_key("openai/gpt-4.1-mini"), holds_key("server/sk-learn-instruct-7b"), holds_key("m?api_key=1")
+    (False, False, True)
+    """
+    held = (
+        value.strip()
+        for name, value in os.environ.items()
+        if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_NAMED
+    )
+    return _KEY.search(text) is not None or any(value in text for value in held)
 
 
 def _written(secret: str) -> set[str]:

@@ -51,6 +51,7 @@ CALLERS = {
     "harness/evaluation/measured",
     "harness/evaluation/qrels",
     "harness/pooled",
+    "harness/release/job",
     "harness/run",
     "report/job",
 }
@@ -62,11 +63,12 @@ NAMING = {
     "harness/crowd",
     "harness/folder",
     "harness/manifest",
+    "harness/release/contents",
     "report/pictures",
 }
 """Other modules that name the files of one."""
-READ = {r"plan\.jsonl", r"seal\.json", r"\*\.md"}
-"""What they name and only read."""
+READ = {r"plan\.jsonl", r"seal\.json", r"\*\.md", r"\.names\.json"}
+"""What they name, and only read or write beside the folder."""
 
 
 class Writer(NamedTuple):
@@ -113,6 +115,7 @@ WRITERS = {
     "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
     "reproduce": Writer("reproduction.sha256", "reproduce ikat2025 {}/topics-2025"),
     "report": Writer("report.sha256", "report {}/judged"),
+    "release": Writer("run.sha256", "release {}/judged"),
 }
 
 OPTIONAL = (
@@ -207,6 +210,7 @@ OPTIONAL = (
         "report {}/judged --gold {}/example.gold.jsonl",
         "report/corrected.svg report/agreement-*.svg report/confusion-*.svg",
     ),
+    ("release", "release {}/judged --keep-names", "response_runs/*.run"),
     ("reproduce", "reproduce cast-regin {}/release", "means.* retests.* variance.* correlations.* lengths.*"),
 )
 """Command, a call that makes more files than the plain one, and patterns of these."""

@@ -121,3 +121,75 @@ def test_a_password_in_a_bad_command_line_is_not_repeated(process: Mock, options
     assert done.returncode == 2
     assert "judge" in done.stderr
     assert not any(part in done.stdout + done.stderr for part in (PASSWORD, "p@ss", "o#rd", "rd?x", "p[zz", "zzword"))
+
+
+PLANTED = {
+    "JUDGE_API_KEY": "judge-canary-0a1B2c3D4e5F",
+    "OPENAI_API_KEY": "openai-canary-0a1B2c3D4e5F",
+    "ANTHROPIC_API_KEY": "anthropic-canary-0a1B2c3D4e5F",
+    "AZURE_API_KEY": "azure-canary-0a1B2c3D4e5F",
+    "AWS_SECRET_ACCESS_KEY": "aws-canary-0a1B2c3D4e5F",
+    "HF_TOKEN": "hf-canary-0a1B2c3D4e5F",
+}
+NETRC, PROXY = "netrc-canary-0a1B2c3D4e5F", "proxy-canary-0a1B2c3D4e5F"
+
+
+def ways(secret: str) -> tuple[str, ...]:
+    return (secret, base64.b64encode(secret.encode()).decode().rstrip("="), secret.encode().hex())
+
+
+def test_a_season_of_commands_leaves_no_planted_key_anywhere(process: Mock, tmp_path: Path) -> None:
+    process.reset()
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".netrc").write_text(f"machine 127.0.0.1 login ann password {NETRC}\n", encoding="utf-8")
+    (home / ".netrc").chmod(0o600)
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    environment |= PLANTED | {"HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment |= {"HTTPS_PROXY": f"http://ann:{PROXY}@127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+    key, told = PLANTED["JUDGE_API_KEY"], f"Bearer {PLANTED['JUDGE_API_KEY']}"
+    verdict = json.dumps({"rationale": f"You sent {told}, so {ways(key)[1]}.", "grade": "3"})
+    headers = {"Location": f"http://other/{key}?key={key}", "x-request-id": key, "retry-after": "0"}
+    steps = (
+        echo(verdict),
+        {"status": 429, "headers": headers, "body": {"error": {"message": told, "code": key}}},
+        {"status": 500, "headers": headers, "body": {"error": {"message": told, "type": key}}},
+        {"status": 200, "body": {"error": {"message": told}}},
+        echo(f"no verdict, but {told}"),
+    )
+    example, work = bundled("examples"), tmp_path / "work"
+    work.mkdir()
+    given = [
+        f"--runs {example / 'runs'} --topics {example / 'topics.json'} --passages {example / 'passages.jsonl'}",
+        f"--model server/m --base-url {process.base_url}",
+    ]
+    streams = {}
+
+    def call(number: int, line: str, *script: dict[str, object]) -> int:
+        process.script(*script)
+        command = [sys.executable, "-m", "judge", *line.split()]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=work, check=False)
+        streams[f"{number} {line}"] = done.stdout + done.stderr
+        return done.returncode
+
+    run = f"run {' '.join(given)} --criteria groundedness --attempts 3 -o out"
+    gold = bundled("gold") / "example.gold.jsonl"
+    (work / "gold.jsonl").write_bytes(gold.read_bytes())
+    asked = f"calibrate --gold gold.jsonl --pool out --prompt groundedness/sentences {given[1]} -o cal"
+    assert call(0, f"{run} --limit 4 --json", *steps) in (0, 3)
+    assert call(1, run, {"status": 302, "headers": headers, "body": {}}) == 3
+    assert call(2, run, {"status": 401, "headers": headers, "body": {"error": {"message": told}}}) == 3
+    assert call(3, run, *steps) in (0, 3)
+    assert process.last()[0]["authorization"] == told
+    assert call(4, f"{asked} --replicates 200 --permutations 200", *steps) in (0, 1)
+    assert call(5, "report out --gold gold.jsonl") == 0
+    assert call(6, "report cal -o report-cal") == 0
+    assert call(7, "journal verify out --json") == 0
+    assert call(8, "release out -o bundle --rationales --passage-text") == 0
+    assert call(9, f"{run} --model openai/{told.split()[1]}") == 2
+    out = {**streams, **{str(path): path.read_bytes().decode("latin-1") for path in work.rglob("*") if path.is_file()}}
+    assert len(out) > 60
+    planted = [way for secret in (*PLANTED.values(), NETRC, PROXY) for way in ways(secret)]
+    assert [(name, way) for name, text in out.items() for way in planted if way in text] == []
+    assert "***" in (work / "out/judgments.jsonl").read_text(encoding="utf-8")
+    assert not any("Traceback" in text for text in streams.values())

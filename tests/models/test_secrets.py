@@ -3,14 +3,18 @@
 import base64
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from judge.cli import main
 from judge.errors import UsageError
 from judge.models import secrets
 from judge.models.address import read_address, read_key, without_credentials
-from judge.models.secrets import redact, remember, remember_credentials, remember_environment, scrub
+from judge.models.backends import open_model
+from judge.models.moved import moved
+from judge.models.secrets import holds_key, redact, remember, remember_credentials, remember_environment, scrub
 
 PASSWORD = 'p@ss w/o#rd?&"ü'
 
@@ -105,3 +109,69 @@ def test_messages_lose_what_only_looks_like_a_key(monkeypatch: pytest.MonkeyPatc
     shown = redact("abcd-efgh-1234 sk-proj-99aa Basic YW5uOnB3 Bearer tok.en")
     assert shown == "*** *** Basic *** Bearer ***"
     assert redact("Basic authentication, Basic Authentication") == "Basic authentication, Basic Authentication"
+
+
+HEX = "0123456789abcdef" * 2
+SHAPED = [
+    "sk-" + "aB3" * 8,
+    "sk-proj-" + "aB3_" * 8,
+    "sk-ant-api03-" + "aB3-" * 8,
+    "sk-" + HEX,
+    "AIza" + "Sy0-_" * 7,
+    "AKIA" + "ABCD2345" * 2,
+    "gsk_" + "aB3" * 8,
+    "hf_" + "aB" * 12,
+    "ghp_" + "a1" * 12,
+    "xai-" + "aB3" * 9,
+    "nvapi-" + "aB3" * 9,
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0",
+]
+"""Made-up keys, each in the shape of a provider's."""
+
+
+@pytest.mark.parametrize("key", SHAPED)
+def test_a_name_or_address_with_a_key_is_refused_and_the_key_is_not_repeated(key: str) -> None:
+    for name in (f"openai/{key}", f"server/m?api_key={key}", f"litellm/openai/{key}", key):
+        with pytest.raises(UsageError, match="holds a key") as caught:
+            open_model(name)
+        assert key not in str(caught.value)
+    for address in (f"http://host/{key}/v1", f"http://host/v1?key={key}"):
+        with pytest.raises(UsageError, match="--base-url holds a key") as caught:
+            read_address(address)
+        assert key not in str(caught.value)
+    with pytest.raises(UsageError, match="OPENAI_API_BASE holds a key"):
+        moved("openai", {"OPENAI_API_BASE": f"https://host/{key}/v1"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "openai/gpt-4.1-mini-2026-01-31",
+        "server/sk-learn-instruct-large-model-7b-v2",
+        "server/meta-llama/Llama-3.3-70B-Instruct-FP8-dynamic",
+        "local//models/hf_models_of_the_whole_group/q4.gguf",
+        "litellm/bedrock/arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-4",
+        "litellm/azure/monkey=7",
+        "server/tokenizer-key-value-model",
+        f"openai/ft:gpt-4.1-mini:team::{HEX[:10]}",
+    ],
+)
+def test_a_name_that_looks_like_a_key_only_at_first_sight_is_a_name(name: str) -> None:
+    assert not holds_key(name)
+
+
+def test_the_values_of_secret_variables_are_keys_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHATEVER_API_KEY", "my own odd key")
+    monkeypatch.setenv("SHORT_TOKEN", "EMPTY")
+    assert holds_key("server/my own odd key")
+    assert not holds_key("server/EMPTY")
+
+
+def test_no_configuration_with_a_key_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.toml"
+    arguments = ["run", "--runs", "runs", "--model", f"openai/{SHAPED[0]}", "--save-config", str(file)]
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "--model holds a key" in said
+    assert SHAPED[0] not in said
+    assert not file.exists()

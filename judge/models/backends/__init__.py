@@ -3,11 +3,13 @@
 import importlib
 
 from judge.errors import UsageError
+from judge.models.address import without_credentials
 from judge.models.catalog import CATALOG
 from judge.models.model import Model, ModelOptions
 from judge.models.records import AnswerForm as AnswerForm
 from judge.models.records import Completion as Completion
 from judge.models.records import Request as Request
+from judge.models.secrets import holds_key
 from judge.records import Criterion as Criterion
 from judge.text.hints import did_you_mean
 
@@ -28,6 +30,11 @@ def open_model(name: str, options: ModelOptions | None = None) -> Model:
     Raises:
         UsageError: The name has no backend, or the backend refuses the model or the options.
     """
+    if holds_key(name) or without_credentials(name) != name:
+        raise UsageError(
+            "the model's name holds a key, which every output would show: a key belongs into the provider's variable, "
+            "such as OPENAI_API_KEY"
+        )
     if not name.isprintable():
         raise UsageError(f"model name {name!r} has characters that no model has")
     backend, slash, model = name.partition("/")

@@ -1,0 +1,1 @@
+"""Release: the bundle of a judged folder that a track may publish."""

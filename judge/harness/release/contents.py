@@ -1,0 +1,204 @@
+"""The files of a bundle: a judged folder's records with other names, without what may not be published."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask.criteria import prompt_path
+from judge.ask.labels import read_results
+from judge.ask.records import Failure, Judgment
+from judge.ask.returned import model_notes
+from judge.files.jsonl import json_bytes, jsonl_bytes
+from judge.files.stored import read_stored, sha256
+from judge.files.trec import response_run, safe_names
+from judge.harness.judged import JudgedFolder
+from judge.harness.manifest import MANIFEST
+from judge.harness.release.pseudonyms import Pseudonyms, renamed
+from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl
+from judge.pool.records import Pool, PooledResponse, PooledRun
+from judge.records import Criterion
+from judge.results.differences import differences_tsv, told_apart
+from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
+from judge.results.qrels import qrel_name
+from judge.text.ids import natural_key
+from judge.text.steps import Step, Steps
+
+_MEMBERS, _MEMBER_FAILURES = "members.jsonl", "member_failures.jsonl"
+_COPIED = ("missing_passages.tsv", "screen.tsv")
+"""Files that name no run and quote no text."""
+_MANIFEST_KEPT = (
+    *("schema", "judge_version", "python", "status", "asked", "certificate", "counts", "models_returned", "prices"),
+    *("seeds", "cluster"),
+)
+"""Keys of the manifest that name no run, no file and no address."""
+_RUN_KEPT = ("run_type", "format", "year", "selected", "eval_response", "turns")
+_UNPUBLISHED = "(not published)"
+
+
+class Texts(msgspec.Struct, frozen=True):
+    """Which texts of others a bundle holds."""
+
+    passages: bool = False
+    """Whether the passages are in it, which the license of many collections forbids."""
+    rationales: bool = False
+    """Whether the judge's own words are in it, which may quote passages: reasons, and replies that failed."""
+
+
+def bundle_files(
+    judged: JudgedFolder, names: Pseudonyms, texts: Texts, prompts: Mapping[str, Path], steps: Steps
+) -> dict[str, bytes]:
+    """The files by name, without README and list of digests.
+
+    Args:
+        judged: The folder.
+        names: Whom each run and team is called.
+        texts: Which texts of others are in it.
+        prompts: Prompt id to the file of a prompt of the user.
+        steps: Called as the leaderboard is made.
+    """
+    pool = renamed_pool(judged.pool, names)
+    if not texts.passages:
+        pool = msgspec.structs.replace(pool, passages={})
+    results = _without(judged.results, texts)
+    steps(Step("making the leaderboard anew"))
+    public = msgspec.structs.replace(
+        judged, pool=pool, results=results, expected={renamed(names.runs, run): t for run, t in judged.expected.items()}
+    )
+    return {
+        **_tables(public),
+        **_results(judged.path, results, judged.criteria, texts),
+        "pool.txt": pool_lines(pool).encode(),
+        "pool.jsonl": pool_jsonl(pool),
+        "bank.json": bank_json(pool),
+        "passages.jsonl": passages_jsonl(pool),
+        **_response_runs(pool),
+        "runs.jsonl": runs_jsonl(pool),
+        "excluded.tsv": excluded_tsv(pool.exclusions),
+        **{name: read_stored(judged.path / name) for name in _COPIED if (judged.path / name).is_file()},
+        **_prompt_files(judged, prompts),
+        MANIFEST: json_bytes(_manifest(judged.manifest, names, pool)),
+    }
+
+
+def renamed_pool(pool: Pool, names: Pseudonyms) -> Pool:
+    """The pool with pseudonyms for runs and teams, and without the digests by which a run file is recognized.
+
+    What stood in the order of the names stands in that of the pseudonyms, which tells nothing of the names.
+    """
+    return msgspec.structs.replace(
+        pool,
+        responses=tuple(_renamed_response(response, names) for response in pool.responses),
+        exclusions=tuple(
+            msgspec.structs.replace(exclusion, run_id=renamed(names.runs, exclusion.run_id))
+            for exclusion in pool.exclusions
+        ),
+        runs=tuple(sorted((_renamed_run(run, names) for run in pool.runs), key=lambda run: natural_key(run.run_id))),
+    )
+
+
+def _renamed_response(response: PooledResponse, names: Pseudonyms) -> PooledResponse:
+    entries = (msgspec.structs.replace(run, run_id=renamed(names.runs, run.run_id)) for run in response.runs)
+    return msgspec.structs.replace(
+        response, runs=tuple(sorted(entries, key=lambda run: (natural_key(run.run_id), run.rank)))
+    )
+
+
+def _renamed_run(run: PooledRun, names: Pseudonyms) -> PooledRun:
+    return msgspec.structs.replace(
+        run, run_id=renamed(names.runs, run.run_id), team=renamed(names.teams, run.team), digest=""
+    )
+
+
+def _without(results: Sequence[Judgment | Failure], texts: Texts) -> tuple[Judgment | Failure, ...]:
+    """The results without the judge's words, unless they are published."""
+    if texts.rationales:
+        return tuple(results)
+    return tuple(
+        msgspec.structs.replace(result, rationale=None)
+        if isinstance(result, Judgment)
+        # What a provider or a reply says may quote anything; which passages lack a text is the harness's own word.
+        else msgspec.structs.replace(result, raw=None, detail=result.detail if result.reason == "no_passages" else "")
+        for result in results
+    )
+
+
+def _tables(public: JudgedFolder) -> dict[str, bytes]:
+    rows, pairs = public.leaderboard, public.differences
+    notes = (*model_notes(public.results), *(f"{line}." for line in public.clustered))
+    return {
+        "leaderboard.md": leaderboard_markdown(rows, public.banner, public.criteria, notes, told_apart(pairs)).encode(),
+        "leaderboard.tsv": leaderboard_tsv(rows).encode(),
+        "differences.tsv": differences_tsv(pairs).encode(),
+    }
+
+
+def _results(
+    folder: Path, results: Sequence[Judgment | Failure], criteria: Sequence[Criterion], texts: Texts
+) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for criterion in criteria:
+        name = f"qrels/{qrel_name(criterion)}"
+        files[name] = read_stored(folder / name)
+        sidecar = msgspec.json.decode(read_stored(folder / f"{name}.json"))
+        files[f"{name}.json"] = json_bytes(_without_warnings(sidecar))
+    files["judgments.jsonl"] = jsonl_bytes(result for result in results if isinstance(result, Judgment))
+    files["failures.jsonl"] = jsonl_bytes(result for result in results if isinstance(result, Failure))
+    if (folder / _MEMBERS).is_file():
+        votes = _without(read_results(folder / _MEMBERS, folder / _MEMBER_FAILURES), texts)
+        files[_MEMBERS] = jsonl_bytes(vote for vote in votes if isinstance(vote, Judgment))
+        files[_MEMBER_FAILURES] = jsonl_bytes(vote for vote in votes if isinstance(vote, Failure))
+    return files
+
+
+def _without_warnings(sidecar: dict[str, Any]) -> dict[str, Any]:
+    """A sidecar without the warnings about a jury, which name runs of the judges' families."""
+    jury = sidecar.get("jury")
+    if not isinstance(jury, dict):
+        return sidecar
+    return {**sidecar, "jury": {key: value for key, value in jury.items() if key != "warnings"}}
+
+
+def _response_runs(pool: Pool) -> dict[str, bytes]:
+    lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in pool.runs if run.selected}
+    for response in pool.responses:
+        for entry in response.runs:
+            lines.setdefault(entry.run_id, []).append((response.turn_id, response.response_id, entry.rank))
+    files = safe_names(lines)
+    return {f"response_runs/{files[run]}.run": response_run(run, entries).encode() for run, entries in lines.items()}
+
+
+def _prompt_files(judged: JudgedFolder, own: Mapping[str, Path]) -> dict[str, bytes]:
+    """The prompts, where their files are still those that the judgments were made under."""
+    files = {}
+    for criterion in judged.criteria:
+        stored = read_stored(own.get(criterion.prompt_id) or prompt_path(criterion.prompt_id))
+        if sha256(stored) == criterion.digest:
+            files[f"prompts/{criterion.prompt_id}.md"] = stored
+    return files
+
+
+def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dict[str, Any]:
+    """How the folder came about, without command line, paths, addresses and digests of run files."""
+    configuration = dict(manifest.get("configuration", {}))
+    options = dict(configuration.get("options", {}))
+    if options.get("base_url") is not None:
+        options["base_url"] = _UNPUBLISHED
+    configuration["options"] = options
+    # Whoever knows the names could try them out on the digest of a pool that has them.
+    configuration["pool"] = sha256(pool_jsonl(pool))
+    configuration["runs"] = {renamed(names.runs, run): "" for run in sorted(configuration.get("runs", {}))}
+    runs = [
+        {
+            "run_id": renamed(names.runs, str(run["run_id"])),
+            "team": renamed(names.teams, run.get("team")),
+            **{key: run[key] for key in _RUN_KEPT if key in run},
+        }
+        for run in manifest.get("runs", ())
+    ]
+    return {
+        **{key: manifest[key] for key in _MANIFEST_KEPT if key in manifest},
+        "configuration": configuration,
+        "runs": sorted(runs, key=lambda run: natural_key(run["run_id"])),
+    }

@@ -1,0 +1,77 @@
+"""The page that says what each file of a bundle is and how far to believe it. Pure."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from judge.files.bundle import __version__
+from judge.harness.judged import JudgedFolder
+from judge.harness.manifest import MANIFEST, RECORD
+from judge.harness.release.contents import Texts
+from judge.text.cells import count, markdown_cell
+
+README = "README.md"
+_FILES = (
+    ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
+    ("leaderboard.tsv", "the same as a table"),
+    ("differences.tsv", "every two runs, and whether they can be told apart"),
+    ("qrels/*.qrel", "the grades as qrels: `turn_id 0 response_id grade`; marked `.llm`, since a model gave them"),
+    ("qrels/*.json", "for each of them the judge, the prompt and the scale"),
+    ("response_runs/*.run", "each run as TREC run lines over response ids"),
+    ("bank.json", "response id to text"),
+    ("pool.txt", "what was pooled, as a TREC pool"),
+    ("pool.jsonl", "the same in full: texts, ids of passages, lengths, and which runs gave them"),
+    ("judgments.jsonl", "every grade"),
+    ("failures.jsonl", "every judgment that is missing, and why"),
+    ("members.jsonl", "what each member of the jury said"),
+    ("member_failures.jsonl", "the judgments of members that are missing, and why"),
+    ("passages.jsonl", "the passages that the responses used"),
+    ("runs.jsonl", "the runs, and the turns that each had to answer"),
+    ("excluded.tsv", "what was not judged, and why"),
+    ("missing_passages.tsv", "used passages without a text"),
+    ("screen.tsv", "responses that are empty, repeated, copied, off their passages or not English"),
+    ("prompts/*", "the prompts as the judge got them, before the texts were filled in"),
+    (MANIFEST, "how the grades were made: versions, options, digests of topics, prompts and pool"),
+    (RECORD, "digests of these files: `sha256sum -c run.sha256` checks a copy"),
+)
+"""A file or a pattern of files, and what it holds; the most wanted first."""
+
+
+def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: bool, license: str | None) -> bytes:
+    """The page.
+
+    Args:
+        names: The other files.
+        judged: The folder that the bundle was made of.
+        texts: Which texts of others are in it.
+        hidden: Whether runs and teams have pseudonyms.
+        license: The terms of use; None where none are named.
+    """
+    held = {*names, RECORD}
+    rows = [(name, words) for name, words in _FILES if any(fnmatchcase(file, name) for file in held)]
+    runs, responses = count(len(judged.pool.runs), "run"), count(len(judged.pool.responses), "pooled response")
+    prompts = ", ".join(criterion.prompt_id for criterion in judged.criteria)
+    judges = ", ".join(sorted({result.judge for result in judged.results}))
+    paragraphs = [
+        "# Response assessment",
+        f"{runs}, {responses}; judged by {markdown_cell(judges)} under {prompts}, with judge {__version__}.",
+        f"**{markdown_cell(judged.banner)}**",
+        *_left_out(texts, hidden),
+        f"Terms of use: {markdown_cell(license)}" if license else "No terms of use are named here.",
+        "\n".join(("| file | content |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in rows))),
+        "`judge leaderboard .` makes the leaderboard again from these files, and `judge report .` a page for the "
+        "browser.",
+    ]
+    return ("\n\n".join(paragraphs) + "\n").encode()
+
+
+def _left_out(texts: Texts, hidden: bool) -> Iterable[str]:
+    if hidden:
+        yield "Runs and teams have pseudonyms. Whoever made this bundle keeps the list of their names."
+    if not texts.passages:
+        yield (
+            "The texts of the passages are left out: `passages.jsonl` is empty, and `pool.jsonl` has their ids. After "
+            "a `#`, an id has the SHA-256 of a text that the run itself gave."
+        )
+    if not texts.rationales:
+        yield "The judge's own words are left out, since they may quote passages: reasons, and replies that failed."
+    yield "A response is the text that a run submitted, so it may quote its passages."
