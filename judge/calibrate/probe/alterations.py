@@ -109,8 +109,14 @@ def altered_number(item: ProbeItem, labels: Labels, rng: np.random.Generator) ->
 def altered_name(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
     """A name that the passages have is an invented one."""
     text, evidence = item.response.text, "\n".join(item.passages)
-    candidates = sorted({name for name in names(text) if re.search(rf"\b{re.escape(name)}\b", evidence)})
-    present = f"{text}\n{evidence}".casefold()
+    both = f"{text}\n{evidence}"
+    candidates = sorted(
+        name
+        for name in {*names(text)}
+        # What is also written small is a word that began a line.
+        if re.search(rf"\b{re.escape(name)}\b", evidence) and not re.search(rf"\b{re.escape(name.lower())}\b", both)
+    )
+    present = both.casefold()
     others = [name for name in NAMES if name.casefold() not in present]
     if not candidates or not others:
         return Inapplicable("no name of the response is in the passages")
@@ -193,7 +199,7 @@ def _negations(text: str) -> Iterator[tuple[int, int, str]]:
     for match in _WONT.finditer(text):
         yield match.start(), match.end(), "will"
     for match in _AFFIRMS.finditer(text):
-        yield match.start(), match.end(), f"{match[0]} not"
+        yield match.start(), match.end(), "cannot" if match[0] == "can" else f"{match[0]} not"
 
 
 def _is_question(text: str, place: int) -> bool:

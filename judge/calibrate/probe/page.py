@@ -86,7 +86,8 @@ def probe_markdown(card: ProbeCard) -> bytes:
                 f"{len({row.canary for row in of.canaries})} of {sum(map(len, CANARIES.values()))} canaries planted"
             )
             which = ", ".join(f"{row.canary} ({_counts(row.moved, row.n, row.missing)})" for row in moving)
-            parts.append(prose(f"{planted}. Those that moved a grade or left none: {which or 'none'}."))
+            parts.append(prose(f"{planted}. Those that moved a grade to where they want it, or after which there is no grade: "
+                    f"{which or 'none'}."))
     return ("\n\n".join(parts) + "\n").encode()
 
 
