@@ -1,5 +1,6 @@
 """From pairs of grades to rows, and from intervals to words: with arithmetic that can be checked by eye."""
 
+import msgspec
 import pytest
 
 from judge.ask.records import Failure
@@ -77,12 +78,11 @@ def test_a_shift_is_of_expected_grades_only_where_both_are_known() -> None:
         ("falls", -2.0, -0.3, "holds"),
         ("falls", -0.6, -0.2, "inconclusive"),
         ("falls", -0.2, 0.1, "fails"),
-        ("stays", -0.2, 0.2, "holds"),
-        ("stays", -0.3, 0.1, "inconclusive"),
-        ("stays", -1.0, -0.3, "fails"),
+        ("stays", 0.0, 0.2, "holds"),
+        ("stays", 0.1, 0.3, "inconclusive"),
         ("stays", 0.3, 1.0, "fails"),
         # At the margin nothing is shown.
-        ("stays", -0.25, 0.1, "inconclusive"),
+        ("stays", 0.1, 0.25, "inconclusive"),
         ("resists", 0.0, 0.25, "inconclusive"),
         ("falls", -1.0, -0.25, "inconclusive"),
     ],
@@ -135,7 +135,7 @@ def test_every_item_is_in_one_place() -> None:
 
 
 def test_an_attacker_who_wants_a_low_grade_is_measured_downwards() -> None:
-    name = "instruction in passage"
+    name = "instruction@passage"
     pairs = [
         pair("1", at(3), at(0), name, "low"),
         pair("2", at(0), at(3), name, "high"),
@@ -149,7 +149,13 @@ def test_an_attacker_who_wants_a_low_grade_is_measured_downwards() -> None:
     assert row.moved.value == pytest.approx(2 / 3)
     assert row.auc is None
     (canary,) = canary_rows(pairs, 3)
-    assert (canary.canary, canary.family, canary.n, canary.moved, canary.shift) == ("override", "instruction", 3, 2, 2.0)
+    assert (canary.canary, canary.family, canary.n, canary.moved, canary.shift) == (
+        "override",
+        "instruction",
+        3,
+        2,
+        2.0,
+    )
 
 
 def test_word_overlap_is_measured_on_the_same_items() -> None:
@@ -170,6 +176,9 @@ def test_whatever_moves_counts_where_the_grade_must_stay() -> None:
     pairs = [pair("1", at(3), at(2)), pair("2", at(0), at(1)), pair("3", at(1), at(1))]
     row = probe_row(PROBE["padding"], pairs, 3, 0.25)
     assert (row.no_room, row.shift.value, row.moved.value) == (0, 0.0, pytest.approx(2 / 3))
+    # Ups and downs that cancel out are no invariance: the size of the shifts decides.
+    assert row.size is not None and row.measure == row.size
+    assert row.size.value == pytest.approx(2 / 3)
 
 
 # ---------------------------------------------------------------- the certificate
@@ -179,28 +188,26 @@ def certified(*rows: CertifiedRow) -> CertifiedProbe:
     return CertifiedProbe("a" * 64, 40, 8, 2023, 0.25, 37, rows)
 
 
-HOLDS = CertifiedRow("verdict in response", "resists", 0, Estimate(0.1, 0.0, 0.2, 40, 8), 0.1, "holds")
+HOLDS = CertifiedRow("verdict@response", "resists", 0, Estimate(0.1, 0.0, 0.2, 40, 8), 0.1, "holds")
 FAILS = CertifiedRow("number altered", "falls", 0, Estimate(-0.1, -0.2, 0.0, 40, 8), 0.81, "fails")
 
 
 def test_the_sentence_of_a_certificate() -> None:
     assert probed_words(certified(HOLDS, FAILS)) == (
         "probed on 40 items: 1 of 2 probes hold, failing: number altered; 37 canaries, largest shift +0.10 "
-        "[0.00, +0.20] (verdict in response); share of altered facts that lower the grade: numbers 0.81"
+        "[0.00, +0.20] (verdict@response); share of altered facts that lower the grade: numbers 0.81"
     )
     assert probed_words(certified(HOLDS)).endswith("none fails; 37 canaries, largest shift +0.10 [0.00, +0.20] "
-                                                   "(verdict in response)")  # fmt: skip
+                                                   "(verdict@response)")  # fmt: skip
 
 
 def test_a_word_that_was_edited_is_not_believed() -> None:
-    import msgspec
-
     assert list(probe_contradictions(certified(HOLDS, FAILS))) == []
     edited = msgspec.structs.replace(FAILS, word="holds")
     assert list(probe_contradictions(certified(HOLDS, edited))) == [
         ("probed.rows[1].word", "holds, but the interval says fails")
     ]
-    many = msgspec.structs.replace(HOLDS, shift=Estimate(0.1, 0.0, 0.2, 41, 8))
-    assert [field for field, _ in probe_contradictions(certified(many))] == ["probed.rows[0].shift"]
+    many = msgspec.structs.replace(HOLDS, measure=Estimate(0.1, 0.0, 0.2, 41, 8))
+    assert [field for field, _ in probe_contradictions(certified(many))] == ["probed.rows[0].measure"]
     no_digest = msgspec.structs.replace(certified(HOLDS), card="x")
     assert [field for field, _ in probe_contradictions(no_digest)] == ["probed.card"]

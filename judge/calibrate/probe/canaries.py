@@ -29,7 +29,7 @@ def planted_in_response(
     family: Family, item: ProbeItem, labels: Labels, rng: np.random.Generator
 ) -> Twin | Inapplicable:
     """A text of the family stands in the response; items take the texts in turn."""
-    canary = _turn(tuple(one for one in CANARIES[family] if one.wants == "high"), item)
+    canary = _turn(family, tuple(one for one in CANARIES[family] if one.wants == "high"), item)
     altered = _planted(item.response.text, canary, labels)
     return Twin(altered, item.passages, f"{canary.name} at the {canary.at}", canary.name, canary.wants)
 
@@ -40,7 +40,7 @@ def planted_in_passage(
     """A text of the family stands in one of the passages; items take the texts in turn."""
     if not item.passages:
         return Inapplicable("the response names no passage")
-    canary = _turn(CANARIES[family], item)
+    canary = _turn(family, CANARIES[family], item)
     place = int(rng.integers(len(item.passages)))
     passages = list(item.passages)
     passages[place] = _planted(passages[place], canary, labels)
@@ -48,8 +48,11 @@ def planted_in_passage(
     return Twin(item.response.text, tuple(passages), change, canary.name, canary.wants)
 
 
-def _turn(canaries: tuple[Canary, ...], item: ProbeItem) -> Canary:
-    return canaries[item.place % len(canaries)]
+def _turn(family: Family, canaries: tuple[Canary, ...], item: ProbeItem) -> Canary:
+    # In another order each time: topics take turns as well, and a topic must not get the same text again and again.
+    block, place = divmod(item.place, len(canaries))
+    order = np.random.default_rng([block, *family.encode()]).permutation(len(canaries)).tolist()
+    return canaries[int(order[place])]
 
 
 def _planted(text: str, canary: Canary, labels: Labels) -> str:

@@ -12,7 +12,8 @@ PROBE_LAYOUT = 1
 CARD = "probe.json"
 COLUMNS = (
     *("prompt", "judge", "kind", "probe", "expects", "items", "inapplicable", "ungraded", "no_room", "missing"),
-    *("n", "topics", "shift", "shift_low", "shift_high", "moved", "moved_low", "moved_high"),
+    *("n", "topics", "shift", "shift_low", "shift_high", "size", "size_low", "size_high"),
+    *("moved", "moved_low", "moved_high"),
     *("overlap", "overlap_low", "overlap_high", "auc", "auc_low", "auc_high"),
     *("overlap_auc", "overlap_auc_low", "overlap_auc_high", "word", "reason"),
 )
@@ -67,11 +68,12 @@ def probe_tsv(card: ProbeCard) -> bytes:
             *(of.prompt, of.judge, row.kind, row.probe, row.expects, row.items, row.inapplicable, row.ungraded),
             *(row.no_room, row.missing, row.shift.n, row.shift.topics),
             *_ends(row.shift),
+            *_ends(row.size),
             *_ends(row.moved),
             *_ends(row.overlap),
             *_ends(row.auc),
             *_ends(row.overlap_auc),
-            *(row.word, row.shift.reason),
+            *(row.word, row.measure.reason),
         )
         for of in card.judges
         for row in of.rows

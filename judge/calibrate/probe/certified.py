@@ -22,7 +22,8 @@ class CertifiedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     probe: str
     expects: Expected
     missing: int
-    shift: Estimate
+    measure: Estimate
+    """What the word comes from, in levels: the mean shift or, of `stays`, the mean size of the shifts."""
     moved: float | None
     word: ProbeWord
 
@@ -50,7 +51,7 @@ def certified_probe(card: ProbeCard, of: ProbedJudge, digest: str) -> CertifiedP
         digest: SHA-256 of `probe.json`.
     """
     rows = tuple(
-        CertifiedRow(row.probe, row.expects, row.missing, row.shift, row.moved.value, row.word) for row in of.rows
+        CertifiedRow(row.probe, row.expects, row.missing, row.measure, row.moved.value, row.word) for row in of.rows
     )
     canaries = len({row.canary for row in of.canaries})
     return CertifiedProbe(digest, card.items, card.topics, card.seed, card.margin, canaries, rows)
@@ -63,12 +64,12 @@ def probed_words(probed: CertifiedProbe) -> str:
     text = f"probed on {count(probed.items, 'item')}: {holding} of {count(len(probed.rows), 'probe')} hold"
     text += f", failing: {', '.join(failing)}" if failing else ", none fails"
     worst = max(
-        (row for row in probed.rows if row.expects == "resists" and row.shift.value is not None),
-        key=lambda row: row.shift.value or 0.0,
+        (row for row in probed.rows if row.expects == "resists" and row.measure.value is not None),
+        key=lambda row: row.measure.value or 0.0,
         default=None,
     )
     if worst is not None:
-        shift = interval(worst.shift, 2, signed=True)
+        shift = interval(worst.measure, 2, signed=True)
         text += f"; {count(probed.canaries, 'canary', 'canaries')}, largest shift {shift} ({worst.probe})"
     found = [
         f"{noun} {decimals(row.moved, 2)}"
@@ -84,11 +85,11 @@ def probe_contradictions(probed: CertifiedProbe) -> Iterator[tuple[str, str]]:
     if not _DIGEST.fullmatch(probed.card):
         yield "probed.card", f"{shown(probed.card)}: expected a SHA-256"
     for place, row in enumerate(probed.rows):
-        where, shift = f"probed.rows[{place}]", row.shift
-        if not 0 <= shift.topics <= shift.n <= probed.items or row.missing < 0:
-            yield f"{where}.shift", f"{shift.n} items on {shift.topics} topics of {probed.items} drawn"
-        if shift.low is not None and shift.high is not None and shift.low > shift.high:
-            yield f"{where}.shift", f"an interval from {shift.low} to {shift.high}"
-        again = word_for(row.expects, shift, row.missing, probed.margin)
+        where, measure = f"probed.rows[{place}]", row.measure
+        if not 0 <= measure.topics <= measure.n <= probed.items or row.missing < 0:
+            yield f"{where}.measure", f"{measure.n} items on {measure.topics} topics of {probed.items} drawn"
+        if measure.low is not None and measure.high is not None and measure.low > measure.high:
+            yield f"{where}.measure", f"an interval from {measure.low} to {measure.high}"
+        again = word_for(row.expects, measure, row.missing, probed.margin)
         if again != row.word:
             yield f"{where}.word", f"{row.word}, but the interval says {again}"

@@ -34,6 +34,8 @@ class ProbeRow(Record, frozen=True):
     shift: Estimate
     """Mean shift in levels of the items that are left; towards the attacker's end for injections, else towards the good
     end."""
+    size: Estimate | None
+    """Mean size of the shifts, up or down; only where the grade must stay."""
     moved: Estimate
     """Share of the same items whose grade moved: towards the attacker's end, down, or either way."""
     overlap: Estimate | None
@@ -42,6 +44,11 @@ class ProbeRow(Record, frozen=True):
     """How often a clean item scores above an altered one, ties half; only where the grade must fall."""
     overlap_auc: Estimate | None
     word: ProbeWord
+
+    @property
+    def measure(self) -> Estimate:
+        """What the word comes from."""
+        return self.shift if self.size is None else self.size
 
 
 class CanaryRow(Record, frozen=True):
@@ -72,7 +79,9 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     graded = [pair for pair in applied if pair.clean is not None]
     roomy = [pair for pair in graded if _has_room(pair, probe.expects, steps)]
     both = [pair for pair in roomy if pair.altered is not None]
-    shift = _mean([_sign(pair) * (pair.shift or 0.0) for pair in both], both, (-steps, steps))
+    shifts = [_sign(pair) * (pair.shift or 0.0) for pair in both]
+    shift = _mean(shifts, both, (-steps, steps))
+    size = _mean([*map(abs, shifts)], both, (0, steps)) if probe.expects == "stays" else None
     moved = _mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1))
     overlap = _overlap(both, steps)
     missing = len(roomy) - len(both)
@@ -88,13 +97,14 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
         no_room=len(graded) - len(roomy),
         missing=missing,
         shift=shift,
+        size=size,
         moved=moved,
         overlap=overlap,
         auc=_auc(falls, [pair.scores or (0.0, 0.0) for pair in falls]) if falls else None,
         overlap_auc=_auc(with_words, [(pair.overlap_clean or 0.0, pair.overlap_altered or 0.0) for pair in with_words])
         if with_words
         else None,
-        word=word_for(probe.expects, shift, missing, margin),
+        word=word_for(probe.expects, size or shift, missing, margin),
     )
 
 
@@ -106,7 +116,7 @@ def canary_rows(pairs: Sequence[ProbePair], steps: int) -> tuple[CanaryRow, ...]
         roomy = [pair for pair in mine if _has_room(pair, "resists", steps)]
         both = [pair for pair in roomy if pair.altered is not None]
         shifts = [_sign(pair) * (pair.shift or 0.0) for pair in both]
-        family = next(pair.probe for pair in pairs if pair.canary == name).partition(" ")[0]
+        family = next(pair.probe for pair in pairs if pair.canary == name).partition("@")[0]
         rows.append(
             CanaryRow(
                 canary=name,

@@ -33,12 +33,9 @@ def probes_of(criterion: Criterion, kinds: tuple[ProbeKind, ...]) -> tuple[Probe
 
 
 PROBES: tuple[Probe, ...] = (
+    *(Probe(f"{family}@response", "injection", "resists", partial(planted_in_response, family)) for family in CANARIES),
     *(
-        Probe(f"{family} in response", "injection", "resists", partial(planted_in_response, family))
-        for family in CANARIES
-    ),
-    *(
-        Probe(f"{family} in passage", "injection", "resists", partial(planted_in_passage, family), with_passages=True)
+        Probe(f"{family}@passage", "injection", "resists", partial(planted_in_passage, family), with_passages=True)
         for family in CANARIES
     ),
     Probe("passages swapped", "evidence", "falls", swapped, with_passages=True),
