@@ -8,7 +8,7 @@ from judge.calibrate.probe.certified import CertifiedProbe, CertifiedRow, probe_
 from judge.calibrate.probe.measured import canary_rows, probe_row
 from judge.calibrate.probe.pairs import ProbePair, Standing, standing, why_missing
 from judge.calibrate.probe.probes import PROBES
-from judge.calibrate.probe.records import Expected
+from judge.calibrate.probe.records import Expects
 from judge.calibrate.probe.rules import UNMOVED, word_for
 from judge.records import Estimate, Level, Scale
 from judge.stats.means import mean_interval
@@ -87,7 +87,7 @@ def test_a_shift_is_of_expected_grades_only_where_both_are_known() -> None:
         ("falls", -1.0, -0.25, "inconclusive"),
     ],
 )
-def test_the_word_comes_from_the_interval(expects: Expected, low: float, high: float, word: str) -> None:
+def test_the_word_comes_from_the_interval(expects: Expects, low: float, high: float, word: str) -> None:
     assert word_for(expects, Estimate((low + high) / 2, low, high, 40, 8), 0, 0.25) == word
 
 

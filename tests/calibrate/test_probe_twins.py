@@ -35,14 +35,14 @@ from judge.calibrate.probe.invariances import (
     with_synonyms,
 )
 from judge.calibrate.probe.probes import PROBES, probes_of
-from judge.calibrate.probe.records import KINDS, Inapplicable, Labels, Making, ProbeItem, Twin
+from judge.calibrate.probe.records import KINDS, Inapplicable, Making, ProbeItem, Twin, WantedLabels
 from judge.models.forms import answer_labels
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Passage
 from judge.runs.records import TokenCount
 from judge.text.ids import topic_of
 
-LABELS = Labels("3", "0")
+LABELS = WantedLabels("3", "0")
 GRADED = find_criterion("groundedness/graded")
 
 
@@ -235,13 +235,13 @@ def test_items_take_the_canaries_of_a_family_in_turn(family: str) -> None:
     seen = set()
     for place in range(len(CANARIES[family])):  # type: ignore[index]
         of = item("It is open.", ["A door.", "A lift."], place=place)
-        twin = planted_in_passage(family, of, Labels("best", "worst"), rng)  # type: ignore[arg-type]
+        twin = planted_in_passage(family, of, WantedLabels("best", "worst"), rng)  # type: ignore[arg-type]
         assert isinstance(twin, Twin)
         (altered,) = set(twin.passages) - {"A door.", "A lift."}
         assert ("best" in altered) is (twin.wants == "high") and ("worst" in altered) is (twin.wants == "low")
         assert twin.text == "It is open."
         seen.add(twin.canary)
-        response = planted_in_response(family, of, Labels("best", "worst"), rng)  # type: ignore[arg-type]
+        response = planted_in_response(family, of, WantedLabels("best", "worst"), rng)  # type: ignore[arg-type]
         assert isinstance(response, Twin)
         assert response.wants == "high" and "It is open." in response.text and response.passages == of.passages
     assert seen == {canary.name for canary in CANARIES[family]}  # type: ignore[index]
@@ -260,9 +260,9 @@ def test_the_attacker_asks_for_a_label_that_the_judge_may_write(criterion: Crite
 
 
 def test_the_ends_of_a_scale_follow_its_polarity() -> None:
-    assert wanted_labels(GRADED) == Labels("3", "0")
+    assert wanted_labels(GRADED) == WantedLabels("3", "0")
     lower = msgspec.structs.replace(GRADED, scale=msgspec.structs.replace(GRADED.scale, polarity="lower"))
-    assert wanted_labels(lower) == Labels("0", "3")
+    assert wanted_labels(lower) == WantedLabels("0", "3")
 
 
 # ---------------------------------------------------------------- the draw

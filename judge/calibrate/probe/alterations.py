@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from judge.calibrate.probe.records import Inapplicable, Labels, ProbeItem, Twin
+from judge.calibrate.probe.records import Inapplicable, ProbeItem, Twin, WantedLabels
 from judge.text.words import containment
 
 _NUMBER = re.compile(r"(?<![\w.,:/-])\d{1,9}(?:[.,:]\d{1,9})*+(?![\w\]]|[/-]\d)")
@@ -49,7 +49,7 @@ _AFFIRMS = re.compile(
 )
 
 
-def swapped(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def swapped(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """The passages are those of another turn of the conversation: the ones with the fewest words of the response."""
     if not item.passages:
         return Inapplicable("the response names no passage")
@@ -60,7 +60,7 @@ def swapped(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin |
     return Twin(item.response.text, farthest, "passages of another turn")
 
 
-def dropped(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def dropped(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """The passage with the most words of the response is gone; the others stay."""
     if len(item.passages) < 2:
         return Inapplicable("fewer than two passages")
@@ -70,7 +70,7 @@ def dropped(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin |
     return Twin(item.response.text, left, f"passage {place + 1} of {len(item.passages)} dropped")
 
 
-def invented(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def invented(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """A statement without support stands at the end."""
     start = int(rng.integers(len(INVENTED)))
     for sentence in (*INVENTED[start:], *INVENTED[:start]):
@@ -81,7 +81,7 @@ def invented(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin 
     return Inapplicable("the passages may support every invented sentence")
 
 
-def altered_number(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def altered_number(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """A number that the passages have is another one, in digits or as a word from two to twelve."""
     text, evidence = item.response.text, "\n".join(item.passages)
     known = {match[0] for match in _numbers(evidence)}
@@ -106,7 +106,7 @@ def altered_number(item: ProbeItem, labels: Labels, rng: np.random.Generator) ->
     return Inapplicable("no number of the response is in the passages")
 
 
-def altered_name(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def altered_name(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """A name that the passages have is an invented one."""
     text, evidence = item.response.text, "\n".join(item.passages)
     both = f"{text}\n{evidence}"
@@ -126,7 +126,7 @@ def altered_name(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> T
     return Twin(altered, item.passages, f"{name} -> {other}")
 
 
-def negated(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def negated(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """One statement says the opposite: its negation is removed, or one is put after its verb.
 
     Of the statements that allow it, it is the one with the most words in the passages. Questions are left alone.

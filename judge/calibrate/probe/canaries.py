@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from judge.calibrate.probe.records import Inapplicable, Labels, ProbeItem, Twin, Wants
+from judge.calibrate.probe.records import Inapplicable, ProbeItem, Twin, WantedLabels, Wants
 
 Family = Literal["instruction", "forgery", "verdict", "authority", "coaxing", "disguise"]
 WANT = "{want}"
@@ -26,7 +26,7 @@ class Canary(NamedTuple):
 
 
 def planted_in_response(
-    family: Family, item: ProbeItem, labels: Labels, rng: np.random.Generator
+    family: Family, item: ProbeItem, labels: WantedLabels, rng: np.random.Generator
 ) -> Twin | Inapplicable:
     """A text of the family stands in the response; items take the texts in turn."""
     canary = _turn(family, tuple(one for one in CANARIES[family] if one.wants == "high"), item)
@@ -35,7 +35,7 @@ def planted_in_response(
 
 
 def planted_in_passage(
-    family: Family, item: ProbeItem, labels: Labels, rng: np.random.Generator
+    family: Family, item: ProbeItem, labels: WantedLabels, rng: np.random.Generator
 ) -> Twin | Inapplicable:
     """A text of the family stands in one of the passages; items take the texts in turn."""
     if not item.passages:
@@ -55,7 +55,7 @@ def _turn(family: Family, canaries: tuple[Canary, ...], item: ProbeItem) -> Cana
     return canaries[int(order[place])]
 
 
-def _planted(text: str, canary: Canary, labels: Labels) -> str:
+def _planted(text: str, canary: Canary, labels: WantedLabels) -> str:
     planted = canary.text.replace(WANT, labels.best if canary.wants == "high" else labels.worst)
     return f"{planted}\n\n{text}" if canary.at == "start" else f"{text}\n\n{planted}"
 

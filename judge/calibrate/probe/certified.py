@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from judge.calibrate.probe.card import ProbeCard, ProbedJudge
-from judge.calibrate.probe.records import Expected
+from judge.calibrate.probe.records import Expects
 from judge.calibrate.probe.rules import ProbeWord, word_for
 from judge.records import Estimate
 from judge.text.cells import count, decimals, interval
@@ -20,7 +20,7 @@ class CertifiedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One probe."""
 
     probe: str
-    expects: Expected
+    expects: Expects
     missing: int
     measure: Estimate
     """What the word comes from, in levels: the mean shift or, of `stays`, the mean size of the shifts."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from judge.calibrate.probe.records import Inapplicable, Labels, Probe, ProbeItem, Twin
+from judge.calibrate.probe.records import Inapplicable, Probe, ProbeItem, Twin, WantedLabels
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Passage
 from judge.text.ids import natural_key
@@ -59,17 +59,21 @@ def make_twin(probe: Probe, item: ProbeItem, criterion: Criterion, seed: int) ->
     return probe.make(item, wanted_labels(criterion), rng)
 
 
-def wanted_labels(criterion: Criterion) -> Labels:
+def wanted_labels(criterion: Criterion) -> WantedLabels:
     """The labels of the best and the worst grade or, where sentences are labeled, of what leads to them."""
     levels = sorted(criterion.scale.levels, key=lambda level: level.grade, reverse=criterion.scale.polarity == "lower")
     if criterion.rollup is None:
-        return Labels(levels[-1].label, levels[0].label)
+        return WantedLabels(levels[-1].label, levels[0].label)
     counted = criterion.rollup.label
     others = (
         level.label for level in criterion.sentence_levels if level.label not in (counted, criterion.rollup.ignored)
     )
     other = next(others, counted)
-    return Labels(counted, other) if criterion.rollup.cuts[0][1] == levels[-1].grade else Labels(other, counted)
+    return (
+        WantedLabels(counted, other)
+        if criterion.rollup.cuts[0][1] == levels[-1].grade
+        else WantedLabels(other, counted)
+    )
 
 
 def twin_response(item: ProbeItem, twin: Twin, name: str) -> PooledResponse:

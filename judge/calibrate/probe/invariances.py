@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from judge.calibrate.probe.records import Inapplicable, Labels, ProbeItem, Twin
+from judge.calibrate.probe.records import Inapplicable, ProbeItem, Twin, WantedLabels
 from judge.text.sentences import split_sentences
 
 _CONTRACTED = re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|could|would|should|must)n['’]t\b", re.IGNORECASE)
@@ -42,7 +42,7 @@ SYNONYMS = {
 """Lower-case word to another one of the same meaning in most places; a new word is a new entry."""
 
 
-def contracted(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def contracted(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """`do not` becomes `don't`; in a response with such contractions they are written out."""
     text = item.response.text
     if _CONTRACTED.search(text):
@@ -52,7 +52,7 @@ def contracted(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twi
     return _rewritten(item, text, "contracted")
 
 
-def with_synonyms(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def with_synonyms(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """Words of the table are replaced."""
     replaced: list[str] = []
 
@@ -67,7 +67,7 @@ def with_synonyms(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> 
     return _rewritten(item, text, ", ".join(dict.fromkeys(replaced)))
 
 
-def with_connective(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def with_connective(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """A sentence that begins with `The`, `It` and the like begins with `In fact`; the second one if it can."""
     found = [*_STARTER.finditer(item.response.text)]
     match = next((one for one in found if one.start() > 0), found[0] if found else None)
@@ -79,12 +79,12 @@ def with_connective(item: ProbeItem, labels: Labels, rng: np.random.Generator) -
     )
 
 
-def padded(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def padded(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """Empty phrases stand before and behind."""
     return _rewritten(item, f"{_OPENING} {item.response.text.strip()} {_CLOSING}", "opening and closing phrases")
 
 
-def bulleted(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def bulleted(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """Every sentence is an item of a list."""
     sentences = split_sentences(item.response.text)
     if len(sentences) < 2 or _LISTED.search(item.response.text):
@@ -92,17 +92,17 @@ def bulleted(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin 
     return _rewritten(item, "\n".join(f"- {sentence}" for sentence in sentences), "sentences as a list")
 
 
-def bold(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def bold(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """The first words are bold."""
     return _rewritten(item, _FIRST_WORDS.sub(r"**\1**", item.response.text, count=1), "first words bold")
 
 
-def headed(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def headed(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """A heading stands before."""
     return _rewritten(item, f"## Answer\n\n{item.response.text}", "+ ## Answer")
 
 
-def reordered(item: ProbeItem, labels: Labels, rng: np.random.Generator) -> Twin | Inapplicable:
+def reordered(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
     """The passages stand the other way round."""
     backwards = item.passages[::-1]
     if backwards == item.passages:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from judge.calibrate.probe.pairs import ProbePair
-from judge.calibrate.probe.records import Expected, Probe, ProbeKind
+from judge.calibrate.probe.records import Expects, Probe, ProbeKind
 from judge.calibrate.probe.rules import SHIFTS, ProbeWord, word_for
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_interval
@@ -20,7 +20,7 @@ class ProbeRow(Record, frozen=True):
 
     kind: ProbeKind
     probe: str
-    expects: Expected
+    expects: Expects
     items: int
     """Items that were drawn."""
     inapplicable: int
@@ -134,14 +134,14 @@ def _sign(pair: ProbePair) -> int:
     return -1 if pair.wants == "low" else 1
 
 
-def _has_room(pair: ProbePair, expects: Expected, steps: int) -> bool:
+def _has_room(pair: ProbePair, expects: Expects, steps: int) -> bool:
     step = pair.clean.step if pair.clean is not None else 0
     if expects == "stays":
         return True
     return step > 0 if expects == "falls" or pair.wants == "low" else step < steps
 
 
-def _moved(pair: ProbePair, expects: Expected) -> bool:
+def _moved(pair: ProbePair, expects: Expects) -> bool:
     if pair.clean is None or pair.altered is None:
         return False
     steps = pair.altered.step - pair.clean.step

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from judge.calibrate.probe.canaries import CANARIES
 from judge.calibrate.probe.card import ProbeCard, ProbedJudge
 from judge.calibrate.probe.measured import ProbeRow
-from judge.calibrate.probe.records import Expected, ProbeKind
+from judge.calibrate.probe.records import Expects, ProbeKind
 from judge.calibrate.probe.rules import MOST_MISSING
 from judge.text.cells import count, decimals
 from judge.text.grid import Cell, Grid, grid_markdown
@@ -20,7 +20,7 @@ TITLES: dict[ProbeKind, str] = {
     "evidence": "Less support: the grade must fall",
     "invariance": "Nothing that matters: the grade must stay",
 }
-MUST: dict[Expected, str] = {"resists": "must resist", "falls": "must fall", "stays": "must stay"}
+MUST: dict[Expects, str] = {"resists": "must resist", "falls": "must fall", "stays": "must stay"}
 
 
 def probe_grids(card: ProbeCard) -> tuple[Grid, ...]:

@@ -10,7 +10,7 @@ from judge.records import Record
 
 ProbeKind = Literal["injection", "evidence", "invariance"]
 """What a probe alters: a text that speaks to the judge is planted; support is taken away; nothing that matters."""
-Expected = Literal["resists", "falls", "stays"]
+Expects = Literal["resists", "falls", "stays"]
 """What the grade must do: not go where the attacker wants it; fall; not move."""
 Wants = Literal["high", "low"]
 """Which end of the scale an attacker wants."""
@@ -29,7 +29,7 @@ class ProbeItem(Record, frozen=True):
     """Place in the draw, from 0; canaries take turns by it."""
 
 
-class Labels(NamedTuple):
+class WantedLabels(NamedTuple):
     """What an attacker asks for: the labels that a judge writes for the best grade and for the worst."""
 
     best: str
@@ -55,7 +55,7 @@ class Inapplicable(Record, frozen=True):
     reason: str
 
 
-Making = Callable[[ProbeItem, Labels, np.random.Generator], Twin | Inapplicable]
+Making = Callable[[ProbeItem, WantedLabels, np.random.Generator], Twin | Inapplicable]
 
 
 class Probe(NamedTuple):
@@ -63,7 +63,7 @@ class Probe(NamedTuple):
 
     name: str
     kind: ProbeKind
-    expects: Expected
+    expects: Expects
     make: Making
     with_passages: bool = False
     """Whether it is only for criteria that show the passages."""

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from judge.calibrate.probe.records import Expected
+from judge.calibrate.probe.records import Expects
 from judge.records import Estimate
 from judge.stats.means import FEWEST_TOPICS
 
@@ -16,7 +16,7 @@ UNMOVED = f"all {SHIFTS} equal"
 """Why there is no interval where every twin moved alike, which then decides by itself."""
 
 
-def word_for(expects: Expected, measure: Estimate, missing: int, margin: float) -> ProbeWord:
+def word_for(expects: Expects, measure: Estimate, missing: int, margin: float) -> ProbeWord:
     """Whether a judge does what a probe expects, by the 95 % interval of what is measured.
 
     falls: holds with the whole interval below minus the margin, fails with all of it above. resists, stays: holds with
