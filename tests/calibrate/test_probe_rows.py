@@ -181,6 +181,18 @@ def test_whatever_moves_counts_where_the_grade_must_stay() -> None:
     assert row.size.value == pytest.approx(2 / 3)
 
 
+def test_small_sizes_stay_within_the_margin() -> None:
+    """Of six topics two move by a tenth: mean 1/30, residuals 2/30 twice and -1/30 four times, G* = 6."""
+    moves = (0.1, 0.1, 0.0, 0.0, 0.0, 0.0)
+    pairs = [pair(str(topic), at(2, 2.0), at(2, 2.0 - move)) for topic, move in enumerate(moves)]
+    row = probe_row(PROBE["padding"], pairs, 3, 0.25)
+    squares = 2 * (2 / 30) ** 2 + 4 * (1 / 30) ** 2
+    half = 2.570582 * (6 / 5 * squares) ** 0.5 / 6
+    assert row.size is not None and row.size.low == 0
+    assert row.size.high == pytest.approx(1 / 30 + half, abs=1e-6)
+    assert row.word == "holds"
+
+
 # ---------------------------------------------------------------- the certificate
 
 

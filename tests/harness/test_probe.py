@@ -14,10 +14,11 @@ import pytest
 
 import judge
 from judge.ask.prompt import defuse
-from judge.calibrate.certificate import read_certificate
+from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.calibrate.probe.canaries import CANARIES, WANT
 from judge.calibrate.probe.card import ProbeCard
 from judge.cli import main
+from judge.harness.probe.bound import with_probe
 from judge.harness.probe.job import ProbeOutcome, forecast_probe, probe_judges
 from judge.harness.probe.plan import ProbePlan
 from judge.models.records import Request
@@ -25,6 +26,7 @@ from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
 from judge.runs.records import TokenCount
+from tests.calibrate.test_certificate import certified
 from tests.calibration_world import FAST, contents
 from tests.conftest import PROJECT
 from tests.evaluate.bench_world import Ruled
@@ -225,6 +227,10 @@ def test_several_prompts_and_kinds(folder: Path, asked: Asked) -> None:
         ({"margin": float("nan")}, "--margin nan: expected"),
         ({"seed": -1}, "seed -1: expected"),
         ({"kinds": "bribery"}, "no kind of probes called bribery"),
+        (
+            {"criteria": "naturalness", "kinds": "evidence"},
+            "naturalness/graded: no probe of the kind evidence is for it",
+        ),
         ({"criteria": "relevance"}, "a topics file is needed"),
     ],
 )
@@ -334,6 +340,25 @@ def test_a_certificate_of_another_judge_is_refused(
     error = capsys.readouterr().err
     assert error.startswith("judge: the certificate is of another judge") and said in error
     assert not (tmp_path / "probed").exists()
+
+
+def test_a_judge_that_answers_as_another_model_is_not_the_certified_one(folder: Path, asked: Asked) -> None:
+    asked(perfect)
+    card = probed(folder).card
+    options = {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None}
+    entry = certified(judge="server/ruled", models_returned=("ruled-1",), parameters=options)
+    graded = [judge.find_criterion("groundedness")]
+    bound, notes = with_probe(make_certificate([entry], "2026-01-01"), card, "a" * 64, graded)
+    assert bound is not None and notes == ()
+    assert bound.certified[0].probed is not None
+    other = make_certificate([msgspec.structs.replace(entry, models_returned=("ruled-2",))], "2026-01-01")
+    assert with_probe(other, card, "a" * 64, graded) == (
+        None,
+        (
+            "the probe is not in the certificate's entry of groundedness: model returned: ruled-2 certified, "
+            "ruled-1 here",
+        ),
+    )
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     both = [pair for pair in roomy if pair.altered is not None]
     shifts = [_sign(pair) * (pair.shift or 0.0) for pair in both]
     shift = _mean(shifts, both, (-steps, steps))
-    size = _mean([*map(abs, shifts)], both, (0, steps)) if probe.expects == "stays" else None
+    size = _size(shifts, both) if probe.expects == "stays" else None
     moved = _mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1))
     overlap = _overlap(both, steps)
     missing = len(roomy) - len(both)
@@ -165,7 +165,13 @@ def _overlap(pairs: Sequence[ProbePair], steps: int) -> Estimate | None:
     return _mean([shift for _, shift in known], [pair for pair, _ in known], (-steps, steps))
 
 
-def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[float, float]) -> Estimate:
+def _size(shifts: Sequence[float], pairs: Sequence[ProbePair]) -> Estimate:
+    """The mean size, its interval plain: on log odds, that of a size near 0 would reach far beyond any margin."""
+    sizes = _mean([*map(abs, shifts)], pairs, None)
+    return sizes if sizes.low is None else msgspec.structs.replace(sizes, low=max(sizes.low, 0.0))
+
+
+def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[float, float] | None) -> Estimate:
     rounded = [round(value, DECIMALS) + 0.0 for value in values]
     return _rounded(mean_interval(rounded, [pair.topic_id for pair in pairs], bounds=bounds, what=SHIFTS))
 

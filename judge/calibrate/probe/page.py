@@ -31,7 +31,7 @@ def probe_grids(card: ProbeCard) -> tuple[Grid, ...]:
             (
                 row.probe,
                 row.shift.n,
-                row.shift,
+                row.measure,
                 row.moved.value,
                 _value(row),
                 row.auc.value if row.auc else None,

@@ -140,7 +140,7 @@ def prepare_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -
     kinds = _check(plan)
     chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
     criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
-    _check_names(criteria)
+    _check_criteria(criteria, kinds)
     with_turn = [criterion.prompt_id for criterion in criteria if needs_turn(criterion)]
     if with_turn and plan.topics is None:
         raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
@@ -206,14 +206,16 @@ def _check(plan: ProbePlan) -> tuple[ProbeKind, ...]:
     return tuple(kind for kind in KINDS if kind in plan.kinds)
 
 
-def _check_names(criteria: Sequence[Criterion]) -> None:
-    """Refuse two prompts of one name, which no table could tell apart.
+def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...]) -> None:
+    """Refuse two prompts of one name, which no table could tell apart, and a prompt that no probe is for.
 
     Raises:
-        UsageError: There are two.
+        UsageError: There are such prompts.
     """
     first: dict[str, Criterion] = {}
     for criterion in criteria:
+        if not probes_of(criterion, kinds):
+            raise UsageError(f"{criterion.prompt_id}: no probe of the kind {' or '.join(kinds)} is for it")
         other = first.setdefault(criterion.prompt_id, criterion)
         if other is not criterion:
             raise UsageError(f"{other.file} and {criterion.file} are both called {criterion.prompt_id}: rename one")
