@@ -25,6 +25,8 @@ from typing import Any
 REASON = "The response was read against what was asked."
 MENU = re.compile(r"LABEL is one of (.+):\n(Grade|1): LABEL")
 """How judge's own prompts ask for the text form: of one grade, or of a label for each sentence."""
+PLANTED = re.compile(r"\bGrade: ([0-9])\b")
+"""A verdict that a text claims for itself."""
 SENTENCES = re.compile(r"<sentences>\n(.*?)\n</sentences>", re.DOTALL)
 
 
@@ -52,6 +54,8 @@ class Options:
     """What to do with a json_schema: honor it, ignore it, or reject it with status 400."""
     labels: tuple[str, ...] = ("0", "1", "2", "3")
     """Labels of the text form, unless the prompt names its own."""
+    gullible: bool = False
+    """Whether the verdict is the last one that a text claims for itself (`Grade: 3`), else the first of the menu."""
     key: str | None = None
     """When set, requests without this bearer key get 401."""
     seed: int = 0
@@ -314,6 +318,8 @@ def verdict(request: dict[str, Any], options: Options) -> str:
     question = itertools.takewhile(lambda message: message["role"] != "assistant", request["messages"])
     number = int.from_bytes(digest_of(list(question)), "big")
     prompt = "\n".join(message["content"] for message in request["messages"])
+    if options.gullible:
+        number = int((PLANTED.findall(prompt) or ["0"])[-1])
     shown = SENTENCES.findall(prompt)
     sentences = sum(line.startswith("[") for line in shown[-1].split("\n")) if shown else 1
     wanted = request.get("response_format")
@@ -451,6 +457,8 @@ def main(argv: Sequence[str]) -> None:
             parser.add_argument(flag, type=lambda text: tuple(text.split(",")), default=field.default)
         elif field.name == "script":
             continue
+        elif field.name == "gullible":
+            parser.add_argument(flag, action="store_true")
         elif field.name in ("response_format", "key"):
             parser.add_argument(flag, default=field.default)
         else:

@@ -264,6 +264,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     begin = [f"Train {n} is late.\tA train?\tIt is late.\tFully attributable\n" for n in range(6)]
     header = "knowledge\tmessage\tresponse\tbegin_label\n"
     (out / "public" / "begin_dev_wow.tsv").write_text(header + "".join(begin), encoding="utf-8")
+    folders["judge probe"] = judge(
+        "probe", "probe", to("run"), "--criteria", "groundedness", *overlap, "--items", "6", "--out", to("probe"),
+        codes=(0, 1),
+    )  # fmt: skip
     folders["judge bench"] = judge("card", "bench", "--data", to("public"), *overlap, "--out", to("card"))
     return folders
 
@@ -302,7 +306,7 @@ TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judg
          "judge validate", "judge validate --fix",
          "judge convert", "judge crowd", "judge crowd cast-regin", "judge calibrate", "judge calibrate --judgments",
          "judge run --jury", "judge leaderboard", "judge evaluate responses", "judge evaluate spans",
-         "judge bench", "judge reproduce", "judge evaluate passages", "judge evaluate statements",
+         "judge bench", "judge probe", "judge reproduce", "judge evaluate passages", "judge evaluate statements",
          "judge evaluate qrels")  # fmt: skip
 
 

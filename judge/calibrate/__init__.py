@@ -9,6 +9,7 @@
     diagnostics bias by length, turn depth and generator family; the calibration map; the ranking of runs; the
                 alternative annotator
     calibration all of the above for every panel
+    probe       a judge tested itself on altered responses
     certificate what was calibrated, for a later run to compare itself with
 
 Only intake and certificate read files. Nothing here asks a judge; the command line adds the loop.

@@ -11,6 +11,7 @@ import msgspec
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certified import Certified, contradictions
+from judge.calibrate.probe.certified import probed_words
 from judge.errors import InputError
 from judge.files.bundle import __version__
 from judge.files.jsonl import json_bytes
@@ -191,6 +192,8 @@ def statement(
         collapsed = entry.binary and len(levels.get(name, ())) > 2
         calibrated = calibrated and entry.verdict == "TRUSTED" and not collapsed
         parts.append(f"{name} is as certified: {_result(entry)}")
+        if entry.probed is not None:
+            parts.append(f"It was {probed_words(entry.probed)}")
         if collapsed:
             parts.append(f"That is about positive or not, and not about the grades of {name}")
     word = "CALIBRATED" if calibrated else "UNCALIBRATED"

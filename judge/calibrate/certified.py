@@ -9,6 +9,7 @@ import msgspec
 
 from judge.calibrate.findings import Looks, Split, Word
 from judge.calibrate.gate import Requirement, parse_requirement
+from judge.calibrate.probe.certified import CertifiedProbe, probe_contradictions
 from judge.errors import UsageError
 from judge.records import Estimate
 from judge.text.safe import shown
@@ -27,7 +28,7 @@ class CertifiedSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SHA-256 of the graded responses of both parts, without grades: the same for every split of one gold file."""
 
 
-class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The judge of one criterion, and the result of its calibration."""
 
     criterion: str
@@ -66,6 +67,8 @@ class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Other statistics that the requirements bound, by name."""
     requirements: tuple[str, ...]
     verdict: Word
+    probed: CertifiedProbe | None = None
+    """What `judge probe` found of this very judge; left out of the file where there is none."""
 
 
 Contradiction = tuple[str, str]
@@ -85,7 +88,7 @@ def contradictions(certified: Sequence[Certified]) -> list[Contradiction]:
     ]
     for place, entry in enumerate(certified):
         here = f"$.certified[{place}]"
-        for check in (_counts, _intervals, _record, _verdict):
+        for check in (_counts, _intervals, _record, _verdict, _probe):
             found += [(f"{here}.{field}", message) for field, message in check(entry)]
     return found
 
@@ -138,6 +141,11 @@ def _verdict(entry: Certified) -> Iterator[Contradiction]:
         yield "verdict", f"{entry.verdict}, but {rule} is {_against(_estimate(entry, rule))}"
     if entry.verdict == "NOT TRUSTED" and not failed:
         yield "verdict", "NOT TRUSTED, but no requirement is failed by its interval"
+
+
+def _probe(entry: Certified) -> Iterator[Contradiction]:
+    if entry.probed is not None:
+        yield from probe_contradictions(entry.probed)
 
 
 def _estimate(entry: Certified, rule: Requirement) -> Estimate | None:

@@ -45,6 +45,7 @@ ROOMS = {
     },
     "calibrate": {
         "calibrate": "find out which judge can be trusted, and how far",
+        "probe": "test a judge itself on altered responses: injections, altered facts, other words",
         "drift": "how far a judge's grades of the same responses moved between two dates",
     },
     "evaluate": {

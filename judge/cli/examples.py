@@ -104,6 +104,12 @@ EXAMPLES = {
         "--prompt groundedness/graded --prompt my.md --out cal/",
         "judge calibrate --gold gold.jsonl --judgments a/ b/ --require 'wkappa.lo>=0.4' --out cal/",
     ),
+    "probe": (
+        "judge probe out/ --model openai/gpt-4.1-mini --criteria groundedness --items 20 --out probe/",
+        "judge probe out/ --prompt groundedness/graded --prompt my.md --kinds injection --dry-run --out probe/",
+        "judge probe --runs runs/ --passages passages.jsonl --model baseline/overlap --criteria groundedness "
+        "--out probe/",
+    ),
     "evaluate responses": (
         "judge evaluate responses out/ --topics topics.json --by depth",
         "judge evaluate responses out/ --qrels people.qrel --criterion groundedness --out evaluation/",

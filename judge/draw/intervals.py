@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from judge.draw.canvas import (
     BLUE,
     GRAY,
+    PALE_BLUE,
     VERMILION,
     blank,
     drawn,
@@ -30,6 +31,7 @@ def interval_plot(
     *,
     marks: Sequence[float | None] = (),
     names: tuple[str, str] = ("", ""),
+    margin: float | None = None,
 ) -> tuple[bytes, bytes]:
     """A row for each name, in the order given, as (SVG, PNG); a name without a value has a row too.
 
@@ -40,9 +42,13 @@ def interval_plot(
         unit: What `n` of an estimate counts, in the plural: `turns`.
         marks: Another value for each row, drawn beside its own, such as a published one; None draws none.
         names: What the values and the marks are; used with marks.
+        margin: A band from minus to plus this number is drawn behind the rows, with a line at 0.
     """
     with styled():
         figure, axes = blank(len(rows))
+        if margin is not None:
+            axes.axvspan(-margin, margin, color=PALE_BLUE, alpha=0.5, linewidth=0)
+            axes.axvline(0, color=GRAY, linewidth=0.8, zorder=0.5)
         for place, (name, estimate) in enumerate(rows):
             if estimate.value is not None:
                 if estimate.low is not None and estimate.high is not None:

@@ -129,6 +129,7 @@ def check_folder(
     trial: bool,
     replace: bool = False,
     may_differ: Collection[str] = (),
+    record: str = RECORD,
 ) -> bool:
     """Refuse a folder whose results have another configuration, so that one folder never mixes two.
 
@@ -138,6 +139,7 @@ def check_folder(
         trial: Whether only some of the judgments are to be made.
         replace: Accept results of another configuration, and a trial in place of a finished run.
         may_differ: Keys of the configuration that are expected to change.
+        record: The job's own list of its files, which it writes first.
 
     Returns:
         Whether the folder holds another configuration, so that its results must go.
@@ -150,7 +152,7 @@ def check_folder(
         raise InputError(f"{out}: cannot be used as an output folder: no permission to write")
     manifest = read_manifest(out)
     if manifest is None:
-        foreign = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, RECORD, ".")))
+        foreign = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, record, ".")))
         if foreign:
             raise InputError(
                 f"{out}: holds {', '.join(foreign[:5])} and no manifest of judge, so its files are somebody else's; "

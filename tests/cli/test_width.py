@@ -52,6 +52,7 @@ TABLES = {
     "evaluate qrels": f"out {NAME.format(0)}.qrel --scale 0-3",
     "calibrate": "--gold gold.jsonl --judgments out/judgments.jsonl",
     "drift": "out out",
+    "probe": "out --criteria groundedness --model baseline/overlap --items 12 --out probe",
     "crowd": "labels.csv --scale 0-3 --out crowd",
     "gold check": "gold.jsonl --pool out",
     "journal verify": "out",

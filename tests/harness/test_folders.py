@@ -50,6 +50,7 @@ CALLERS = {
     "harness/evaluation/reproduction",
     "harness/evaluation/measured",
     "harness/evaluation/qrels",
+    "harness/probe/job",
     "harness/pooled",
     "harness/release/job",
     "harness/run",
@@ -57,6 +58,8 @@ CALLERS = {
 }
 """The modules that write a folder."""
 NAMING = {
+    "calibrate/probe/card",
+    "calibrate/probe/pictures",
     "calibrate/report/folder",
     "crowd/audit",
     "evaluate/cards/card",
@@ -112,6 +115,7 @@ WRITERS = {
     "evaluate-passages": Writer("passages.sha256", "evaluate passages --runs {}/one --qrels {}/passages.qrel"),
     "evaluate-statements": Writer("statements.sha256", f"evaluate statements --runs {{}}/one {_LINKS}"),
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
+    "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
     "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
     "reproduce": Writer("reproduction.sha256", "reproduce ikat2025 {}/topics-2025"),
     "report": Writer("report.sha256", "report {}/judged"),
@@ -174,6 +178,13 @@ OPTIONAL = (
         "crowd cast-regin {}/release --mi-turns {}/turns.txt",
         "clarifying_question_evaluation/* clarifying_question_evaluation/qrels/question_relevance_mi_subset.qrel",
     ),
+    (
+        "probe",
+        f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --prompt groundedness/graded "
+        "--prompt groundedness/yes_no --replace",
+        "probe-?.svg probe-?.png",
+    ),
+    ("probe", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --certificate {{}}/cal", "certificate.json"),
     ("cast-regin", f"{_REGIN} --runs {{}}/matched", "response_runs/r.run not_matched.tsv"),
     ("cast-regin", f"{_REGIN} --runs {{}}/matched --evaluate", "response_runs/r.run not_matched.tsv evaluation.tsv"),
     (
@@ -222,6 +233,7 @@ def _no_pictures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("forest", "confusion_maps"):
             patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"svg", b"png"))
+        patch.setattr("judge.calibrate.probe.pictures.interval_plot", lambda *drawn, **options: (b"svg", b"png"))
         for name in ("interval_plot", "curve_plot"):
             patch.setattr(f"judge.evaluate.pictures.{name}", lambda *drawn: (b"svg", b"png"))
         patch.setattr("judge.harness.evaluation.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))
@@ -278,6 +290,11 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = {"run_name": "r", "run_type": "automatic", "turns": answers}
     (folder / "matched/r.json").write_text(json.dumps(run), encoding="utf-8")
     call(folder, "--out", folder / "judged", f"{_RUN} {_OVERLAP}")
+    asked = "--model baseline/overlap --prompt groundedness/graded --pool {}/judged"
+    (folder / "grounded").mkdir()
+    gold = (PROJECT / "gold" / "example.gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "grounded" / "gold.jsonl").write_text("".join(line for line in gold if '"groundedness"' in line))
+    call(folder, "--out", folder / "cal", f"{_CALIBRATE} --gold {{}}/grounded/gold.jsonl {asked}")
     return folder
 
 

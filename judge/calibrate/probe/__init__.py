@@ -1,0 +1,18 @@
+"""A judge that is tested itself: altered copies of pooled responses, and whether the judge's grade moves as it must.
+
+    records      an item, its altered copy (the twin), and why an item has none
+    canaries     texts that try to talk a judge into a grade: add a row to CANARIES
+    alterations  evidence taken away, facts altered: the grade must fall
+    invariances  other words, padding, formatting, order: the grade must stay
+    probes       the table of all probes: add a row to PROBES
+    drawing      which items are drawn, and their twins
+    pairs        a judge's grades of an item and of its twin
+    rules        from the interval of a shift to holds, fails or inconclusive
+    measured     the rows of a judge
+    card         everything that a probe found, as `probe.json` has it
+    page         tables and Markdown
+    pictures     the shifts with their intervals
+    certified    what a certificate says of a probe
+
+Nothing here reads files or asks a judge; `harness.probe` does.
+"""

@@ -1,0 +1,179 @@
+"""Test a judge itself: does its grade move as it must when a response is altered?
+
+Draws responses of a pool and makes altered copies of each. Copies with a text that speaks to the judge must not gain by
+it. Copies with less support (a number, a name or a negation altered, a sentence invented, passages swapped) must lose.
+Copies in other words, longer or formatted must keep their grade. Word overlap is measured beside the judge.
+"""
+
+import argparse
+from pathlib import Path
+
+from judge.ask.budget import CHARACTERS_PER_TOKEN, TYPICAL_REPLY
+from judge.ask.criteria import criterion_names
+from judge.ask.progress import FetchReporter, Reporter
+from judge.calibrate.probe.page import probe_grids, probe_notes
+from judge.calibrate.probe.records import KINDS
+from judge.calibrate.probe.rules import MARGIN
+from judge.cli.asking import (
+    add_judge_arguments,
+    add_loop_arguments,
+    loop_settings,
+    model_options,
+    say_lacking_log,
+)
+from judge.cli.config import add_config_arguments
+from judge.cli.forms import add_form_option, print_grids
+from judge.cli.options import add_output_option, add_runs_option, positive, positive_amount, seed
+from judge.cli.printing import print_fact, print_text, progress, say
+from judge.cli.run import ASK_AGAIN
+from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL
+from judge.harness.probe.job import ProbeForecast, ProbeOutcome, forecast_probe, probe_judges
+from judge.harness.probe.plan import ITEMS, SEED, ProbePlan
+from judge.text.cells import count
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    reading = parser.add_argument_group("reading")
+    reading.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        metavar="FOLDER",
+        help="output folder of `judge run` or `judge pool`: its pool is drawn from, and its journal used",
+    )
+    add_runs_option(reading)
+    reading.add_argument("--topics", type=Path, metavar="FILE", help="topics file, for prompts with the conversation")
+    reading.add_argument(
+        "--passages", type=Path, nargs="+", default=[], metavar="PATH", help="with --runs: the collection's passages"
+    )
+    probing = parser.add_argument_group("probing")
+    probing.add_argument(
+        "--items", type=positive, default=ITEMS, metavar="N", help=f"responses that are drawn (default {ITEMS})"
+    )
+    probing.add_argument(
+        "--kinds",
+        nargs="+",
+        choices=KINDS,
+        default=list(KINDS),
+        metavar="KIND",
+        help=f"{', '.join(KINDS)} (default all)",
+    )
+    probing.add_argument(
+        "--margin",
+        type=positive_amount,
+        default=MARGIN,
+        metavar="M",
+        help=f"the shift, in levels of the scale, that does not matter (default {MARGIN})",
+    )
+    probing.add_argument(
+        "--resampling-seed",
+        type=seed,
+        default=SEED,
+        metavar="N",
+        help=f"seed of the draw and of the alterations (default {SEED})",
+    )
+    asking = parser.add_argument_group("asking")
+    asking.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="BACKEND/MODEL",
+        help=f"the judge (default: JUDGE_MODEL, else {DEFAULT_MODEL}); may be repeated",
+    )
+    asking.add_argument(
+        "--criteria",
+        nargs="+",
+        choices=criterion_names(),
+        metavar="CRITERION",
+        help=f"{', '.join(criterion_names())} (default {' '.join(DEFAULT_CRITERIA)})",
+    )
+    asking.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="NAME|PATH",
+        help="prompt, as criterion/variant or a file of your own; may be repeated, also for one criterion",
+    )
+    add_judge_arguments(asking)
+    loop = parser.add_argument_group("the loop")
+    add_loop_arguments(loop)
+    loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
+    output = parser.add_argument_group("output")
+    add_output_option(output, "DIR", "folder for tables, picture, twins and journal", required=True)
+    output.add_argument(
+        "--certificate",
+        type=Path,
+        metavar="FILE",
+        help="certificate.json of this very judge; a copy that tells of the probe is written into --out",
+    )
+    output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
+    add_form_option(parser)
+    add_config_arguments(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Alter, ask, measure, write, print; 1 if a probe fails or nothing was graded, 3 if asking again may help."""
+    plan = ProbePlan(
+        folder=args.folder,
+        runs=args.runs or (),
+        topics=args.topics,
+        passages=args.passages,
+        items=args.items,
+        kinds=args.kinds,
+        margin=args.margin,
+        seed=args.resampling_seed,
+        models=args.model,
+        criteria=args.criteria,
+        prompts=args.prompt,
+        options=model_options(args),
+        settings=loop_settings(args),
+        out=args.out,
+        certificate=args.certificate,
+        replace=args.replace,
+    )
+    if args.dry_run:
+        with progress("reading the pool") as line:
+            forecast = forecast_probe(plan, line)
+        _print_forecast(forecast)
+        return 0
+    say_lacking_log(args.out)
+    with progress("reading the pool") as line, Reporter(", ".join(args.model) or "judge", line) as reporter:
+        outcome = probe_judges(plan, reporter, FetchReporter(line), steps=line)
+    print_grids(probe_grids(outcome.card), args.format)
+    if args.format == "table":
+        print()
+        for note in probe_notes(outcome.card):
+            print_text(note)
+    return _close(outcome, args.out)
+
+
+def _close(outcome: ProbeOutcome, out: Path) -> int:
+    for note in outcome.notes:
+        say(f"note: {note}")
+    say(f"tables, picture and every altered response: {out}")
+    if outcome.failures:
+        reasons = ", ".join(sorted({failure.reason for failure in outcome.failures}))
+        say(f"missing: {count(len(outcome.failures), 'judgment')} ({reasons}), see twins.jsonl")
+    if any(failure.reason in ASK_AGAIN for failure in outcome.failures):
+        say("the same command asks again where a passing failure or the budget stopped a judgment")
+        return 3
+    graded = any(pair.altered is not None for pair in outcome.pairs)
+    return 1 if outcome.fails or not graded else 0
+
+
+def _print_forecast(forecast: ProbeForecast) -> None:
+    print_fact("items", str(forecast.items))
+    print_fact("twins", f"{forecast.twins}, under all prompts")
+    for judge, counts in forecast.judges.items():
+        print_fact("judge", judge)
+        print_fact("judgments", str(counts.judgments))
+        print_fact("  from the journal", str(counts.recalled))
+        print_fact("  by a shared call", str(counts.shared))
+        print_fact("calls to be made", str(counts.calls))
+        print_fact("prompt tokens", f"about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
+    if forecast.cost is None or forecast.most is None:
+        print_fact("cost", f"unknown: no price for {', '.join(forecast.unpriced)} here (--price IN/OUT gives one)")
+    else:
+        print_fact("cost", f"about ${forecast.cost:.2f} ({TYPICAL_REPLY} tokens a reply), at most ${forecast.most:.2f}")
+    say("nothing was sent and nothing was written")
