@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from judge.ask.budget import per_million, price_of
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task, spread, tasks
@@ -22,7 +20,7 @@ from judge.harness.manifest import GROWING, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
 from judge.models.families import read_families
-from judge.models.model import Model, ModelOptions
+from judge.models.model import Model, ModelOptions, recorded_options
 from judge.models.secrets import scrub
 from judge.records import Criterion, Record
 from judge.text.ids import Cluster, check_cluster, clustering, natural_key
@@ -237,4 +235,4 @@ def _options(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any]:
     moved = {model.name: model.endpoint for model in models if model.endpoint is not None}
     if moved:
         url = moved if len(models) > 1 else models[0].endpoint
-    return {**msgspec.to_builtins(options), "base_url": url}
+    return {**recorded_options(options), "base_url": url}
