@@ -12,6 +12,7 @@ from judge.ask.loop import Settings
 from judge.ask.prompt import needs_turn
 from judge.ask.several import open_models
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
+from judge.calibrate.recheck import parse_part
 from judge.crowd.members import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
@@ -57,6 +58,8 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """How many calls run at once, how often one is tried, what may be spent, and prices of your own."""
     limit: int | None = None
     """Judge only this many responses per criterion, spread over the pool."""
+    recheck: str | int | None = None
+    """Ask this part of the judgments a second time, as `2%` or a number of each prompt's; no grade depends on it."""
     replace: bool = False
     """Write over results of another configuration in `out`."""
     certificate: StrPath | None = None
@@ -142,6 +145,8 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         InputError: An input is bad; every problem is listed.
     """
     check_cluster(plan.cluster)
+    if plan.recheck is not None:
+        parse_part(str(plan.recheck))
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
     certificate = None
