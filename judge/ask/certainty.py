@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment
+from judge.text.cells import decimals
 
 
 def entropy(probabilities: Mapping[str, float]) -> float:
@@ -32,4 +33,4 @@ def _note(judge: str, prompt: str, judgments: Sequence[Judgment]) -> str:
         return said
     mean = math.fsum(map(entropy, told)) / len(told)
     most = math.log2(max(map(len, told)))
-    return f"{said}, with a mean entropy of {mean:.2f} bits (0 is sure, {most:.2f} is no idea)"
+    return f"{said}, with a mean entropy of {decimals(mean, 2)} bits (0 is sure, {most:.2f} is no idea)"

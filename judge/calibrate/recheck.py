@@ -32,7 +32,7 @@ class RecheckPart(msgspec.Struct, frozen=True):
         return -(-judged * round((self.share or 0.0) * 1_000_000) // 1_000_000)
 
 
-class Judged(NamedTuple):
+class JudgedQuestion(NamedTuple):
     """The question of one judgment."""
 
     judge: str
@@ -111,7 +111,7 @@ def parse_part(text: str) -> RecheckPart:
     raise UsageError(f"--recheck {shown(text)}: expected a share such as 2%, or a number of judgments such as 20")
 
 
-def chosen(judged: Sequence[Judged], part: RecheckPart) -> list[int]:
+def chosen(judged: Sequence[JudgedQuestion], part: RecheckPart) -> list[int]:
     """The places of the judgments to ask again, of each judge under each prompt as many as `part` says.
 
     The order by SHA-256 of seed, prompt and response is as good as a random one, and a pool that grows keeps it.
@@ -129,7 +129,7 @@ def chosen(judged: Sequence[Judged], part: RecheckPart) -> list[int]:
     return sorted(taken)
 
 
-def _draw(judgment: Judged) -> bytes:
+def _draw(judgment: JudgedQuestion) -> bytes:
     drawn = (RECHECK_SEED, judgment.criterion_digest, judgment.sample, judgment.response_id)
     return hashlib.sha256(msgspec.json.encode(drawn)).digest()
 

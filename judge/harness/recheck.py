@@ -11,7 +11,7 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.several import MOST_SAMPLES, ask
 from judge.calibrate.recheck import (
     RECHECK_SEED,
-    Judged,
+    JudgedQuestion,
     RecheckedItem,
     RecheckPart,
     RecheckRow,
@@ -146,7 +146,8 @@ def expected_again(prepared: Prepared, model: Model) -> tuple[Task, ...]:
 
 def _chosen(model: Model, tasks: Sequence[Task], part: RecheckPart) -> list[int]:
     return chosen(
-        [Judged(model.name, task.criterion.digest, task.sample, task.response.response_id) for task in tasks], part
+        [JudgedQuestion(model.name, task.criterion.digest, task.sample, task.response.response_id) for task in tasks],
+        part,
     )
 
 

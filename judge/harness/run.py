@@ -114,6 +114,8 @@ def carry_out(
             report=watched,
             fetching=fetching,
         )
+        if plan.recheck is not None:
+            steps(Step("asking a part again"))
         rechecked = ask_again(prepared, replies, journal, spent, report)
         steps(Step("computing results"))
         results, notes = jury.decide(replies) if jury is not None else (replies, None)
