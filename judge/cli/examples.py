@@ -15,6 +15,11 @@ EXAMPLES = {
         "judge report out/ --gold gold.jsonl",
         "judge report out-2024/ out-2025/ --out both/",
     ),
+    "doctor": (
+        "judge doctor",
+        "judge doctor --model openai/gpt-4.1-mini --model local/qwen2.5-1.5b",
+        "judge doctor --model server/m --base-url http://localhost:8000/v1 --json",
+    ),
     "demo": ("judge demo", "judge demo try-it --no-model"),
     "validate": (
         "judge validate runs/ --topics topics.json",
