@@ -17,7 +17,7 @@ EXAMPLES = {
     ),
     "doctor": (
         "judge doctor",
-        "judge doctor --model openai/gpt-4.1-mini --model local/qwen2.5-1.5b",
+        "judge doctor --model openai/gpt-4.1-mini --model baseline/overlap",
         "judge doctor --model server/m --base-url http://localhost:8000/v1 --json",
     ),
     "demo": ("judge demo", "judge demo try-it --no-model"),

@@ -40,9 +40,9 @@ _MEMORY = Path("/proc/meminfo")
 
 def python(folder: Path) -> CheckFinding:
     """The version of Python, the system, and that of judge."""
-    found = (
-        f"{platform.python_version()} on {platform.platform(terse=True)} ({platform.machine()}), judge {__version__}"
-    )
+    # Not platform(), which starts a process.
+    system = f"{platform.system()} {platform.release()} ({platform.machine()})"
+    found = f"{platform.python_version()} on {system}, judge {__version__}"
     if sys.version_info < _OLDEST:
         return CheckFinding("python", "fails", found, f"judge needs Python {'.'.join(map(str, _OLDEST))} or newer")
     return CheckFinding("python", "ok", found)
