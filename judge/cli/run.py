@@ -27,9 +27,8 @@ from judge.cli.config import add_config_arguments
 from judge.cli.options import add_cluster_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
-from judge.cli.rechecking import print_rechecked
 from judge.cli.reporting import name_results
-from judge.cli.tables import print_leaderboard, print_pooled, print_problems
+from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_rechecked
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED
 from judge.harness.recheck import RECHECK
 from judge.models.journal_rows import lacks_log, read_times
 from judge.models.spending import Spending, read_spending
-from judge.records import Problem
+from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.stats.agreement import STATISTICS
@@ -119,7 +119,7 @@ def read_folder(
     check_finished(folder)
     judged = read_judged(folder, criterion, prompts=prompts)
     corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
-    asked_again = read_rechecked(folder / RECHECK, {criterion.name for criterion in judged.criteria})
+    asked_again = read_rechecked(folder / RECHECK, judged.criteria)
     return RunFolder(
         name=name,
         judged=judged,
@@ -256,11 +256,11 @@ def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
         raise InputError(f"{path}: not the flags of a screen as judge writes them: {error}") from error
 
 
-def read_rechecked(path: Path, criteria: Collection[str]) -> tuple[RecheckedItem, ...]:
+def read_rechecked(path: Path, criteria: Sequence[Criterion]) -> tuple[RecheckedItem, ...]:
     """The questions of these criteria that a folder's `recheck.jsonl` holds; none without the file.
 
     Raises:
-        InputError: The file is not as judge writes it.
+        InputError: The file is not as judge writes it, or has a grade that is not on its criterion's scale.
     """
     if not path.is_file():
         return ()
@@ -268,7 +268,12 @@ def read_rechecked(path: Path, criteria: Collection[str]) -> tuple[RecheckedItem
         items = msgspec.json.Decoder(RecheckedItem).decode_lines(read_stored(path))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not the questions of a recheck as judge writes them: {error}") from error
-    return tuple(item for item in items if item.criterion in criteria)
+    grades = {prompt.name: {None, *(level.grade for level in prompt.scale.levels)} for prompt in criteria}
+    kept = tuple(item for item in items if item.criterion in grades)
+    for item in kept:
+        if off := {item.grade, item.again_grade} - grades[item.criterion]:
+            raise InputError(f"{path}: grade {shown(off.pop())} of {shown(item.response_id)}: not on the scale")
+    return kept
 
 
 def _spending(path: Path) -> tuple[Spending, ...] | str:
