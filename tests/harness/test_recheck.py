@@ -130,6 +130,19 @@ def test_the_budget_is_for_both_answers(mock: Mock, tmp_path: Path) -> None:
     assert (row["asked"], row["missing"]) == (5, 5)
     assert {item["again_missing"] for item in lines(out / "recheck.jsonl")} == {"budget"}
     assert mock.stats()["requests"] == 5
+    # In one go, the first answers leave nothing of what they cost.
+    cost = sum(entry.completion.cost or 0.0 for entry in read_journal(priced(mock, tmp_path / "priced")))
+    again = tmp_path / "again"
+    assert run(mock, again, "--limit", "5", "--recheck", "5", "--price", "1/1", "--concurrency", "1",
+               "--max-cost", str(cost * 0.999)) == 0  # fmt: skip
+    (row,) = manifest(again)["recheck"]["rows"]
+    assert (row["asked"], row["missing"]) == (5, 5)
+
+
+def priced(mock: Mock, out: Path) -> Path:
+    """The journal of five answers with their prices."""
+    assert run(mock, out, "--limit", "5", "--price", "1/1") == 0
+    return out / "journal.sqlite"
 
 
 def test_the_members_of_a_jury_are_asked_again(mock: Mock, tmp_path: Path) -> None:
