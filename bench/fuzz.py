@@ -45,6 +45,7 @@ from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.calibrate.certified import Certified
 from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict
+from judge.calibrate.recheck import RecheckedItem, change_lines, recheck_rows
 from judge.calibrate.report.disagreements import parse_disagreements
 from judge.crowd.known_file import read_known
 from judge.crowd.regin.resource import read_turns as read_subset
@@ -69,9 +70,13 @@ from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
 from judge.gold.sheets import SHEETS, SheetOptions, make_sheet
 from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
+from judge.models.chat import read_completion
 from judge.models.families import read_families, read_teams
 from judge.models.journal_rows import read_journal
+from judge.models.label_probabilities import with_probabilities
+from judge.models.records import AnswerForm, Request
 from judge.models.spending import read_spending
+from judge.models.storable import storable
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
@@ -82,7 +87,7 @@ from judge.pool.selection import Selection, candidates
 from judge.records import Estimate, Passage, Problem
 from judge.report.browser import Browser, browse
 from judge.report.composed import compose
-from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_screen
+from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_rechecked, read_screen
 from judge.report.items_sent import Sent
 from judge.report.markdown import report_markdown
 from judge.report.page import report_page
@@ -650,6 +655,16 @@ _APART = Disagreement(
     (JudgeGrade("server/m", "groundedness/graded", 2, 1.5, "why", None, -1),),
     *("grades", 1, "Yes.", (ShownPassage("p:1", "It is."),), "Is it?", (Exchange("Hello?", "Yes."),)),
 )
+_AGAIN = RecheckedItem(
+    "R00000", "1-1_1", "1-1", "groundedness", "graded", "server/m", 0, 2, 1, None, "m", "n", "fp_a", None, "a", "b"
+)
+_LIKELY = {"token": "2", "logprob": -0.5, "bytes": [50], "top_logprobs": [{"token": "3", "logprob": -0.9}]}
+_OPENING = {"token": '{"grade":"', "logprob": 0.0}
+_CLOSING = {"token": '"}', "logprob": 0.0}
+_LOGPROBS = tuple(
+    _json({"choices": [{"message": {"content": text}, "logprobs": {"content": places}}], "model": "m"})
+    for text, places in (("2", [_LIKELY]), ('{"grade":"2"}', [_OPENING, _LIKELY, _CLOSING]))
+)
 _FAILED = Failure(
     "R00001", "1-1_1", "1-1", "groundedness", "graded", "refused", "no", "raw", "server/m", "c" * 64, "d" * 64, 0
 )
@@ -827,6 +842,21 @@ def _findings() -> tuple[bytes, ...]:
     return (json_bytes({"schema": 1, **msgspec.to_builtins(found)}),)
 
 
+def _rechecked(path: Path) -> None:
+    items = read_rechecked(path, [find_criterion("groundedness")])
+    recheck_rows(items)
+    change_lines(items, {})
+
+
+def _logprobs(folder: Path, content: bytes) -> None:
+    completion = read_completion(content, {}, structured=True, latency=0.1)
+    scale = find_criterion("groundedness").scale
+    forms: tuple[AnswerForm, ...] = ("label", "json")
+    for form in forms:
+        request = Request("R", "1_1", "g", form, (), scale, scale.labels, 0, "", ())
+        storable(with_probabilities(completion, content, request))
+
+
 def _reported(path: Path) -> None:
     findings = read_calibration(path)
     content = compose([CalibrationFolder("out", path.parent, findings)], ())
@@ -986,6 +1016,10 @@ READERS: dict[str, Reader] = {
         ),
         partial(_of_path, name="problems.json", read=read_problems),
     ),
+    "recheck": Reader(
+        lambda: (_json(msgspec.to_builtins(_AGAIN)) * 2,), partial(_of_path, name="recheck.jsonl", read=_rechecked)
+    ),
+    "logprobs": Reader(lambda: _LOGPROBS, _logprobs),
     "screen": Reader(
         lambda: (b"response_id\tturn_id\tcode\tvalue\tthreshold\tdetail\nR00001\t1-1_1\tnear_empty\t1\t5\td\n",),
         partial(_of_path, name="screen.tsv", read=read_screen),

@@ -56,6 +56,10 @@ class Options:
     """Labels of the text form, unless the prompt names its own."""
     gullible: bool = False
     """Whether the verdict is the last one that a text claims for itself (`Grade: 3`), else the first of the menu."""
+    logprobs: str = "openai"
+    """Log probabilities, where asked for: as openai, vllm or llama.cpp gives them; ignore or reject (status 400)."""
+    fingerprint: str = "mock"
+    """The `system_fingerprint` of replies."""
     key: str | None = None
     """When set, requests without this bearer key get 401."""
     seed: int = 0
@@ -68,6 +72,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.response_format not in ("honor", "ignore", "reject"):
             raise ValueError(f"response_format: {self.response_format!r} is none of honor, ignore, reject")
+        if self.logprobs not in ("openai", "vllm", "llama.cpp", "ignore", "reject"):
+            raise ValueError(f"logprobs: {self.logprobs!r} is none of openai, vllm, llama.cpp, ignore, reject")
         if not 0 <= self.p429 + self.p500 + self.pbad + self.pdrop <= 1:
             raise ValueError("p429, p500, pbad and pdrop must add up to at most 1")
 
@@ -191,6 +197,10 @@ class Server:
             message = "response_format of type json_schema is not supported by this model"
             self.finish(client, 400, error_body(message, "invalid_request_error", None, "response_format"))
             return
+        if options.logprobs == "reject" and request.get("logprobs"):
+            message = "logprobs are not supported with this model"
+            self.finish(client, 400, error_body(message, "invalid_request_error", None, "logprobs"))
+            return
         fate, normal = draw(digest, options.seed, item.requests)
         wait = self.bucket(now) if options.rps else 0.0
         if wait or fate < options.p429:
@@ -261,8 +271,8 @@ class Server:
             "object": "chat.completion",
             "created": 0,
             "model": request.get("model"),
-            "system_fingerprint": "mock",
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "system_fingerprint": self.options.fingerprint,
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"} | logprobs(request, content, self)],
             "usage": {"prompt_tokens": prompt, "completion_tokens": len(content) // 5},
         }
         self.finish(client, 200, answer)
@@ -322,6 +332,9 @@ def verdict(request: dict[str, Any], options: Options) -> str:
         number = int((PLANTED.findall(prompt) or ["0"])[-1])
     shown = SENTENCES.findall(prompt)
     sentences = sum(line.startswith("[") for line in shown[-1].split("\n")) if shown else 1
+    if prompt.endswith("Label:"):
+        labels = labels_of(request, options)
+        return labels[number % len(labels)]
     wanted = request.get("response_format")
     if wanted and wanted.get("type") == "json_schema" and options.response_format == "honor":
         return json.dumps(instance(wanted["json_schema"]["schema"], number, sentences))
@@ -331,6 +344,43 @@ def verdict(request: dict[str, Any], options: Options) -> str:
     if asked and asked[-1][1] == "1":
         return "\n".join([REASON, *(f"{place}: {label}" for place, label in enumerate(chosen, 1))])
     return f"{REASON}\nGrade: {chosen[0]}"
+
+
+def labels_of(request: dict[str, Any], options: Options) -> Sequence[str]:
+    """The labels that a request for one label holds the reply to; those of the options where it names none."""
+    choice: Sequence[str] = request.get("structured_outputs", {}).get("choice", ())
+    return choice or re.findall(r'"([^"]+)"', request.get("grammar", "")) or options.labels
+
+
+def logprobs(request: dict[str, Any], content: str, server: "Server") -> dict[str, Any]:
+    """The member `logprobs` of a choice: 7 parts for the chosen label and 1 for each other one, 0 for other words.
+
+    Only vLLM, and only for a choice, leaves no mass to the words that are no label; elsewhere they have a tenth.
+    """
+    shape = server.options.logprobs
+    if not request.get("logprobs") or shape == "ignore":
+        return {}
+    schema = request.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    labels = schema.get("properties", {}).get("grade", {}).get("enum") or labels_of(request, server.options)
+    tokens = re.findall(r"\w+|\W", content)
+    last = max((place for place, token in enumerate(tokens) if token in labels), default=None)
+    held = shape == "vllm" and "structured_outputs" in request
+    places = []
+    for place, token in enumerate(tokens):
+        likely = {token: 1.0}
+        if place == last:
+            parts = {label: 7.0 if label == token else 1.0 for label in labels}
+            likely = {label: (1.0 if held else 0.9) * part / sum(parts.values()) for label, part in parts.items()}
+            likely["The"] = 0.0 if held else 0.1
+        shown = [token_of(name, share, shape) for name, share in likely.items()][: request.get("top_logprobs", 0)]
+        places.append({**token_of(token, likely[token], shape), "top_logprobs": shown})
+    return {"logprobs": {"content": places}}
+
+
+def token_of(token: str, share: float, shape: str) -> dict[str, Any]:
+    """A token with its log probability; llama.cpp gives its number too, and no token has less than -9999."""
+    number = {"id": sum(token.encode())} if shape == "llama.cpp" else {}
+    return {**number, "token": token, "logprob": math.log(share) if share else -9999.0, "bytes": list(token.encode())}
 
 
 def instance(schema: dict[str, Any], number: int, items: int, place: int = 0) -> Any:
@@ -459,7 +509,7 @@ def main(argv: Sequence[str]) -> None:
             continue
         elif field.name == "gullible":
             parser.add_argument(flag, action="store_true")
-        elif field.name in ("response_format", "key"):
+        elif field.name in ("response_format", "logprobs", "fingerprint", "key"):
             parser.add_argument(flag, default=field.default)
         else:
             parser.add_argument(flag, type=int if field.name == "seed" else float, default=field.default)

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from judge.harness.correction import correct_leaderboard as correct_leaderboard
     from judge.harness.crowd import CrowdPlan as CrowdPlan
     from judge.harness.crowd import grade_crowd as grade_crowd
+    from judge.harness.doctor import DoctorPlan as DoctorPlan
+    from judge.harness.doctor import examine as examine
     from judge.harness.evaluation.bench import bench_judges as bench_judges
     from judge.harness.evaluation.bench_asking import BenchPlan as BenchPlan
     from judge.harness.evaluation.bench_cards import CardsPlan as CardsPlan

@@ -238,6 +238,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )  # fmt: skip
     folders["judge run --jury"] = judge(
         "jury", "run", *pooled, "--criteria", "groundedness", "--jury", "majority", *overlap, "--samples", "2",
+        "--recheck", "2",
         "--out", to("jury"),
     )  # fmt: skip
     folders["judge evaluate responses"] = judge(

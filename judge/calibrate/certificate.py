@@ -25,6 +25,8 @@ SCHEMA = 2
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
 PARAMETERS = ("temperature", "max_tokens", "seed", "base_url")
 """The options of a judge that may change a grade."""
+NEWER_PARAMETERS = ("logprobs",)
+"""Further ones, which records name only where they are set: earlier records do not know them."""
 
 
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,6 +73,12 @@ class CertificateStatement(msgspec.Struct, frozen=True):
     banner: str
     """The line that stands over every output."""
     matches: tuple[Match, ...]
+
+
+def certified_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a judge's options, as records show them, those that may change a grade."""
+    newer = {name: options[name] for name in NEWER_PARAMETERS if name in options}
+    return {name: options.get(name) for name in PARAMETERS} | newer
 
 
 def make_certificate(certified: Sequence[Certified], date: str) -> Certificate:
@@ -141,7 +149,7 @@ def match_run(
         certificate: What was calibrated.
         criteria: The run's prompts.
         judge: `backend/model`.
-        parameters: The judge's options; only those of PARAMETERS are compared.
+        parameters: The judge's options; only those of PARAMETERS and NEWER_PARAMETERS are compared.
         models_returned: The models that the provider named, by criterion; None before the judge was asked.
     """
     by_criterion = {entry.criterion: entry for entry in certificate.certified}
@@ -159,7 +167,8 @@ def match_run(
             ("renderer", entry.renderer, RENDERER_VERSION),
         ]
         known = entry.parameters if entry.parameters is not None else dict.fromkeys(PARAMETERS, "unknown")
-        pairs += [(name, known.get(name), parameters.get(name)) for name in PARAMETERS]
+        names = (*PARAMETERS, *(name for name in NEWER_PARAMETERS if name in known or name in parameters))
+        pairs += [(name, known.get(name), parameters.get(name)) for name in names]
         if models_returned is not None:
             pairs.append(("model returned", entry.models_returned, tuple(models_returned.get(criterion.name, ()))))
         matches += [Match(criterion.name, item, _shown(certified), _shown(own)) for item, certified, own in pairs]

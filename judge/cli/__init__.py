@@ -19,6 +19,7 @@ from judge.text.safe import printable
 ROOMS = {
     "harness": {
         "demo": "write the bundled example to a folder and judge it",
+        "doctor": "check this machine and judges before a run",
         "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
         "release": "the bundle of an output folder that a track may publish: pseudonyms, no licensed texts",
     },

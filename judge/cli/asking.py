@@ -12,7 +12,7 @@ from judge.models.journal_rows import lacks_log
 from judge.models.model import ModelOptions, Price
 
 ASKING = (
-    *("base-url", "temperature", "max-tokens", "seed", "timeout", "threads"),
+    *("base-url", "temperature", "max-tokens", "seed", "timeout", "threads", "logprobs"),
     *("concurrency", "attempts", "max-cost"),
 )
 """The options below, which have no effect where nobody is asked."""
@@ -35,6 +35,11 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--threads", type=positive, metavar="N", help="CPU threads of a local model (default: the free cores)"
+    )
+    group.add_argument(
+        "--logprobs",
+        action="store_true",
+        help="ask for one label without reasons, and for the probability of every label",
     )
 
 
@@ -66,6 +71,7 @@ def model_options(args: argparse.Namespace) -> ModelOptions:
         seed=args.seed,
         timeout=args.timeout,
         threads=args.threads,
+        logprobs=args.logprobs,
     )
 
 

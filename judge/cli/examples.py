@@ -18,6 +18,10 @@ EXAMPLES = {
     "release": (
         "judge release out/ --out bundle/",
         'judge release out/ --out bundle/ --keep-names --license "CC BY 4.0"',
+    "doctor": (
+        "judge doctor",
+        "judge doctor --model openai/gpt-4.1-mini --model baseline/overlap",
+        "judge doctor --model server/m --base-url http://localhost:8000/v1 --json",
     ),
     "demo": ("judge demo", "judge demo try-it --no-model"),
     "validate": (

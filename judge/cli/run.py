@@ -28,7 +28,7 @@ from judge.cli.options import add_cluster_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
 from judge.cli.reporting import name_results
-from judge.cli.tables import print_leaderboard, print_pooled, print_problems
+from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_rechecked
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
@@ -83,6 +83,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     loop.add_argument(
         "--limit", type=positive, metavar="N", help="judge only N responses per criterion, spread over the pool"
     )
+    loop.add_argument(
+        "--recheck",
+        metavar="PART",
+        help="ask a part of the judgments a second time, as 2%% or a number of each criterion's: how many differ",
+    )
     loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -117,6 +122,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         options=model_options(args),
         settings=loop_settings(args),
         limit=args.limit,
+        recheck=args.recheck,
         replace=args.replace,
         certificate=args.certificate,
         cluster=args.cluster,
@@ -144,6 +150,9 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         for line in outcome.notes.agreement if outcome.notes else ():
             print()
             print_text(line)
+    print_rechecked(outcome.rechecked, table=not args.json)
+    for line in outcome.label_notes:
+        say(line)
     for line in outcome.model_notes:
         say(f"warning: {line}")
     code = _close(outcome)
@@ -210,6 +219,8 @@ def _print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
     print_fact("  by a shared call", str(counts.shared))
     print_fact("  beyond the limit", str(counts.left_out))
     print_fact("calls to be made", str(counts.calls))
+    if counts.rechecked:
+        print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {prepared.plan.recheck})")
     print_fact("prompt tokens", f"about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
     if counts.cost is None:
         print_fact("cost", f"unknown: no price for {', '.join(counts.unpriced)} here (--price IN/OUT gives one)")

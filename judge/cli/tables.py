@@ -6,6 +6,7 @@ from typing import Any
 
 from judge.cli.printing import print_table, print_text, say
 from judge.harness.pooling import Pooled
+from judge.harness.recheck import Rechecked
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem
@@ -13,9 +14,14 @@ from judge.results.differences import told_apart
 from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
-from judge.text.cells import count
+from judge.text.cells import count, interval
 from judge.text.ids import natural_key
 from judge.text.safe import shown
+
+RECHECKED = (
+    *("judge", "prompt", "asked again/topics", "other answer [95 %]", "distance [95 %]"),
+    *("higher", "lower", "missing"),
+)
 
 
 def print_leaderboard(
@@ -45,6 +51,45 @@ def print_leaderboard(
     for line in (BOUND, *flag_lines(rows)):
         print()
         print_text(line)
+
+
+def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
+    """Print how often the second answer differs, and warn where something else answered.
+
+    Args:
+        rechecked: What was asked again; None without a recheck.
+        table: Whether stdout may hold a table.
+    """
+    if rechecked is None:
+        return
+    if table:
+        print()
+        print_text(
+            f"{count(sum(row.asked for row in rechecked.rows), 'question')} asked again (--recheck {rechecked.part}): "
+            "the share of other answers and the mean distance of the two grades"
+        )
+        print_table(
+            RECHECKED,
+            [
+                (
+                    row.judge,
+                    row.prompt,
+                    f"{row.asked}/{row.flipped.topics}",
+                    interval(row.flipped),
+                    interval(row.change),
+                    *map(str, (row.higher, row.lower, row.missing)),
+                )
+                for row in rechecked.rows
+            ],
+            words=2,
+            keys=2,
+        )
+    else:
+        say(f"{count(len(rechecked.items), 'question')} asked again: manifest.json says what came of it")
+    for line in rechecked.changes:
+        say(f"warning: {line}")
+    if rechecked.missing:
+        say(f"{count(rechecked.missing, 'question')} of the recheck without a second answer, see recheck.jsonl")
 
 
 def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None:

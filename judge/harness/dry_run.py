@@ -9,6 +9,7 @@ from judge.ask.loop import Settings
 from judge.ask.several import forecasts
 from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
+from judge.harness.recheck import expected_again
 from judge.models.journal import Journal
 from judge.models.model import Model
 from judge.records import Record
@@ -38,8 +39,10 @@ class DryRun(Record, frozen=True):
     """Judgments left out of a trial (`--limit`)."""
     calls: int
     """Calls to be made; repairs of unreadable replies come on top."""
+    rechecked: int
+    """Calls of the recheck, which come on top."""
     prompt_tokens: int
-    """Tokens of these calls' prompts, by our own estimate."""
+    """Tokens of all these calls' prompts, by our own estimate."""
     unpriced: tuple[str, ...]
     """Models whose price is not known."""
     cost: float | None
@@ -63,11 +66,16 @@ def dry_run(prepared: Prepared) -> DryRun:
             if path.exists():
                 journal.adopt(path)
         asked = forecasts(prepared.models, prepared.asked, journal, pooled.pool, pooled.turns)
+        seconds = [
+            found
+            for model in prepared.models
+            for found in forecasts((model,), expected_again(prepared, model), journal, pooled.pool, pooled.turns)
+        ]
     total = Forecast(*map(sum, zip(*(counts for _, counts in asked), strict=True)))
     prompts = sum(map(len, jury.prompts.values())) if jury else len(prepared.criteria)
     samples = jury.samples if jury else 1
     judgments = len(pooled.pool.responses) * prompts * len(prepared.models) * samples
-    cost, most, unpriced = cost_of(asked, plan.settings, plan.options.max_tokens)
+    cost, most, unpriced = cost_of((*asked, *seconds), plan.settings, plan.options.max_tokens)
     return DryRun(
         responses=len(pooled.pool.responses),
         prompts=prompts,
@@ -79,7 +87,8 @@ def dry_run(prepared: Prepared) -> DryRun:
         shared=total.shared,
         left_out=judgments - total.judgments,
         calls=total.calls,
-        prompt_tokens=total.prompt_tokens,
+        rechecked=sum(counts.calls for _, counts in seconds),
+        prompt_tokens=sum(counts.prompt_tokens for _, counts in (*asked, *seconds)),
         unpriced=unpriced,
         cost=cost,
         most=most,

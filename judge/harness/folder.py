@@ -71,7 +71,7 @@ def result_files(
         banner: How far to believe the judge; it stands in every file that people read.
         notes: How a jury came to its grades.
         partial: Criterion to the number of grades that rest on some of the used passages only.
-        models: From `model_notes`.
+        models: From `model_notes`, and from `certainty_notes`.
         pairs: Every two runs.
         clustered: From `clustering`.
     """

@@ -40,6 +40,7 @@ _FILES = (
     ("failures.jsonl", "every judgment that is missing, and why"),
     ("members.jsonl", "what each member of the jury said"),
     ("member_failures.jsonl", "the judgments of members that are missing, and why"),
+    ("recheck.jsonl", "the second answer to the questions that were asked again"),
     ("pool.txt", "what was pooled, as a TREC pool"),
     ("pool.jsonl", "the same in full: texts, passages, lengths, and which runs gave them"),
     ("bank.json", "response id to text"),

@@ -188,6 +188,7 @@ def manifest_bytes(
     prices: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     cluster: Cluster = "topic",
+    recheck: Mapping[str, Any] | None = None,
 ) -> bytes:
     """How the other files came about; a rerun gives the same bytes, because no time is recorded.
 
@@ -204,6 +205,7 @@ def manifest_bytes(
         prices: Price of each model, for the reader: no grade depends on it.
         options: The options that are not the default, by their names on the command line.
         cluster: What intervals and tests are over, recorded where it is not topics: no grade depends on it.
+        recheck: What the second answers say, where questions were asked again.
     """
     replies = results if notes is None else notes.said
     manifest: dict[str, Any] = {
@@ -233,6 +235,8 @@ def manifest_bytes(
         manifest["counts"]["members"] = Counter(map(_kind, notes.said))
     if cluster != "topic":
         manifest["cluster"] = cluster
+    if recheck is not None:
+        manifest["recheck"] = dict(recheck)
     return json_bytes(manifest)
 
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from judge.ask.budget import per_million, price_of
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task, spread, tasks
@@ -14,6 +12,7 @@ from judge.ask.loop import Settings
 from judge.ask.prompt import needs_turn
 from judge.ask.several import open_models
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
+from judge.calibrate.recheck import parse_part
 from judge.crowd.members import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
@@ -22,7 +21,7 @@ from judge.harness.manifest import GROWING, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
 from judge.models.families import read_families
-from judge.models.model import Model, ModelOptions
+from judge.models.model import Model, ModelOptions, recorded_options
 from judge.models.secrets import scrub
 from judge.records import Criterion, Record
 from judge.text.ids import Cluster, check_cluster, clustering, natural_key
@@ -59,6 +58,8 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """How many calls run at once, how often one is tried, what may be spent, and prices of your own."""
     limit: int | None = None
     """Judge only this many responses per criterion, spread over the pool."""
+    recheck: str | int | None = None
+    """Ask this part of the judgments a second time, as `2%` or a number of each prompt's; no grade depends on it."""
     replace: bool = False
     """Write over results of another configuration in `out`."""
     certificate: StrPath | None = None
@@ -144,6 +145,8 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         InputError: An input is bad; every problem is listed.
     """
     check_cluster(plan.cluster)
+    if plan.recheck is not None:
+        parse_part(str(plan.recheck))
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
     certificate = None
@@ -237,4 +240,4 @@ def _options(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any]:
     moved = {model.name: model.endpoint for model in models if model.endpoint is not None}
     if moved:
         url = moved if len(models) > 1 else models[0].endpoint
-    return {**msgspec.to_builtins(options), "base_url": url}
+    return {**recorded_options(options), "base_url": url}

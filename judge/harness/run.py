@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from judge.ask.certainty import certainty_notes
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
@@ -18,6 +19,7 @@ from judge.harness.index import INDEX, index_markdown
 from judge.harness.judged import compared
 from judge.harness.manifest import JOURNAL, MANIFEST, RECORD, UNFINISHED, manifest_bytes
 from judge.harness.prepared import Plan, Prepared, check_out, prepare
+from judge.harness.recheck import Rechecked, ask_again
 from judge.harness.reported import reported
 from judge.models.journal import Journal
 from judge.pool.build import lacking_texts
@@ -46,6 +48,10 @@ class Outcome(Record, frozen=True):
 
     model_notes: tuple[str, ...] = ()
     """In words, where the provider answered with another model than the one asked, or with several."""
+    rechecked: Rechecked | None = None
+    """What the second answers say; None without a recheck."""
+    label_notes: tuple[str, ...] = ()
+    """In words, how many judgments have label probabilities and how sure these are, where they were asked for."""
     clustered: tuple[str, ...] = ()
     """In words, over what the intervals are if it is not topics."""
 
@@ -90,6 +96,14 @@ def carry_out(
             plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool, options=plan.chosen
         )
         replace_folder(out, {MANIFEST: unfinished} | files, RECORD, more=not changed)
+        spent = 0.0
+
+        def watched(progress: Progress) -> None:
+            nonlocal spent
+            spent = progress.cost
+            if report is not None:
+                report(progress)
+
         replies = ask(
             prepared.models,
             prepared.asked,
@@ -97,9 +111,12 @@ def carry_out(
             pool,
             turns=pooled.turns,
             settings=plan.settings,
-            report=report,
+            report=watched,
             fetching=fetching,
         )
+        if plan.recheck is not None:
+            steps(Step("asking a part again"))
+        rechecked = ask_again(prepared, replies, journal, spent, report)
         steps(Step("computing results"))
         results, notes = jury.decide(replies) if jury is not None else (replies, None)
         rows = leaderboard(pool, results, criteria, cluster=plan.cluster)
@@ -107,12 +124,23 @@ def carry_out(
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
         said = model_notes(replies)
         outcome = Outcome(
-            out, pool, criteria, Table(results), rows, pairs, certified, notes, said, clustered=prepared.clustered
+            out,
+            pool,
+            criteria,
+            Table(results),
+            rows,
+            pairs,
+            certified,
+            notes,
+            said,
+            rechecked,
+            certainty_notes(replies) if plan.options.logprobs else (),
+            prepared.clustered,
         )
         partial = _on_partial_evidence(pool, results, criteria)
-        files |= result_files(
-            results, criteria, rows, outcome.banner, notes, partial, outcome.model_notes, pairs, outcome.clustered
-        )
+        told = (*outcome.model_notes, *outcome.label_notes)
+        files |= result_files(results, criteria, rows, outcome.banner, notes, partial, told, pairs, outcome.clustered)
+        files |= rechecked.files() if rechecked else {}
         steps(Step("writing results"))
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
@@ -130,6 +158,7 @@ def carry_out(
             prices=prepared.prices,
             options=plan.chosen,
             cluster=plan.cluster,
+            recheck=rechecked.recorded() if rechecked else None,
         )
         replace_folder(out, files, RECORD)
     return outcome

@@ -70,6 +70,16 @@ def answer_schema(labels: Sequence[str], sentences: int) -> dict[str, Any]:
     return _closed_object({"rationale": {"type": "string"}, "sentences": {"type": "array", "items": entry}})
 
 
+def label_grammar(labels: Sequence[str]) -> str:
+    r"""A GBNF grammar that allows one of the labels and nothing else.
+
+    >>> label_grammar(["yes", 'a "no"'])
+    'root ::= "yes" | "a \\"no\\""'
+    """
+    quoted = (label.replace("\\", "\\\\").replace('"', '\\"') for label in labels)
+    return "root ::= " + " | ".join(f'"{label}"' for label in quoted)
+
+
 def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",

@@ -41,6 +41,7 @@ _CONTEXT = re.compile(
     r"too many tokens|input is too long|maximum number of tokens|`inputs` (tokens|must have)"
 )
 _FILTER = re.compile(r"content[ _](filter|policy|management)|responsibleai|safety system|flagged|moderation")
+_LOGPROBS = re.compile(r"log[ _]?prob")
 _STRUCTURE = re.compile(r"response_format|schema|structured|guided|grammar")
 
 
@@ -154,6 +155,17 @@ def check_redirect(status: int, asked: str, location: str | None) -> None:
         f"status {status}: {here} redirects to {there}, and judge follows no redirect; if the judge is there, name "
         "that address in --base-url"
     )
+
+
+def logprobs_refused(refusal: Refusal) -> OperationalError | None:
+    """Our error where a provider gives no log probabilities of tokens; no call can then succeed."""
+    # OpenAI forbids them for some models with status 403, which elsewhere is about the key.
+    if refusal.status in (400, 403, 422, 501) and _LOGPROBS.search(refusal.message.lower()):
+        return OperationalError(
+            f"status {refusal.status}: {refusal.message} (this judge gives no label probabilities: leave out "
+            "--logprobs)"
+        )
+    return None
 
 
 def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool) -> JudgeError:

@@ -10,7 +10,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -31,6 +31,7 @@ from judge.models.journal_rows import (
     new_row,
     open_to_read,
     salvage_hint,
+    times_of,
     unreadable,
 )
 from judge.models.records import Completion, Request
@@ -201,6 +202,11 @@ class Journal:
             return completion_of(row)
         except (sqlite3.Error, DamagedRow) as error:
             raise self._damaged(f"damaged at the completion {digest}: {error}") from error
+
+    def times(self, digests: Iterable[str]) -> dict[str, str]:
+        """When the completions of some digests were recorded; those that are not here are left out."""
+        with self._lock:
+            return times_of(self._connection, digests)
 
     def adopt(self, path: StrPath) -> None:
         """Copy the completions of another journal into this one, so that no call is paid for again.

@@ -4,9 +4,10 @@ A row's checksum is the SHA-256 over everything that was asked and answered. It 
 places; it is no signature, because whoever rewrites a row can rewrite its checksum.
 """
 
+import contextlib
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -188,6 +189,28 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     # SQLite would make a `-wal` file where there is none, and nobody could tell any more that it is missing.
     how = "immutable=1" if lacks_log(path) else "mode=ro"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=0)
+
+
+def times_of(connection: sqlite3.Connection, digests: Iterable[str]) -> dict[str, str]:
+    """When completions were recorded, by digest: UTC, as `2025-01-31T12:00:00.000Z`; unknown digests are left out.
+
+    Raises:
+        sqlite3.Error: The journal cannot be read.
+    """
+    query = "SELECT recorded FROM completion WHERE digest = ?"
+    rows = ((digest, connection.execute(query, (digest,)).fetchone()) for digest in digests)
+    return {digest: str(row[0]) for digest, row in rows if row is not None}
+
+
+def read_times(path: StrPath, digests: Iterable[str]) -> dict[str, str]:
+    """The same of a journal that no process is writing; empty where it cannot be read."""
+    if not Path(path).is_file():
+        return {}
+    try:
+        with contextlib.closing(open_to_read(Path(path))) as connection:
+            return times_of(connection, digests)
+    except sqlite3.Error:
+        return {}
 
 
 def salvage_hint(path: object) -> str:

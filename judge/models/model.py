@@ -22,6 +22,14 @@ class ModelOptions(msgspec.Struct, frozen=True):
     """Most seconds for one attempt."""
     threads: int | None = None
     """CPU threads of a local model; None means all cores that this process may use."""
+    logprobs: bool = False
+    """Ask for the probability of every label, and so for one label without reasons where a grade is asked."""
+
+
+def recorded_options(options: ModelOptions) -> dict[str, Any]:
+    """The options as records show them; records are older than `logprobs`, so it is there only if it is set."""
+    recorded: dict[str, Any] = msgspec.to_builtins(options)
+    return {name: value for name, value in recorded.items() if name != "logprobs" or value}
 
 
 class Price(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from judge.report.sections.breakdowns import breakdowns
 from judge.report.sections.counts import failures, statuses
 from judge.report.sections.inputs import submissions
 from judge.report.sections.making import made
+from judge.report.sections.rechecked import rechecked
 from judge.report.sections.spending import spent
 from judge.report.sections.summary import summary
 from judge.text.cells import count
@@ -63,6 +64,7 @@ RUN_SECTIONS: tuple[Callable[[RunFolder], Iterator[Section]], ...] = (
     corrected_boards,
     _against_gold,
     statuses,
+    rechecked,
     spent,
     breakdowns,
     submissions,

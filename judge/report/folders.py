@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import msgspec
 
 from judge.ask.labels import JUDGMENTS
 from judge.calibrate.findings import Calibration
+from judge.calibrate.recheck import RecheckedItem
 from judge.errors import InputError
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored, sha256
@@ -18,9 +19,10 @@ from judge.harness.calibration.session import RECORD as CALIBRATION_RECORD
 from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.harness.judged import JudgedFolder, read_judged
 from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
-from judge.models.journal_rows import lacks_log
+from judge.harness.recheck import RECHECK
+from judge.models.journal_rows import lacks_log, read_times
 from judge.models.spending import Spending, read_spending
-from judge.records import Problem
+from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.stats.agreement import STATISTICS
@@ -47,6 +49,10 @@ class RunFolder(msgspec.Struct, frozen=True):
     """The leaderboard corrected by gold, or why there is none; None without gold."""
     compared: Calibration | None
     """The judge against gold; None without gold."""
+    rechecked: tuple[RecheckedItem, ...] = ()
+    """The questions that were asked again."""
+    recorded: Mapping[str, str] = {}
+    """When the answers to these questions were recorded, by the digest of the request, as far as that is known."""
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -113,6 +119,7 @@ def read_folder(
     check_finished(folder)
     judged = read_judged(folder, criterion, prompts=prompts)
     corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
+    asked_again = read_rechecked(folder / RECHECK, judged.criteria)
     return RunFolder(
         name=name,
         judged=judged,
@@ -123,6 +130,11 @@ def read_folder(
         spending=_spending(folder / JOURNAL),
         corrected=corrected,
         compared=compared,
+        rechecked=asked_again,
+        recorded=read_times(
+            folder / JOURNAL,
+            (digest for item in asked_again for digest in (item.request_digest, item.again_request_digest) if digest),
+        ),
     )
 
 
@@ -242,6 +254,26 @@ def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
         return tuple((line["code"], line["response_id"]) for line in lines)
     except (UnicodeDecodeError, csv.Error, KeyError) as error:
         raise InputError(f"{path}: not the flags of a screen as judge writes them: {error}") from error
+
+
+def read_rechecked(path: Path, criteria: Sequence[Criterion]) -> tuple[RecheckedItem, ...]:
+    """The questions of these criteria that a folder's `recheck.jsonl` holds; none without the file.
+
+    Raises:
+        InputError: The file is not as judge writes it, or has a grade that is not on its criterion's scale.
+    """
+    if not path.is_file():
+        return ()
+    try:
+        items = msgspec.json.Decoder(RecheckedItem).decode_lines(read_stored(path))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not the questions of a recheck as judge writes them: {error}") from error
+    grades = {prompt.name: {None, *(level.grade for level in prompt.scale.levels)} for prompt in criteria}
+    kept = tuple(item for item in items if item.criterion in grades)
+    for item in kept:
+        if off := {item.grade, item.again_grade} - grades[item.criterion]:
+            raise InputError(f"{path}: grade {shown(off.pop())} of {shown(item.response_id)}: not on the scale")
+    return kept
 
 
 def _spending(path: Path) -> tuple[Spending, ...] | str:

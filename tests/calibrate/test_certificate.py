@@ -14,6 +14,7 @@ from judge.calibrate.certificate import (
     Certificate,
     CertificateStatement,
     certificate_bytes,
+    certified_options,
     content_digest,
     make_certificate,
     match_run,
@@ -24,6 +25,7 @@ from judge.calibrate.certified import Certified, CertifiedSeal
 from judge.calibrate.findings import Looks
 from judge.cli import main
 from judge.errors import InputError
+from judge.models.model import ModelOptions, recorded_options
 from judge.records import Criterion, Estimate
 from tests.calibration_world import contents
 from tests.conftest import PROJECT
@@ -488,3 +490,14 @@ def test_credentials_in_the_address_are_compared_and_shown_without(tmp_path: Pat
     assert judged(tmp_path, of, "--base-url", "http://user:secret@host/v1") in (0, 2)
     if (tmp_path / "out").exists():
         assert b"secret" not in b"".join(contents(tmp_path / "out").values())
+
+
+def test_an_option_that_older_records_do_not_know_is_compared_where_one_side_has_it() -> None:
+    plain = certified_options(recorded_options(ModelOptions()))
+    asked = certified_options(recorded_options(ModelOptions(logprobs=True)))
+    assert plain == {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None}
+    assert asked == {**plain, "logprobs": True}
+    of = certificate()
+    matches = match_run(of, (GRADED,), "baseline/overlap", OPTIONS | asked)
+    assert {match.item: (match.certified, match.found) for match in matches}["logprobs"] == ("none", "True")
+    assert "logprobs" not in {match.item for match in match_run(of, (GRADED,), "baseline/overlap", OPTIONS)}

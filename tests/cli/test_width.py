@@ -27,10 +27,13 @@ CRITERIA = ("groundedness", "naturalness")
 TABLES = {
     "run": "--runs runs --topics topics.json --passages passages.jsonl --model baseline/overlap "
     "--criteria groundedness --out out --replace",
+    "run --recheck 20%": "--runs runs --topics topics.json --passages passages.jsonl --model baseline/overlap "
+    "--criteria groundedness --out again",
     "run --dry-run": "--runs runs --topics topics.json --model server/a --base-url http://127.0.0.1:9/v1 "
     "--criteria groundedness naturalness relevance --out dry",
     "validate": "runs --topics topics.json",
     "validate --all": "runs --topics topics.json",
+    "doctor": "--model baseline/overlap",
     "tokens": "runs",
     "prompts list": "",
     "leaderboard": "out",

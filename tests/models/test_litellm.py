@@ -1,8 +1,10 @@
 """The litellm backend against a real server process on this machine."""
 
 import asyncio
+import http.server
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -289,3 +291,74 @@ def test_the_key_is_in_no_record_and_litellm_is_quiet(mock: Mock, capfd: pytest.
     captured = capfd.readouterr()
     assert captured.out + captured.err == ""
     assert logging.getLogger("LiteLLM").level == logging.CRITICAL
+
+
+def test_label_probabilities_come_with_one_label(mock: Mock) -> None:
+    model = behind(mock, logprobs=True)
+    assert model.forms == ("label", "json", "text")
+    model.check([])
+    found = complete(model, ask("label", "Label:"))
+    assert {"logprobs": True, "top_logprobs": 20}.items() <= mock.last()[1].items()
+    assert found.probabilities is not None
+    assert sorted(found.probabilities.values()) == pytest.approx([0.1, 0.1, 0.1, 0.7], abs=1e-6)
+
+
+GEMINI = {
+    "candidates": [
+        {
+            "content": {"role": "model", "parts": [{"text": "2"}]},
+            "finishReason": "STOP",
+            "logprobsResult": {
+                "chosenCandidates": [{"token": "2", "tokenId": 236778, "logProbability": -0.22314355}],
+                "topCandidates": [
+                    {
+                        "candidates": [
+                            {"token": "2", "tokenId": 236778, "logProbability": -0.22314355},
+                            {"token": "3", "tokenId": 236800, "logProbability": -1.6094379},
+                        ]
+                    }
+                ],
+                "logProbabilitySum": -0.22314355,
+            },
+        }
+    ],
+    "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 1, "totalTokenCount": 6},
+    "modelVersion": "gemini-2.5-flash",
+}
+"""A reply of Gemini's own protocol: .8 of 2, .2 of 3."""
+
+
+def test_what_gemini_says_reaches_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", SECRET)
+    seen: list[Any] = []
+
+    class Gemini(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"]))))
+            body = msgspec.json.encode(GEMINI)
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            """Say nothing."""
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Gemini) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        model = LitellmModel("gemini/gemini-2.5-flash", ModelOptions(base_url=address, logprobs=True))
+        model.check([])
+        found = complete(model, ask("label"))
+        server.shutdown()
+    assert (found.text, found.probabilities) == ("2", {"0": 0.0, "1": 0.0, "2": 0.8, "3": 0.2})
+    assert {"responseLogprobs": True, "logprobs": 20}.items() <= seen[0]["generationConfig"].items()
+
+
+def test_a_provider_without_label_probabilities_is_refused_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    with pytest.raises(UsageError, match="gives no label probabilities"):
+        LitellmModel("anthropic/claude-sonnet-4-5", ModelOptions(logprobs=True)).check([])

@@ -12,9 +12,9 @@ import pytest
 from judge.errors import ContextLengthError, InputError, OperationalError, RejectedError, UsageError
 from judge.models.backends import local as module
 from judge.models.backends import open_model
-from judge.models.backends.local import LocalModel, label_grammar, label_probabilities
+from judge.models.backends.local import LocalModel, label_probabilities
 from judge.models.catalog import CATALOG
-from judge.models.forms import answer_schema
+from judge.models.forms import answer_schema, label_grammar
 from judge.models.model import ModelOptions
 from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.models.weights import is_here, weights_file

@@ -15,6 +15,7 @@ from judge.errors import (
     AuthenticationError,
     ContextLengthError,
     JudgeError,
+    OperationalError,
     QuotaError,
     RejectedError,
     StructureUnsupported,
@@ -229,3 +230,33 @@ def test_litellms_price_list_is_found_where_it_is_installed() -> None:
     found = list_price("gpt-4o-mini")
     assert found is not None
     assert 0 < found.prompt < found.completion < 1e-3
+
+
+def test_label_probabilities_are_asked_for_with_one_short_label(mock: Mock) -> None:
+    model = behind(mock, logprobs=True)
+    assert model.forms == ("label", "json", "text")
+    found = complete(model, ask("label", "Label:"))
+    body = mock.last()[1]
+    # The longest label has one byte; four tokens may decorate it.
+    assert (body["logprobs"], body["top_logprobs"], body["max_tokens"]) == (True, 20, 5)
+    assert "structured_outputs" not in body
+    assert found.probabilities is not None
+    # .63 and .09 of the mass .9 of labels.
+    assert found.probabilities[found.text] == pytest.approx(0.7, abs=1e-6)
+    assert sorted(found.probabilities.values())[:3] == pytest.approx([0.1] * 3, abs=1e-6)
+    # Where the verdict is an object, it is read there; where sentences are labeled, nothing is asked for.
+    found = complete(behind(mock, logprobs=True), ask("json"))
+    assert found.probabilities is not None
+    assert mock.last()[1]["max_tokens"] == 1024
+    complete(behind(mock, logprobs=True), ask("json", sentences=2))
+    assert "logprobs" not in mock.last()[1]
+
+
+def test_a_model_without_label_probabilities_ends_the_job(mock: Mock) -> None:
+    # OpenAI's own words for some of its models.
+    message = "You are not allowed to request logprobs from this model"
+    mock.script({"status": 403, "body": {"error": {"message": message, "type": "invalid_request_error"}}})
+    with pytest.raises(OperationalError, match="leave out --logprobs"):
+        complete(behind(mock, logprobs=True), ask("label"))
+    with pytest.raises(UsageError, match="openai/o3 is a reasoning model, which gives no label probabilities"):
+        behind(mock, "o3", logprobs=True).check([])

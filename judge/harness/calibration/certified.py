@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
-from judge.calibrate.certificate import PARAMETERS
+from judge.calibrate.certificate import certified_options
 from judge.calibrate.certified import Certified, CertifiedSeal
 from judge.calibrate.findings import AgreementRow, Calibration, TrustVerdict
 from judge.calibrate.gate import parse_requirement
@@ -18,6 +16,7 @@ from judge.errors import InputError
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
+from judge.models.model import recorded_options
 from judge.models.secrets import scrub
 from judge.records import Estimate
 
@@ -105,7 +104,7 @@ def resampling(plan: CalibrationPlan) -> dict[str, int | str]:
 def _made(plan: CalibrationPlan, source: str, endpoint: str | None) -> dict[str, Any]:
     """How the judge was asked, by the plan or by the manifest beside the judgments; empty if neither says."""
     if plan.models:
-        options = msgspec.to_builtins(plan.options)
+        options = recorded_options(plan.options)
         url = plan.options.base_url
         return {"options": {**options, "base_url": scrub(without_credentials(url)) if url else endpoint}}
     try:
@@ -117,4 +116,4 @@ def _made(plan: CalibrationPlan, source: str, endpoint: str | None) -> dict[str,
 
 
 def _parameters(options: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if options is None else {name: options.get(name) for name in PARAMETERS}
+    return None if options is None else certified_options(options)

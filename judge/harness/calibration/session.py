@@ -20,7 +20,7 @@ from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, check_prices
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.baselines import ASKED
-from judge.calibrate.certificate import PARAMETERS, Certificate, certificate_bytes, make_certificate
+from judge.calibrate.certificate import Certificate, certificate_bytes, certified_options, make_certificate
 from judge.calibrate.disagreements import Disagreement, disagreements
 from judge.calibrate.findings import Calibration
 from judge.calibrate.gate import parse_requirement
@@ -56,7 +56,7 @@ from judge.harness.reported import reported
 from judge.models.backends import open_model
 from judge.models.families import read_families
 from judge.models.journal import Journal
-from judge.models.model import Model
+from judge.models.model import Model, recorded_options
 from judge.pool.folder import read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
@@ -394,13 +394,13 @@ class _Session:
             panels, _ = self._panels(dev, [self._source(results, pool)])
             choices = (choose(panel, "dev" if panel.split[0] == "dev" else "all") for panel in panels)
             chosen = [column for column in choices if column]
-            options = msgspec.to_builtins(plan.options)
+            options = recorded_options(plan.options)
             judges = sorted({column.judge for column in chosen} & self.asking.endpoints.keys())
             moved = {judge: self.asking.endpoints[judge] for judge in judges}
             self.asked = {
                 **({"endpoints": moved} if moved else {}),
                 "gold": gold.digest,
-                "parameters": {name: options[name] for name in PARAMETERS},
+                "parameters": certified_options(options),
                 "margin": plan.margin,
                 "resampling": resampling(plan),
                 "requirements": sorted(plan.requirements),

@@ -23,7 +23,8 @@ from judge.errors import (
 from judge.models.address import read_address
 from judge.models.backends import BACKENDS
 from judge.models.chat import chat_messages, refuse_threads, response_format
-from judge.models.http_errors import Refusal, error_for, read_refusal
+from judge.models.http_errors import Refusal, error_for, logprobs_refused, read_refusal
+from judge.models.label_probabilities import asked_logprobs, with_choice
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.moved import moved, names_of, refuse_unrecorded
@@ -62,7 +63,9 @@ class LitellmModel:
         self._moved = {} if options.base_url is not None else moved(self._provider, os.environ)
         self.endpoint = ", ".join(f"{name}={value}" for name, value in self._moved.items()) or None
         self.forms: tuple[AnswerForm, ...] = (
-            ("json", "text") if self._litellm.supports_response_schema(model) else ("text",)
+            *(("label",) if options.logprobs else ()),
+            *(("json",) if self._litellm.supports_response_schema(model) else ()),
+            "text",
         )
         # Reasoning models take no temperature; the default of 0 is then not sent, and any other value is refused.
         self._takes_temperature = self._takes(temperature=options.temperature)
@@ -80,6 +83,8 @@ class LitellmModel:
             raise UsageError("--base-url must hold no user name: litellm sends the provider's key")
         if self._options.temperature != 0 and not self._takes_temperature:
             raise UsageError(f"{self.name} takes no temperature {self._options.temperature:g}")
+        if self._options.logprobs and not self._takes(logprobs=True):
+            raise UsageError(f"{self.name} gives no label probabilities (--logprobs)")
         if self._options.seed is not None and not self._takes(seed=self._options.seed):
             raise UsageError(f"{self.name} takes no seed")
         if self._provider.startswith(_OTHER_CREDENTIALS):
@@ -134,7 +139,10 @@ class LitellmModel:
         except openai.OpenAIError as error:  # the base of every error that litellm raises for a provider
             # What litellm says of it, and a traceback would show, may hold the key.
             raise own_error(error) or self._error_for(error, structured=request.form == "json") from None
-        return _completion(answer, time.perf_counter() - started)
+        completion = _completion(answer, time.perf_counter() - started)
+        if not self._options.logprobs:
+            return completion
+        return with_choice(completion, getattr(answer.choices[0], "logprobs", None), request)
 
     async def aclose(self) -> None:
         """Close litellm's connections."""
@@ -151,7 +159,15 @@ class LitellmModel:
             "max_tokens": options.max_tokens,
             **({} if options.seed is None else {"seed": options.seed}),
             **response_format(request),
+            **(self._logprobs(request) if options.logprobs else {}),
         }
+
+    def _logprobs(self, request: Request) -> dict[str, Any]:
+        asked = asked_logprobs(request)
+        if not asked or self._takes(**asked):
+            return asked
+        # For Gemini, litellm passes this one on only if told so, though it can.
+        return {**asked, "allowed_openai_params": ["top_logprobs"]}
 
     def _takes(self, **parameter: object) -> bool:
         try:
@@ -179,6 +195,8 @@ class LitellmModel:
             return OperationalError(refusal.message)
         if isinstance(error, litellm.APIError) and status == 200:
             return TransientError(f"status 200, but not JSON: {refusal.message}")
+        if self._options.logprobs and (unasked := logprobs_refused(refusal)):
+            return unasked
         headers = getattr(error, "litellm_response_headers", None) or {}
         return error_for(refusal, headers, structured=structured)
 

@@ -16,6 +16,7 @@ from judge.errors import OperationalError, UsageError
 from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.chat import chat_messages, response_format
 from judge.models.engine import Engine, engine_version, load_engine, start, usable_cores
+from judge.models.forms import label_grammar
 from judge.models.gguf import trained_context
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
@@ -192,16 +193,6 @@ class LocalModel:
     def _close(self) -> None:
         with self._lock:
             self._engine = None
-
-
-def label_grammar(labels: Sequence[str]) -> str:
-    r"""A GBNF grammar that allows one of the labels and nothing else.
-
-    >>> label_grammar(["yes", 'a "no"'])
-    'root ::= "yes" | "a \\"no\\""'
-    """
-    quoted = (label.replace("\\", "\\\\").replace('"', '\\"') for label in labels)
-    return "root ::= " + " | ".join(f'"{label}"' for label in quoted)
 
 
 def label_probabilities(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> dict[str, float] | None:

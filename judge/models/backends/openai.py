@@ -14,7 +14,8 @@ import msgspec
 from judge.errors import MissingKeyError, UsageError
 from judge.models.address import proxy_for, read_address, read_key, without_credentials
 from judge.models.chat import chat_messages, read_completion, refuse_threads, response_format
-from judge.models.http_errors import connection_error, error_for, read_refusal
+from judge.models.http_errors import connection_error, error_for, logprobs_refused, read_refusal
+from judge.models.label_probabilities import asked_logprobs, label_tokens, with_probabilities
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.moved import refuse_unrecorded
@@ -32,7 +33,6 @@ _REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
 class OpenAIModel:
     """A judge behind the SDK; each call is one HTTP request, because retries belong to the loop."""
 
-    forms: tuple[AnswerForm, ...] = ("json", "text")
     max_concurrency: int | None = None
     limits: RateLimits | None = None
 
@@ -40,6 +40,7 @@ class OpenAIModel:
         self.name = f"openai/{model}"
         self._model = model
         self._options = options
+        self.forms: tuple[AnswerForm, ...] = ("label", "json", "text") if options.logprobs else ("json", "text")
         self._reasons = _REASONING.match(model) is not None
         # The SDK would read the variable itself, and no record would show the address of the judge.
         self._base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or None
@@ -57,6 +58,8 @@ class OpenAIModel:
         source = "--base-url" if self._options.base_url else "OPENAI_BASE_URL"
         if self._base_url is not None and read_address(self._base_url, source).user is not None:
             raise UsageError(f"{source} must hold no user name: the SDK sends the key of OPENAI_API_KEY")
+        if self._reasons and self._options.logprobs:
+            raise UsageError(f"{self.name} is a reasoning model, which gives no label probabilities (--logprobs)")
         if self._reasons and self._options.temperature != 0:
             raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
         self._key()
@@ -71,9 +74,10 @@ class OpenAIModel:
             **({} if self._base_url is None else {"base_url": read_address(self._base_url).url}),
             "model": self._model,
             **({} if self._reasons else {"temperature": self._options.temperature}),
-            limit: self._options.max_tokens,
+            limit: label_tokens(request.labels) if request.form == "label" else self._options.max_tokens,
             **({} if self._options.seed is None else {"seed": self._options.seed}),
             **response_format(request),
+            **(asked_logprobs(request) if self._options.logprobs else {}),
         }
 
     def price(self) -> Price | None:
@@ -105,11 +109,14 @@ class OpenAIModel:
             response = error.response
             refusal = read_refusal(response.status_code, response.content)
             # What the SDK says of it, and a traceback would show, may hold the key.
-            raise error_for(refusal, response.headers, structured=structured) from None
+            unasked = logprobs_refused(refusal) if self._options.logprobs else None
+            raise unasked or error_for(refusal, response.headers, structured=structured) from None
         except openai.APIConnectionError as error:
             raise own_error(error) or connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
         completion = read_completion(answer.content, answer.headers, structured=structured, latency=latency)
+        if self._options.logprobs:
+            completion = with_probabilities(completion, answer.content, request)
         return msgspec.structs.replace(completion, cost=self._cost(completion))
 
     async def aclose(self) -> None:

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from judge.errors import RejectedError, UsageError
+from judge.errors import JudgeError, RejectedError, StructureUnsupported, UsageError
 from judge.models.address import Address, proxy_for, read_address, read_key
 from judge.models.chat import read_completion, refuse_threads, response_format
-from judge.models.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.models.forms import label_grammar
+from judge.models.http_errors import (
+    check_redirect,
+    connection_error,
+    error_for,
+    logprobs_refused,
+    read_refusal,
+)
+from judge.models.label_probabilities import asked_logprobs, with_probabilities
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
@@ -26,7 +34,6 @@ KEY = "JUDGE_API_KEY"  # the name of a variable, not its value
 class ServerModel:
     """A judge at one address; the key, if the server wants one, comes from JUDGE_API_KEY."""
 
-    forms: tuple[AnswerForm, ...] = ("json", "text")
     max_concurrency: int | None = None
     endpoint: str | None = None
     limits: RateLimits | None = None
@@ -35,6 +42,7 @@ class ServerModel:
         self.name = f"server/{model}"
         self._model = model
         self._options = options
+        self.forms: tuple[AnswerForm, ...] = ("label", "json", "text") if options.logprobs else ("json", "text")
         self._parameters: dict[tuple[AnswerForm, tuple[str, ...], int], dict[str, Any]] = {}
         self._session: aiohttp.ClientSession | None = None
         self._endpoint = ""
@@ -65,6 +73,7 @@ class ServerModel:
                 "max_tokens": self._options.max_tokens,
                 **({} if self._options.seed is None else {"seed": self._options.seed}),
                 **response_format(request),
+                **(asked_logprobs(request) | _one_label(request) if self._options.logprobs else {}),
             }
             self._parameters[key] = parameters
         return parameters
@@ -89,7 +98,7 @@ class ServerModel:
         except UnicodeEncodeError as error:
             raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
         session = self._session or self._open()
-        structured = request.form == "json"
+        structured = request.form != "text"
         started = time.perf_counter()
         try:
             async with session.post(self._endpoint, data=body, proxy=self._proxy, allow_redirects=False) as answer:
@@ -100,14 +109,24 @@ class ServerModel:
             raise connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
         if answer.status != 200:
-            raise error_for(read_refusal(answer.status, reply), answer.headers, structured=structured)
-        return read_completion(reply, answer.headers, structured=structured, latency=latency)
+            raise self._refused(answer.status, reply, answer.headers, request)
+        completion = read_completion(reply, answer.headers, structured=structured, latency=latency)
+        return with_probabilities(completion, reply, request) if self._options.logprobs else completion
 
     async def aclose(self) -> None:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    def _refused(self, status: int, reply: bytes, headers: Mapping[str, str], request: Request) -> JudgeError:
+        """Our error for a refusal; a server that cannot be held to the labels is asked in other forms from now on."""
+        refusal = read_refusal(status, reply)
+        unasked = logprobs_refused(refusal) if self._options.logprobs else None
+        error = unasked or error_for(refusal, headers, structured=request.form != "text")
+        if request.form == "label" and isinstance(error, StructureUnsupported):
+            self.forms = ("json", "text")
+        return error
 
     def _address(self) -> Address:
         if self._options.base_url is None:
@@ -137,6 +156,16 @@ class ServerModel:
             timeout=aiohttp.ClientTimeout(total=self._options.timeout),
         )
         return self._session
+
+
+def _one_label(request: Request) -> dict[str, Any]:
+    """The parameters that hold a reply to one label: that of vLLM, and that of llama.cpp's server.
+
+    Each of the two ignores the parameter of the other.
+    """
+    if request.form != "label":
+        return {}
+    return {"structured_outputs": {"choice": list(request.labels)}, "grammar": label_grammar(request.labels)}
 
 
 def open_model(model: str, options: ModelOptions) -> ServerModel:

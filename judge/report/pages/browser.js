@@ -710,6 +710,7 @@
     if (said.prompt && !name.includes(said.prompt)) notes.push(`prompt ${said.prompt}`);
     if (said.model) notes.push(`model ${said.model}`);
     if (said.expected !== undefined) notes.push(`expected grade ${said.expected.toFixed(2)}`);
+    if (said.probabilities) notes.push(`entropy ${entropy(said.probabilities).toFixed(2)} bits`);
     if (said.repaired) notes.push("asked a second time, because the first reply was unreadable");
     const parts = notes.length ? [make("p", { class: "note" }, make("bdi", {}, notes.join(" · ")))] : [];
     const [rationale, detail] = await Promise.all([text(said.rationale), text(said.detail)]);
@@ -724,6 +725,13 @@
       make("bdi", {}, label), share.toFixed(2), make("progress", { max: "1", value: share, "aria-hidden": "true" }),
     ]);
     return smallTable(`Probabilities of ${name}`, ["Label", "Probability", "Drawn"], rows, { class: "scroll browse-shares" });
+  }
+
+  // -Σ p log2 p: 0 where the judge is sure of one label.
+  function entropy(shares) {
+    const parts = Object.values(shares).filter((share) => share > 0);
+    const total = parts.reduce((sum, share) => sum + share, 0);
+    return parts.reduce((sum, share) => sum - (share / total) * Math.log2(share / total), 0);
   }
 
   function voteName(vote, votes) {

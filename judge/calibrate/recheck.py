@@ -1,0 +1,223 @@
+"""Recheck: how often a judge gives another grade when the same question is asked again in the same run. Pure."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.records import Estimate, FailureReason, Record
+from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval
+from judge.text.cells import count
+from judge.text.ids import natural_key
+from judge.text.safe import shown
+
+RECHECK_SEED = 2023
+"""Of the choice of what is asked again."""
+
+
+class RecheckPart(msgspec.Struct, frozen=True):
+    """How much is asked again of each judge's judgments under each prompt: a share, or a number."""
+
+    share: float | None = None
+    number: int | None = None
+
+    def of(self, judged: int) -> int:
+        """How many of so many judgments: the share rounded up, or the number as far as there are so many."""
+        if self.number is not None:
+            return min(self.number, judged)
+        # In millionths, because .02 × 150 is a little more than 3.
+        return -(-judged * round((self.share or 0.0) * 1_000_000) // 1_000_000)
+
+
+class JudgedQuestion(NamedTuple):
+    """The question of one judgment."""
+
+    judge: str
+    criterion_digest: str
+    sample: int
+    response_id: str
+
+
+class RecheckedItem(Record, frozen=True):
+    """One judgment and the second answer to its question; docs/run.md lists the fields of `recheck.jsonl`."""
+
+    response_id: str
+    turn_id: str
+    topic_id: str
+    criterion: str
+    variant: str
+    judge: str
+    sample: int
+    grade: int | None
+    """None where the judge was unable to judge."""
+    again_grade: int | None
+    """None where the judge was unable to judge, or where there is no second answer."""
+    again_missing: FailureReason | None
+    """Why there is no second answer."""
+    model: str | None
+    again_model: str | None
+    system_fingerprint: str | None
+    again_system_fingerprint: str | None
+    request_digest: str
+    again_request_digest: str | None
+
+
+class RecheckRow(msgspec.Struct, frozen=True):
+    """What the second answers of one judge under one prompt say."""
+
+    judge: str
+    prompt: str
+    asked: int
+    """Judgments whose question was asked again."""
+    flipped: Estimate
+    """Share of the second answers that differ from the first, with a 95 % interval over topics."""
+    change: Estimate
+    """Mean distance of the two grades, where both answers have one, with a 95 % interval over topics."""
+    higher: int
+    lower: int
+    """Second grades above and below the first."""
+    missing: int
+    """Questions without a second answer."""
+
+
+class ServedChange(msgspec.Struct, frozen=True):
+    """The provider named another model or another fingerprint the second time."""
+
+    judge: str
+    what: Literal["model", "system_fingerprint"]
+    before: str | None
+    after: str | None
+    replies: int
+    """Second replies with this change."""
+
+
+def parse_part(text: str) -> RecheckPart:
+    """The part that `2%` or `20` names.
+
+    Raises:
+        UsageError: It is neither a share above 0 % and up to 100 % nor a whole number above 0.
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        if percent and not rest and 0 < float(number) <= 100:
+            return RecheckPart(share=float(number) / 100)
+        if not percent and int(number) > 0:
+            return RecheckPart(number=int(number))
+    except ValueError:
+        pass
+    raise UsageError(f"--recheck {shown(text)}: expected a share such as 2%, or a number of judgments such as 20")
+
+
+def chosen(judged: Sequence[JudgedQuestion], part: RecheckPart) -> list[int]:
+    """The places of the judgments to ask again, of each judge under each prompt as many as `part` says.
+
+    The order by SHA-256 of seed, prompt and response is as good as a random one, and a pool that grows keeps it.
+
+    Args:
+        judged: What was judged.
+        part: How many.
+    """
+    groups: dict[tuple[str, str, int], list[int]] = {}
+    for place, judgment in enumerate(judged):
+        groups.setdefault((judgment.judge, judgment.criterion_digest, judgment.sample), []).append(place)
+    taken: list[int] = []
+    for places in groups.values():
+        taken += sorted(places, key=lambda place: _draw(judged[place]))[: part.of(len(places))]
+    return sorted(taken)
+
+
+def _draw(judgment: JudgedQuestion) -> bytes:
+    drawn = (RECHECK_SEED, judgment.criterion_digest, judgment.sample, judgment.response_id)
+    return hashlib.sha256(msgspec.json.encode(drawn)).digest()
+
+
+def recheck_rows(items: Sequence[RecheckedItem]) -> tuple[RecheckRow, ...]:
+    """What the second answers say, by judge and prompt.
+
+    "Unable to judge" in place of a grade is a flip; it has no distance from a grade.
+    """
+    groups: dict[tuple[str, str], list[RecheckedItem]] = {}
+    for item in items:
+        groups.setdefault((item.judge, f"{item.criterion}/{item.variant}"), []).append(item)
+    order = sorted(groups, key=lambda key: (natural_key(key[0]), natural_key(key[1])))
+    return tuple(_row(judge, prompt, groups[judge, prompt]) for judge, prompt in order)
+
+
+def _row(judge: str, prompt: str, items: Sequence[RecheckedItem]) -> RecheckRow:
+    answered = [item for item in items if item.again_missing is None]
+    pairs = [
+        (item.grade, item.again_grade, item.topic_id)
+        for item in answered
+        if item.grade is not None and item.again_grade is not None
+    ]
+    change = mean_interval(
+        [float(abs(after - before)) for before, after, _ in pairs], [topic for *_, topic in pairs], what="changes"
+    )
+    if change.low is not None:
+        # No distance is below 0.
+        change = msgspec.structs.replace(change, low=max(change.low, 0.0))
+    return RecheckRow(
+        judge=judge,
+        prompt=prompt,
+        asked=len(items),
+        flipped=_share([item.grade != item.again_grade for item in answered], [item.topic_id for item in answered]),
+        change=change,
+        higher=sum(after > before for before, after, _ in pairs),
+        lower=sum(after < before for before, after, _ in pairs),
+        missing=len(items) - len(answered),
+    )
+
+
+def _share(flips: Sequence[bool], topics: Sequence[str]) -> Estimate:
+    """The share of flips; where there is none, or nothing else, with the exact interval of one trial for each topic."""
+    found = mean_interval([float(flip) for flip in flips], topics, bounds=(0, 1), what="answers")
+    if found.value in (0, 1) and found.topics >= FEWEST_TOPICS:
+        low, high = clopper_pearson(found.topics if found.value else 0, found.topics)
+        return Estimate(found.value, low, high, found.n, found.topics)
+    return found
+
+
+def served_changes(items: Sequence[RecheckedItem]) -> tuple[ServedChange, ...]:
+    """Which models and fingerprints changed between the first and the second answer, by judge."""
+    counts: Counter[tuple[str, Literal["model", "system_fingerprint"], str | None, str | None]] = Counter()
+    for item in items:
+        if item.again_missing is None:
+            counts[item.judge, "model", item.model, item.again_model] += 1
+            counts[item.judge, "system_fingerprint", item.system_fingerprint, item.again_system_fingerprint] += 1
+    changed = [key for key in counts if key[2] != key[3]]
+    return tuple(ServedChange(*key, counts[key]) for key in sorted(changed, key=lambda key: tuple(map(str, key))))
+
+
+def change_lines(items: Sequence[RecheckedItem], recorded: Mapping[str, str]) -> tuple[str, ...]:
+    """A sentence for each change of what answered, with the times between which it came.
+
+    Args:
+        items: All that was asked again.
+        recorded: When the journal recorded the reply to a request, by its digest, as `2025-01-31T12:00:00.000Z`.
+    """
+    lines = []
+    for change in served_changes(items):
+        # The last of the first answers and the first of the second ones are nearest to the change.
+        with_it = [item for item in items if _changed(item, change)]
+        before = max((recorded.get(item.request_digest, "") for item in with_it), default="")
+        after = min((recorded.get(item.again_request_digest or "", "") for item in with_it), default="")
+        lines.append(
+            f"{change.judge}: {count(change.replies, 'second answer')} came from another {change.what}: "
+            f"{_served(change.before, before)}, then {_served(change.after, after)}"
+        )
+    return tuple(lines)
+
+
+def _changed(item: RecheckedItem, change: ServedChange) -> bool:
+    pair = (item.model, item.again_model)
+    if change.what == "system_fingerprint":
+        pair = (item.system_fingerprint, item.again_system_fingerprint)
+    return item.again_missing is None and (item.judge, *pair) == (change.judge, change.before, change.after)
+
+
+def _served(name: str | None, recorded: str) -> str:
+    moment = f" ({recorded[:19].replace('T', ' ')})" if recorded else ""
+    return f"{'none named' if name is None else shown(name)}{moment}"

@@ -1,0 +1,188 @@
+"""The recheck of `judge run`: a part of the judgments is asked again, and nothing else hears of the second answers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from judge.ask.dialogue import Task, evidence_gap
+from judge.ask.progress import Progress
+from judge.ask.records import Failure, Judgment
+from judge.ask.several import MOST_SAMPLES, ask
+from judge.calibrate.recheck import (
+    RECHECK_SEED,
+    JudgedQuestion,
+    RecheckedItem,
+    RecheckPart,
+    RecheckRow,
+    ServedChange,
+    change_lines,
+    chosen,
+    parse_part,
+    recheck_rows,
+    served_changes,
+)
+from judge.files.jsonl import jsonl_bytes
+from judge.harness.prepared import Prepared
+from judge.models.journal import Journal
+from judge.models.model import Model
+from judge.records import Record
+
+RECHECK = "recheck.jsonl"
+FIRST_SAMPLE = MOST_SAMPLES
+"""Number of the repetition that the second answer to a first question is; samples of a jury have lower numbers."""
+
+
+class Rechecked(Record, frozen=True):
+    """The second answers, and what they say of the first."""
+
+    part: str
+    """How much was asked again, as the user said it."""
+    items: tuple[RecheckedItem, ...]
+    rows: tuple[RecheckRow, ...]
+    served: tuple[ServedChange, ...]
+    """Models and fingerprints that changed between the two answers."""
+    changes: tuple[str, ...]
+    """The same in words, with times."""
+
+    @property
+    def missing(self) -> int:
+        """Questions without a second answer."""
+        return sum(row.missing for row in self.rows)
+
+    def recorded(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        return {"part": self.part, "seed": RECHECK_SEED, "rows": self.rows, "served": self.served}
+
+    def files(self) -> dict[str, bytes]:
+        """The file of the second answers, by its name."""
+        return {RECHECK: jsonl_bytes(self.items)}
+
+
+def ask_again(
+    prepared: Prepared,
+    replies: Sequence[Judgment | Failure],
+    journal: Journal,
+    spent: float,
+    report: Callable[[Progress], None] | None = None,
+) -> Rechecked | None:
+    """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck.
+
+    Args:
+        prepared: What was asked.
+        replies: The answers, by model and then in the order of `prepared.asked`.
+        journal: Holds every paid completion.
+        spent: US dollars that the first answers cost in this invocation; the budget is for both.
+        report: Called after each second judgment.
+
+    Raises:
+        OperationalError: The run stopped early; the same call goes on from there.
+    """
+    plan = prepared.plan
+    if plan.recheck is None:
+        return None
+    settings = plan.settings
+    items: list[RecheckedItem] = []
+    for model, wanted, firsts in again(prepared, replies):
+        if settings.max_cost is not None:
+            settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - spent))
+            spent = 0.0
+        seen = Progress(0, 0, 0, 0, 0.0)
+
+        def watched(progress: Progress) -> None:
+            nonlocal seen
+            seen = progress
+            if report is not None:
+                report(progress)
+
+        seconds = ask(
+            (model,),
+            wanted,
+            journal,
+            prepared.pooled.pool,
+            turns=prepared.pooled.turns,
+            settings=settings,
+            report=watched,
+        )
+        spent += seen.cost
+        items += [_item(first, second, journal) for first, second in zip(firsts, seconds, strict=True)]
+    digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]
+    return Rechecked(
+        part=str(plan.recheck),
+        items=tuple(items),
+        rows=recheck_rows(items),
+        served=served_changes(items),
+        changes=change_lines(items, journal.times(digests)),
+    )
+
+
+def again(
+    prepared: Prepared, replies: Sequence[Judgment | Failure]
+) -> list[tuple[Model, tuple[Task, ...], tuple[Judgment, ...]]]:
+    """What is asked again: each model, its tasks, and the first judgments of the same questions."""
+    part = wanted_part(prepared.plan.recheck)
+    size = len(prepared.asked)
+    found: list[tuple[Model, tuple[Task, ...], tuple[Judgment, ...]]] = []
+    if part is None:
+        return found
+    for place, model in enumerate(prepared.models):
+        answered = [
+            (task, reply)
+            for task, reply in zip(prepared.asked, replies[place * size : (place + 1) * size], strict=True)
+            if isinstance(reply, Judgment)
+        ]
+        places = _chosen(model, [task for task, _ in answered], part)
+        taken = [answered[number] for number in places]
+        found.append((model, _fresh([task for task, _ in taken]), tuple(reply for _, reply in taken)))
+    return found
+
+
+def expected_again(prepared: Prepared, model: Model) -> tuple[Task, ...]:
+    """What one of the models will be asked again if every question that can be put is answered."""
+    part = wanted_part(prepared.plan.recheck)
+    put = [task for task in prepared.asked if evidence_gap(task, prepared.pooled.pool) is None]
+    return _fresh([put[number] for number in _chosen(model, put, part)]) if part else ()
+
+
+def _chosen(model: Model, tasks: Sequence[Task], part: RecheckPart) -> list[int]:
+    return chosen(
+        [JudgedQuestion(model.name, task.criterion.digest, task.sample, task.response.response_id) for task in tasks],
+        part,
+    )
+
+
+def _fresh(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    return tuple(task._replace(sample=FIRST_SAMPLE + task.sample) for task in tasks)
+
+
+def wanted_part(recheck: str | int | None) -> RecheckPart | None:
+    """The part that a plan names; None if it names none.
+
+    Raises:
+        UsageError: It names no part.
+    """
+    return None if recheck is None else parse_part(str(recheck))
+
+
+def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> RecheckedItem:
+    before = journal.get(first.request_digest)
+    after = journal.get(second.request_digest) if second.request_digest else None
+    given = isinstance(second, Judgment)
+    return RecheckedItem(
+        response_id=first.response_id,
+        turn_id=first.turn_id,
+        topic_id=first.topic_id,
+        criterion=first.criterion,
+        variant=first.variant,
+        judge=first.judge,
+        sample=first.sample,
+        grade=None if first.unable else first.grade,
+        again_grade=second.grade if isinstance(second, Judgment) and not second.unable else None,
+        again_missing=second.reason if isinstance(second, Failure) else None,
+        model=before.model if before else None,
+        again_model=after.model if after and given else None,
+        system_fingerprint=before.system_fingerprint if before else None,
+        again_system_fingerprint=after.system_fingerprint if after and given else None,
+        request_digest=first.request_digest,
+        again_request_digest=second.request_digest,
+    )
