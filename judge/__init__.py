@@ -82,10 +82,10 @@ if TYPE_CHECKING:
     from judge.harness.pooling import Pooling as Pooling
     from judge.harness.pooling import pool_runs as pool_runs
     from judge.harness.prepared import Plan as Plan
-    from judge.harness.release.job import ReleasePlan as ReleasePlan
-    from judge.harness.release.job import release_folder as release_folder
     from judge.harness.probe.job import probe_judges as probe_judges
     from judge.harness.probe.plan import ProbePlan as ProbePlan
+    from judge.harness.release.job import ReleasePlan as ReleasePlan
+    from judge.harness.release.job import release_folder as release_folder
     from judge.harness.run import Outcome as Outcome
     from judge.harness.run import run as run
     from judge.harness.tokens import LengthsPlan as LengthsPlan

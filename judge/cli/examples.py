@@ -18,6 +18,7 @@ EXAMPLES = {
     "release": (
         "judge release out/ --out bundle/",
         'judge release out/ --out bundle/ --keep-names --license "CC BY 4.0"',
+    ),
     "doctor": (
         "judge doctor",
         "judge doctor --model openai/gpt-4.1-mini --model baseline/overlap",
