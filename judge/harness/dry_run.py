@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.ask.budget import TYPICAL_REPLY, price_of
+from judge.ask.budget import price_of
 from judge.ask.forecast import Forecast
 from judge.ask.loop import Settings
 from judge.ask.several import forecasts
@@ -12,6 +12,37 @@ from judge.harness.prepared import Prepared, check_out
 from judge.models.journal import Journal
 from judge.models.model import Model
 from judge.records import Record
+
+
+class ModelForecast(Record, frozen=True):
+    """What would be sent to one model; `calls` is `judgments` less the three counts between them."""
+
+    model: str
+    judgments: int
+    recalled: int
+    """Judgments that the journal answers already."""
+    without_evidence: int
+    """Judgments that the model is not asked for, because a passage that the criterion needs has no text."""
+    shared: int
+    """Judgments that the call for another judgment answers too, because the requests are equal."""
+    calls: int
+    """Calls to be made; repairs of unreadable replies come on top."""
+    prompt_tokens: int
+    """Tokens of these calls' prompts, estimated."""
+    completion_tokens: int
+    """Tokens of their replies, estimated."""
+    bytes_per_token: float
+    """Of a prompt in UTF-8, in the estimate."""
+    tokens_per_reply: float
+    """In the estimate."""
+    counted_calls: int
+    """Calls of the journal that the two numbers before were counted in; 0 where they are our own guess."""
+    price: dict[str, float] | None
+    """US dollars per million tokens; None if the price is not known."""
+    cost: float | None
+    """US dollars if each reply has as many tokens as estimated and no prompt is in a cache; None without a price."""
+    most: float | None
+    """US dollars if each reply is as long as it may be."""
 
 
 class DryRun(Record, frozen=True):
@@ -39,13 +70,15 @@ class DryRun(Record, frozen=True):
     calls: int
     """Calls to be made; repairs of unreadable replies come on top."""
     prompt_tokens: int
-    """Tokens of these calls' prompts, by our own estimate."""
+    """Tokens of these calls' prompts, as each model's estimate has it."""
     unpriced: tuple[str, ...]
     """Models whose price is not known."""
     cost: float | None
-    """US dollars if each reply has 150 tokens; None if a price is not known."""
+    """US dollars if each reply has as many tokens as estimated; None if a price is not known."""
     most: float | None
     """US dollars if each reply is as long as it may be."""
+    by_model: tuple[ModelForecast, ...]
+    """The same for each model."""
 
 
 def dry_run(prepared: Prepared) -> DryRun:
@@ -63,48 +96,64 @@ def dry_run(prepared: Prepared) -> DryRun:
             if path.exists():
                 journal.adopt(path)
         asked = forecasts(prepared.models, prepared.asked, journal, pooled.pool, pooled.turns)
-    total = Forecast(*map(sum, zip(*(counts for _, counts in asked), strict=True)))
+    rows = model_forecasts(asked, plan.settings, plan.options.max_tokens)
     prompts = sum(map(len, jury.prompts.values())) if jury else len(prepared.criteria)
     samples = jury.samples if jury else 1
     judgments = len(pooled.pool.responses) * prompts * len(prepared.models) * samples
-    cost, most, unpriced = cost_of(asked, plan.settings, plan.options.max_tokens)
     return DryRun(
         responses=len(pooled.pool.responses),
         prompts=prompts,
         models=len(prepared.models),
         samples=samples,
         judgments=judgments,
-        recalled=total.recalled,
-        without_evidence=total.without_evidence,
-        shared=total.shared,
-        left_out=judgments - total.judgments,
-        calls=total.calls,
-        prompt_tokens=total.prompt_tokens,
-        unpriced=unpriced,
-        cost=cost,
-        most=most,
+        recalled=sum(row.recalled for row in rows),
+        without_evidence=sum(row.without_evidence for row in rows),
+        shared=sum(row.shared for row in rows),
+        left_out=judgments - sum(row.judgments for row in rows),
+        calls=sum(row.calls for row in rows),
+        prompt_tokens=sum(row.prompt_tokens for row in rows),
+        unpriced=tuple(row.model for row in rows if row.cost is None),
+        cost=_total([row.cost for row in rows]),
+        most=_total([row.most for row in rows]),
+        by_model=rows,
     )
 
 
-def cost_of(
+def model_forecasts(
     asked: Sequence[tuple[Model, Forecast]], settings: Settings, longest: int
-) -> tuple[float | None, float | None, tuple[str, ...]]:
-    """What the calls of forecasts cost in US dollars with typical replies, and at most; the models without a price.
+) -> tuple[ModelForecast, ...]:
+    """What the calls of forecasts cost.
 
     Args:
         asked: From `forecasts`.
         settings: The prices that the user gave.
         longest: Tokens of the longest reply.
     """
-    costs: list[float] = []
-    unpriced = []
-    for reply in (TYPICAL_REPLY, longest):
-        cost = 0.0
-        for model, counts in asked:
-            price = price_of(model, settings.prices)
-            if price is None:
-                unpriced.append(model.name)
-            else:
-                cost += counts.prompt_tokens * price.prompt + counts.calls * reply * price.completion
-        costs.append(cost)
-    return None if unpriced else costs[0], None if unpriced else costs[1], tuple(dict.fromkeys(unpriced))
+    rows = []
+    for model, counts in asked:
+        price, rates = price_of(model, settings.known_prices), counts.rates
+        replies, longer = round(counts.calls * rates.reply), counts.calls * longest
+        rows.append(
+            ModelForecast(
+                model=model.name,
+                judgments=counts.judgments,
+                recalled=counts.recalled,
+                without_evidence=counts.without_evidence,
+                shared=counts.shared,
+                calls=counts.calls,
+                prompt_tokens=counts.prompt_tokens,
+                completion_tokens=replies,
+                bytes_per_token=round(rates.bytes_per_token, 3),
+                tokens_per_reply=round(rates.reply, 1),
+                counted_calls=rates.calls,
+                price=None if price is None else price.per_million(),
+                cost=None if price is None else price.cost(counts.prompt_tokens, 0, replies),
+                most=None if price is None else price.cost(counts.prompt_tokens, 0, max(replies, longer)),
+            )
+        )
+    return tuple(rows)
+
+
+def _total(amounts: Sequence[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from judge.ask.account import Account, JudgeAccount
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
@@ -46,6 +47,8 @@ class Outcome(Record, frozen=True):
 
     model_notes: tuple[str, ...] = ()
     """In words, where the provider answered with another model than the one asked, or with several."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to each model took."""
     clustered: tuple[str, ...] = ()
     """In words, over what the intervals are if it is not topics."""
 
@@ -90,6 +93,7 @@ def carry_out(
             plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool, options=plan.chosen
         )
         replace_folder(out, {MANIFEST: unfinished} | files, RECORD, more=not changed)
+        account = Account()
         replies = ask(
             prepared.models,
             prepared.asked,
@@ -99,6 +103,7 @@ def carry_out(
             settings=plan.settings,
             report=report,
             fetching=fetching,
+            account=account,
         )
         steps(Step("computing results"))
         results, notes = jury.decide(replies) if jury is not None else (replies, None)
@@ -107,7 +112,8 @@ def carry_out(
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
         said = model_notes(replies)
         outcome = Outcome(
-            out, pool, criteria, Table(results), rows, pairs, certified, notes, said, clustered=prepared.clustered
+            *(out, pool, criteria, Table(results), rows, pairs, certified, notes, said, account.rows()),
+            clustered=prepared.clustered,
         )
         partial = _on_partial_evidence(pool, results, criteria)
         files |= result_files(
@@ -128,6 +134,7 @@ def carry_out(
             certified,
             notes,
             prices=prepared.prices,
+            spending=[row.results for row in outcome.accounts],
             options=plan.chosen,
             cluster=plan.cluster,
         )

@@ -19,7 +19,7 @@ from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_
 from judge.harness.judged import JudgedFolder, read_judged
 from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
 from judge.models.journal_rows import lacks_log
-from judge.models.spending import Spending, read_spending
+from judge.models.spending import JournalSpending, read_spending
 from judge.records import Problem
 from judge.report.sections.words import scale_of
 from judge.results.rows import LeaderboardRow, RunDifference
@@ -41,7 +41,7 @@ class RunFolder(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
     screen: tuple[tuple[str, str], ...]
     """Code and response of each flag of the screen."""
-    spending: tuple[Spending, ...] | str
+    spending: tuple[JournalSpending, ...] | str
     """What each judge's completions took, or why that is not known."""
     corrected: CorrectionOutcome | str | None
     """The leaderboard corrected by gold, or why there is none; None without gold."""
@@ -244,7 +244,7 @@ def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
         raise InputError(f"{path}: not the flags of a screen as judge writes them: {error}") from error
 
 
-def _spending(path: Path) -> tuple[Spending, ...] | str:
+def _spending(path: Path) -> tuple[JournalSpending, ...] | str:
     """What the journal says; a report can do without it, so a journal that cannot be read is only said."""
     if not path.is_file():
         return f"there is no {JOURNAL} in the folder"
