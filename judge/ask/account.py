@@ -1,6 +1,6 @@
 """What judging took: the calls of this process, and all calls that its results rest on, each once. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from judge.ask.estimates import GUESS, TokenRates, estimated_tokens
 from judge.models.model import Price
@@ -80,13 +80,36 @@ class Account:
         cost = None if price is None else price.cost(tokens, 0, replies)
         return JudgeAccount(
             judge,
-            CallEstimate(
-                calls, tokens, replies, None if price is None else price.cost(tokens, 0, replies), rates.basis
-            ),
+            CallEstimate(calls, tokens, replies, cost, rates.basis),
             add_up(judge, self._asked.get(judge, {}).values(), price),
             add_up(judge, self._results.get(judge, {}).values(), price),
             self._seconds.get(judge, 0.0),
         )
+
+
+def in_all(accounts: Sequence[JudgeAccount]) -> JudgeAccount:
+    """What the calls of several judges took together."""
+    expected = [account.expected for account in accounts]
+    costs = [row.cost for row in expected if row.cost is not None]
+    bases = dict.fromkeys(row.basis for row in expected)
+    return JudgeAccount(
+        "in all",
+        CallEstimate(
+            sum(row.calls for row in expected),
+            sum(row.prompt_tokens for row in expected),
+            sum(row.completion_tokens for row in expected),
+            sum(costs) if len(costs) == len(expected) else None,
+            "; ".join(bases),
+        ),
+        _sum([account.asked for account in accounts]),
+        _sum([account.results for account in accounts]),
+        sum(account.seconds for account in accounts),
+    )
+
+
+def _sum(rows: Sequence[Spending]) -> Spending:
+    names = [name for name in Spending.__struct_fields__ if name != "judge"]
+    return Spending("in all", **{name: sum(getattr(row, name) for row in rows) for name in names})
 
 
 def _facts(completion: Completion) -> CallFacts:

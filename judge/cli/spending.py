@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from judge.ask.account import JudgeAccount
+from judge.ask.account import JudgeAccount, in_all
 from judge.cli.look import columns
 from judge.cli.printing import print_fact, print_table, say
 from judge.harness.dry_run import ModelForecast
@@ -14,7 +14,7 @@ from judge.text.safe import printable
 
 GIVES_PRICE = "--price IN/OUT or a file (--prices) gives one"
 
-_TOOK = ("what the judge took", "calls", "attempts", "prompt", "cached", "reply", "cost", "time")
+_TOOK = ("judge", "calls", "attempts", "prompt", "cached", "reply", "cost", "time")
 _EXPECTED = ("model", "calls", "prompt tokens", "reply tokens", "cost", "at most", "calls counted")
 
 
@@ -26,7 +26,7 @@ def print_forecast(rows: Sequence[ModelForecast]) -> None:
         print_fact("cost", f"unknown: no price for {', '.join(unpriced)} here ({GIVES_PRICE})")
     else:
         cost, most = (sum(amount or 0.0 for amount in amounts) for amounts in zip(*map(_costs, rows), strict=True))
-        print_fact("cost", f"about {dollars(cost)}, at most {dollars(most)}" if most else "nothing")
+        print_fact("cost", f"about {_money(cost)}, at most {_money(most)}" if most else "nothing")
     bases = dict.fromkeys(map(_basis, rows))
     print_fact("estimated by", "; ".join(bases) if len(bases) == 1 else "each model's own calls, as far as counted")
     if len(rows) > 1:
@@ -45,17 +45,22 @@ def _basis(row: ModelForecast) -> str:
 
 
 def _expected(row: ModelForecast) -> tuple[str, ...]:
-    cost, most = ("unknown" if amount is None else dollars(amount) for amount in _costs(row))
     tokens = f"{row.prompt_tokens:,}", f"{row.completion_tokens:,}"
-    return row.model, f"{row.calls:,}", *tokens, cost, most, f"{row.counted_calls:,}" if row.counted_calls else "-"
+    return (
+        row.model,
+        f"{row.calls:,}",
+        *tokens,
+        *map(_money, _costs(row)),
+        f"{row.counted_calls:,}" if row.counted_calls else "-",
+    )
 
 
 def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
     """Say on stderr what each judge's calls took, beside the estimate; nothing of judges that count no tokens."""
     shown = [account for account in accounts if account.results.counted or account.results.cost]
-    rows = [row for account in shown for row in _rows(account)]
-    if not rows:
+    if not shown:
         return
+    rows = [row for account in [*shown, *([in_all(shown)] if len(shown) > 1 else ())] for row in _rows(account)]
     say("")
     for line in table_lines(_TOOK, rows, columns(), keys=1):
         say(line.text)
@@ -67,9 +72,8 @@ def _rows(account: JudgeAccount) -> Iterator[tuple[str, ...]]:
     asked, results, expected = account.asked, account.results, account.expected
     yield (printable(account.judge), *[""] * (len(_TOOK) - 1))
     if asked.completions:
-        cost = "unknown" if expected.cost is None else dollars(expected.cost)
         tokens = f"{expected.prompt_tokens:,}", "", f"{expected.completion_tokens:,}"
-        yield "  estimated", f"{expected.calls:,}", "", *tokens, cost, ""
+        yield "  estimated", f"{expected.calls:,}", "", *tokens, _money(expected.cost), ""
         yield "  asked now", *_cells(asked)
     if results != asked:
         yield "  all results", *_cells(results)
@@ -84,9 +88,16 @@ def _cells(took: Spending) -> tuple[str, ...]:
         f"{took.attempts:,}",
         *tokens,
         f"{took.completion_tokens:,}" if known else "unknown",
-        f"{least}{dollars(took.cost)}" if took.priced else "unknown",
+        f"{least}{_money(took.cost)}" if took.priced else "unknown",
         lasting(took.seconds) if took.timed else "unknown",
     )
+
+
+def _money(amount: float | None) -> str:
+    """An amount with the digits that tell an estimate from what came of it."""
+    if amount is None:
+        return "unknown"
+    return f"${amount:.4f}" if 0.0001 <= amount < 1 else dollars(amount)
 
 
 def _notes(accounts: Sequence[JudgeAccount]) -> Iterator[str]:
