@@ -56,8 +56,8 @@ def _expected(row: ModelForecast) -> tuple[str, ...]:
 
 
 def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
-    """Say on stderr what each judge's calls took, beside the estimate; nothing of judges that count no tokens."""
-    shown = [account for account in accounts if account.results.counted or account.results.cost]
+    """Say on stderr what each judge's calls took, beside the estimate; nothing of free judges that count no tokens."""
+    shown = [account for account in accounts if _is_of_interest(account.results)]
     if not shown:
         return
     rows = [row for account in [*shown, *([in_all(shown)] if len(shown) > 1 else ())] for row in _rows(account)]
@@ -66,6 +66,10 @@ def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
         say(line.text)
     for note in _notes(shown):
         say(note)
+
+
+def _is_of_interest(took: Spending) -> bool:
+    return bool(took.counted or took.cost) or took.priced < took.completions
 
 
 def _rows(account: JudgeAccount) -> Iterator[tuple[str, ...]]:
@@ -106,6 +110,6 @@ def _notes(accounts: Sequence[JudgeAccount]) -> Iterator[str]:
         yield f"asking took {lasting(seconds)}; in the table each call has its own time, also those that ran at once"
     results = [account.results for account in accounts]
     if uncounted := sum(took.completions - took.counted for took in results):
-        yield f"tokens of {count(uncounted, 'call')} were not counted by the provider, and are in no sum"
-    if any(took.priced < took.completions and took.counted for took in results):
-        yield f"a price is not known: {GIVES_PRICE}"
+        yield f"the tokens of {count(uncounted, 'call')} were not counted by the provider and are in no sum"
+    if unpriced := sum(took.completions - took.priced for took in results):
+        yield f"the cost of {count(unpriced, 'call')} is not known and in no sum; for the price, {GIVES_PRICE}"

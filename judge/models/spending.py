@@ -27,7 +27,7 @@ class Spending(Record, frozen=True):
     completion_tokens: int
     """Tokens of the replies, thoughts included."""
     counted: int
-    """Completions that say their tokens."""
+    """Completions that say the tokens of both prompt and reply."""
     cost: float
     """US dollars."""
     priced: int
@@ -66,7 +66,7 @@ def add_up(judge: str, calls: Iterable[CallFacts], price: Price | None = None) -
         price: What the tokens of a call cost that was recorded without its cost; None if that is not known.
     """
     took = list(calls)
-    counted = [call for call in took if call.prompt_tokens is not None or call.completion_tokens is not None]
+    counted = [call for call in took if call.prompt_tokens is not None and call.completion_tokens is not None]
     priced = [cost for call in took if (cost := _cost(call, price)) is not None]
     timed = [call.latency for call in took if call.latency is not None]
     return Spending(

@@ -151,6 +151,20 @@ def test_a_file_of_prices_is_used_and_may_name_other_models(
     assert not (tmp_path / "new").exists()
 
 
+def test_a_server_that_counts_nothing_is_said_so(
+    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = {"role": "assistant", "content": '{"rationale": "", "grade": "2"}'}
+    mock.script(*({"body": {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}} for _ in range(3)))
+    assert run(mock, tmp_path / "out", "--limit", "3") == 0
+    err = capsys.readouterr().err
+    assert table(err)["server/a asked now"][:6] == ["3", "3", "unknown", "unknown", "unknown", "unknown"]
+    assert "the tokens of 3 calls were not counted by the provider and are in no sum" in err
+    assert "the cost of 3 calls is not known and in no sum; for the price, --price IN/OUT or a file (--prices)" in err
+    (took,) = spending(tmp_path / "out")
+    assert (took["counted"], took["priced"], took["prompt_tokens"]) == (0, 0, 0)
+
+
 def test_a_price_survives_a_file_of_options_and_an_extension(
     mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,6 +173,11 @@ def test_a_price_survives_a_file_of_options_and_an_extension(
     assert 'price = ["server/a=0.4/0.1/1.6"]\n' in saved.read_text(encoding="utf-8")
     assert main(["run", "--config", str(saved), "--dry-run"]) == 0
     assert "cost                about $0.0" in capsys.readouterr().out
+    assert run(mock, out, "--price", "server/a=0.4/0.1/1.6") == 0
+    capsys.readouterr()
+    extended = ["run", "--runs", str(EXAMPLE / "runs"), "--extend", str(out), "--out", str(out), "--dry-run"]
+    assert main([*extended, "--model", "server/a", "--base-url", mock.base_url]) == 0
+    assert "cost                nothing" in capsys.readouterr().out
 
 
 def test_a_calibration_says_what_it_took(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
