@@ -72,7 +72,7 @@ def open_one(
     if settings.max_cost is not None and price_of(model, settings.known_prices) is None:
         raise UsageError(
             f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost): --price IN/OUT "
-            "or a file (--prices) gives it, in dollars per million tokens"
+            "gives it, in dollars per million tokens, or a file does (--prices)"
         )
     return model
 
