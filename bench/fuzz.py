@@ -74,6 +74,7 @@ from judge.models.chat import read_completion
 from judge.models.families import read_families, read_teams
 from judge.models.journal_rows import read_journal
 from judge.models.label_probabilities import with_probabilities
+from judge.models.prices import read_prices
 from judge.models.records import AnswerForm, Request
 from judge.models.spending import read_spending
 from judge.models.storable import storable
@@ -754,6 +755,10 @@ _GPT4 = (
 )
 _ANSWERS_2024 = (b'{"0_2": {"manual": {"nuggets": {}, "response": "x"}}, "0_3": {"manual": {"response": ""}}}',)
 _MATCHES = (b"1_14_4_1_iires-1\t0\n1_14_4_2_iires-1\t1\n",)
+_PRICES = (
+    b'["openai/gpt-x"]\nin = 0.4\ncached = 0.1\nout = 1.6\n',
+    _json({"server/a": {"in": 1, "cached": 0.5, "out": 2}, "*": {"in": 0, "out": 0}}),
+)
 _FAMILIES = (b"server/gpt-4o\tgpt\nrun-a\tgpt\nrun-b\tllama\n",)
 _TURN_LIST = (b"132_1-1\n132_1-3\n\n133_1-1\n",)
 
@@ -1004,6 +1009,7 @@ READERS: dict[str, Reader] = {
     "desk": Reader(_desk_stores, _desk_store),
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
     "sent": Reader(_journals, partial(_of_path, name="journal.sqlite", read=_sent)),
+    "prices": Reader(lambda: _PRICES, partial(_of_path, name="prices.toml", read=read_prices)),
     "spending": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_spending)),
     "browsed": Reader(
         lambda: (_json(_DISAGREEMENT) + b"\n", _json({**_DISAGREEMENT, "context": [], "passages": []}) + b"\n"),

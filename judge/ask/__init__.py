@@ -5,6 +5,7 @@ prompt     a criterion and a pooled response as messages; strangers' texts canno
 verdict    reads a completion, never with a default; reply: finds the verdict in a reply
 dialogue   one judgment, from the question to the record
 questions  what one judge is asked, and what the journal answers already; forecast: the same, counted
+estimates  how many tokens calls will have; account: what they took
 loop       all judgments of one judge: concurrency, retries, interruption; budget: what its calls cost
 several    several judges under one budget
 returned   where other models answered than those asked

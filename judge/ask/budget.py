@@ -5,14 +5,11 @@ from collections.abc import Mapping
 
 import msgspec
 
+from judge.ask.estimates import BYTES_PER_TOKEN, TYPICAL_REPLY, estimated_tokens
 from judge.errors import BudgetError
 from judge.models.model import FREE, Model, Price
 from judge.models.records import Completion, Request
 
-CHARACTERS_PER_TOKEN = 4
-"""Of our own estimate, where no provider has counted."""
-TYPICAL_REPLY = 150
-"""Tokens of a typical reply with its rationale."""
 EVERY_OTHER = "*"
 """The name, among prices, of every model that has none of its own."""
 
@@ -58,7 +55,7 @@ class Budget:
         if self._most is not None and 0 < self._in_flight >= self._most - self.spent:
             return None
         price, mean = self._price, self.spent / self._calls if self._calls else 0.0
-        expected = 0.0 if price is None else _cost(price, estimated_tokens(request), TYPICAL_REPLY)
+        expected = 0.0 if price is None else price.cost(estimated_tokens(request), 0, TYPICAL_REPLY)
         self._in_flight += max(expected, mean)
         return max(expected, mean)
 
@@ -70,8 +67,8 @@ class Budget:
         """Count a call, and give its completion with its cost, or with None where tokens had to be estimated."""
         cost = self._reported(completion)
         if cost is None and self._price is not None:
-            reply = math.ceil(len(completion.text) / CHARACTERS_PER_TOKEN)
-            self.spent += _cost(self._price, estimated_tokens(request), reply)
+            reply = math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)
+            self.spent += self._price.cost(estimated_tokens(request), 0, reply)
             self.estimated += 1
         self.spent += cost or 0.0
         self._calls += 1
@@ -88,11 +85,7 @@ class Budget:
             return 0.0
         if price is None or not counted or prompt is None or reply is None:
             return None
-        return _cost(price, prompt, reply)
-
-
-def _cost(price: Price, prompt: int, reply: int) -> float:
-    return prompt * price.prompt + reply * price.completion
+        return price.cost(prompt, completion.cached_tokens or 0, reply)
 
 
 def given_price(name: str, prices: Mapping[str, Price]) -> Price | None:
@@ -103,15 +96,3 @@ def given_price(name: str, prices: Mapping[str, Price]) -> Price | None:
 def price_of(model: Model, prices: Mapping[str, Price]) -> Price | None:
     """The price of a judge: the user's, else the known one; None if there is neither."""
     return given_price(model.name, prices) or model.price()
-
-
-def per_million(price: Price | None) -> dict[str, float] | None:
-    """A price as people write it, in US dollars per million tokens; None if it is not known."""
-    if price is None:
-        return None
-    return {"in": round(price.prompt * 1e6, 6), "out": round(price.completion * 1e6, 6)}
-
-
-def estimated_tokens(request: Request) -> int:
-    """The tokens of a request by our own estimate."""
-    return math.ceil(sum(len(message.content) for message in request.messages) / CHARACTERS_PER_TOKEN)

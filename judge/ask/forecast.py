@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judge.ask.budget import estimated_tokens
 from judge.ask.dialogue import Task
+from judge.ask.estimates import TokenRates, estimated_tokens
 from judge.ask.questions import Questions
 
 
@@ -22,12 +22,14 @@ class Forecast(NamedTuple):
     calls: int
     """Distinct requests to send; repairs of unreadable replies come on top."""
     prompt_tokens: int
-    """Tokens of these requests, estimated at four characters a token."""
+    """Tokens of these requests, estimated by `rates`."""
+    rates: TokenRates
 
 
 def forecast(questions: Questions, wanted: Sequence[Task]) -> Forecast:
     """What the loop would do with these tasks; nothing is sent."""
     recalled = without_evidence = shared = tokens = 0
+    rates = questions.rates()
     digests: set[str] = set()
     for task in wanted:
         if questions.gap(task) is not None:
@@ -38,6 +40,6 @@ def forecast(questions: Questions, wanted: Sequence[Task]) -> Forecast:
             request = questions.request(task, questions.forms(task.criterion)[0])
             digest = questions.digest(request)
             shared += digest in digests
-            tokens += 0 if digest in digests else estimated_tokens(request)
+            tokens += 0 if digest in digests else estimated_tokens(request, rates)
             digests.add(digest)
-    return Forecast(len(wanted), without_evidence, recalled, shared, len(digests), tokens)
+    return Forecast(len(wanted), without_evidence, recalled, shared, len(digests), tokens, rates)

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 import tenacity
 
-from judge.ask.budget import Budget
+from judge.ask.account import Account
+from judge.ask.budget import Budget, price_of
 from judge.ask.dialogue import Task, dialogue, failure, outcome, tasks
 from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, Reporter
@@ -53,6 +54,13 @@ class Settings(msgspec.Struct, frozen=True):
     """US dollars that this process may spend; judgments left over fail for `budget`."""
     prices: Mapping[str, Price] = {}
     """Prices by the model's name, in place of what is known of it; `*` names every other model."""
+    price_table: Mapping[str, Price] = {}
+    """Prices as in `prices`, which wins over it; it may name models that are not asked."""
+
+    @property
+    def known_prices(self) -> Mapping[str, Price]:
+        """The prices of both."""
+        return {**self.price_table, **self.prices}
 
 
 class Loop:
@@ -66,12 +74,15 @@ class Loop:
         turns: Mapping[str, Turn] | None,
         settings: Settings,
         report: Callable[[Progress], None] | None = None,
+        account: Account | None = None,
     ) -> None:
         self._model = model
         self._journal = journal
-        self._questions = Questions(model, journal, pool, turns)
+        self._account = account or Account()
+        self._questions = Questions(model, journal, pool, turns, self._account)
         self._settings = settings
-        self._budget = Budget(model, settings.max_cost, settings.prices)
+        self._budget = Budget(model, settings.max_cost, settings.known_prices)
+        self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
         self._report = report or (lambda progress: None)
         self._in_flight: dict[str, asyncio.Task[Completion]] = {}
         self._results: dict[int, Judgment | Failure] = {}
@@ -149,18 +160,22 @@ class Loop:
         refusal: CallError | None = None
         for form in self._questions.forms(task.criterion):
             talk = dialogue(task.criterion, self._questions.request(task, form))
+            completions: dict[str, Completion] = {}
             try:
                 request = next(talk)
                 while True:
                     digest = self._questions.digest(request)
-                    request = talk.send(await self._complete(digest, request))
+                    completions[digest] = await self._complete(digest, request)
+                    request = talk.send(completions[digest])
             except StopIteration as stop:
+                self._account.rest(judge, completions)
                 return outcome(task, stop.value, judge, digest or "")
             except StructureUnsupported as error:
                 refusal = error
                 if form == "json" and error.lasting:
                     self._questions.refuse_json()
             except CallError as error:
+                self._account.rest(judge, completions)
                 return failure(task, judge, error.reason, str(error), digest=digest)
         return failure(task, judge, "provider_error", str(refusal), digest=digest)
 
@@ -195,6 +210,7 @@ class Loop:
             self._budget.release(reserved)
             self._released.set()
         await self._journal.put(digest, self._model.name, self._model.parameters(request), request, completion)
+        self._account.ask(self._model.name, digest, request, completion)
         return completion
 
     async def _afford(self, request: Request) -> float:
@@ -290,6 +306,7 @@ def assess(
     settings: Settings | None = None,
     report: Callable[[Progress], None] | None = None,
     progress: bool = False,
+    account: Account | None = None,
 ) -> Table[Judgment | Failure]:
     """Run the loop to its end from synchronous code, even inside a running event loop.
 
@@ -302,6 +319,7 @@ def assess(
         settings: Limits on calls and cost.
         report: Called after each judgment.
         progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then.
+        account: Where calls and completions are entered.
 
     Returns:
         A judgment or a failure for each task, in the order of the tasks.
@@ -310,17 +328,19 @@ def assess(
         UsageError: The judge cannot answer one of the criteria.
         OperationalError: The run stopped early; every paid completion is in the journal.
     """
-    wanted = tuple(wanted)
+    wanted, account = tuple(wanted), account or Account()
     model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
     with contextlib.ExitStack() as shown:
         if progress:
             report = shown.enter_context(Reporter(model.name, sys.stderr, report))
-        loop = Loop(model, journal, pool, turns, settings or Settings(), report)
+        loop = Loop(model, journal, pool, turns, settings or Settings(), report, account)
 
         async def run() -> list[Judgment | Failure]:
+            started = time.perf_counter()
             try:
                 return await loop.run(wanted)
             finally:
+                account.last(model.name, time.perf_counter() - started)
                 await model.aclose()
 
         return Table(finish(run, loop.drain))

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
+from judge.ask.account import Account
 from judge.ask.dialogue import Task, dialogue, evidence_gap, failure, outcome
+from judge.ask.estimates import TokenRates, learned_rates, prompt_bytes
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment
 from judge.errors import OperationalError
@@ -10,20 +12,39 @@ from judge.models.forms import supported_forms
 from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
 from judge.models.model import Model
-from judge.models.records import AnswerForm, Request
+from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
 
+_SAMPLE = 1000
+"""Calls of the journal from which estimates are learned."""
+
 
 class Questions:
-    """The requests of one judge about one pool, and their answers in one journal."""
+    """The requests of one judge about one pool, and their answers in one journal.
 
-    def __init__(self, model: Model, journal: Journal, pool: Pool, turns: Mapping[str, Turn] | None) -> None:
+    Args:
+        model: The judge.
+        journal: The journal.
+        pool: The pool.
+        turns: The turns by id, for criteria that show the conversation.
+        account: Where recalled completions are entered; None where nobody wants to know.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        journal: Journal,
+        pool: Pool,
+        turns: Mapping[str, Turn] | None,
+        account: Account | None = None,
+    ) -> None:
         self._model = model
         self._journal = journal
         self._pool = pool
         self._turns = turns or {}
+        self._account = account or Account()
         self._form_key = f"form:{model.name}"
         self._structured = journal.meta(self._form_key) != "text"
 
@@ -55,6 +76,16 @@ class Questions:
         """The digest of a request, under which the journal keeps its completion."""
         return request_digest(self._model.name, self._model.parameters(request), request)
 
+    def rates(self) -> TokenRates:
+        """What the judge's tokens come to, as far as the journal tells."""
+        sizes, prompts, replies = [], [], []
+        for messages, call in self._journal.sample(self._model.name, _SAMPLE):
+            if call.prompt_tokens and call.completion_tokens:
+                sizes.append(prompt_bytes(messages))
+                prompts.append(call.prompt_tokens)
+                replies.append(call.completion_tokens)
+        return learned_rates(len(sizes), sum(sizes), sum(prompts), sum(replies))
+
     def gap(self, task: Task) -> Failure | None:
         """The failure of a task that lacks the passages that its criterion needs."""
         gap = evidence_gap(task, self._pool)
@@ -71,6 +102,7 @@ class Questions:
 
     def _recall_in(self, task: Task, form: AnswerForm) -> Judgment | Failure | None:
         talk = dialogue(task.criterion, self.request(task, form))
+        completions: dict[str, Completion] = {}
         try:
             request = next(talk)
             while True:
@@ -78,6 +110,8 @@ class Questions:
                 completion = self._journal.get(digest)
                 if completion is None:
                     return None
+                completions[digest] = completion
                 request = talk.send(completion)
         except StopIteration as stop:
+            self._account.rest(self._model.name, completions)
             return outcome(task, stop.value, self._model.name, digest)

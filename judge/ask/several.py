@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from judge.ask.account import Account
 from judge.ask.budget import EVERY_OTHER, given_price, price_of
 from judge.ask.forecast import Forecast, forecast
 from judge.ask.loop import Progress, Settings, Task, assess
@@ -68,10 +69,10 @@ def open_one(
     except MissingKeyError:
         if keys:
             raise
-    if settings.max_cost is not None and price_of(model, settings.prices) is None:
+    if settings.max_cost is not None and price_of(model, settings.known_prices) is None:
         raise UsageError(
             f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost): --price IN/OUT "
-            "gives it, in dollars per million tokens"
+            "gives it, in dollars per million tokens, or a file does (--prices)"
         )
     return model
 
@@ -97,6 +98,7 @@ def ask(
     settings: Settings,
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,
+    account: Account | None = None,
 ) -> Results:
     """Ask one model after the other, under one budget.
 
@@ -109,6 +111,7 @@ def ask(
         settings: Limits on calls and cost; the budget is for all models together.
         report: Called after each judgment, with the progress over all models.
         fetching: Called while a model is being fetched.
+        account: Where calls and completions are entered.
 
     Returns:
         Judgments and failures, by model and then in the order of `wanted`.
@@ -139,7 +142,7 @@ def ask(
         left = settings
         if settings.max_cost is not None:
             left = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before.cost))
-        results += assess(wanted, model, journal, pool, turns=turns, settings=left, report=counted)
+        results += assess(wanted, model, journal, pool, turns=turns, settings=left, report=counted, account=account)
         before = now
     return results
 

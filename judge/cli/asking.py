@@ -10,10 +10,11 @@ from judge.cli.printing import say
 from judge.harness.manifest import JOURNAL
 from judge.models.journal_rows import lacks_log
 from judge.models.model import ModelOptions, Price
+from judge.models.prices import read_prices
 
 ASKING = (
     *("base-url", "temperature", "max-tokens", "seed", "timeout", "threads", "logprobs"),
-    *("concurrency", "attempts", "max-cost"),
+    *("concurrency", "attempts", "max-cost", "price", "prices"),
 )
 """The options below, which have no effect where nobody is asked."""
 
@@ -58,7 +59,11 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="[MODEL=]IN/OUT",
-        help="US dollars per million tokens of prompts and of replies; of one model, or of all; may be repeated",
+        help="US dollars per million tokens of prompts and of replies; as IN/CACHED/OUT, of what comes from a cache "
+        "too; of one model, or of all; may be repeated",
+    )
+    group.add_argument(
+        "--prices", type=Path, metavar="FILE", help="TOML or JSON with prices by model; --price wins over it"
     )
 
 
@@ -78,7 +83,11 @@ def model_options(args: argparse.Namespace) -> ModelOptions:
 def loop_settings(args: argparse.Namespace) -> Settings:
     """The values of the options of `add_loop_arguments`."""
     return Settings(
-        concurrency=args.concurrency, attempts=args.attempts, max_cost=args.max_cost, prices=dict(args.price)
+        concurrency=args.concurrency,
+        attempts=args.attempts,
+        max_cost=args.max_cost,
+        prices=dict(args.price),
+        price_table={} if args.prices is None else read_prices(args.prices),
     )
 
 
@@ -92,10 +101,12 @@ def say_lacking_log(out: Path) -> None:
 
 
 def _price(text: str) -> tuple[str, Price]:
-    """`IN/OUT`, or `MODEL=IN/OUT`, for argparse."""
+    """`IN/OUT` or `IN/CACHED/OUT`, either after `MODEL=`, for argparse."""
     model, named, amounts = text.rpartition("=")
     parts = amounts.split("/")
-    if len(parts) != 2 or (named and not model):
-        raise argparse.ArgumentTypeError(f"{text!r} is not IN/OUT or MODEL=IN/OUT, such as 0.40/1.60")
-    prompt, reply = (amount_or_zero(part) / 1e6 for part in parts)
-    return model or EVERY_OTHER, Price(prompt, reply)
+    if len(parts) not in (2, 3) or (named and not model):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not IN/OUT or IN/CACHED/OUT, such as 0.40/1.60, nor one of them after MODEL="
+        )
+    prompt, *cached, reply = (amount_or_zero(part) / 1e6 for part in parts)
+    return model or EVERY_OTHER, Price(prompt, reply, *cached)

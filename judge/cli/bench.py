@@ -8,7 +8,6 @@ measures the judges whose labels were released with the data, and asks nobody.
 import argparse
 from pathlib import Path
 
-from judge.ask.budget import CHARACTERS_PER_TOKEN, TYPICAL_REPLY
 from judge.ask.progress import FetchReporter, Reporter
 from judge.cli.asking import (
     ASKING,
@@ -23,6 +22,7 @@ from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_output_option, positive, refuse_unused
 from judge.cli.printing import print_fact, progress, say
 from judge.cli.run import ASK_AGAIN
+from judge.cli.spending import print_forecast, say_accounts
 from judge.errors import UsageError
 from judge.evaluate.cards.card import OVERLAP, JudgeCard
 from judge.evaluate.cards.comparison import ReadCard, judge_grids
@@ -78,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
     if bool(args.model) == args.stored:
         raise UsageError("expected either a judge to ask (--model) or those whose labels are there (--stored)")
     if args.stored:
-        refuse_unused(args, (*ASKING, "price", "prompt", "dry-run"), "they are about asking a judge (--model)")
+        refuse_unused(args, (*ASKING, "prompt", "dry-run"), "they are about asking a judge (--model)")
     plan = BenchPlan(
         data=args.data,
         out=args.out,
@@ -112,6 +112,7 @@ def _grids(outcome: BenchOutcome) -> tuple[Grid, ...]:
 
 
 def _close(outcome: BenchOutcome, out: Path) -> int:
+    say_accounts(outcome.accounts)
     for card in outcome.cards:
         _say_verdict(card)
     say(f"{count(len(outcome.cards), 'judge card')} in {out}")
@@ -138,11 +139,7 @@ def _print_forecast(forecast: BenchForecast) -> None:
     print_fact("  without evidence", str(counts.without_evidence))
     print_fact("  by a shared call", str(counts.shared))
     print_fact("calls to be made", str(counts.calls))
-    print_fact("prompt tokens", f"about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
-    if forecast.cost is None or forecast.most is None:
-        print_fact("cost", f"unknown: no price for {forecast.judge} here (--price IN/OUT gives one)")
-    else:
-        print_fact("cost", f"about ${forecast.cost:.2f} ({TYPICAL_REPLY} tokens a reply), at most ${forecast.most:.2f}")
+    print_forecast([counts])
     for note in forecast.notes:
         say(f"note: {note}")
     say("nothing was sent and nothing was written")

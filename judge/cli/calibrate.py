@@ -22,6 +22,7 @@ from judge.cli.config import add_config_arguments
 from judge.cli.look import columns
 from judge.cli.options import add_cluster_option, positive, refuse_unused
 from judge.cli.printing import print_json, progress, say
+from judge.cli.spending import say_accounts
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 
 
@@ -188,6 +189,7 @@ def main(args: argparse.Namespace) -> int:
         print_json(outcome.calibration)
     else:
         print(summary(outcome.calibration, columns()).rstrip("\n"))
+    say_accounts(outcome.accounts)
     if args.out:
         say(f"everything is in {args.out}; start with calibration.md there, then read disagreements.md")
     return 1 if args.require and not outcome.trusted else 0

@@ -8,7 +8,6 @@ Copies in other words, longer or formatted must keep their grade. Word overlap i
 import argparse
 from pathlib import Path
 
-from judge.ask.budget import CHARACTERS_PER_TOKEN, TYPICAL_REPLY
 from judge.ask.criteria import criterion_names
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.probe.page import probe_grids, probe_notes
@@ -26,6 +25,7 @@ from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_output_option, add_runs_option, positive, positive_amount, seed
 from judge.cli.printing import print_fact, print_text, progress, say
 from judge.cli.run import ASK_AGAIN
+from judge.cli.spending import print_forecast, say_accounts
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL
 from judge.harness.probe.job import ProbeForecast, ProbeOutcome, forecast_probe, probe_judges
 from judge.harness.probe.plan import ITEMS, SEED, ProbePlan
@@ -151,6 +151,7 @@ def main(args: argparse.Namespace) -> int:
 def _close(outcome: ProbeOutcome, out: Path) -> int:
     for note in outcome.notes:
         say(f"note: {note}")
+    say_accounts(outcome.accounts)
     say(f"tables, picture and every altered response: {out}")
     if outcome.failures:
         reasons = ", ".join(sorted({failure.reason for failure in outcome.failures}))
@@ -165,15 +166,11 @@ def _close(outcome: ProbeOutcome, out: Path) -> int:
 def _print_forecast(forecast: ProbeForecast) -> None:
     print_fact("items", str(forecast.items))
     print_fact("twins", f"{forecast.twins}, under all prompts")
-    for judge, counts in forecast.judges.items():
-        print_fact("judge", judge)
-        print_fact("judgments", str(counts.judgments))
-        print_fact("  from the journal", str(counts.recalled))
-        print_fact("  by a shared call", str(counts.shared))
-        print_fact("calls to be made", str(counts.calls))
-        print_fact("prompt tokens", f"about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
-    if forecast.cost is None or forecast.most is None:
-        print_fact("cost", f"unknown: no price for {', '.join(forecast.unpriced)} here (--price IN/OUT gives one)")
-    else:
-        print_fact("cost", f"about ${forecast.cost:.2f} ({TYPICAL_REPLY} tokens a reply), at most ${forecast.most:.2f}")
+    for row in forecast.judges:
+        print_fact("judge", row.model)
+        print_fact("judgments", str(row.judgments))
+        print_fact("  from the journal", str(row.recalled))
+        print_fact("  by a shared call", str(row.shared))
+        print_fact("calls to be made", str(row.calls))
+    print_forecast(forecast.judges)
     say("nothing was sent and nothing was written")

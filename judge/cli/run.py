@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-from judge.ask.budget import CHARACTERS_PER_TOKEN, TYPICAL_REPLY
 from judge.ask.criteria import criterion_names
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.certificate import CertificateStatement
@@ -28,6 +27,7 @@ from judge.cli.options import add_cluster_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
 from judge.cli.reporting import name_results
+from judge.cli.spending import print_forecast, say_accounts
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_rechecked
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
@@ -177,6 +177,7 @@ def _brief(text: str) -> str:
 
 
 def _close(outcome: Outcome) -> int:
+    say_accounts(outcome.accounts)
     say("")
     failures = outcome.failures
     if failures:
@@ -221,9 +222,5 @@ def _print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
     print_fact("calls to be made", str(counts.calls))
     if counts.rechecked:
         print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {prepared.plan.recheck})")
-    print_fact("prompt tokens", f"about {counts.prompt_tokens} (at {CHARACTERS_PER_TOKEN} characters a token)")
-    if counts.cost is None:
-        print_fact("cost", f"unknown: no price for {', '.join(counts.unpriced)} here (--price IN/OUT gives one)")
-    else:
-        print_fact("cost", f"about ${counts.cost:.2f} ({TYPICAL_REPLY} tokens a reply), at most ${counts.most:.2f}")
+    print_forecast(counts.by_model)
     say("nothing was sent and nothing was written")

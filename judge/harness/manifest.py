@@ -23,6 +23,7 @@ from judge.files.paths import published
 from judge.files.stored import read_stored, sha256
 from judge.models.address import without_credentials
 from judge.models.secrets import scrub
+from judge.models.spending import Spending
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool
@@ -186,11 +187,12 @@ def manifest_bytes(
     said: CertificateStatement | None = None,
     notes: JuryNotes | None = None,
     prices: Mapping[str, Any] | None = None,
+    spending: Sequence[Spending] = (),
     options: Mapping[str, Any] | None = None,
     cluster: Cluster = "topic",
     recheck: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """How the other files came about; a rerun gives the same bytes, because no time is recorded.
+    """How the other files came about; a rerun gives the same bytes, because no time of day is recorded.
 
     Args:
         argv: The command line; secrets and homes are left out.
@@ -203,6 +205,7 @@ def manifest_bytes(
         said: What the certificate says of the results.
         notes: How a jury came to its grades.
         prices: Price of each model, for the reader: no grade depends on it.
+        spending: What the completions took that the results rest on, likewise.
         options: The options that are not the default, by their names on the command line.
         cluster: What intervals and tests are over, recorded where it is not topics: no grade depends on it.
         recheck: What the second answers say, where questions were asked again.
@@ -218,6 +221,7 @@ def manifest_bytes(
         "configuration": dict(configured),
         "asked": dict(asked or {}),
         "prices": dict(prices or {}),
+        "spending": list(spending),
         "certificate": said,
         "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in submitted.runs],
         "counts": {

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.ask.budget import per_million, price_of
+from judge.ask.budget import price_of
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task, spread, tasks
 from judge.ask.loop import Settings
@@ -111,7 +111,8 @@ class Prepared(Record, frozen=True):
     @property
     def prices(self) -> dict[str, dict[str, float] | None]:
         """US dollars per million tokens of each model, as far as they are known."""
-        return {model.name: per_million(price_of(model, self.plan.settings.prices)) for model in self.models}
+        known = {model.name: price_of(model, self.plan.settings.known_prices) for model in self.models}
+        return {name: None if price is None else price.per_million() for name, price in known.items()}
 
     @property
     def expectation(self) -> CertificateStatement | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.account import Account
 from judge.ask.dialogue import Task, evidence_gap
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
@@ -65,6 +66,7 @@ def ask_again(
     journal: Journal,
     spent: float,
     report: Callable[[Progress], None] | None = None,
+    account: Account | None = None,
 ) -> Rechecked | None:
     """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck.
 
@@ -74,6 +76,7 @@ def ask_again(
         journal: Holds every paid completion.
         spent: US dollars that the first answers cost in this invocation; the budget is for both.
         report: Called after each second judgment.
+        account: Where calls and completions are entered.
 
     Raises:
         OperationalError: The run stopped early; the same call goes on from there.
@@ -103,6 +106,7 @@ def ask_again(
             turns=prepared.pooled.turns,
             settings=settings,
             report=watched,
+            account=account,
         )
         spent += seen.cost
         items += [_item(first, second, journal) for first, second in zip(firsts, seconds, strict=True)]

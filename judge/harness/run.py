@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from judge.ask.account import Account, JudgeAccount
 from judge.ask.certainty import certainty_notes
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.records import Failure, Judgment
@@ -48,6 +49,8 @@ class Outcome(Record, frozen=True):
 
     model_notes: tuple[str, ...] = ()
     """In words, where the provider answered with another model than the one asked, or with several."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to each model took."""
     rechecked: Rechecked | None = None
     """What the second answers say; None without a recheck."""
     label_notes: tuple[str, ...] = ()
@@ -96,7 +99,7 @@ def carry_out(
             plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool, options=plan.chosen
         )
         replace_folder(out, {MANIFEST: unfinished} | files, RECORD, more=not changed)
-        spent = 0.0
+        spent, account = 0.0, Account()
 
         def watched(progress: Progress) -> None:
             nonlocal spent
@@ -113,10 +116,11 @@ def carry_out(
             settings=plan.settings,
             report=watched,
             fetching=fetching,
+            account=account,
         )
         if plan.recheck is not None:
             steps(Step("asking a part again"))
-        rechecked = ask_again(prepared, replies, journal, spent, report)
+        rechecked = ask_again(prepared, replies, journal, spent, report, account)
         steps(Step("computing results"))
         results, notes = jury.decide(replies) if jury is not None else (replies, None)
         rows = leaderboard(pool, results, criteria, cluster=plan.cluster)
@@ -124,18 +128,10 @@ def carry_out(
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
         said = model_notes(replies)
         outcome = Outcome(
-            out,
-            pool,
-            criteria,
-            Table(results),
-            rows,
-            pairs,
-            certified,
-            notes,
-            said,
-            rechecked,
-            certainty_notes(replies) if plan.options.logprobs else (),
-            prepared.clustered,
+            *(out, pool, criteria, Table(results), rows, pairs, certified, notes, said, account.rows()),
+            rechecked=rechecked,
+            label_notes=certainty_notes(replies) if plan.options.logprobs else (),
+            clustered=prepared.clustered,
         )
         partial = _on_partial_evidence(pool, results, criteria)
         told = (*outcome.model_notes, *outcome.label_notes)
@@ -156,6 +152,7 @@ def carry_out(
             certified,
             notes,
             prices=prepared.prices,
+            spending=[row.results for row in outcome.accounts],
             options=plan.chosen,
             cluster=plan.cluster,
             recheck=rechecked.recorded() if rechecked else None,

@@ -62,9 +62,25 @@ class _Choice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
 
 
+class _Details(msgspec.Struct, gc=False):
+    cached_tokens: int | None = None
+
+
 class _Usage(msgspec.Struct, gc=False):
+    """Tokens in the words of OpenAI; `prompt_cache_hit_tokens` is DeepSeek's, `cache_read_input_tokens` Anthropic's."""
+
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class _Timings(msgspec.Struct, gc=False):
+    """What llama.cpp adds to a reply."""
+
+    cache_n: int | None = None
 
 
 class _Reply(msgspec.Struct, gc=False):
@@ -72,6 +88,7 @@ class _Reply(msgspec.Struct, gc=False):
     model: str | None = None
     system_fingerprint: str | None = None
     usage: _Usage | None = None
+    timings: _Timings | None = None
 
 
 _KEYS = ("JUDGE_API_KEY", "OPENAI_API_KEY")
@@ -99,11 +116,20 @@ def _as_far_as_readable(document: Any) -> _Reply:
     reply = _members(document)
     choices = reply.get("choices")
     usage = _members(reply.get("usage"))
+    details = _Details(_members(usage.get("prompt_tokens_details")).get("cached_tokens"))
     return _Reply(
         choices=[_choice(_members(choice)) for choice in choices] if isinstance(choices, list) else [],
         model=_text(reply.get("model")),
         system_fingerprint=_text(reply.get("system_fingerprint")),
-        usage=_Usage(usage.get("prompt_tokens"), usage.get("completion_tokens")),
+        usage=_Usage(
+            usage.get("prompt_tokens"),
+            usage.get("completion_tokens"),
+            usage.get("total_tokens"),
+            details,
+            usage.get("prompt_cache_hit_tokens"),
+            usage.get("cache_read_input_tokens"),
+        ),
+        timings=_Timings(_members(reply.get("timings")).get("cache_n")),
     )
 
 
@@ -186,11 +212,29 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
             model=scrubbed(reply.model),
             system_fingerprint=scrubbed(reply.system_fingerprint),
             prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
+            completion_tokens=_replied(usage),
+            cached_tokens=_cached(reply),
             latency=latency,
             raw=_without_secrets(body.decode("utf-8", "replace")),
         )
     )
+
+
+def _replied(usage: _Usage) -> int | None:
+    """The tokens of the reply; some providers leave its thoughts out, and count them in the total alone."""
+    prompt, completion, total = usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
+    # Anthropic's count of cached tokens stands beside that of the prompt, so the total may hold them too.
+    if usage.cache_read_input_tokens or not (type(prompt) is type(completion) is type(total) is int):
+        return completion
+    return max(completion, total - prompt)
+
+
+def _cached(reply: _Reply) -> int | None:
+    """The tokens of the prompt that were read from a cache, by the first count that there is."""
+    usage = reply.usage or _Usage()
+    details, timings = usage.prompt_tokens_details or _Details(), reply.timings or _Timings()
+    counts = details.cached_tokens, usage.prompt_cache_hit_tokens, usage.cache_read_input_tokens, timings.cache_n
+    return next((count for count in counts if count is not None), None)
 
 
 def _without_secrets(text: str) -> str:

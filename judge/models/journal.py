@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
 from judge.errors import InputError, OperationalError
 from judge.files.paths import StrPath
 from judge.models.journal_rows import (
@@ -34,7 +36,8 @@ from judge.models.journal_rows import (
     times_of,
     unreadable,
 )
-from judge.models.records import Completion, Request
+from judge.models.records import Completion, Message, Request
+from judge.models.spending import CallFacts
 
 _GROUP = 256
 """Most completions in one commit."""
@@ -207,6 +210,22 @@ class Journal:
         """When the completions of some digests were recorded; those that are not here are left out."""
         with self._lock:
             return times_of(self._connection, digests)
+
+    def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
+        """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time.
+
+        A row that cannot be read is left out: this is for estimates alone.
+        """
+        # Digests are as good as random, so the first ones are a fair sample.
+        query = "SELECT messages, completion FROM completion WHERE judge = ? ORDER BY digest LIMIT ?"
+        with self._lock:
+            rows = self._connection.execute(query, (judge, most)).fetchall()
+        drawn: list[tuple[tuple[Message, ...], CallFacts]] = []
+        for messages, completion in rows:
+            with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+                asked = msgspec.json.decode(messages, type=tuple[Message, ...])
+                drawn.append((asked, msgspec.json.decode(completion, type=CallFacts)))
+        return drawn
 
     def adopt(self, path: StrPath) -> None:
         """Copy the completions of another journal into this one, so that no call is paid for again.

@@ -33,10 +33,31 @@ def recorded_options(options: ModelOptions) -> dict[str, Any]:
 
 
 class Price(msgspec.Struct, frozen=True):
-    """US dollars for each token of a prompt and of a completion."""
+    """US dollars for each token of a prompt and of a completion; as text, per million, as `--price` takes it."""
 
     prompt: float
     completion: float
+    cached: float | None = None
+    """For each token of a prompt that the provider read from its cache; None where it costs as much as any other."""
+
+    def cost(self, prompt: int, cached: int, completion: int) -> float:
+        """US dollars for a call.
+
+        Args:
+            prompt: Tokens of the prompt, those from the cache included.
+            cached: Tokens of the prompt that the provider read from its cache.
+            completion: Tokens of the completion.
+        """
+        rate = self.prompt if self.cached is None else self.cached
+        return (prompt - cached) * self.prompt + cached * rate + completion * self.completion
+
+    def per_million(self) -> dict[str, float]:
+        """US dollars per million tokens: `in`, `cached` where it differs, `out`."""
+        cached = {} if self.cached is None else {"cached": round(self.cached * 1e6, 6)}
+        return {"in": round(self.prompt * 1e6, 6), **cached, "out": round(self.completion * 1e6, 6)}
+
+    def __str__(self) -> str:
+        return "/".join(f"{amount:g}" for amount in self.per_million().values())
 
 
 FREE = Price(0.0, 0.0)

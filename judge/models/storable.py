@@ -15,15 +15,17 @@ def storable(completion: Completion) -> Completion:
 
     A reply is paid for whatever it says of itself: a count of 1.5 tokens or a probability of nan costs no grade.
     """
+    prompt, cached = _count(completion.prompt_tokens), _count(completion.cached_tokens)
     return msgspec.structs.replace(
         completion,
         text=_text(completion.text) or "",
         finish_reason=_text(completion.finish_reason),
         model=_text(completion.model),
         system_fingerprint=_text(completion.system_fingerprint),
-        prompt_tokens=_count(completion.prompt_tokens),
+        prompt_tokens=prompt,
         completion_tokens=_count(completion.completion_tokens),
-        cached_tokens=_count(completion.cached_tokens),
+        # Of a prompt, no more than all of it is cached.
+        cached_tokens=None if prompt is not None and cached is not None and cached > prompt else cached,
         cost=_amount(completion.cost),
         latency=_amount(completion.latency),
         probabilities=_probabilities(completion.probabilities),

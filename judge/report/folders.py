@@ -21,7 +21,7 @@ from judge.harness.judged import JudgedFolder, read_judged
 from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
 from judge.harness.recheck import RECHECK
 from judge.models.journal_rows import lacks_log, read_times
-from judge.models.spending import Spending, read_spending
+from judge.models.spending import JournalSpending, read_spending
 from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of
 from judge.results.rows import LeaderboardRow, RunDifference
@@ -43,7 +43,7 @@ class RunFolder(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
     screen: tuple[tuple[str, str], ...]
     """Code and response of each flag of the screen."""
-    spending: tuple[Spending, ...] | str
+    spending: tuple[JournalSpending, ...] | str
     """What each judge's completions took, or why that is not known."""
     corrected: CorrectionOutcome | str | None
     """The leaderboard corrected by gold, or why there is none; None without gold."""
@@ -276,7 +276,7 @@ def read_rechecked(path: Path, criteria: Sequence[Criterion]) -> tuple[Rechecked
     return kept
 
 
-def _spending(path: Path) -> tuple[Spending, ...] | str:
+def _spending(path: Path) -> tuple[JournalSpending, ...] | str:
     """What the journal says; a report can do without it, so a journal that cannot be read is only said."""
     if not path.is_file():
         return f"there is no {JOURNAL} in the folder"

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from judge.ask.estimates import GUESS
 from judge.ask.forecast import forecast
 from judge.ask.loop import Progress, Settings, Task, assess, tasks
 from judge.ask.questions import Questions
@@ -316,6 +318,24 @@ def test_a_price_of_the_user_is_what_a_call_costs(tmp_path: Path, counts: tuple[
     assert (seen[-1].cost, seen[-1].estimated) == (pytest.approx(0.3), 0)
 
 
+def test_cached_tokens_cost_their_own_price(tmp_path: Path) -> None:
+    """12 of 20 tokens from a cache: 8 × $0.001 + 12 × $0.0001 + 8 × $0.01 = $0.0892, so $0.25 buys three calls."""
+    model = Scripted(default=msgspec.structs.replace(reply(20, 8), cached_tokens=12))
+    settings = Settings(concurrency=1, max_cost=0.25, prices={"*": Price(0.001, 0.01, 0.0001)})
+    seen: list[Progress] = []
+    judged(tmp_path, model, [f"t{index}" for index in range(6)], settings, report=seen.append)
+    assert (len(model.asked), seen[-1].cost) == (3, pytest.approx(3 * 0.0892))
+
+
+def test_a_price_of_the_command_line_wins_over_the_table(tmp_path: Path) -> None:
+    """The table's price would buy one call."""
+    model = Scripted(default=reply(20, 8))
+    dear = {"fake/scripted": Price(1.0, 1.0), "another/model": Price(9.0, 9.0)}
+    settings = Settings(concurrency=1, max_cost=0.25, prices={"fake/scripted": Price(0.001, 0.01)}, price_table=dear)
+    judged(tmp_path, model, [f"t{index}" for index in range(6)], settings)
+    assert len(model.asked) == 3
+
+
 @pytest.mark.parametrize(
     "counts", [(None, None), (-20, -8), (-20, 5000), (0, 0), (20, 0), (None, 8), (20, None), (None, None, 0.0)]
 )
@@ -426,6 +446,7 @@ def test_a_forecast_explains_every_judgment_without_asking(tmp_path: Path) -> No
         # a and b are in the journal; c stands for three responses, d for one.
         assert counts._asdict() | {"prompt_tokens": 0} == {
             "judgments": 6, "without_evidence": 0, "recalled": 2, "shared": 2, "calls": 2, "prompt_tokens": 0,
+            "rates": GUESS,
         }  # fmt: skip
         unknown = pool(["a", "b", "c"], ("p1", "p2"), known=False)
         counts = forecast(Questions(model, journal, unknown, None), tasks(unknown, [criterion(), grounded]))

@@ -174,18 +174,20 @@ def test_a_price_of_the_user_makes_the_cost_known(
 ) -> None:
     assert run(tmp_path / "out", *SERVER, "--dry-run") == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "unknown: no price for server/a here (--price IN/OUT gives one)" in told
+    assert "unknown: no price for server/a here (--price IN/OUT or a file (--prices) gives one)" in told
     assert run(tmp_path / "out", *SERVER, "--dry-run", "--max-cost", "1") == 2
     assert "the price of server/a is not known here" in capsys.readouterr().err
     assert run(tmp_path / "out", *SERVER, "--dry-run", "--max-cost", "1", *prices) == 0
     shown = capsys.readouterr().out
     tokens = int(shown.partition("prompt tokens       about ")[2].split()[0])
+    assert f"reply tokens        about {CALLS * 150}\n" in shown
     typical = (tokens * tokens_in + CALLS * 150 * tokens_out) / 1e6
     most = (tokens * tokens_in + CALLS * 1024 * tokens_out) / 1e6
-    assert f"cost                about ${typical:.2f} (150 tokens a reply), at most ${most:.2f}\n" in shown
+    assert f"cost                about ${typical:.2f}, at most ${most:.2f}\n" in shown
+    assert "estimated by        4 bytes a token and 150 tokens a reply, our own guess" in shown
 
 
-@pytest.mark.parametrize("price", ["1", "1/2/3", "a/b", "-1/2", "1/nan", "=1/2", "server/a=", ""])
+@pytest.mark.parametrize("price", ["1", "1/2/3/4", "1//3", "a/b", "-1/2", "1/nan", "=1/2", "server/a=", ""])
 def test_what_is_no_price_is_refused(tmp_path: Path, price: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         run(tmp_path / "out", *SERVER, "--dry-run", f"--price={price}")
@@ -209,3 +211,5 @@ def test_prices_stand_in_the_manifest_and_change_no_configuration(out: Path) -> 
     after = manifest()
     assert after["prices"] == {"baseline/overlap": {"in": 0.4, "out": 1.6}}
     assert after["configuration"] == before["configuration"]
+    assert run(out, *OVERLAP, "--price", "0.4/0.1/1.6") == 0
+    assert manifest()["prices"] == {"baseline/overlap": {"in": 0.4, "cached": 0.1, "out": 1.6}}

@@ -163,7 +163,7 @@ def test_a_width_of_any_length_is_a_width(monkeypatch: pytest.MonkeyPatch) -> No
 def test_no_command_with_a_table_is_left_out() -> None:
     """A command whose module prints tables stands in TABLES; those of benches have worlds of their own."""
     printers = re.compile(r"\b(print_table|print_grids|print_rankings|print_leaderboard|print_fact|summary|terminal)\(")
-    helpers = {"printing", "forms", "tables", "rankings", "sensitivity", "leaderboard"}
+    helpers = {"printing", "forms", "tables", "rankings", "sensitivity", "leaderboard", "spending"}
     modules = {
         path.stem for path in (PROJECT / "judge/cli").glob("*.py") if printers.search(path.read_text(encoding="utf-8"))
     }

@@ -92,6 +92,54 @@ def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
     assert found.cost == pytest.approx(expected)
 
 
+CACHED = {
+    # provider: the usage that it sends; its prompt of 2,000 tokens, 1,536 of them from a cache, with a reply of 50
+    "openai/gpt-4o-mini": {
+        "prompt_tokens": 2000,
+        "completion_tokens": 50,
+        "total_tokens": 2050,
+        "prompt_tokens_details": {"cached_tokens": 1536},
+    },
+    "deepseek/deepseek-chat": {
+        "prompt_tokens": 2000,
+        "completion_tokens": 50,
+        "total_tokens": 2050,
+        "prompt_cache_hit_tokens": 1536,
+        "prompt_cache_miss_tokens": 464,
+    },
+    "anthropic/claude-sonnet-4-5": {
+        "input_tokens": 464,
+        "cache_read_input_tokens": 1536,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 50,
+    },
+}
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_cached_tokens_are_read_and_cost_their_own_price(
+    mock: Mock, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", SECRET)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    reply: dict[str, Any] = {"id": "1", "model": "m", "usage": CACHED[name]}
+    if name.startswith("anthropic"):
+        text = [{"type": "text", "text": "Grade: 2"}]
+        reply |= {"type": "message", "role": "assistant", "content": text, "stop_reason": "end_turn"}
+    else:
+        message = {"role": "assistant", "content": "Grade: 2"}
+        reply |= {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    mock.script({"body": reply})
+    # litellm adds /v1/messages to Anthropic's address by itself.
+    address = mock.url if name.startswith("anthropic") else mock.base_url
+    model = open_model(f"litellm/{name}", ModelOptions(base_url=address))
+    found = complete(model, ask("text"))
+    assert (found.prompt_tokens, found.cached_tokens, found.completion_tokens) == (2000, 1536, 50)
+    price = model.price()
+    assert price is not None and price.cached is not None
+    assert found.cost == pytest.approx(464 * price.prompt + 1536 * price.cached + 50 * price.completion)
+
+
 def test_a_bare_provider_string_goes_to_litellm_whole() -> None:
     model = open_model("openrouter/some/model")
     assert model.name == "litellm/openrouter/some/model"
@@ -230,7 +278,10 @@ def test_reasoning_models_get_no_temperature(mock: Mock) -> None:
 def test_prices_come_from_the_offline_table_and_the_right_provider() -> None:
     litellm = load_litellm()
     entry = litellm.model_cost["claude-sonnet-4-5"]
-    expected = Price(entry["input_cost_per_token"], entry["output_cost_per_token"])
+    expected = Price(
+        entry["input_cost_per_token"], entry["output_cost_per_token"], entry["cache_read_input_token_cost"]
+    )
+    assert expected.cached is not None and expected.cached < expected.prompt
     assert LitellmModel("anthropic/claude-sonnet-4-5", ModelOptions()).price() == expected
     assert LitellmModel("hosted_vllm/gpt-4o-mini", ModelOptions()).price() is None
 

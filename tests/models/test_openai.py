@@ -203,7 +203,8 @@ def test_cost_is_tokens_times_list_price(monkeypatch: pytest.MonkeyPatch, tmp_pa
     package = tmp_path / "litellm" / "__init__.py"
     package.parent.mkdir()
     package.touch()
-    prices = {"gpt-x": {"input_cost_per_token": 2e-6, "output_cost_per_token": 8e-6}, "embed": {"mode": "embedding"}}
+    listed = {"input_cost_per_token": 2e-6, "output_cost_per_token": 8e-6, "cache_read_input_token_cost": 5e-7}
+    prices = {"gpt-x": listed, "embed": {"mode": "embedding"}}
     file = package.with_name("model_prices_and_context_window_backup.json")
     file.write_bytes(msgspec.json.encode(prices))
     found = importlib.util.spec_from_file_location("litellm", package)
@@ -211,9 +212,11 @@ def test_cost_is_tokens_times_list_price(monkeypatch: pytest.MonkeyPatch, tmp_pa
     list_price.cache_clear()
     try:
         model = OpenAIModel("gpt-x", ModelOptions())
-        assert model.price() == Price(2e-6, 8e-6)
+        assert model.price() == Price(2e-6, 8e-6, 5e-7)
         completion = Completion("", "stop", "gpt-x", prompt_tokens=1000, completion_tokens=50)
         assert model._cost(completion) == pytest.approx(1000 * 2e-6 + 50 * 8e-6)
+        cached = msgspec.structs.replace(completion, cached_tokens=600)
+        assert model._cost(cached) == pytest.approx(400 * 2e-6 + 600 * 5e-7 + 50 * 8e-6)
         assert model._cost(Completion("", "stop", "gpt-x")) is None
         assert list_price("embed") is None
         assert list_price("unheard-of") is None

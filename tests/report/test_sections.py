@@ -12,7 +12,7 @@ from markupsafe import Markup
 from judge.errors import InputError
 from judge.models.journal import Journal
 from judge.models.records import Completion
-from judge.models.spending import Spending, read_spending
+from judge.models.spending import JournalSpending, read_spending
 from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Estimate
@@ -236,7 +236,7 @@ def test_there_are_no_letters_where_nothing_was_tested() -> None:
 # ---------------------------------------------------------------- what the judging took
 
 
-def spent(tmp_path: Path, *completions: tuple[str, Completion]) -> tuple[Spending, ...]:
+def spent(tmp_path: Path, *completions: tuple[str, Completion]) -> tuple[JournalSpending, ...]:
     path = tmp_path / "journal.sqlite"
 
     async def put(journal: Journal) -> None:
@@ -249,12 +249,15 @@ def spent(tmp_path: Path, *completions: tuple[str, Completion]) -> tuple[Spendin
 
 
 def test_tokens_money_and_time_are_added_up_by_judge(tmp_path: Path) -> None:
-    first = Completion("1", "stop", "m", None, 100, 10, 0.25, 1.5)
-    second = Completion("2", "stop", "m", None, 200, 20, 0.5, 2.5, 3)
+    first = Completion(
+        "1", "stop", "m", prompt_tokens=100, cached_tokens=64, completion_tokens=10, cost=0.25, latency=1.5
+    )
+    second = Completion("2", "stop", "m", prompt_tokens=200, completion_tokens=20, cost=0.5, latency=2.5, attempts=3)
     unknown = Completion("3", "stop", "m")
     b, a = spent(tmp_path, ("z/b", first), ("a/10", unknown), ("z/b", second), ("z/b", unknown))[::-1]
     assert (b.completions, b.attempts, b.counted, b.priced, b.timed) == (3, 1 + 3 + 1, 2, 2, 2)
-    assert (b.prompt_tokens, b.completion_tokens, b.cost, b.seconds) == (300, 30, 0.75, 4.0)
+    assert (b.prompt_tokens, b.cached_tokens, b.completion_tokens) == (300, 64, 30)
+    assert (b.cost, b.seconds) == (0.75, 4.0)
     assert (a.judge, a.completions, a.priced) == ("a/10", 1, 0)
     assert b.first <= b.last
     assert in_all((b,)) == "at least $0.75; unknown for 1 call"

@@ -23,7 +23,7 @@ from judge.gold import GOLD_FILES, match, read_unsealed
 from judge.gold.rows import GoldRow
 from judge.harness.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
 from judge.harness.calibration.asking import ProgressReport, gold_tasks
-from judge.harness.dry_run import cost_of
+from judge.harness.dry_run import model_forecasts
 from judge.harness.manifest import JOURNAL
 from judge.models.journal import Journal
 from judge.pool.bank import passages_jsonl, pool_jsonl
@@ -136,9 +136,8 @@ def cost(plan: ReviewPlan, question: Rewording) -> Cost:
         for known in _journals(plan):
             journal.adopt(known)
         asked = forecasts([model], wanted, journal, part, turns)
-    dollars, most, _ = cost_of(asked, plan.settings, plan.options.max_tokens)
-    counted = asked[0][1]
-    return Cost(len(part.responses), counted.judgments, counted.recalled, counted.calls, dollars, most)
+    (row,) = model_forecasts(asked, plan.settings, plan.options.max_tokens)
+    return Cost(len(part.responses), row.judgments, row.recalled, row.calls, row.cost, row.most)
 
 
 def ask_again(plan: ReviewPlan, question: Rewording, report: ProgressReport) -> CalibrationOutcome:

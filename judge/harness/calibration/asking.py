@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from judge.ask.account import Account
 from judge.ask.dialogue import Task
 from judge.ask.loop import Progress, assess
 from judge.ask.records import Failure, Judgment
@@ -32,6 +33,8 @@ class Asking:
         self._report = report
         self._fetching = fetching
         self._spent = 0.0
+        self.account = Account()
+        """What the calls took."""
         self._named: dict[str, str] = {}
         self.endpoints: dict[str, str] = {}
         """Judge to the address to which the environment moves it."""
@@ -70,7 +73,9 @@ class Asking:
             self._spent = before + progress.cost
             report(progress)
 
-        return assess(wanted, model, journal, pool, turns=turns, settings=settings, report=counted)
+        return assess(
+            wanted, model, journal, pool, turns=turns, settings=settings, report=counted, account=self.account
+        )
 
 
 def gold_tasks(

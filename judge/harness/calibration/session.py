@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.account import JudgeAccount
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
 from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
@@ -82,6 +83,8 @@ class CalibrationOutcome(msgspec.Struct, frozen=True):
     """Whether every criterion's verdict is TRUSTED."""
     disagreements: tuple[Disagreement, ...]
     """The items outside the test part that some judge grades otherwise than the assessors, worst first."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to each model took; none where labels were read."""
 
 
 def calibrate_judges(
@@ -193,7 +196,7 @@ class _Session:
                 # The certificate comes last, so that one never stands beside tables of another calibration.
                 replace_folder(self.out, files, RECORD, inputs=self._inputs(), last=CERTIFICATE)
         trusted = bool(calibration.verdicts) and all(verdict.word == "TRUSTED" for verdict in calibration.verdicts)
-        return CalibrationOutcome(calibration, certificate, trusted, found)
+        return CalibrationOutcome(calibration, certificate, trusted, found, self.asking.account.rows())
 
     def _inputs(self) -> list[Path]:
         """The files that were read."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.ask.forecast import Forecast
+from judge.ask.account import JudgeAccount
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
@@ -13,7 +13,7 @@ from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, forecasts
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
-from judge.evaluate.cards.card import CARD, ITEMS, PAGE, JudgeCard, card_bytes, parse_card
+from judge.evaluate.cards.card import CARD, ITEMS, PAGE, Expense, JudgeCard, card_bytes, parse_card
 from judge.evaluate.cards.making import Answers, dataset_card, items_bytes, rung_cards
 from judge.evaluate.cards.measured import stored_items
 from judge.evaluate.cards.page import card_page
@@ -23,7 +23,7 @@ from judge.files.jsonl import json_bytes
 from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256
 from judge.files.trec import safe_names
-from judge.harness.dry_run import cost_of
+from judge.harness.dry_run import ModelForecast, model_forecasts
 from judge.harness.evaluation.bench_asking import (
     BenchAnswers,
     BenchPlan,
@@ -36,6 +36,7 @@ from judge.harness.evaluation.bench_data import choose_datasets, read_dataset
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.prepared import judging_options
 from judge.models.journal import Journal
+from judge.models.spending import Spending
 from judge.records import Record
 from judge.text.ids import natural_key
 from judge.text.steps import Step, Steps, quiet, stepped
@@ -52,6 +53,8 @@ class BenchOutcome(Record, frozen=True):
     """One of a judge that was asked, or those of the stored judges in natural order."""
     failures: tuple[Failure, ...] = ()
     """The missing answers of a judge that was asked."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to a judge that was asked took."""
 
 
 class BenchForecast(Record, frozen=True):
@@ -60,11 +63,7 @@ class BenchForecast(Record, frozen=True):
     judge: str
     items: dict[str, int]
     """Dataset to the number of judgments."""
-    forecast: Forecast
-    cost: float | None
-    """US dollars if each reply has 150 tokens; None if the price is not known."""
-    most: float | None
-    """US dollars if each reply is as long as it may be."""
+    forecast: ModelForecast
     notes: tuple[str, ...]
 
 
@@ -114,9 +113,9 @@ def forecast_bench(plan: BenchPlan) -> BenchForecast:
         if path.exists():
             journal.adopt(path)
         counted = forecasts((prepared.model,), prepared.tasks, journal, prepared.pool, prepared.turns)
-    cost, most, _ = cost_of(counted, plan.settings, plan.options.max_tokens)
+    (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
     items = {read.drawn.dataset.name: len(read.drawn.items) for read in prepared.sets}
-    return BenchForecast(prepared.model.name, items, counted[0][1], cost, most, prepared.notes)
+    return BenchForecast(prepared.model.name, items, row, prepared.notes)
 
 
 def _bench_asked(
@@ -135,11 +134,12 @@ def _bench_asked(
         given.answers,
         models_returned=_returned(given),
         options=judging_options(plan.options, (model,)),
-        expense=given.expense,
+        expense=_expense(given.account.results),
         notes=(*prepared.notes, *model_notes(given.results)),
     )
     replace_folder(out, {**card_files(card, given.answers), TIMING: json_bytes(_timing(given))}, RECORD)
-    return BenchOutcome((card,), tuple(result for result in given.results if isinstance(result, Failure)))
+    failures = tuple(result for result in given.results if isinstance(result, Failure))
+    return BenchOutcome((card,), failures, (given.account,))
 
 
 def _returned(given: BenchAnswers) -> tuple[str, ...]:
@@ -149,8 +149,24 @@ def _returned(given: BenchAnswers) -> tuple[str, ...]:
 
 
 def _timing(given: BenchAnswers) -> dict[str, Any]:
-    """What depends on the day: the seconds and attempts of the calls that the journal has."""
-    return {"calls": given.expense.calls, "attempts": given.attempts, "seconds": given.seconds}
+    """What depends on the day: attempts, seconds and cached tokens of the calls that the journal has."""
+    took = given.account.results
+    return {
+        "calls": took.completions,
+        "attempts": took.attempts,
+        "seconds": took.seconds,
+        "cached_tokens": took.cached_tokens,
+    }
+
+
+def _expense(took: Spending) -> Expense:
+    counted, priced = took.counted == took.completions, took.priced == took.completions
+    return Expense(
+        calls=took.completions,
+        prompt_tokens=took.prompt_tokens if counted else None,
+        completion_tokens=took.completion_tokens if counted else None,
+        cost=took.cost if priced else None,
+    )
 
 
 def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from judge.ask.account import Account, JudgeAccount
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
-from judge.ask.dialogue import Task, dialogue
+from judge.ask.dialogue import Task
 from judge.ask.loop import Progress, Settings, assess
 from judge.ask.prompt import needs_turn
-from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, ask, check_prices, open_one
 from judge.errors import MissingKeyError, UsageError
-from judge.evaluate.cards.card import OVERLAP, Expense
+from judge.evaluate.cards.card import OVERLAP
 from judge.evaluate.cards.making import Answers
 from judge.evaluate.cards.measured import BenchItem, asked_items, basis
 from judge.evaluate.cards.pooled import bench_pool
@@ -19,10 +19,8 @@ from judge.evaluate.datasets import Dataset
 from judge.files.paths import JobPlan, StrPath
 from judge.harness.evaluation.bench_data import ReadDataset, choose_datasets, read_dataset
 from judge.models.backends import open_model
-from judge.models.forms import supported_forms
 from judge.models.journal import Journal
 from judge.models.model import Model, ModelOptions
-from judge.models.records import Completion
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
@@ -73,10 +71,7 @@ class BenchAnswers(Record, frozen=True):
 
     answers: tuple[Answers, ...]
     results: tuple[Judgment | Failure, ...]
-    expense: Expense
-    seconds: float
-    """The time that the calls took one after the other, as the journal has it."""
-    attempts: int
+    account: JudgeAccount
 
 
 def prepare_bench(plan: BenchPlan, *, keys: bool = True) -> PreparedBench:
@@ -177,6 +172,7 @@ def ask_bench(
     """
     model, plan = prepared.model, prepared.plan
     model.prepare(fetching or (lambda what, done, total: None))
+    account = Account()
     results = ask(
         (model,),
         prepared.tasks,
@@ -186,6 +182,7 @@ def ask_bench(
         settings=plan.settings,
         report=report,
         fetching=fetching,
+        account=account,
     )
     by_id = {result.response_id: result for result in results}
     overlap = {} if model.name == OVERLAP else overlap_items(prepared.sets, prepared.prompts)
@@ -195,14 +192,7 @@ def ask_bench(
         words, words_prompt = overlap.get(read.drawn.dataset.name, (None, None))
         of = basis(read.drawn.dataset, prompt.scale)
         answers.append(Answers(read.drawn, read.files, read.skipped, items, of, expected, prompt, words, words_prompt))
-    completions = _completions(prepared, journal)
-    return BenchAnswers(
-        tuple(answers),
-        tuple(results),
-        _expense(completions),
-        round(sum(completion.latency or 0.0 for completion in completions), 3),
-        sum(completion.attempts for completion in completions),
-    )
+    return BenchAnswers(tuple(answers), tuple(results), account.rows()[0])
 
 
 def overlap_items(
@@ -240,39 +230,3 @@ def _takes(model: Model, prompt: Criterion) -> bool:
     except UsageError:
         return False
     return True
-
-
-def _completions(prepared: PreparedBench, journal: Journal) -> list[Completion]:
-    """The completions that the judgments rest on, each once, those before a repair too."""
-    questions = Questions(prepared.model, journal, prepared.pool, prepared.turns)
-    completions: dict[str, Completion] = {}
-    for task in prepared.tasks:
-        if questions.gap(task) is not None:
-            continue
-        for form in prepared.model.forms:
-            if form not in supported_forms(task.criterion):
-                continue
-            talk = dialogue(task.criterion, questions.request(task, form))
-            request = next(talk)
-            while (completion := journal.get(digest := questions.digest(request))) is not None:
-                completions[digest] = completion
-                try:
-                    request = talk.send(completion)
-                except StopIteration:
-                    break
-    return list(completions.values())
-
-
-def _expense(completions: Sequence[Completion]) -> Expense:
-    def total(counts: Sequence[int | None]) -> int | None:
-        known = [number for number in counts if number is not None]
-        return sum(known) if len(known) == len(counts) else None
-
-    costs = [completion.cost for completion in completions]
-    known = [cost for cost in costs if cost is not None]
-    return Expense(
-        calls=len(completions),
-        prompt_tokens=total([completion.prompt_tokens for completion in completions]),
-        completion_tokens=total([completion.completion_tokens for completion in completions]),
-        cost=round(sum(sorted(known)), 9) if len(known) == len(costs) else None,
-    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from judge.ask.account import Account
 from judge.ask.loop import Progress, assess
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
@@ -29,6 +30,7 @@ Answered = Mapping[int, Given]
 def ask_probe(
     prepared: PreparedProbe,
     journal: Journal,
+    account: Account,
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,
 ) -> list[tuple[Model, Answered]]:
@@ -48,6 +50,7 @@ def ask_probe(
         settings=prepared.plan.settings,
         report=report,
         fetching=fetching,
+        account=account,
     )
     return [
         (model, _placed(prepared.posed, results[number * len(tasks) : (number + 1) * len(tasks)]))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from judge.ask.forecast import Forecast
+from judge.ask.account import Account, JudgeAccount
 from judge.ask.loop import Progress
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.records import Failure
@@ -23,7 +23,7 @@ from judge.files.folder import replace_folder
 from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.progress import ProgressLine
 from judge.files.stored import sha256
-from judge.harness.dry_run import cost_of
+from judge.harness.dry_run import ModelForecast, model_forecasts
 from judge.harness.manifest import JOURNAL, MANIFEST, SCHEMA, UNFINISHED, check_folder
 from judge.harness.prepared import judging_options
 from judge.harness.probe.asking import ask_probe, overlap_answers, pairs_of, probed_judges
@@ -54,6 +54,8 @@ class ProbeOutcome(Record, frozen=True):
     failures: tuple[Failure, ...]
     notes: tuple[str, ...]
     """A sentence each."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to each model took."""
 
     @property
     def fails(self) -> bool:
@@ -67,12 +69,8 @@ class ProbeForecast(Record, frozen=True):
     items: int
     twins: int
     """Twins under all prompts."""
-    judges: dict[str, Forecast]
-    cost: float | None
-    """US dollars if each reply has 150 tokens; None if a price is not known."""
-    most: float | None
-    """US dollars if each reply is as long as it may be."""
-    unpriced: tuple[str, ...]
+    judges: tuple[ModelForecast, ...]
+    """What each model would be asked, and what that costs."""
 
 
 def probe_judges(
@@ -122,14 +120,10 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
         for path in (*prepared.journals, *((out / JOURNAL,) if (out / JOURNAL).exists() else ())):
             journal.adopt(path)
         counted = forecasts(prepared.models, prepared.tasks, journal, prepared.pool, prepared.turns)
-    cost, most, unpriced = cost_of(counted, plan.settings, plan.options.max_tokens)
     return ProbeForecast(
         items=len(prepared.items),
         twins=len(prepared.tasks) - len(prepared.items) * len(prepared.criteria),
-        judges={model.name: of for model, of in counted},
-        cost=cost,
-        most=most,
-        unpriced=unpriced,
+        judges=model_forecasts(counted, plan.settings, plan.options.max_tokens),
     )
 
 
@@ -152,7 +146,8 @@ def _carry_out(
         for path in prepared.journals:
             journal.adopt(path)
         replace_folder(out, {MANIFEST: _manifest(prepared, UNFINISHED)}, PROBE_RECORD, more=not changed)
-        answered = ask_probe(prepared, journal, report, fetching)
+        account = Account()
+        answered = ask_probe(prepared, journal, account, report, fetching)
     steps(Step("making tables and pictures"))
     overlap = overlap_answers(prepared)
     kinds = tuple(kind for kind in KINDS if kind in plan.kinds)
@@ -189,7 +184,7 @@ def _carry_out(
     files[MANIFEST] = _manifest(prepared, PROBED)
     replace_folder(out, files, PROBE_RECORD, last=CERTIFICATE)
     failures = tuple(result for _, answers in answered for result in answers.values() if isinstance(result, Failure))
-    return ProbeOutcome(card, tuple(pairs), certificate, failures, tuple(notes))
+    return ProbeOutcome(card, tuple(pairs), certificate, failures, tuple(notes), account.rows())
 
 
 def _manifest(prepared: PreparedProbe, status: str) -> bytes:

@@ -105,12 +105,12 @@ class LitellmModel:
         return {**({"environment": self._moved} if self._moved else {}), **self._sent(request)}
 
     def price(self) -> Price | None:
-        """The list price in litellm's offline table; cached input counts at the full price."""
+        """The list price in litellm's offline table."""
         for key in (self._model, f"{self._provider}/{self._bare}", self._bare):
             entry = self._litellm.model_cost.get(key, {})
             prices = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
             if str(entry.get("litellm_provider", "")).startswith(self._provider) and None not in prices:
-                return Price(*prices)
+                return Price(*prices, entry.get("cache_read_input_token_cost"))
         return None
 
     async def complete(self, request: Request) -> Completion:
@@ -217,6 +217,8 @@ def _completion(answer: Any, latency: float) -> Completion:
         system_fingerprint=scrubbed(getattr(answer, "system_fingerprint", None)),
         prompt_tokens=getattr(usage, "prompt_tokens", None),
         completion_tokens=getattr(usage, "completion_tokens", None),
+        # litellm brings every provider's count under OpenAI's name.
+        cached_tokens=getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None),
         cost=answer._hidden_params.get("response_cost"),
         latency=latency,
     )

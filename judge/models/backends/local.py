@@ -142,6 +142,7 @@ class LocalModel:
             system_fingerprint=file.engine,
             prompt_tokens=usage["prompt_tokens"],
             completion_tokens=usage["completion_tokens"],
+            cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens"),
             cost=0.0,
             latency=round(latency, 3),
             probabilities=probabilities,

@@ -159,20 +159,18 @@ class OpenAIModel:
         price = self.price()
         if price is None or completion.prompt_tokens is None or completion.completion_tokens is None:
             return None
-        return completion.prompt_tokens * price.prompt + completion.completion_tokens * price.completion
+        return price.cost(completion.prompt_tokens, completion.cached_tokens or 0, completion.completion_tokens)
 
 
 class _Entry(msgspec.Struct, gc=False):
     input_cost_per_token: float | None = None
     output_cost_per_token: float | None = None
+    cache_read_input_token_cost: float | None = None
 
 
 @functools.cache
 def list_price(model: str) -> Price | None:
-    """The price in litellm's data file, or None; read without importing litellm, because that takes seconds.
-
-    Cached input, which is cheaper, counts at the full price.
-    """
+    """The price in litellm's data file, or None; read without importing litellm, because that takes seconds."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
         return None
@@ -184,7 +182,7 @@ def list_price(model: str) -> Price | None:
     entry = entries.get(model, _Entry())
     if entry.input_cost_per_token is None or entry.output_cost_per_token is None:
         return None
-    return Price(entry.input_cost_per_token, entry.output_cost_per_token)
+    return Price(entry.input_cost_per_token, entry.output_cost_per_token, entry.cache_read_input_token_cost)
 
 
 def open_model(model: str, options: ModelOptions) -> OpenAIModel:

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from judge.models.spending import Spending
+from judge.models.spending import JournalSpending
 from judge.report.folders import RunFolder
 from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.text.cells import count
 from judge.text.grid import Cell, Grid
 from judge.text.safe import printable
 
-_COLUMNS = ("judge", "calls kept", "tokens in", "tokens out", "cost", "time of calls", "first call", "last call")
+_COLUMNS = (
+    *("judge", "calls kept", "tokens in", "of them cached", "tokens out", "cost", "time of calls"),
+    *("first call", "last call"),
+)
 
 
 def spent(folder: RunFolder) -> Iterator[Section]:
@@ -17,7 +20,7 @@ def spent(folder: RunFolder) -> Iterator[Section]:
     yield Section("cost", "Cost, tokens and time", tuple(_parts(folder.spending)))
 
 
-def in_all(spending: Sequence[Spending]) -> str:
+def in_all(spending: Sequence[JournalSpending]) -> str:
     """The money in all, as far as it is known."""
     completions = sum(row.completions for row in spending)
     priced = sum(row.priced for row in spending)
@@ -46,7 +49,7 @@ def lasting(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def _parts(spending: Sequence[Spending] | str) -> Iterator[ReportPart]:
+def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
     if isinstance(spending, str):
         yield Said(f"What the judging took is not known: {spending}.")
         return
@@ -69,11 +72,12 @@ def _parts(spending: Sequence[Spending] | str) -> Iterator[ReportPart]:
         yield Said(f"{count(repeated, 'attempt')} failed before a call came through.")
 
 
-def _line(row: Spending) -> tuple[Cell, ...]:
+def _line(row: JournalSpending) -> tuple[Cell, ...]:
     return (
         printable(row.judge),
         row.completions,
         f"{row.prompt_tokens:,}" if row.counted else None,
+        f"{row.cached_tokens:,}" if row.counted else None,
         f"{row.completion_tokens:,}" if row.counted else None,
         dollars(row.cost) if row.priced else None,
         lasting(row.seconds) if row.timed else None,

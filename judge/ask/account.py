@@ -1,0 +1,123 @@
+"""What judging took: the calls of this process, and all calls that its results rest on, each once. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from judge.ask.estimates import GUESS, TokenRates, estimated_tokens
+from judge.models.model import Price
+from judge.models.records import Completion, Request
+from judge.models.spending import CallFacts, Spending, add_up
+from judge.records import Record
+from judge.text.ids import natural_key
+
+
+class CallEstimate(Record, frozen=True):
+    """What was estimated for calls before they were made; repairs of unreadable replies are in no estimate."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    """US dollars, with no token from a cache; None if the price is not known."""
+    basis: str
+    """What the estimate rests on, in words."""
+
+
+class JudgeAccount(Record, frozen=True):
+    """What one judge's calls took."""
+
+    judge: str
+    expected: CallEstimate
+    """What was estimated for the calls of `asked`."""
+    asked: Spending
+    """The calls of this process."""
+    results: Spending
+    """All calls that the results rest on, those of the journal included."""
+    seconds: float
+    """Seconds that the asking took, from its start to its end."""
+
+
+class Account:
+    """Collects what the calls of one job took, by judge; several loops may share one."""
+
+    def __init__(self) -> None:
+        self._terms: dict[str, tuple[Price | None, TokenRates]] = {}
+        self._asked: dict[str, dict[str, CallFacts]] = {}
+        self._results: dict[str, dict[str, CallFacts]] = {}
+        self._expected: dict[str, tuple[int, int]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def open(self, judge: str, price: Price | None, rates: TokenRates) -> None:
+        """Say what a judge's tokens cost and come to, before it is asked; the first estimate stands."""
+        self._terms.setdefault(judge, (price, rates))
+
+    def ask(self, judge: str, digest: str, request: Request, completion: Completion) -> None:
+        """Enter a call that was made."""
+        self._asked.setdefault(judge, {})[digest] = _facts(completion)
+        if not any(message.role == "assistant" for message in request.messages):
+            calls, tokens = self._expected.get(judge, (0, 0))
+            _, rates = self._terms.get(judge, (None, GUESS))
+            self._expected[judge] = calls + 1, tokens + estimated_tokens(request, rates)
+
+    def rest(self, judge: str, completions: Mapping[str, Completion]) -> None:
+        """Enter the completions, by their digests, that a result rests on."""
+        results = self._results.setdefault(judge, {})
+        for digest, completion in completions.items():
+            results.setdefault(digest, _facts(completion))
+
+    def last(self, judge: str, seconds: float) -> None:
+        """Enter how long asking a judge took."""
+        self._seconds[judge] = self._seconds.get(judge, 0.0) + seconds
+
+    def rows(self) -> tuple[JudgeAccount, ...]:
+        """What each judge's calls took, in natural order of the judges' names."""
+        judges = {*self._terms, *self._asked, *self._results}
+        return tuple(map(self._row, sorted(judges, key=natural_key)))
+
+    def _row(self, judge: str) -> JudgeAccount:
+        price, rates = self._terms.get(judge, (None, GUESS))
+        calls, tokens = self._expected.get(judge, (0, 0))
+        replies = round(calls * rates.reply)
+        cost = None if price is None else price.cost(tokens, 0, replies)
+        return JudgeAccount(
+            judge,
+            CallEstimate(calls, tokens, replies, cost, rates.basis),
+            add_up(judge, self._asked.get(judge, {}).values(), price),
+            add_up(judge, self._results.get(judge, {}).values(), price),
+            self._seconds.get(judge, 0.0),
+        )
+
+
+def in_all(accounts: Sequence[JudgeAccount]) -> JudgeAccount:
+    """What the calls of several judges took together."""
+    expected = [account.expected for account in accounts]
+    costs = [row.cost for row in expected if row.cost is not None]
+    bases = dict.fromkeys(row.basis for row in expected)
+    return JudgeAccount(
+        "in all",
+        CallEstimate(
+            sum(row.calls for row in expected),
+            sum(row.prompt_tokens for row in expected),
+            sum(row.completion_tokens for row in expected),
+            sum(costs) if len(costs) == len(expected) else None,
+            "; ".join(bases),
+        ),
+        _sum([account.asked for account in accounts]),
+        _sum([account.results for account in accounts]),
+        sum(account.seconds for account in accounts),
+    )
+
+
+def _sum(rows: Sequence[Spending]) -> Spending:
+    names = [name for name in Spending.__struct_fields__ if name != "judge"]
+    return Spending("in all", **{name: sum(getattr(row, name) for row in rows) for name in names})
+
+
+def _facts(completion: Completion) -> CallFacts:
+    return CallFacts(
+        completion.prompt_tokens,
+        completion.cached_tokens,
+        completion.completion_tokens,
+        completion.cost,
+        completion.latency,
+        completion.attempts,
+    )

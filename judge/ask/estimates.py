@@ -1,0 +1,66 @@
+"""How many tokens calls will have, by our own estimate. Pure."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from judge.models.records import Message, Request
+
+BYTES_PER_TOKEN = 4.0
+"""Of a text in UTF-8, where the judge has not counted enough prompts: about right for English and Chinese alike."""
+TYPICAL_REPLY = 150
+"""Tokens of a typical reply with its rationale, likewise."""
+FEWEST = 10
+"""The fewest counted calls from which an estimate is learned."""
+_PLAUSIBLE = (1.0, 12.0)
+"""Bytes per token that a tokenizer can have; a server that counts otherwise teaches nothing."""
+
+
+class TokenRates(NamedTuple):
+    """What a judge's tokens come to."""
+
+    bytes_per_token: float = BYTES_PER_TOKEN
+    reply: float = TYPICAL_REPLY
+    """Tokens of a reply, thoughts included."""
+    calls: int = 0
+    """The calls of the journal that both were counted in; 0 where they are our own guess."""
+
+    @property
+    def basis(self) -> str:
+        """What the estimate rests on, in words."""
+        of = f"{self.bytes_per_token:.3g} bytes a token and {self.reply:.0f} tokens a reply"
+        return f"{of}, as counted in {self.calls} calls" if self.calls else f"{of}, our own guess"
+
+
+GUESS = TokenRates()
+"""The rates of a judge that has counted nothing yet."""
+
+
+def learned_rates(calls: int, size: int, prompt_tokens: int, completion_tokens: int) -> TokenRates:
+    """The rates of a judge from what it has counted; our own guess if that is too little or cannot be true.
+
+    >>> learned_rates(10, 40_000, 8_000, 900)
+    TokenRates(bytes_per_token=5.0, reply=90.0, calls=10)
+
+    Args:
+        calls: Calls whose tokens were counted.
+        size: Bytes of their prompts in UTF-8.
+        prompt_tokens: Tokens of their prompts.
+        completion_tokens: Tokens of their replies.
+    """
+    if calls < FEWEST or not prompt_tokens:
+        return GUESS
+    rate = size / prompt_tokens
+    if not _PLAUSIBLE[0] <= rate <= _PLAUSIBLE[1]:
+        return GUESS
+    return TokenRates(rate, completion_tokens / calls, calls)
+
+
+def prompt_bytes(messages: Sequence[Message]) -> int:
+    """The bytes of messages in UTF-8."""
+    return sum(len(message.content.encode("utf-8", "replace")) for message in messages)
+
+
+def estimated_tokens(request: Request, rates: TokenRates = GUESS) -> int:
+    """The tokens of a request by our own estimate."""
+    return math.ceil(prompt_bytes(request.messages) / rates.bytes_per_token)

@@ -1,0 +1,115 @@
+"""What asking a judge will cost, and what it took: facts of a dry run, and a table after the asking."""
+
+from collections.abc import Iterator, Sequence
+
+from judge.ask.account import JudgeAccount, in_all
+from judge.cli.look import columns
+from judge.cli.printing import print_fact, print_table, say
+from judge.harness.dry_run import ModelForecast
+from judge.models.spending import Spending
+from judge.report.sections.spending import dollars, lasting
+from judge.text.cells import count
+from judge.text.layout import table_lines
+from judge.text.safe import printable
+
+GIVES_PRICE = "--price IN/OUT or a file (--prices) gives one"
+
+_TOOK = ("judge", "calls", "attempts", "prompt", "cached", "reply", "cost", "time")
+_EXPECTED = ("model", "calls", "prompt tokens", "reply tokens", "cost", "at most", "calls counted")
+
+
+def print_forecast(rows: Sequence[ModelForecast]) -> None:
+    """Print what the calls of a dry run come to: in all, what the estimate rests on, and for each of several models."""
+    print_fact("prompt tokens", f"about {sum(row.prompt_tokens for row in rows)}")
+    print_fact("reply tokens", f"about {sum(row.completion_tokens for row in rows)}")
+    if unpriced := [row.model for row in rows if row.cost is None]:
+        print_fact("cost", f"unknown: no price for {', '.join(unpriced)} here ({GIVES_PRICE})")
+    else:
+        cost, most = (sum(amount or 0.0 for amount in amounts) for amounts in zip(*map(_costs, rows), strict=True))
+        print_fact("cost", f"about {_money(cost)}, at most {_money(most)}" if most else "nothing")
+    bases = dict.fromkeys(map(_basis, rows))
+    print_fact("estimated by", "; ".join(bases) if len(bases) == 1 else "each model's own calls, as far as counted")
+    if len(rows) > 1:
+        print()
+        print_table(_EXPECTED, [_expected(row) for row in rows])
+
+
+def _costs(row: ModelForecast) -> tuple[float | None, float | None]:
+    return row.cost, row.most
+
+
+def _basis(row: ModelForecast) -> str:
+    rates = f"{row.bytes_per_token:.3g} bytes a token and {row.tokens_per_reply:.0f} tokens a reply"
+    counted = f"as counted in {count(row.counted_calls, 'call')}" if row.counted_calls else "our own guess"
+    return f"{rates}, {counted}; none from a cache"
+
+
+def _expected(row: ModelForecast) -> tuple[str, ...]:
+    tokens = f"{row.prompt_tokens:,}", f"{row.completion_tokens:,}"
+    return (
+        row.model,
+        f"{row.calls:,}",
+        *tokens,
+        *map(_money, _costs(row)),
+        f"{row.counted_calls:,}" if row.counted_calls else "-",
+    )
+
+
+def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
+    """Say on stderr what each judge's calls took, beside the estimate; nothing of free judges that count no tokens."""
+    shown = [account for account in accounts if _is_of_interest(account.results)]
+    if not shown:
+        return
+    rows = [row for account in [*shown, *([in_all(shown)] if len(shown) > 1 else ())] for row in _rows(account)]
+    say("")
+    for line in table_lines(_TOOK, rows, columns(), keys=1):
+        say(line.text)
+    for note in _notes(shown):
+        say(note)
+
+
+def _is_of_interest(took: Spending) -> bool:
+    return bool(took.counted or took.cost) or took.priced < took.completions
+
+
+def _rows(account: JudgeAccount) -> Iterator[tuple[str, ...]]:
+    asked, results, expected = account.asked, account.results, account.expected
+    yield (printable(account.judge), *[""] * (len(_TOOK) - 1))
+    if asked.completions:
+        tokens = f"{expected.prompt_tokens:,}", "", f"{expected.completion_tokens:,}"
+        yield "  estimated", f"{expected.calls:,}", "", *tokens, _money(expected.cost), ""
+        yield "  asked now", *_cells(asked)
+    if results != asked:
+        yield "  all results", *_cells(results)
+
+
+def _cells(took: Spending) -> tuple[str, ...]:
+    known = bool(took.counted)
+    tokens = (f"{number:,}" if known else "unknown" for number in (took.prompt_tokens, took.cached_tokens))
+    least = "" if took.priced == took.completions else "at least "
+    return (
+        f"{took.completions:,}",
+        f"{took.attempts:,}",
+        *tokens,
+        f"{took.completion_tokens:,}" if known else "unknown",
+        f"{least}{_money(took.cost)}" if took.priced else "unknown",
+        lasting(took.seconds) if took.timed else "unknown",
+    )
+
+
+def _money(amount: float | None) -> str:
+    """An amount with the digits that tell an estimate from what came of it."""
+    if amount is None:
+        return "unknown"
+    return f"${amount:.4f}" if 0.0001 <= amount < 1 else dollars(amount)
+
+
+def _notes(accounts: Sequence[JudgeAccount]) -> Iterator[str]:
+    seconds = sum(account.seconds for account in accounts if account.asked.completions)
+    if seconds:
+        yield f"asking took {lasting(seconds)}; in the table each call has its own time, also those that ran at once"
+    results = [account.results for account in accounts]
+    if uncounted := sum(took.completions - took.counted for took in results):
+        yield f"the tokens of {count(uncounted, 'call')} were not counted by the provider and are in no sum"
+    if unpriced := sum(took.completions - took.priced for took in results):
+        yield f"the cost of {count(unpriced, 'call')} is not known and in no sum; for the price, {GIVES_PRICE}"
