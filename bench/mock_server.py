@@ -25,6 +25,9 @@ from typing import Any
 REASON = "The response was read against what was asked."
 MENU = re.compile(r"LABEL is one of (.+):\n(Grade|1): LABEL")
 """How judge's own prompts ask for the text form: of one grade, or of a label for each sentence."""
+GROUP = re.compile(r"where LABEL is (one of .+):\n")
+"""How they ask for a line for each of several criteria."""
+ONE_OF = re.compile(r"one of (.+?) for (\w+)")
 SENTENCES = re.compile(r"<sentences>\n(.*?)\n</sentences>", re.DOTALL)
 
 
@@ -320,6 +323,10 @@ def verdict(request: dict[str, Any], options: Options) -> str:
     if wanted and wanted.get("type") == "json_schema" and options.response_format == "honor":
         return json.dumps(instance(wanted["json_schema"]["schema"], number, sentences))
     asked = MENU.findall(prompt)
+    if not asked and (several := GROUP.findall(prompt)):
+        menus = [(labels.split(", "), name) for labels, name in ONE_OF.findall(several[-1])]
+        lines = [f"{name}: {labels[(number + place) % len(labels)]}" for place, (labels, name) in enumerate(menus)]
+        return "\n".join([REASON, *lines])
     labels = asked[-1][0].split(", ") if asked else options.labels
     chosen = [labels[(number + place) % len(labels)] for place in range(sentences)]
     if asked and asked[-1][1] == "1":

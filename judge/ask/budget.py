@@ -12,7 +12,7 @@ from judge.models.records import Completion, Request
 CHARACTERS_PER_TOKEN = 4
 """Of our own estimate, where no provider has counted."""
 TYPICAL_REPLY = 150
-"""Tokens of a typical reply with its rationale."""
+"""Tokens of a typical reply with its rationale; where criteria are asked together, for each of them."""
 EVERY_OTHER = "*"
 """The name, among prices, of every model that has none of its own."""
 
@@ -58,7 +58,9 @@ class Budget:
         if self._most is not None and 0 < self._in_flight >= self._most - self.spent:
             return None
         price, mean = self._price, self.spent / self._calls if self._calls else 0.0
-        expected = 0.0 if price is None else _cost(price, estimated_tokens(request), TYPICAL_REPLY)
+        expected = 0.0 if price is None else _cost(
+            price, estimated_tokens(request), TYPICAL_REPLY * grades_of(request)
+        )
         self._in_flight += max(expected, mean)
         return max(expected, mean)
 
@@ -110,6 +112,11 @@ def per_million(price: Price | None) -> dict[str, float] | None:
     if price is None:
         return None
     return {"in": round(price.prompt * 1e6, 6), "out": round(price.completion * 1e6, 6)}
+
+
+def grades_of(request: Request) -> int:
+    """How many grades a request asks for."""
+    return max(1, len(request.together))
 
 
 def estimated_tokens(request: Request) -> int:

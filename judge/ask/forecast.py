@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judge.ask.budget import estimated_tokens
+from judge.ask.budget import estimated_tokens, grades_of
 from judge.ask.dialogue import Task
 from judge.ask.questions import Questions
 
@@ -23,11 +23,13 @@ class Forecast(NamedTuple):
     """Distinct requests to send; repairs of unreadable replies come on top."""
     prompt_tokens: int
     """Tokens of these requests, estimated at four characters a token."""
+    answers: int
+    """Grades that these requests ask for: more than there are requests, where criteria are asked together."""
 
 
 def forecast(questions: Questions, wanted: Sequence[Task]) -> Forecast:
     """What the loop would do with these tasks; nothing is sent."""
-    recalled = without_evidence = shared = tokens = 0
+    recalled = without_evidence = shared = tokens = answers = 0
     digests: set[str] = set()
     for task in wanted:
         if questions.gap(task) is not None:
@@ -38,6 +40,8 @@ def forecast(questions: Questions, wanted: Sequence[Task]) -> Forecast:
             request = questions.request(task, questions.forms(task.criterion)[0])
             digest = questions.digest(request)
             shared += digest in digests
-            tokens += 0 if digest in digests else estimated_tokens(request)
+            if digest not in digests:
+                tokens += estimated_tokens(request)
+                answers += grades_of(request)
             digests.add(digest)
-    return Forecast(len(wanted), without_evidence, recalled, shared, len(digests), tokens)
+    return Forecast(len(wanted), without_evidence, recalled, shared, len(digests), tokens, answers)

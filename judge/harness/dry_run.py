@@ -43,7 +43,7 @@ class DryRun(Record, frozen=True):
     unpriced: tuple[str, ...]
     """Models whose price is not known."""
     cost: float | None
-    """US dollars if each reply has 150 tokens; None if a price is not known."""
+    """US dollars if each reply has 150 tokens for each grade; None if a price is not known."""
     most: float | None
     """US dollars if each reply is as long as it may be."""
 
@@ -98,13 +98,14 @@ def cost_of(
     """
     costs: list[float] = []
     unpriced = []
-    for reply in (TYPICAL_REPLY, longest):
+    for of_grade, of_call in ((TYPICAL_REPLY, 0), (0, longest)):
         cost = 0.0
         for model, counts in asked:
             price = price_of(model, settings.prices)
             if price is None:
                 unpriced.append(model.name)
             else:
-                cost += counts.prompt_tokens * price.prompt + counts.calls * reply * price.completion
+                replies = counts.answers * of_grade + counts.calls * of_call
+                cost += counts.prompt_tokens * price.prompt + replies * price.completion
         costs.append(cost)
     return None if unpriced else costs[0], None if unpriced else costs[1], tuple(dict.fromkeys(unpriced))

@@ -35,7 +35,7 @@ class ServerModel:
         self.name = f"server/{model}"
         self._model = model
         self._options = options
-        self._parameters: dict[tuple[AnswerForm, tuple[str, ...], int], dict[str, Any]] = {}
+        self._parameters: dict[tuple[object, ...], dict[str, Any]] = {}
         self._session: aiohttp.ClientSession | None = None
         self._endpoint = ""
         self._proxy: str | None = None
@@ -55,7 +55,7 @@ class ServerModel:
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages, and the address without credentials."""
-        key = (request.form, request.labels, request.sentences)
+        key = (request.form, request.labels, request.sentences, request.together)
         parameters = self._parameters.get(key)
         if parameters is None:
             parameters = {
