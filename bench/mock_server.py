@@ -320,13 +320,16 @@ def verdict(request: dict[str, Any], options: Options) -> str:
     shown = SENTENCES.findall(prompt)
     sentences = sum(line.startswith("[") for line in shown[-1].split("\n")) if shown else 1
     wanted = request.get("response_format")
-    if wanted and wanted.get("type") == "json_schema" and options.response_format == "honor":
-        return json.dumps(instance(wanted["json_schema"]["schema"], number, sentences))
+    menus = [(name, labels.split(", ")) for labels, name in ONE_OF.findall("".join(GROUP.findall(prompt)[-1:]))]
+    if wanted and wanted.get("type") == "json_schema":
+        schema = wanted["json_schema"]["schema"]
+        if options.response_format == "honor":
+            return json.dumps(instance(schema, number, sentences))
+        parts = {name: part for name, part in schema["properties"].items() if part["type"] == "object"}
+        menus = [(name, part["properties"]["grade"]["enum"]) for name, part in parts.items()]
+    if menus:
+        return "\n".join([REASON, *(f"{name}: {labels[number % len(labels)]}" for name, labels in menus)])
     asked = MENU.findall(prompt)
-    if not asked and (several := GROUP.findall(prompt)):
-        menus = [(labels.split(", "), name) for labels, name in ONE_OF.findall(several[-1])]
-        lines = [f"{name}: {labels[(number + place) % len(labels)]}" for place, (labels, name) in enumerate(menus)]
-        return "\n".join([REASON, *lines])
     labels = asked[-1][0].split(", ") if asked else options.labels
     chosen = [labels[(number + place) % len(labels)] for place in range(sentences)]
     if asked and asked[-1][1] == "1":

@@ -58,9 +58,7 @@ class Budget:
         if self._most is not None and 0 < self._in_flight >= self._most - self.spent:
             return None
         price, mean = self._price, self.spent / self._calls if self._calls else 0.0
-        expected = 0.0 if price is None else _cost(
-            price, estimated_tokens(request), TYPICAL_REPLY * grades_of(request)
-        )
+        expected = 0.0 if price is None else _cost(price, estimated_tokens(request), TYPICAL_REPLY * grades_of(request))
         self._in_flight += max(expected, mean)
         return max(expected, mean)
 
