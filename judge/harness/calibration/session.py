@@ -11,6 +11,7 @@ import msgspec
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
+from judge.ask.group import combine, group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
@@ -273,12 +274,13 @@ class _Session:
                 if labels.prompt is None:
                     continue
                 if labels.prompt not in self.prompts:
-                    if labels.prompt not in bundled:
+                    known = bundled | self.prompts
+                    if not all(name in known for name in group_members(labels.prompt) or (labels.prompt,)):
                         raise UsageError(
                             f"{labels.source}: no prompt called {shown(labels.prompt)} comes with judge: give the file "
                             "of a prompt of your own with --prompt PATH"
                         )
-                    self.prompts[labels.prompt] = bundled[labels.prompt]
+                    self.prompts[labels.prompt] = find_criterion(labels.prompt, known)
                 prompt = self.prompts[labels.prompt]
                 if prompt.digest != labels.prompt_digest and not is_jury(labels.judge):
                     told = f"{labels.source}: {prompt.file} has changed since these judgments were made"
