@@ -10,7 +10,7 @@ from judge.models.forms import supported_forms
 from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
 from judge.models.model import Model
-from judge.models.records import AnswerForm, Request
+from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
@@ -69,7 +69,18 @@ class Questions:
                     return settled
         return None
 
-    def _recall_in(self, task: Task, form: AnswerForm) -> Judgment | Failure | None:
+    def calls(self, task: Task) -> dict[str, tuple[Request, Completion]]:
+        """The requests that the outcome of a task rests on with their completions, by digest; empty without one."""
+        for form in self._model.forms if len(self._journal) and self.gap(task) is None else ():
+            if form in supported_forms(task.criterion):
+                calls: dict[str, tuple[Request, Completion]] = {}
+                if self._recall_in(task, form, calls) is not None:
+                    return calls
+        return {}
+
+    def _recall_in(
+        self, task: Task, form: AnswerForm, calls: dict[str, tuple[Request, Completion]] | None = None
+    ) -> Judgment | Failure | None:
         talk = dialogue(task.criterion, self.request(task, form))
         try:
             request = next(talk)
@@ -78,6 +89,8 @@ class Questions:
                 completion = self._journal.get(digest)
                 if completion is None:
                     return None
+                if calls is not None:
+                    calls[digest] = request, completion
                 request = talk.send(completion)
         except StopIteration as stop:
             return outcome(task, stop.value, self._model.name, digest)
