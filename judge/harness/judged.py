@@ -210,4 +210,4 @@ def _prompts(
     try:
         return tuple(find_criterion(prompt, own) for prompt in prompts)
     except UsageError as error:
-        raise UsageError(f"{folder}: {error}; give the prompt of your own with --criterion PATH") from error
+        raise UsageError(f"{folder}: {error}; give each prompt of your own with --prompt PATH") from error
