@@ -80,17 +80,22 @@ def find_criterion(name_or_path: StrPath, own: Mapping[str, Criterion] | None = 
     name, own = os.fspath(name_or_path), own or {}
     if name in own:
         return own[name]
-    if not (members := group_members(name)) or Path(name).is_file():
-        return load_criterion(prompt_path(name))
-    # By name only: whoever names a group in a file of judgments must not make judge read some other path.
+    # The prompts of a group go by name only, as a file of judgments may name them and must not make judge read a path.
     known = {f"{path.parent.name}/{path.stem}": path for path in _prompt_files(bundled("prompts"))}
-    if lacking := [member for member in members if member not in own and member not in known]:
+    members = group_members(name)
+    lacking = [member for member in members if member not in own and member not in known]
+    if members and not lacking:
+        group = combine([own.get(member) or load_criterion(known[member]) for member in members])
+        return next(criterion for criterion in group if criterion.prompt_id.startswith(f"{members[0]}+"))
+    try:
+        return load_criterion(prompt_path(name))
+    except UsageError as error:
+        if not members:
+            raise
         raise UsageError(
             f"no prompt called {name!r}: asked together are {', '.join(members)}, and no prompt called "
             f"{', '.join(lacking)} is known here"
-        )
-    group = combine([own.get(member) or load_criterion(known[member]) for member in members])
-    return next(criterion for criterion in group if criterion.prompt_id.startswith(f"{members[0]}+"))
+        ) from error
 
 
 def choose_prompts(
