@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from judge.ask.estimates import GUESS, TokenRates, estimated_tokens
+from judge.ask.estimates import GUESS, TokenRates, estimated_tokens, grades_of, reply_tokens
 from judge.models.model import Price
 from judge.models.records import Completion, Request
 from judge.models.spending import CallFacts, Spending, add_up
@@ -43,7 +43,8 @@ class Account:
         self._terms: dict[str, tuple[Price | None, TokenRates]] = {}
         self._asked: dict[str, dict[str, CallFacts]] = {}
         self._results: dict[str, dict[str, CallFacts]] = {}
-        self._expected: dict[str, tuple[int, int]] = {}
+        self._expected: dict[str, tuple[int, int, int]] = {}
+        """Calls, the grades that they asked for, and the tokens of their prompts."""
         self._seconds: dict[str, float] = {}
 
     def open(self, judge: str, price: Price | None, rates: TokenRates) -> None:
@@ -54,9 +55,9 @@ class Account:
         """Enter a call that was made."""
         self._asked.setdefault(judge, {})[digest] = _facts(completion)
         if not any(message.role == "assistant" for message in request.messages):
-            calls, tokens = self._expected.get(judge, (0, 0))
+            calls, grades, tokens = self._expected.get(judge, (0, 0, 0))
             _, rates = self._terms.get(judge, (None, GUESS))
-            self._expected[judge] = calls + 1, tokens + estimated_tokens(request, rates)
+            self._expected[judge] = calls + 1, grades + grades_of(request), tokens + estimated_tokens(request, rates)
 
     def rest(self, judge: str, completions: Mapping[str, Completion]) -> None:
         """Enter the completions, by their digests, that a result rests on."""
@@ -75,8 +76,8 @@ class Account:
 
     def _row(self, judge: str) -> JudgeAccount:
         price, rates = self._terms.get(judge, (None, GUESS))
-        calls, tokens = self._expected.get(judge, (0, 0))
-        replies = round(calls * rates.reply)
+        calls, grades, tokens = self._expected.get(judge, (0, 0, 0))
+        replies = reply_tokens(rates, calls, grades)
         cost = None if price is None else price.cost(tokens, 0, replies)
         return JudgeAccount(
             judge,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from judge.ask.estimates import BYTES_PER_TOKEN, TYPICAL_REPLY, estimated_tokens
+from judge.ask.estimates import BYTES_PER_TOKEN, TYPICAL_REPLY, estimated_tokens, grades_of
 from judge.errors import BudgetError
 from judge.models.model import FREE, Model, Price
 from judge.models.records import Completion, Request
@@ -55,7 +55,8 @@ class Budget:
         if self._most is not None and 0 < self._in_flight >= self._most - self.spent:
             return None
         price, mean = self._price, self.spent / self._calls if self._calls else 0.0
-        expected = 0.0 if price is None else price.cost(estimated_tokens(request), 0, TYPICAL_REPLY)
+        tokens = estimated_tokens(request), 0, TYPICAL_REPLY * grades_of(request)
+        expected = 0.0 if price is None else price.cost(*tokens)
         self._in_flight += max(expected, mean)
         return max(expected, mean)
 

@@ -2,12 +2,13 @@
 
 A prompt file is TOML between two `+++` lines, then Markdown under the headings `# System` and `# User`. The variant's
 name is the file's; the digest is that of the file's bytes. Every problem of a file is reported at once, with its line.
-A criterion named without a variant means the variant `graded`, or the only variant.
+A criterion named without a variant means the variant `graded`, or the only variant. A name such as
+`groundedness/graded+naturalness` is of a prompt that is asked together with others.
 """
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from judge.ask.front_matter import (
@@ -18,6 +19,7 @@ from judge.ask.front_matter import (
     label_of,
     read_front_matter,
 )
+from judge.ask.group import DEFAULT, combine, group_members
 from judge.ask.prompt import BLOCKS, PLACEHOLDER, PLACEHOLDERS
 from judge.errors import InputError, UsageError
 from judge.files.bundle import bundled
@@ -28,8 +30,6 @@ from judge.text.cells import count
 from judge.text.hints import did_you_mean
 from judge.text.ids import natural_key
 
-DEFAULT = "graded"
-"""The variant that a criterion's name alone means."""
 _FENCE = "+++"
 _SYSTEM, _USER = "# System", "# User"
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
@@ -66,14 +66,36 @@ def parse_criterion(stored: bytes, variant: str, name: str) -> Criterion:
     return criterion
 
 
-def find_criterion(name_or_path: StrPath) -> Criterion:
+def find_criterion(name_or_path: StrPath, own: Mapping[str, Criterion] | None = None) -> Criterion:
     """The prompt called `criterion` or `criterion/variant`, or the prompt in a file of the user.
+
+    Args:
+        name_or_path: The name, that of a prompt asked together with others included, or the path.
+        own: Prompts of the user by `criterion/variant`, which have precedence over bundled ones.
 
     Raises:
         UsageError: There is neither a bundled prompt nor a file of that name.
         InputError: The file is missing or has problems.
     """
-    return load_criterion(prompt_path(name_or_path))
+    name, own = os.fspath(name_or_path), own or {}
+    if name in own:
+        return own[name]
+    # The prompts of a group go by name only, as a file of judgments may name them and must not make judge read a path.
+    known = {f"{path.parent.name}/{path.stem}": path for path in _prompt_files(bundled("prompts"))}
+    members = group_members(name)
+    lacking = [member for member in members if member not in own and member not in known]
+    if members and not lacking:
+        group = combine([own.get(member) or load_criterion(known[member]) for member in members])
+        return next(criterion for criterion in group if criterion.prompt_id.startswith(f"{members[0]}+"))
+    try:
+        return load_criterion(prompt_path(name))
+    except UsageError as error:
+        if not members:
+            raise
+        raise UsageError(
+            f"no prompt called {name!r}: asked together are {', '.join(members)}, and no prompt called "
+            f"{', '.join(lacking)} is known here"
+        ) from error
 
 
 def choose_prompts(

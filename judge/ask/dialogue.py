@@ -1,10 +1,11 @@
 """One judgment as a dialogue: the request, a second request if needed, and the resulting record. Pure."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from judge.ask.group_verdict import parse_group
 from judge.ask.prompt import repair
 from judge.ask.records import Failure, Judgment, Unreadable, Verdict
 from judge.ask.verdict import parse
@@ -68,14 +69,36 @@ def spread(wanted: Sequence[Task], limit: int | None) -> tuple[Task, ...]:
 
 
 def dialogue(criterion: Criterion, request: Request) -> Dialogue:
-    """Yield a request and receive its completion; after an unreadable reply, do so once more, with a repair."""
+    """Yield a request and receive its completion; after an unreadable reply, do so once more, with a repair.
+
+    Where criteria are asked together, the repair names everything that was unreadable in the reply, so that it is the
+    same request for each of them. A verdict that was readable in the first reply stands.
+    """
     completion = yield request
-    verdict = parse(completion, criterion, request.form, request.sentences)
+    verdicts = _verdicts(completion, criterion, request)
+    verdict = verdicts[criterion.name]
     if not isinstance(verdict, Unreadable) or verdict.reason != "unreadable" or request.form == "label":
         return Answer(verdict, completion, request, repaired=False)
-    again = repair(request, completion, verdict)
+    again = repair(request, completion, _complaint(verdicts))
     completion = yield again
-    return Answer(parse(completion, criterion, request.form, request.sentences), completion, again, repaired=True)
+    return Answer(_verdicts(completion, criterion, request)[criterion.name], completion, again, repaired=True)
+
+
+def _verdicts(completion: Completion, criterion: Criterion, request: Request) -> dict[str, Verdict | Unreadable]:
+    """What a completion says of each criterion that was asked, by name."""
+    if not request.together:
+        return {criterion.name: parse(completion, criterion, request.form, request.sentences)}
+    asked = {part.name for part in request.together}
+    return parse_group(completion, [part for part in criterion.together if part.name in asked], request.form)
+
+
+def _complaint(verdicts: Mapping[str, Verdict | Unreadable]) -> Unreadable:
+    """Everything that was unreadable in a reply; what is wrong with the whole reply is said once."""
+    unreadable = {name: verdict for name, verdict in verdicts.items() if isinstance(verdict, Unreadable)}
+    details = list(dict.fromkeys(verdict.detail for verdict in unreadable.values()))
+    if len(details) > 1 or len(unreadable) < len(verdicts):
+        details = [f"{name}: {verdict.detail}" for name, verdict in unreadable.items()]
+    return Unreadable("unreadable", "; ".join(details))
 
 
 def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | Failure:

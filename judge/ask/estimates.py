@@ -9,7 +9,7 @@ from judge.models.records import Message, Request
 BYTES_PER_TOKEN = 4.0
 """Of a text in UTF-8, where the judge has not counted enough prompts: about right for English and Chinese alike."""
 TYPICAL_REPLY = 150
-"""Tokens of a typical reply with its rationale, likewise."""
+"""Tokens of a typical reply with its rationale, likewise; where criteria are asked together, for each of them."""
 FEWEST = 10
 """The fewest counted calls from which an estimate is learned."""
 _PLAUSIBLE = (1.0, 12.0)
@@ -59,6 +59,22 @@ def learned_rates(calls: int, size: int, prompt_tokens: int, completion_tokens: 
 def prompt_bytes(messages: Sequence[Message]) -> int:
     """The bytes of messages in UTF-8."""
     return sum(len(message.content.encode("utf-8", "replace")) for message in messages)
+
+
+def grades_of(request: Request) -> int:
+    """How many grades a request asks for."""
+    return max(1, len(request.together))
+
+
+def reply_tokens(rates: TokenRates, calls: int, grades: int) -> int:
+    """The tokens of replies by our own estimate.
+
+    Args:
+        rates: What the judge's tokens come to.
+        calls: The requests.
+        grades: The grades that they ask for: more than requests, where criteria are asked together.
+    """
+    return round(calls * rates.reply) if rates.calls else grades * TYPICAL_REPLY
 
 
 def estimated_tokens(request: Request, rates: TokenRates = GUESS) -> int:

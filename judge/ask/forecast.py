@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from judge.ask.dialogue import Task
-from judge.ask.estimates import TokenRates, estimated_tokens
+from judge.ask.estimates import TokenRates, estimated_tokens, grades_of
 from judge.ask.questions import Questions
 
 
@@ -24,11 +24,13 @@ class Forecast(NamedTuple):
     prompt_tokens: int
     """Tokens of these requests, estimated by `rates`."""
     rates: TokenRates
+    answers: int
+    """Grades that these requests ask for: more than there are requests, where criteria are asked together."""
 
 
 def forecast(questions: Questions, wanted: Sequence[Task]) -> Forecast:
     """What the loop would do with these tasks; nothing is sent."""
-    recalled = without_evidence = shared = tokens = 0
+    recalled = without_evidence = shared = tokens = answers = 0
     rates = questions.rates()
     digests: set[str] = set()
     for task in wanted:
@@ -40,6 +42,8 @@ def forecast(questions: Questions, wanted: Sequence[Task]) -> Forecast:
             request = questions.request(task, questions.forms(task.criterion)[0])
             digest = questions.digest(request)
             shared += digest in digests
-            tokens += 0 if digest in digests else estimated_tokens(request, rates)
+            if digest not in digests:
+                tokens += estimated_tokens(request, rates)
+                answers += grades_of(request)
             digests.add(digest)
-    return Forecast(len(wanted), without_evidence, recalled, shared, len(digests), tokens, rates)
+    return Forecast(len(wanted), without_evidence, recalled, shared, len(digests), tokens, rates, answers)

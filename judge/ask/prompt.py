@@ -9,13 +9,20 @@ text too.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from judge.ask.group import asked_criteria, asked_parts
 from judge.ask.records import Unreadable
 from judge.errors import UsageError
-from judge.models.forms import answer_instruction, answer_labels, form_instruction, supported_forms
+from judge.models.forms import (
+    answer_instruction,
+    answer_labels,
+    form_instruction,
+    group_instruction,
+    supported_forms,
+)
 from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Passage
@@ -52,8 +59,8 @@ class Material(msgspec.Struct, frozen=True):
 
 
 def needs_turn(criterion: Criterion) -> bool:
-    """Whether a criterion shows the conversation, which comes from a topics file."""
-    return any(name in _FROM_TURN for name in criterion.inputs)
+    """Whether a criterion, or one that is asked with it, shows the conversation, which comes from a topics file."""
+    return any(name in _FROM_TURN for part in criterion.together or (criterion,) for name in part.inputs)
 
 
 def guidance(criterion: Criterion) -> tuple[str, ...]:
@@ -75,8 +82,11 @@ def render(
 ) -> Request:
     """The request to a judge about one pooled response.
 
+    Of criteria that are asked together, each has the same request, but for the fields `criterion`, `scale` and
+    `labels`. A response that lacks passages is not asked about those that need them.
+
     Args:
-        criterion: The prompt; only the inputs that it declares are shown.
+        criterion: The prompt; only the inputs that it, or one asked with it, declares are shown.
         response: The response to judge.
         passages: The passages of the pool, by key.
         turn: The turn with the conversation before it; may be None if the criterion shows none of it.
@@ -90,9 +100,35 @@ def render(
         raise UsageError(f"{criterion.prompt_id}: cannot be answered in the form {form!r}")
     if turn is None and needs_turn(criterion):
         raise UsageError(f"{criterion.prompt_id}: shows the conversation, so it needs a topics file")
-    texts = tuple(passages[key].text for key in response.passages) if "passages" in criterion.inputs else ()
-    numbered = split_sentences(response.text) if "sentences" in criterion.inputs else ()
+    parts = asked_parts(criterion, response, passages)
+    if len(parts) < 2:
+        parts = ()
+    inputs = {name for part in parts or (criterion,) for name in part.inputs}
+    texts = tuple(passages[key].text for key in response.passages) if "passages" in inputs else ()
+    numbered = split_sentences(response.text) if "sentences" in inputs else ()
     material = Material(response.text, texts, numbered, turn)
+    system, user = _of_group(parts, material, form) if parts else _of_one(criterion, material, form)
+    return Request(
+        response_id=response.response_id,
+        turn_id=response.turn_id,
+        criterion=criterion.name,
+        form=form,
+        messages=(
+            Message("system", f"{system}\n\n{NOTICE}"),
+            Message("user", user),
+        ),
+        scale=criterion.scale,
+        labels=answer_labels(criterion),
+        sentences=len(numbered) if criterion.answer == "sentences" else 0,
+        response=response.text,
+        passages=texts,
+        sample=sample,
+        together=asked_criteria(parts),
+    )
+
+
+def _of_one(criterion: Criterion, material: Material, form: AnswerForm) -> tuple[str, str]:
+    """The system and the user text of a criterion that is asked alone."""
     filled = {name: BLOCKS[name](material) for name in criterion.inputs}
     filled["levels"] = _levels(criterion)
     filled["answer"] = answer_instruction(criterion, form)
@@ -101,27 +137,41 @@ def render(
         # One pass: an inserted text is never searched for placeholders.
         return PLACEHOLDER.sub(lambda match: filled[match[1]], template)
 
-    return Request(
-        response_id=response.response_id,
-        turn_id=response.turn_id,
-        criterion=criterion.name,
-        form=form,
-        messages=(
-            Message("system", f"{fill(criterion.system)}\n\n{NOTICE}"),
-            Message("user", fill(criterion.user)),
-        ),
-        scale=criterion.scale,
-        labels=answer_labels(criterion),
-        sentences=len(numbered) if criterion.answer == "sentences" else 0,
-        response=response.text,
-        passages=texts,
-        sample=sample,
+    return fill(criterion.system), fill(criterion.user)
+
+
+def _of_group(parts: Sequence[Criterion], material: Material, form: AnswerForm) -> tuple[str, str]:
+    """The system and the user text of criteria that are asked together: instructions for each, every input once."""
+    names = ", ".join(part.name for part in parts)
+    opening = (
+        f"You assess a response by {len(parts)} criteria: {names}. Each has its own instructions and grades below. "
+        "Grade each criterion by its own instructions alone: a response may be good by one and bad by another."
     )
+    chapters = (f"## {part.name}\n\n{_instructions(part)}" for part in parts)
+    inputs = {name for part in parts for name in part.inputs}
+    blocks = (BLOCKS[name](material) for name in _MOST_SHARED if name in inputs)
+    return "\n\n".join([opening, *chapters]), "\n".join([*blocks, group_instruction(asked_criteria(parts), form)])
+
+
+def _instructions(part: Criterion) -> str:
+    """All words of a prompt, without the places where inputs and the form of the answer would stand."""
+    text = _ALONE.sub("", f"{part.system}\n\n{part.user}")
+    said = {**{name: _tag(name) for name in BLOCKS}, "levels": _levels(part), "answer": "Answer as said at the end."}
+    text = PLACEHOLDER.sub(lambda match: said[match[1]], text)
+    shown = ", ".join(map(_tag, part.inputs))
+    return f"{_GAP.sub(_PARAGRAPH, text).strip()}\n\nLook only at {shown}."
+
+
+def _tag(name: str) -> str:
+    return "<passage>" if name == "passages" else f"<{name}>"
 
 
 def repair(request: Request, completion: Completion, unreadable: Unreadable) -> Request:
     """The second and last request after an unreadable reply: it shows the reply, the problem, and how to answer."""
-    instruction = form_instruction(request.labels, request.form, per_sentence=request.sentences > 0)
+    if request.together:
+        instruction = group_instruction(request.together, request.form)
+    else:
+        instruction = form_instruction(request.labels, request.form, per_sentence=request.sentences > 0)
     reply = defuse(completion.text)[:_REPLY_LIMIT].strip()
     complaint = f"Your reply could not be used: {defuse(unreadable.detail)}. Answer again.\n{instruction}"
     further = (Message("assistant", reply or "(empty)"), Message("user", complaint))
@@ -211,3 +261,11 @@ BLOCKS: Mapping[str, Callable[[Material], str]] = {
 """Input name (and placeholder) to the fenced block that shows it."""
 
 PLACEHOLDERS = (*BLOCKS, "levels", "answer")
+
+_MOST_SHARED = ("ptkb", "context", "utterance", "resolved_utterance", "passages", "response", "sentences")
+"""The inputs in the order in which a group shows them: what more responses share comes first, for prompt caches."""
+_ALONE = re.compile(
+    rf"^(?:.{{0,40}}:[ \t]*\n\s*)?[ \t]*\{{\{{\s*(?:{'|'.join((*BLOCKS, 'answer'))})\s*\}}\}}[ \t]*$", re.MULTILINE
+)
+"""A line with only the place of an input or of the answer's form, below a short heading that ends with a colon."""
+_GAP, _PARAGRAPH = re.compile(r"\n\s*\n"), "\n\n"

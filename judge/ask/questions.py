@@ -100,7 +100,18 @@ class Questions:
                     return settled
         return None
 
-    def _recall_in(self, task: Task, form: AnswerForm) -> Judgment | Failure | None:
+    def calls(self, task: Task) -> dict[str, tuple[Request, Completion]]:
+        """The requests that the outcome of a task rests on with their completions, by digest; empty without one."""
+        for form in self._model.forms if len(self._journal) and self.gap(task) is None else ():
+            if form in supported_forms(task.criterion):
+                calls: dict[str, tuple[Request, Completion]] = {}
+                if self._recall_in(task, form, calls) is not None:
+                    return calls
+        return {}
+
+    def _recall_in(
+        self, task: Task, form: AnswerForm, calls: dict[str, tuple[Request, Completion]] | None = None
+    ) -> Judgment | Failure | None:
         talk = dialogue(task.criterion, self.request(task, form))
         completions: dict[str, Completion] = {}
         try:
@@ -111,6 +122,8 @@ class Questions:
                 if completion is None:
                     return None
                 completions[digest] = completion
+                if calls is not None:
+                    calls[digest] = request, completion
                 request = talk.send(completion)
         except StopIteration as stop:
             self._account.rest(self._model.name, completions)

@@ -12,7 +12,7 @@ _CLOSING = " \t\r\n*_`\"'”’)]}.,;!"
 _CLAIM = re.compile(r"(?<![^\W_])grade(?![^\W_])[\s*_`\"']*(?:[:：=]|is\b)", re.IGNORECASE)
 """Any statement of a grade; only the last line with one can be the verdict of a reply."""
 _THOUGHTS, _THOUGHTS_END = "<think>", "</think>"
-_NOTHING = " \t\r\n*_`"
+NOTHING = " \t\r\n*_`"
 """Only these characters, white space and Markdown, may follow a verdict."""
 _VERDICT = re.compile(r"[\s*_`#]*grade[\s*_`]*[:：](.*)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?:sentence[\s*_`#\[(]+)?([0-9]{1,9})[*_`\])]*\s*[:：](.*)", re.IGNORECASE)
@@ -54,7 +54,7 @@ def last_object(reply: str, key: str, menu: Sequence[str], *, cut: bool) -> dict
     Returns:
         The object; None if the reply holds no JSON; Unreadable if objects are broken, ambiguous or lack the key.
     """
-    parts = _objects(reply)
+    parts = objects_in(reply)
     if parts is None:
         return Unreadable("unreadable", "the reply holds a JSON object that cannot be parsed")
     objects, outside = parts
@@ -64,7 +64,7 @@ def last_object(reply: str, key: str, menu: Sequence[str], *, cut: bool) -> dict
             return Unreadable("refused", "the reply is a refusal")
         return Unreadable("unreadable", f'the JSON object has no "{key}"') if objects else None
     answer, end = answers[-1]
-    if reply[end:].strip(_NOTHING):
+    if reply[end:].strip(NOTHING):
         # The text after the object may say that it was only a quotation.
         return Unreadable("truncated" if cut else "unreadable", "the reply goes on after its JSON object")
     if any(earlier[key] != answer[key] for earlier, _ in answers):
@@ -74,7 +74,7 @@ def last_object(reply: str, key: str, menu: Sequence[str], *, cut: bool) -> dict
     return answer
 
 
-def _objects(reply: str) -> tuple[list[tuple[dict[str, Any], int]], str] | None:
+def objects_in(reply: str) -> tuple[list[tuple[dict[str, Any], int]], str] | None:
     """Every outermost JSON object with the offset of its end, and the text outside of them.
 
     None if something like an object cannot be parsed.
@@ -110,7 +110,7 @@ def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unre
     A verdict followed by more text may be quoted or withdrawn, and one of two different verdicts may be quoted from the
     response: both cases are unreadable.
     """
-    lines = reply.rstrip(_NOTHING).splitlines()
+    lines = reply.rstrip(NOTHING).splitlines()
     last = next((index for index in reversed(range(len(lines))) if _CLAIM.search(lines[index])), None)
     if last is None:
         return no_verdict(reply, "no line of the form `Grade: LABEL`")
@@ -127,15 +127,22 @@ def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unre
 
 def _claimed(text: str, menu: Sequence[str]) -> set[str]:
     """The labels of the menu that directly follow a claim such as `grade is` or `Grade:`, anywhere in a text."""
-    words = "|".join(re.escape(label) for label in sorted(menu, key=len, reverse=True))
-    # Not a part of a longer word or number, such as `2.5`, `2/3` or `1-2`.
-    following = re.compile(
-        rf"[\s*_`#\"'“‘(\[]*({words})(?:\.0+)?(?![^\W_]|[.,/\-–][0-9])",
-        re.IGNORECASE,
-    )
-    text = text.replace(_MINUS, "-")
+    text = plain_minus(text)
+    following = label_pattern(menu)
     matches = (following.match(text, claim.end()) for claim in _CLAIM.finditer(text))
     return {label for match in matches if match and (label := on_menu(match[1], menu)) is not None}
+
+
+def label_pattern(menu: Sequence[str]) -> re.Pattern[str]:
+    """A label of the menu as its only group, with what may stand before it; the text has plain minus signs."""
+    words = "|".join(re.escape(label) for label in sorted(menu, key=len, reverse=True))
+    # Not a part of a longer word or number, such as `2.5`, `2/3` or `1-2`.
+    return re.compile(rf"[\s*_`#\"'“‘(\[]*({words})(?:\.0+)?(?![^\W_]|[.,/\-–][0-9])", re.IGNORECASE)
+
+
+def plain_minus(text: str) -> str:
+    """A text with a hyphen in place of each minus sign, as labels have it."""
+    return text.replace(_MINUS, "-")
 
 
 def numbered_lines(reply: str) -> tuple[list[tuple[str, str]], str | None]:

@@ -12,6 +12,7 @@ from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.errors import MissingKeyError, UsageError
 from judge.models.backends import open_model
+from judge.models.forms import supported_forms
 from judge.models.journal import Journal
 from judge.models.model import FREE, Model, ModelOptions
 from judge.pool.records import Pool
@@ -69,6 +70,12 @@ def open_one(
     except MissingKeyError:
         if keys:
             raise
+    for criterion in criteria:
+        if not any(form in supported_forms(criterion) for form in model.forms):
+            raise UsageError(
+                f"{model.name} answers with one label only, so it cannot be asked {criterion.prompt_id}"
+                f"{' (--together)' if criterion.together else ''}"
+            )
     if settings.max_cost is not None and price_of(model, settings.known_prices) is None:
         raise UsageError(
             f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost): --price IN/OUT "

@@ -25,6 +25,8 @@ from judge.records import Criterion, Level, Scale
 PARSER_VERSION = 2
 """Goes up whenever the same reply may be read differently than before."""
 
+CUT_OFF = Unreadable("truncated", "the reply was cut off at the token limit")
+"""What is said of a reply that might have gone on to a verdict."""
 _CUT_OFF = frozenset({"length", "max_tokens"})
 
 
@@ -37,22 +39,33 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
         form: The answer form that was asked for.
         sentences: How many numbered sentences had to be labeled; 0 when one grade is asked.
     """
+    reply, cut = reply_of(completion), is_cut(completion)
+    if isinstance(reply, Unreadable):
+        return reply
+    if criterion.answer == "sentences":
+        verdict = _parse_sentences(reply, criterion, form, sentences, cut=cut)
+    else:
+        verdict = _parse_grade(reply, criterion.scale, form, completion.probabilities, cut=cut)
+    return CUT_OFF if cut and isinstance(verdict, Unreadable) else verdict
+
+
+def reply_of(completion: Completion) -> str | Unreadable:
+    """The text of a completion without thoughts; Unreadable if there is none that could hold a verdict."""
     if completion.finish_reason == "content_filter":
         return Unreadable("content_filter", "the provider's content filter stopped the reply")
     if completion.finish_reason == "refusal":
         return Unreadable("refused", "the provider reports a refusal")
     # Some servers send a reasoning model's thoughts in the reply; a grade in the thoughts is not the verdict.
     reply = without_thoughts(completion.text)
-    cut = completion.finish_reason in _CUT_OFF
     if reply is None:
-        return Unreadable("truncated" if cut else "unreadable", "the reply never leaves its thoughts")
-    if criterion.answer == "sentences":
-        verdict = _parse_sentences(reply, criterion, form, sentences, cut=cut)
-    else:
-        verdict = _parse_grade(reply, criterion.scale, form, completion.probabilities, cut=cut)
-    if cut and isinstance(verdict, Unreadable):
-        return Unreadable("truncated", "the reply was cut off at the token limit")
-    return verdict
+        reason = "the reply never leaves its thoughts"
+        return Unreadable("truncated" if is_cut(completion) else "unreadable", reason)
+    return reply
+
+
+def is_cut(completion: Completion) -> bool:
+    """Whether the text ends at the token limit."""
+    return completion.finish_reason in _CUT_OFF
 
 
 def _parse_grade(
@@ -78,6 +91,14 @@ def _parse_grade(
         if cut:
             return Unreadable("truncated", "what follows may have been another verdict")
         claimed, rationale = claim
+    return graded(claimed, rationale, scale, probabilities)
+
+
+def graded(
+    claimed: object, rationale: str | None, scale: Scale, probabilities: Mapping[str, float] | None = None
+) -> Verdict | Unreadable:
+    """The verdict with the label that is claimed; Unreadable if it is not on the scale."""
+    labels = scale.labels
     label = on_menu(claimed, labels)
     if label is None:
         return Unreadable("unreadable", f"found grade {shown(claimed)}, expected one of {', '.join(labels)}")

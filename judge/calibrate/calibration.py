@@ -31,6 +31,7 @@ from judge.calibrate.findings import (
 from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose, comparisons, selection
+from judge.calibrate.together import together_rows
 from judge.records import Estimate
 from judge.stats.agreement import primary_statistic
 from judge.stats.comparison import FEWEST_COMPARED
@@ -111,6 +112,7 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         else _without_choice(panel, decided, options)
     )
     judged = [column for column in columns if column.origin is not None]
+    statistic = primary_statistic(len(panel.grades))
     return Calibration(
         agreement=tuple(rows.values()),
         comparisons=compared,
@@ -126,6 +128,7 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         ),
         probabilities=_probabilities(panel, chosen, judged, split, decided),
         equivalence=_equivalence(panel, chosen, columns, split, decided, options),
+        together=together_rows(panel, judged, split, statistic, compared),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
             *_too_few_to_compare(panel, split),

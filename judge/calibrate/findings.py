@@ -251,6 +251,45 @@ class EquivalenceRow(msgspec.Struct, frozen=True):
     word: Equivalence
 
 
+class TogetherRow(msgspec.Struct, frozen=True):
+    """A prompt asked together with others against the same prompt asked alone, on the items that both graded."""
+
+    criterion: str
+    split: Split
+    statistic: str
+    """Key of `STATISTICS`."""
+    judge: str
+    alone: str
+    """`criterion/variant`."""
+    together: str
+    """The same with the criteria that were asked with it."""
+    value_alone: float | None
+    value_together: float | None
+    difference: Estimate
+    """The statistic together minus alone; its interval is over topics."""
+    p: float | None
+    """The p-value of this pair alone."""
+    p_max_t: float | None
+    """Adjusted for all pairs that were compared."""
+
+
+class GroupCost(msgspec.Struct, frozen=True):
+    """The calls behind one judge's grades of the same responses, one criterion a call and all in one.
+
+    A second call after an unreadable reply counts too. Tokens that the provider did not count are estimated.
+    """
+
+    judge: str
+    prompts: tuple[str, ...]
+    """The prompts, as they are called alone."""
+    calls_alone: int
+    calls_together: int
+    prompt_tokens_alone: int
+    prompt_tokens_together: int
+    reply_tokens_alone: int
+    reply_tokens_together: int
+
+
 class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often the grades behind a verdict were looked at, according to a ledger."""
 
@@ -284,6 +323,10 @@ class Calibration(msgspec.Struct, frozen=True):
     """Empty where no judge gives label probabilities."""
     equivalence: tuple[EquivalenceRow, ...] = ()
     """Empty without a margin."""
+    together: tuple[TogetherRow, ...] = ()
+    """Empty where no prompt was asked both alone and together with others."""
+    group_costs: tuple[GroupCost, ...] = ()
+    """By judge; empty unless `judge calibrate` asked both alone and together."""
     looks: tuple[Looks, ...] = ()
     """By criterion; empty where no ledger is kept."""
     cluster: Literal["theme"] | msgspec.UnsetType = msgspec.UNSET

@@ -44,6 +44,16 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def add_together_option(group: argparse._ArgumentGroup) -> None:
+    """Declare the option that asks for several criteria in one call."""
+    group.add_argument(
+        "--together",
+        action="store_true",
+        help="ask for all criteria of a response in one call, each under its own grades: prompts of their own, which "
+        "need a calibration of their own",
+    )
+
+
 def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare the options for calls in flight, attempts and cost."""
     group.add_argument("--concurrency", type=positive, default=16, metavar="N", help="calls in flight (default 16)")

@@ -88,6 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", action="append", default=[], metavar="BACKEND/MODEL", help="a judge; may be repeated"
     )
     asking.add_argument(
+        "--together",
+        action="store_true",
+        help="ask the prompts also all in one call: what that costs in agreement, and what it saves",
+    )
+    asking.add_argument(
         "--samples",
         type=positive,
         default=1,
@@ -143,7 +148,7 @@ def main(args: argparse.Namespace) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
     if not args.model:
         # Without a folder to write, nothing shows the conversations.
-        needless = (*ASKING, "samples") if args.out else (*ASKING, "samples", "topics")
+        needless = (*ASKING, "samples", "together", *(() if args.out else ("topics",)))
         refuse_unused(args, needless, "they are about asking a judge, which --model names")
     if args.scale is None:
         refuse_unused(args, ["polarity"], "it says which end of --scale is good")
@@ -154,6 +159,7 @@ def main(args: argparse.Namespace) -> int:
         judgments=args.judgments or (),
         models=args.model,
         prompts=args.prompt,
+        together=args.together,
         pool=args.pool,
         test=args.test,
         seal=args.seal,

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from judge.cli.look import USUAL, columns
-from judge.cli.options import add_cluster_option, refuse_unused
+from judge.cli.options import add_cluster_option, add_own_prompts_option, refuse_unused
 from judge.cli.printing import print_json, print_text, progress, say
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|PATH",
         help="only this criterion; a prompt file of your own if the judgments are under one",
     )
+    add_own_prompts_option(parser)
     parser.add_argument(
         "--target",
         choices=("pool", "topics"),
@@ -78,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
     refuse_unused(args, ["families"], "they are about a correction, which needs --gold")
     with progress("reading judgments"):
-        judged = read_judged(args.folder, args.criterion, args.cluster)
+        judged = read_judged(args.folder, args.criterion, args.cluster, args.prompt)
     for warning in judged.warnings:
         say(warning)
     if about_tokens:
@@ -99,6 +100,7 @@ def _correct(args: argparse.Namespace) -> None:
                 test=args.test,
                 seal=args.seal,
                 criterion=args.criterion,
+                prompts=args.prompt,
                 target=args.target,
                 families=args.families,
                 fallback=args.fallback,

@@ -134,6 +134,17 @@ def add_output_option(parser: argparse._ActionsContainer, metavar: str, help: st
     parser.add_argument("-o", "--out", type=Path, required=required, metavar=metavar, help=help)
 
 
+def add_own_prompts_option(parser: argparse._ActionsContainer) -> None:
+    """Declare the prompt files behind judgments that are read, which no folder holds."""
+    parser.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="prompt file of your own that judgments are under; may be repeated",
+    )
+
+
 def add_cluster_option(parser: argparse._ActionsContainer, *, default: Cluster | None = "topic") -> None:
     """Declare what intervals, tests and splits are over; without a default, it is that of the folder."""
     parser.add_argument(

@@ -8,7 +8,7 @@ the same for the assessors' grades, topics against labels of a response, and how
 import argparse
 from pathlib import Path
 
-from judge.cli.options import positive, positive_amount
+from judge.cli.options import add_own_prompts_option, positive, positive_amount
 from judge.cli.printing import print_json, print_table, print_text, progress, say
 from judge.harness.planning import TopicsPlan, plan_topics
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|PATH",
         help="only this criterion; a prompt file of your own if the judgments are under one",
     )
+    add_own_prompts_option(parser)
     parser.add_argument(
         "--half-width",
         type=positive_amount,
@@ -52,6 +53,7 @@ def main(args: argparse.Namespace) -> int:
                 folder=args.folder,
                 gold=args.gold,
                 criterion=args.criterion,
+                prompts=args.prompt,
                 half_width=args.half_width,
                 difference=args.difference,
                 turns=args.turns,

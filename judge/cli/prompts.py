@@ -12,10 +12,11 @@ from judge.ask.criteria import (
     load_criterion,
     prompt_path,
 )
+from judge.ask.group import combine
 from judge.ask.prompt import render
 from judge.cli.options import add_actions, refuse_unused
 from judge.cli.printing import print_json, print_listed, print_table, say
-from judge.errors import InputError
+from judge.errors import InputError, UsageError
 from judge.models.records import AnswerForm
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Passage, Problem
@@ -31,8 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = actions.add_parser("list", help="one line for every bundled prompt")
     listing.add_argument("--json", action="store_true", help="as a JSON list")
     show = actions.add_parser("show", help="the text of a prompt")
-    show.add_argument("prompt", metavar="NAME|PATH", help="criterion, criterion/variant, or a prompt file")
+    show.add_argument(
+        "prompt", metavar="NAME|PATH", nargs="+", help="criterion, criterion/variant, or a prompt file; one, or several"
+    )
     show.add_argument("--rendered", action="store_true", help="as a judge sees it, with a sample response")
+    show.add_argument(
+        "--together", action="store_true", help="several prompts as one request, as a judge sees it (--rendered)"
+    )
     show.add_argument("--form", choices=("json", "text", "label"), default="json", help="answer form of --rendered")
     check = actions.add_parser("check", help="list every problem of prompt files")
     check.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a prompt file")
@@ -50,11 +56,7 @@ def main(args: argparse.Namespace) -> int:
             else:
                 print_table(_HEADER, [_cells(row) for row in rows], words=len(_HEADER))
         case "show":
-            if not args.rendered:
-                refuse_unused(args, ["form"], "it is about --rendered")
-            criterion = find_criterion(args.prompt)
-            source = prompt_path(args.prompt).read_text(encoding="utf-8")
-            print(_rendered(criterion, args.form) if args.rendered else source.rstrip("\n"))
+            print(_shown(args))
         case _:
             if args.json:
                 checked = [_checked(path) for path in args.paths]
@@ -62,6 +64,23 @@ def main(args: argparse.Namespace) -> int:
                 return int(any(row["problems"] for row in checked))
             return max(_check(path) for path in args.paths)
     return 0
+
+
+def _shown(args: argparse.Namespace) -> str:
+    """The text of a prompt file, or the messages to a judge.
+
+    Raises:
+        UsageError: The prompts cannot be shown as the options say.
+    """
+    if len(args.prompt) > 1 and not args.together:
+        raise UsageError("several prompts are shown as one request: give --together, or one prompt at a time")
+    criteria = tuple(map(find_criterion, args.prompt))
+    if args.together:
+        criteria = combine(criteria)
+    if args.rendered or criteria[0].together:
+        return _rendered(criteria[0], args.form)
+    refuse_unused(args, ["form"], "it is about --rendered")
+    return prompt_path(args.prompt[0]).read_text(encoding="utf-8").rstrip("\n")
 
 
 def _row(criterion: Criterion, default: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ is put on record beside it, as by `judge calibrate`.
 import argparse
 from pathlib import Path
 
-from judge.cli.options import add_output_option
+from judge.cli.options import add_output_option, add_own_prompts_option
 from judge.cli.printing import progress, say
 from judge.report.job import ReportPlan, write_report
 from judge.text.cells import count
@@ -21,13 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gold", type=Path, nargs="+", default=[], metavar="FILE", help="gold grades (JSONL)")
     parser.add_argument("--criterion", metavar="NAME", help="only this criterion")
-    parser.add_argument(
-        "--prompt",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="prompt file of your own that judgments are under; may be repeated",
-    )
+    add_own_prompts_option(parser)
     add_output_option(parser, "DIR", "where the report goes (default: into OUT, if it is one folder)")
 
 

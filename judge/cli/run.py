@@ -18,6 +18,7 @@ from judge.calibrate.certificate import CertificateStatement
 from judge.cli.asking import (
     add_judge_arguments,
     add_loop_arguments,
+    add_together_option,
     loop_settings,
     model_options,
     say_lacking_log,
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BACKEND/MODEL",
         help=f"the judge (default: JUDGE_MODEL, else {DEFAULT_MODEL}); may be repeated for a jury",
     )
+    add_together_option(asking)
     add_judge_arguments(asking)
     jury = parser.add_argument_group("a jury: each model under each prompt, as one judge")
     jury.add_argument("--jury", choices=JURIES, help="from the members' grades to one")
@@ -114,6 +116,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         out=args.out,
         criteria=args.criteria,
         prompts=args.prompt,
+        together=args.together,
         model=args.model[0] if len(args.model) == 1 else None,
         jury=args.jury,
         models=args.model if args.jury or len(args.model) > 1 else (),

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.budget import price_of
+from judge.ask.estimates import reply_tokens
 from judge.ask.forecast import Forecast
 from judge.ask.loop import Settings
 from judge.ask.several import forecasts
@@ -157,7 +158,7 @@ def model_forecasts(
     rows = []
     for model, counts in asked:
         price, rates = price_of(model, settings.known_prices), counts.rates
-        replies, longer = round(counts.calls * rates.reply), counts.calls * longest
+        replies, longer = reply_tokens(rates, counts.calls, counts.answers), counts.calls * longest
         rows.append(
             ModelForecast(
                 model=model.name,

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from judge.ask.criteria import find_criterion
+from judge.ask.group import group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, is_jury, read_results
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
@@ -196,10 +197,17 @@ def _prompts(
     digests: Mapping[str, set[str]], wanted: str | None, folder: Path, own: Mapping[str, Criterion]
 ) -> tuple[Criterion, ...]:
     names = {prompt.partition("/")[0] for prompt in digests}
+    prompts = sorted(digests)
     if wanted is not None and wanted not in names:
-        return (find_criterion(wanted),)
-    prompts = [prompt for prompt in sorted(digests) if wanted in (None, prompt.partition("/")[0])]
+        named = find_criterion(wanted)
+        own = {**own, named.prompt_id: named}
+        # A prompt that was asked together with others goes by the name of its file too.
+        prompts = [prompt for prompt in prompts if group_members(prompt)[:1] == (named.prompt_id,)]
+        if named.prompt_id in digests or not prompts:
+            return (named,)
+    elif wanted is not None:
+        prompts = [prompt for prompt in prompts if prompt.partition("/")[0] == wanted]
     try:
-        return tuple(own.get(prompt) or find_criterion(prompt) for prompt in prompts)
+        return tuple(find_criterion(prompt, own) for prompt in prompts)
     except UsageError as error:
-        raise UsageError(f"{folder}: {error}; give the prompt of your own with --criterion PATH") from error
+        raise UsageError(f"{folder}: {error}; give each prompt of your own with --prompt PATH") from error

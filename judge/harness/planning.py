@@ -20,6 +20,8 @@ class TopicsPlan(JobPlan, frozen=True, kw_only=True):
     """Gold files: the assessors' grades are a pilot too."""
     criterion: str | None = None
     """Only this criterion, or the prompt file that the judgments are under."""
+    prompts: Sequence[StrPath] = ()
+    """Prompt files of your own that judgments are under."""
     half_width: float | None = None
     """Half the width of the 95 % interval that a difference of two runs is to have."""
     difference: float | None = None
@@ -49,7 +51,7 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
         if size is not None and not 0 < size < float("inf"):
             raise UsageError(f"{name} {size}: expected a number above 0")
     plan = in_folders(plan, gold=GOLD_FILES)
-    judged = read_judged(plan.folder, plan.criterion)
+    judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)
     name = ", ".join(map(str, plan.gold))
     gold = read_unsealed(plan.gold, "a plan needs none of them; give the dev part")
     matched, unmatched = match(gold, judged.pool, name)

@@ -8,6 +8,7 @@ from typing import Any
 from judge.ask.budget import price_of
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task, spread, tasks
+from judge.ask.group import combine
 from judge.ask.loop import Settings
 from judge.ask.prompt import needs_turn
 from judge.ask.several import open_models
@@ -42,6 +43,8 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """Criteria judged with their default prompts; by default groundedness and naturalness, or those of `prompts`."""
     prompts: Sequence[StrPath] = ()
     """Prompts as `criterion/variant` or paths, in place of their criterion's default."""
+    together: bool = False
+    """Ask for all criteria of a response in one call; each is then a prompt of its own, under its own digest."""
     model: str | None = None
     """`backend/model`; by default the environment's JUDGE_MODEL, else a small local model."""
     jury: str | None = None
@@ -198,8 +201,12 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
 
     Raises:
         UsageError: Two prompts for one criterion, or options of a jury, without a jury; calibration compares prompts.
+            Or the criteria cannot be asked together, as the plan wants.
     """
     chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
+    if plan.together:
+        group = combine([prompt for several in chosen.values() for prompt in several])
+        chosen = {prompt.name: [prompt] for prompt in group}
     if plan.jury is not None:
         return chosen
     if plan.models or plan.samples != 1 or plan.families is not None:

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from judge.models.records import AnswerForm
+from judge.models.records import AnswerForm, AskedCriterion
 from judge.records import Criterion
+
+_REASONS = "your reasons in at most three sentences"
 
 
 def supported_forms(criterion: Criterion) -> tuple[AnswerForm, ...]:
-    """The answer forms that a criterion allows; `label` is not among them where each sentence gets a label."""
-    return ("json", "text") if criterion.answer == "sentences" else ("json", "text", "label")
+    """The answer forms that a criterion allows; `label` is not among them where one label is not the whole answer."""
+    several = criterion.answer == "sentences" or criterion.together
+    return ("json", "text") if several else ("json", "text", "label")
 
 
 def answer_labels(criterion: Criterion) -> tuple[str, ...]:
@@ -27,8 +30,7 @@ def answer_instruction(criterion: Criterion, form: AnswerForm) -> str:
 def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: bool) -> str:
     """How to answer in this form, given only the labels; `per_sentence` asks for one label for each sentence."""
     menu = ", ".join(labels)
-    quoted = ", ".join(f'"{label}"' for label in labels)
-    reasons = "your reasons in at most three sentences"
+    quoted = _quoted(labels)
     match form, per_sentence:
         case "label", _:
             # Decoding is constrained to the labels, and the levels name them: a cue is enough. Every token after the
@@ -36,24 +38,46 @@ def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: b
             return "Label:"
         case "json", False:
             return (
-                f'Reply with one JSON object and nothing else: first "rationale", {reasons}; '
+                f'Reply with one JSON object and nothing else: first "rationale", {_REASONS}; '
                 f'then "grade", one of {quoted}.'
             )
         case "json", _:
             return (
-                f'Reply with one JSON object and nothing else: first "rationale", {reasons}; then "sentences", a list '
+                f'Reply with one JSON object and nothing else: first "rationale", {_REASONS}; then "sentences", a list '
                 f'with {{"n": number, "label": label}} for every numbered sentence, in order. Labels: {quoted}.'
             )
         case _, False:
             return (
-                f"Give {reasons}. Then end with exactly one line of this form, where LABEL is one of {menu}:\n"
+                f"Give {_REASONS}. Then end with exactly one line of this form, where LABEL is one of {menu}:\n"
                 "Grade: LABEL"
             )
         case _:
             return (
-                f"Give {reasons}. Then label every numbered sentence, in order, one line each, in this form, "
+                f"Give {_REASONS}. Then label every numbered sentence, in order, one line each, in this form, "
                 f"where LABEL is one of {menu}:\n1: LABEL"
             )
+
+
+def group_instruction(together: Sequence[AskedCriterion], form: AnswerForm) -> str:
+    """How to answer several criteria in one reply."""
+    if form == "json":
+        members = _quoted([asked.name for asked in together])
+        grades = "; ".join(f'of "{asked.name}" one of {_quoted(asked.labels)}' for asked in together)
+        return (
+            "Reply with one JSON object and nothing else. It has one member for each criterion, in this order: "
+            f'{members}. Each member is an object: first "rationale", {_REASONS}; then "grade": {grades}.'
+        )
+    menus = ", ".join(f"one of {', '.join(asked.labels)} for {asked.name}" for asked in together)
+    lines = "\n".join(f"{asked.name}: LABEL" for asked in together)
+    return (
+        f"For each criterion, give {_REASONS}. Then end with exactly one line for each criterion, in this order and "
+        f"this form, where LABEL is {menus}:\n{lines}"
+    )
+
+
+def group_schema(together: Sequence[AskedCriterion]) -> dict[str, Any]:
+    """JSON schema of one reply to several criteria: a member with rationale and grade for each, in order."""
+    return _closed_object({asked.name: answer_schema(asked.labels, 0) for asked in together})
 
 
 def answer_schema(labels: Sequence[str], sentences: int) -> dict[str, Any]:
@@ -78,6 +102,10 @@ def label_grammar(labels: Sequence[str]) -> str:
     """
     quoted = (label.replace("\\", "\\\\").replace('"', '\\"') for label in labels)
     return "root ::= " + " | ".join(f'"{label}"' for label in quoted)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
 
 
 def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,14 @@ class Message(Record, frozen=True):
     content: str
 
 
+class AskedCriterion(Record, frozen=True):
+    """One of several criteria that one request asks for."""
+
+    name: str
+    labels: tuple[str, ...]
+    """The labels to choose from."""
+
+
 class Request(Record, frozen=True):
     """One request to a judge about one pooled response."""
 
@@ -34,6 +42,8 @@ class Request(Record, frozen=True):
     """The raw texts of the passages, likewise."""
     sample: int = 0
     """Number of the repetition, from 0."""
+    together: tuple[AskedCriterion, ...] = ()
+    """The criteria that are asked together, in order; empty if only one is asked."""
 
 
 class Completion(Record, frozen=True):

@@ -90,7 +90,7 @@ def _scales(results: Sequence[Judgment | Failure], own: Sequence[Criterion]) -> 
     for criterion, variant, digest, jury in sorted(prompts):
         prompt_id = f"{criterion}/{variant}"
         try:
-            found = by_id.get(prompt_id) or find_criterion(prompt_id)
+            found = find_criterion(prompt_id, by_id)
         except (UsageError, InputError):
             continue
         if jury or found.digest == digest:

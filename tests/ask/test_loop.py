@@ -447,6 +447,7 @@ def test_a_forecast_explains_every_judgment_without_asking(tmp_path: Path) -> No
         assert counts._asdict() | {"prompt_tokens": 0} == {
             "judgments": 6, "without_evidence": 0, "recalled": 2, "shared": 2, "calls": 2, "prompt_tokens": 0,
             "rates": GUESS,
+            "answers": 2,
         }  # fmt: skip
         unknown = pool(["a", "b", "c"], ("p1", "p2"), known=False)
         counts = forecast(Questions(model, journal, unknown, None), tasks(unknown, [criterion(), grounded]))

@@ -19,6 +19,7 @@ from judge.calibrate.report.tables import (
     probabilities_tsv,
     system_tsv,
 )
+from judge.calibrate.report.together import together_tsv
 from judge.files.jsonl import json_bytes
 from judge.text.ids import Cluster
 
@@ -33,6 +34,7 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
         "confusion.tsv": confusion_tsv(calibration.agreement),
         "comparisons.tsv": comparisons_tsv(calibration.comparisons),
         "equivalence.tsv": equivalence_tsv(calibration.equivalence),
+        "together.tsv": together_tsv(calibration.together),
         "calibration_map.tsv": calibration_map_tsv(calibration.calibration_map),
         "expected.tsv": expected_tsv(calibration.expected),
         "probabilities.tsv": probabilities_tsv(calibration.probabilities),

@@ -7,7 +7,8 @@ from judge.calibrate.findings import AgreementRow, Calibration, Choice, Comparis
 from judge.calibrate.report.details import alternative, confusion, diagnostics, equivalence, forecasts, systems, worth
 from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
 from judge.calibrate.report.phrases import IN_REPORT, basis, grades_of, label, looked_at
-from judge.records import Estimate
+from judge.calibrate.report.together import asked_together, group_costs
+from judge.calibrate.together import turned
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count, interval, number, p_value
 from judge.text.markup import listed, name_of, prose, table
@@ -36,6 +37,7 @@ def calibration_markdown(calibration: Calibration) -> str:
     for criterion in criteria(calibration):
         parts.append(f"\n## {prose(criterion)}\n")
         parts += (f"\n{block}\n" for block in _chapter(calibration, criterion))
+    parts += (f"\n{block}\n" for block in group_costs(calibration))
     notes = (f"\n{textwrap.fill(paragraph, _WIDTH)}\n" for paragraph in _NOTES)
     return "".join([*parts, "\n## How to read this\n", *notes])
 
@@ -54,6 +56,7 @@ def _chapter(calibration: Calibration, criterion: str) -> Iterator[str]:
     for look in of(calibration.looks, criterion):
         yield f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 `{look.head}`."
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
+    yield from asked_together(calibration, criterion)
     yield from equivalence(calibration, criterion)
     if row:
         yield from confusion(row)
@@ -197,7 +200,7 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
             (
                 [
                     name_of(row.b if row.a == chosen else row.a),
-                    interval(row.difference if row.a == chosen else _negative(row.difference), signed=True),
+                    interval(row.difference if row.a == chosen else turned(row.difference), signed=True),
                     f"{row.difference.n}/{row.difference.topics}",
                     *(p_value(p) for p in (row.p, row.p_max_t, row.p_holm)),
                 ]
@@ -209,9 +212,3 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
 
 def _separable(row: ComparisonRow) -> bool:
     return row.p_max_t is not None and row.p_max_t <= SEPARABLE
-
-
-def _negative(difference: Estimate) -> Estimate:
-    """The difference the other way round."""
-    value, low, high = (None if end is None else -end for end in (difference.value, difference.high, difference.low))
-    return Estimate(value, low, high, difference.n, difference.topics, difference.reason)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from judge.calibrate.equivalence import ASSESSORS
-from judge.calibrate.findings import AgreementRow, Calibration, Choice, EquivalenceRow, TrustVerdict
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, EquivalenceRow, TogetherRow, TrustVerdict
 from judge.calibrate.report.lookup import (
     best_first,
     chosen_of,
@@ -15,6 +15,7 @@ from judge.calibrate.report.lookup import (
     verdict_of,
 )
 from judge.calibrate.report.phrases import ON_TERMINAL, heading, looked_at
+from judge.calibrate.report.together import group_cost
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import columns_of, count, fold, number, shorten
@@ -36,6 +37,8 @@ def summary(calibration: Calibration, columns: int = 80) -> str:
     names = criteria(calibration)
     for name in names:
         lines += ["", *_criterion(calibration, name, columns)]
+    for cost in calibration.group_costs:
+        lines += ["", *fold(group_cost(cost), columns)]
     lines.append("")
     for name in names:
         lines += _verdict_line(calibration, name, columns)
@@ -58,6 +61,8 @@ def _criterion(calibration: Calibration, criterion: str, columns: int) -> list[s
         lines += fold(selected, columns)
     if equivalence := of(calibration.equivalence, criterion):
         lines += fold(_equivalent(equivalence), columns)
+    for row in of(calibration.together, criterion):
+        lines += fold(_together(row), columns)
     for look in of(calibration.looks, criterion):
         lines += fold(looked_at(look), columns) if look.ledger != "seal" else []
     if verdict := verdict_of(calibration, criterion):
@@ -149,6 +154,14 @@ def _equivalent(rows: Sequence[EquivalenceRow]) -> str:
     parts = [f"equivalent within {short(rows[0].margin)} to {alike} of {count(len(judges), 'other')}"]
     parts += [f"to the {ASSESSORS} among themselves: {row.word}" for row in rows if row.b == ASSESSORS]
     return "; ".join(parts)
+
+
+def _together(row: TogetherRow) -> str:
+    """What asking together changes for one judge and prompt."""
+    values = f"{row.statistic} {short(row.value_alone)} alone, {short(row.value_together)} together"
+    value, *ends = (short(end, signed=True) for end in (row.difference.value, row.difference.low, row.difference.high))
+    difference = f"{value} [{', '.join(ends)}]" if row.difference.low is not None else value
+    return f"{printable(row.judge)} {printable(row.together.partition('/')[2])}: {values}, difference {difference}"
 
 
 def _verdict_line(calibration: Calibration, criterion: str, columns: int) -> list[str]:

@@ -29,6 +29,8 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """Models to ask, as `backend/model`."""
     prompts: Sequence[StrPath] = ()
     """Prompts to ask, or the files of your own prompts behind the judgments."""
+    together: bool = False
+    """Ask the prompts also all in one call, so that each is compared with itself asked alone."""
     pool: StrPath | None = None
     """Folder of `judge run`, or its `pool.jsonl`, if it is not beside the judgments."""
     test: StrPath | None = None
@@ -83,6 +85,8 @@ def check_plan(plan: CalibrationPlan) -> None:
         raise UsageError("expected either existing judgments (--judgments) or models to ask (--model)")
     if plan.models and not (plan.prompts and plan.pool and plan.out):
         raise UsageError(ASKING)
+    if plan.together and not plan.models:
+        raise UsageError("asking together is about models to ask (--together goes with --model)")
     seal_of(plan.test, plan.seal)
     check_cluster(plan.cluster)
     if not 0 <= plan.epsilon < 1:

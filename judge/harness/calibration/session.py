@@ -12,10 +12,12 @@ import msgspec
 from judge.ask.account import JudgeAccount
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
+from judge.ask.group import combine, group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
+from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, check_prices
@@ -23,7 +25,7 @@ from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.certificate import Certificate, certificate_bytes, certified_options, make_certificate
 from judge.calibrate.disagreements import Disagreement, disagreements
-from judge.calibrate.findings import Calibration
+from judge.calibrate.findings import Calibration, GroupCost
 from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import (
     Gold,
@@ -50,6 +52,7 @@ from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES, SealedItem, item_of
 from judge.harness.calibration.asking import Asking, ProgressReport, gold_tasks, results_jsonl
 from judge.harness.calibration.certified import certified, resampling
+from judge.harness.calibration.group_costs import group_costs
 from judge.harness.calibration.looking import Looking, log_look, looked_often, open_test
 from judge.harness.calibration.plan import ASKING, CalibrationPlan, by_id, check_plan
 from judge.harness.manifest import JOURNAL, MANIFEST
@@ -140,10 +143,13 @@ class _Session:
         self.families = read_families(Path(plan.families)) if plan.families else {}
         self.scale = parse_scale(plan.scale, plan.polarity) if plan.scale else None
         self.prompts = by_id(map(find_criterion, plan.prompts))
+        if plan.together:
+            self.prompts |= by_id(combine(tuple(self.prompts.values())))
         self.only = self._only()
         self.warnings: list[str] = []
         self.asked: dict[str, Any] = {}
         self.looking: Looking | None = None
+        self.costs: tuple[GroupCost, ...] = ()
         self.sealed: frozenset[SealedItem] = frozenset()
         self.turns: Mapping[str, Turn] | None = None
         self.out = Path(plan.out) if plan.out is not None else None
@@ -181,7 +187,7 @@ class _Session:
         calibration = calibrate(panels, options, self._steps)
         looks = self.looking.rows([panel.criterion for panel in panels]) if self.looking else ()
         warnings = (*self.warnings, *calibration.warnings, *looked_often(calibration, looks))
-        calibration = msgspec.structs.replace(calibration, warnings=warnings, looks=looks)
+        calibration = msgspec.structs.replace(calibration, warnings=warnings, looks=looks, group_costs=self.costs)
         seal = self.looking.seal if self.looking else None
         entries = certified(self.plan, gold, panels, calibration, seal, self.asking.endpoints)
         certificate = make_certificate(entries, self.now.date().isoformat())
@@ -276,12 +282,13 @@ class _Session:
                 if labels.prompt is None:
                     continue
                 if labels.prompt not in self.prompts:
-                    if labels.prompt not in bundled:
+                    known = bundled | self.prompts
+                    if not all(name in known for name in group_members(labels.prompt) or (labels.prompt,)):
                         raise UsageError(
                             f"{labels.source}: no prompt called {shown(labels.prompt)} comes with judge: give the file "
                             "of a prompt of your own with --prompt PATH"
                         )
-                    self.prompts[labels.prompt] = bundled[labels.prompt]
+                    self.prompts[labels.prompt] = find_criterion(labels.prompt, known)
                 prompt = self.prompts[labels.prompt]
                 if prompt.digest != labels.prompt_digest and not is_jury(labels.judge):
                     told = f"{labels.source}: {prompt.file} has changed since these judgments were made"
@@ -394,6 +401,12 @@ class _Session:
             for model in models:
                 wanted = self._gold_tasks(dev, pool, prompts, plan.samples)
                 results += self.asking.ask(model, wanted, journal, pool, turns)
+                self.costs += group_costs(
+                    model.name,
+                    Questions(model, journal, pool, turns),
+                    prompts,
+                    lambda group: self._gold_tasks(dev, pool, group, plan.samples),
+                )
             panels, _ = self._panels(dev, [self._source(results, pool)])
             choices = (choose(panel, "dev" if panel.split[0] == "dev" else "all") for panel in panels)
             chosen = [column for column in choices if column]

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.criteria import find_criterion
+from judge.ask.group import group_members
 from judge.ask.labels import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
 from judge.calibrate.intake import OffScale, parse_scale
 from judge.errors import InputError, UsageError
@@ -86,7 +87,7 @@ def _one(path: Path, every: Sequence[Labels], wanted: str | None) -> tuple[Label
         and (
             wanted is None
             or labels.prompt.partition("/")[0] == wanted
-            or (prompt and labels.prompt == prompt.prompt_id)
+            or (prompt and prompt.prompt_id in (labels.prompt, *group_members(labels.prompt)[:1]))
         )
     ]
     held = ", ".join(f"{labels.judge} under {labels.prompt}" for labels in every) or "nothing"
@@ -95,7 +96,7 @@ def _one(path: Path, every: Sequence[Labels], wanted: str | None) -> tuple[Label
     if len(chosen) > 1:
         raise UsageError(f"{path}: expected one judge under one prompt (--criterion NAME): it holds {held}")
     try:
-        return chosen[0], prompt or find_criterion(str(chosen[0].prompt))
+        return chosen[0], find_criterion(str(chosen[0].prompt), {prompt.prompt_id: prompt} if prompt else None)
     except UsageError as error:
         raise UsageError(f"{path}: {error}; give the prompt of your own with --criterion PATH") from error
 

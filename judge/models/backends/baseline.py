@@ -33,13 +33,13 @@ class Overlap:
         """Refuse all but graded groundedness.
 
         Raises:
-            UsageError: A criterion is not groundedness or is asked sentence by sentence.
+            UsageError: A criterion is not groundedness, or is asked sentence by sentence or together with others.
         """
         for criterion in criteria:
-            if criterion.name != "groundedness" or criterion.answer != "grade":
+            if criterion.name != "groundedness" or criterion.answer != "grade" or criterion.together:
                 raise UsageError(
                     f"{self.name} compares words with the used passages and can grade groundedness only, "
-                    f"not {criterion.prompt_id}"
+                    f"{'asked alone, ' if criterion.together else ''}not {criterion.prompt_id}"
                 )
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:

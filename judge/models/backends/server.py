@@ -43,7 +43,7 @@ class ServerModel:
         self._model = model
         self._options = options
         self.forms: tuple[AnswerForm, ...] = ("label", "json", "text") if options.logprobs else ("json", "text")
-        self._parameters: dict[tuple[AnswerForm, tuple[str, ...], int], dict[str, Any]] = {}
+        self._parameters: dict[tuple[object, ...], dict[str, Any]] = {}
         self._session: aiohttp.ClientSession | None = None
         self._endpoint = ""
         self._proxy: str | None = None
@@ -63,7 +63,7 @@ class ServerModel:
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages, and the address without credentials."""
-        key = (request.form, request.labels, request.sentences)
+        key = (request.form, request.labels, request.sentences, request.together)
         parameters = self._parameters.get(key)
         if parameters is None:
             parameters = {

@@ -1,0 +1,110 @@
+"""Groups: criteria that one request asks for together, and the names of the prompts that this makes. Pure.
+
+A prompt that is asked together with others is a prompt of its own. Its name lists the others and its digest covers
+all of them, so that no certificate, calibration or folder mixes its grades with those of the prompt asked alone:
+`groundedness/graded` asked together with `naturalness/graded` is `groundedness/graded+naturalness`.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.files.stored import sha256
+from judge.models.records import AskedCriterion
+from judge.pool.records import PooledResponse
+from judge.records import Criterion, Passage
+
+GROUP_VERSION = 1
+"""Goes up whenever the same prompts, asked together, may give other messages or be read differently than before."""
+DEFAULT = "graded"
+"""The variant that a criterion's name alone means."""
+_JOINT, _OF = "+", "."
+"""`variant+criterion` and `variant+criterion.variant`: no file's variant has the first, no criterion the second."""
+
+
+def combine(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
+    """The same criteria, asked together in one request, by name.
+
+    Args:
+        criteria: One prompt of each criterion; their order does not matter.
+
+    Raises:
+        UsageError: There are fewer than two, two are of one criterion, one labels sentences, or one is asked together
+            with others already.
+    """
+    parts = tuple(sorted(criteria, key=lambda criterion: criterion.name))
+    for part in parts:
+        if part.answer == "sentences":
+            raise UsageError(f"{part.prompt_id} labels every sentence, so it cannot be asked together with others")
+        if part.together:
+            raise UsageError(f"{part.prompt_id} is asked together with others already")
+    for part, later in pairwise(parts):
+        if part.name == later.name:
+            raise UsageError(
+                f"{part.prompt_id} and {later.prompt_id}: one request asks for each criterion under one prompt "
+                "(--together)"
+            )
+    if len(parts) < 2:
+        raise UsageError(f"asking together needs two criteria or more, found {_listed(parts)} (--together)")
+    return tuple(_joined(part, parts) for part in parts)
+
+
+def _listed(parts: Sequence[Criterion]) -> str:
+    return ", ".join(part.prompt_id for part in parts) or "none"
+
+
+def _joined(own: Criterion, parts: tuple[Criterion, ...]) -> Criterion:
+    others = [part for part in parts if part is not own]
+    digests = [part.digest for part in parts]
+    return msgspec.structs.replace(
+        own,
+        variant=_JOINT.join([own.variant, *map(_short, others)]),
+        # Members of a group ask the same, but each is a prompt of its own.
+        digest=sha256(msgspec.json.encode(["together", GROUP_VERSION, own.name, digests])),
+        file=" with ".join([own.file, *(part.file for part in others)]),
+        together=parts,
+    )
+
+
+def _short(part: Criterion) -> str:
+    return part.name if part.variant == DEFAULT else f"{part.name}{_OF}{part.variant}"
+
+
+def group_members(prompt_id: str) -> tuple[str, ...]:
+    """The prompts of a group as `criterion/variant`, the one that is graded first; empty if it is asked alone.
+
+    >>> group_members("groundedness/graded+naturalness+relevance.ikat")
+    ('groundedness/graded', 'naturalness/graded', 'relevance/ikat')
+    >>> group_members("groundedness/graded")
+    ()
+    """
+    own, *others = prompt_id.split(_JOINT)
+    if not others or "/" not in own:
+        return ()
+    named = (other.partition(_OF) for other in others)
+    return (own, *(f"{name}/{variant or DEFAULT}" for name, _, variant in named))
+
+
+def asked_parts(
+    criterion: Criterion, response: PooledResponse, passages: Mapping[str, Passage]
+) -> tuple[Criterion, ...]:
+    """The prompts of a group that a response can be asked about: without passages, those that show none.
+
+    Empty if the criterion is asked alone.
+
+    Args:
+        criterion: The criterion to grade, which is asked in any case.
+        response: The response.
+        passages: The passages of the pool, by key.
+    """
+    evidence = bool(response.passages) and all(key in passages for key in response.passages)
+    return tuple(
+        part for part in criterion.together if evidence or part.name == criterion.name or "passages" not in part.inputs
+    )
+
+
+def asked_criteria(parts: Sequence[Criterion]) -> tuple[AskedCriterion, ...]:
+    """What a request says of its criteria."""
+    return tuple(AskedCriterion(part.name, part.scale.labels) for part in parts)
