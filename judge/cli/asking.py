@@ -20,7 +20,13 @@ ASKING = (
 
 def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare the options for how a judge is asked."""
-    group.add_argument("--base-url", metavar="URL", help="endpoint of server/… (or another for openai/…, litellm/…)")
+    group.add_argument(
+        "--base-url",
+        action="one_or_more",
+        metavar="URL",
+        help="endpoint of server/… (or another for openai/…, litellm/…); may be repeated for server/…: addresses that "
+        "serve the same model",
+    )
     group.add_argument("--temperature", type=amount_or_zero, default=0.0, help="sampling temperature (default 0)")
     group.add_argument(
         "--max-tokens",
@@ -40,7 +46,13 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
 
 def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare the options for calls in flight, attempts and cost."""
-    group.add_argument("--concurrency", type=positive, default=16, metavar="N", help="calls in flight (default 16)")
+    group.add_argument(
+        "--concurrency",
+        type=positive,
+        default=16,
+        metavar="N",
+        help="calls in flight, at all addresses together (default 16)",
+    )
     group.add_argument(
         "--attempts", type=positive, default=6, metavar="N", help="per call, for passing failures (default 6)"
     )
@@ -59,8 +71,10 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
 
 def model_options(args: argparse.Namespace) -> ModelOptions:
     """The values of the options of `add_judge_arguments`."""
+    given = args.base_url if isinstance(args.base_url, list) else [args.base_url]
     return ModelOptions(
-        base_url=args.base_url,
+        base_url=given[0],
+        replicas=tuple(given[1:]),
         temperature=args.temperature,
         max_tokens=args.max_tokens,
         seed=args.seed,

@@ -37,6 +37,7 @@ class CommandParser(argparse.ArgumentParser):
         self.register("action", None, _stored)
         self.register("action", "store", _stored)
         self.register("action", "append", _Gathered)
+        self.register("action", "one_or_more", _OneOrMore)
         self.register("action", "store_true", _Flag)
         self.set_defaults(given=frozenset())
 
@@ -104,6 +105,17 @@ class _Gathered(argparse.Action):
             return
         before = getattr(namespace, self.dest) if self.dest in namespace.given else ()
         _take(namespace, self.dest, [*before, *(values if isinstance(values, list) else [values])])
+
+
+class _OneOrMore(argparse.Action):
+    """Takes a value, and a list of them when it is repeated; one value stays what it was where there was only one."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        before = getattr(namespace, self.dest) if self.dest in namespace.given else []
+        earlier = before if isinstance(before, list) else [before]
+        _take(namespace, self.dest, [*earlier, values] if earlier else values)
 
 
 class _Flag(argparse._StoreTrueAction):

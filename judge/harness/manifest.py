@@ -186,6 +186,7 @@ def manifest_bytes(
     prices: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     cluster: Cluster = "topic",
+    servers: Sequence[str] = (),
 ) -> bytes:
     """How the other files came about; a rerun gives the same bytes, because no time is recorded.
 
@@ -202,6 +203,7 @@ def manifest_bytes(
         prices: Price of each model, for the reader: no grade depends on it.
         options: The options that are not the default, by their names on the command line.
         cluster: What intervals and tests are over, recorded where it is not topics: no grade depends on it.
+        servers: The addresses of a judge that is asked at several.
     """
     replies = results if notes is None else notes.said
     manifest: dict[str, Any] = {
@@ -231,6 +233,8 @@ def manifest_bytes(
         manifest["counts"]["members"] = Counter(map(_kind, notes.said))
     if cluster != "topic":
         manifest["cluster"] = cluster
+    if servers:
+        manifest["servers"] = list(servers)
     return json_bytes(manifest)
 
 
