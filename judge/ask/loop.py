@@ -223,12 +223,13 @@ class Loop:
         return completion
 
     def _written(self, digest: str, write: "asyncio.Future[None]") -> None:
-        """A completion is on the disk, or cannot be written."""
-        del self._unwritten[digest]
-        self._in_flight.pop(digest, None)
+        """A completion is on the disk; one that cannot be written stays among the unwritten, and settles nothing."""
         error = write.exception()
         if error is not None:
             self._end(error)
+            return
+        del self._unwritten[digest]
+        self._in_flight.pop(digest, None)
 
     async def _afford(self, request: Request) -> float:
         """Wait until the budget can pay for a call beside those in flight, and give what is set aside for it.

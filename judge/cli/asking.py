@@ -6,6 +6,7 @@ from pathlib import Path
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.loop import Settings
 from judge.cli.options import amount_or_zero, positive, positive_amount
+from judge.cli.parser import OneOrMore
 from judge.cli.printing import say
 from judge.harness.manifest import JOURNAL
 from judge.models.journal_rows import lacks_log
@@ -22,7 +23,7 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare the options for how a judge is asked."""
     group.add_argument(
         "--base-url",
-        action="one_or_more",
+        action=OneOrMore,
         metavar="URL",
         help="endpoint of server/… (or another for openai/…, litellm/…); may be repeated for server/…: addresses that "
         "serve the same model",

@@ -37,7 +37,6 @@ class CommandParser(argparse.ArgumentParser):
         self.register("action", None, _stored)
         self.register("action", "store", _stored)
         self.register("action", "append", _Gathered)
-        self.register("action", "one_or_more", _OneOrMore)
         self.register("action", "store_true", _Flag)
         self.set_defaults(given=frozenset())
 
@@ -107,12 +106,13 @@ class _Gathered(argparse.Action):
         _take(namespace, self.dest, [*before, *(values if isinstance(values, list) else [values])])
 
 
-class _OneOrMore(argparse.Action):
-    """Takes a value, and a list of them when it is repeated; one value stays what it was where there was only one."""
+class OneOrMore(argparse.Action):
+    """Takes a value, and a list of values when it is repeated: a command that was given one is recorded as before."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
+        """Take a further value."""
         before = getattr(namespace, self.dest) if self.dest in namespace.given else []
         earlier = before if isinstance(before, list) else [before]
         _take(namespace, self.dest, [*earlier, values] if earlier else values)
