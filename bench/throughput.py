@@ -8,7 +8,8 @@ The rows of one case run in turn, `--rounds` times, and the median of each row i
 machine changes from minute to minute: calls a second, share of the ideal rate (calls in flight / latency), CPU time of
 this process for a call, and both against the bare loop. Compare rows of one table, not figures of two tables.
 
-bare     aiohttp, and nothing else: the body is sent, the reply is read and decoded
+bare     aiohttp, and nothing else: the body is sent, the reply is read and decoded; with --backend litellm/openai,
+         `litellm.acompletion` with the same parameters
 backend  `complete` of a judge's backend
 loop     `judge.assess` with a journal on the disk: what `judge run` does once its runs are pooled
 """
@@ -35,6 +36,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.loop import Settings, assess, tasks
 from judge.ask.prompt import render
 from judge.models.backends import open_model
+from judge.models.backends.litellm import load_litellm
 from judge.models.journal import Journal
 from judge.models.model import ModelOptions
 from judge.models.records import Request
@@ -116,6 +118,23 @@ async def ask_bare(url: str, bodies: Iterator[bytes], workers: int) -> None:
         await in_parallel(workers, work)
 
 
+async def ask_litellm(model: Any, waiting: Iterator[Request], workers: int) -> None:
+    """Ask as litellm's users do, with the parameters that our backend sends."""
+    litellm = load_litellm()
+
+    async def work() -> None:
+        for request in waiting:
+            messages = [{"role": message.role, "content": message.content} for message in request.messages]
+            answer = await litellm.acompletion(
+                **model.parameters(request), messages=messages, timeout=120.0, num_retries=0, max_retries=0
+            )
+            assert answer.choices[0].message.content
+
+    await in_parallel(workers, work)
+    await litellm.close_litellm_async_clients()
+    litellm.in_memory_llm_clients_cache.flush_cache()
+
+
 async def ask_backend(name: str, base_url: str, waiting: Iterator[Request], workers: int) -> None:
     """Ask through a backend, without a loop of retries and without a journal."""
     model = open_model(name, ModelOptions(base_url=base_url))
@@ -148,6 +167,9 @@ class Rows:
         self.requests = requests_of(self.pool, self.criterion)
 
     def bare(self, factory: Callable[[], asyncio.AbstractEventLoop]) -> Callable[[], None]:
+        if self.name.startswith("litellm/"):
+            model = open_model(self.name, ModelOptions(base_url=self.base_url))
+            return lambda: run_in(factory, ask_litellm(model, iter(self.requests), self.case.workers))
         parameters = open_model("server/mock", ModelOptions(base_url=self.base_url)).parameters(self.requests[0])
         sent = {name: value for name, value in parameters.items() if name != "base_url"}
         bodies = [msgspec.json.encode({**sent, "messages": request.messages}) for request in self.requests]

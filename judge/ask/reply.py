@@ -127,14 +127,17 @@ def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unre
 
 def _claimed(text: str, menu: Sequence[str]) -> set[str]:
     """The labels of the menu that directly follow a claim such as `grade is` or `Grade:`, anywhere in a text."""
+    text = text.replace(_MINUS, "-")
+    claims = list(_CLAIM.finditer(text))
+    if not claims:
+        return set()
     words = "|".join(re.escape(label) for label in sorted(menu, key=len, reverse=True))
     # Not a part of a longer word or number, such as `2.5`, `2/3` or `1-2`.
     following = re.compile(
         rf"[\s*_`#\"'“‘(\[]*({words})(?:\.0+)?(?![^\W_]|[.,/\-–][0-9])",
         re.IGNORECASE,
     )
-    text = text.replace(_MINUS, "-")
-    matches = (following.match(text, claim.end()) for claim in _CLAIM.finditer(text))
+    matches = (following.match(text, claim.end()) for claim in claims)
     return {label for match in matches if match and (label := on_menu(match[1], menu)) is not None}
 
 
