@@ -6,6 +6,7 @@ identical requests in flight share one call. A completion counts only once it is
 
 import asyncio
 import contextlib
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ from judge.errors import (
     TransientError,
 )
 from judge.models.journal import Journal
-from judge.models.model import Model, Price
+from judge.models.model import Model, Price, Replicated
 from judge.models.records import Completion, Request
 from judge.models.storable import storable
 from judge.pool.records import Pool
@@ -77,6 +78,7 @@ class Loop:
         account: Account | None = None,
     ) -> None:
         self._model = model
+        self._replicated = model if isinstance(model, Replicated) else None
         self._journal = journal
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account)
@@ -85,6 +87,8 @@ class Loop:
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
         self._report = report or (lambda progress: None)
         self._in_flight: dict[str, asyncio.Task[Completion]] = {}
+        self._unwritten: dict[str, asyncio.Future[None]] = {}
+        self._workers = 0
         self._results: dict[int, Judgment | Failure] = {}
         self._total = 0
         self._recalled = 0
@@ -110,15 +114,14 @@ class Loop:
             else:
                 self._recalled += 1
                 self._settle(index, settled)
-        workers = min(
-            self._settings.concurrency,
-            self._model.max_concurrency or self._settings.concurrency,
-            len(open_tasks),
-        )
-        if workers:
+        most = self._model.max_concurrency or self._settings.concurrency
+        self._workers = min(self._settings.concurrency, most, len(open_tasks))
+        if self._workers:
             # Neighbors share the start of their prompt, which prompt caches compute only once.
             remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
-            await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
+            await asyncio.gather(*(self._work(wanted, remaining) for _ in range(self._workers)))
+        if self._unwritten:
+            await asyncio.wait(list(self._unwritten.values()))
         if self._stop is not None:
             raise self._stop
         self._journal.check_there()
@@ -127,18 +130,32 @@ class Loop:
     async def _work(self, wanted: Sequence[Task], remaining: Iterator[int]) -> None:
         for index in remaining:
             try:
-                self._settle(index, await self._judge(wanted[index]))
+                settled = await self._judge(wanted[index])
+                write = self._unwritten.get(settled.request_digest or "")
+                if write is None:
+                    self._settle(index, settled)
+                else:
+                    # The disk is slower than the next call is begun, so nobody waits for it here.
+                    write.add_done_callback(functools.partial(self._settle_written, index, settled))
             except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
                 self._end(error)
             if self._stop is not None:
                 return
 
+    def _settle_written(self, index: int, settled: Judgment | Failure, write: "asyncio.Future[None]") -> None:
+        if write.exception() is None:
+            try:
+                self._settle(index, settled)
+            except BaseException as error:  # noqa: BLE001 - as in `_work`
+                self._end(error)
+
     def _settle(self, index: int, settled: Judgment | Failure) -> None:
         self._results[index] = settled
         self._failures += isinstance(settled, Failure)
-        budget = self._budget
+        budget, done = self._budget, len(self._results)
+        servers = () if self._replicated is None else tuple(self._replicated.servers)
         self._report(
-            Progress(len(self._results), self._total, self._recalled, self._failures, budget.spent, budget.estimated)
+            Progress(done, self._total, self._recalled, self._failures, budget.spent, budget.estimated, servers)
         )
 
     def drain(self) -> None:
@@ -192,7 +209,9 @@ class Loop:
         try:
             return await call
         finally:
-            del self._in_flight[digest]
+            # Until it is on the disk, the journal does not answer for it.
+            if digest not in self._unwritten:
+                self._in_flight.pop(digest, None)
 
     async def _ask(self, digest: str, request: Request) -> Completion:
         reserved = await self._afford(request)
@@ -209,9 +228,24 @@ class Loop:
         finally:
             self._budget.release(reserved)
             self._released.set()
-        await self._journal.put(digest, self._model.name, self._model.parameters(request), request, completion)
+        parameters = self._model.parameters(request)
+        write = self._journal.write(digest, self._model.name, parameters, request, completion)
         self._account.ask(self._model.name, digest, request, completion)
+        self._unwritten[digest] = write
+        write.add_done_callback(functools.partial(self._written, digest))
+        if len(self._unwritten) > self._workers:
+            # A crash must not cost more replies than calls in flight, however slow the disk is.
+            await asyncio.wait([write])
         return completion
+
+    def _written(self, digest: str, write: "asyncio.Future[None]") -> None:
+        """A completion is on the disk; one that cannot be written stays among the unwritten, and settles nothing."""
+        error = write.exception()
+        if error is not None:
+            self._end(error)
+            return
+        del self._unwritten[digest]
+        self._in_flight.pop(digest, None)
 
     async def _afford(self, request: Request) -> float:
         """Wait until the budget can pay for a call beside those in flight, and give what is set aside for it.

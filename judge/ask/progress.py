@@ -1,9 +1,12 @@
 """The progress of the judging loop, and of fetching a model's weights."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple, Self, TextIO
 
 from judge.files.progress import ProgressLine
+from judge.models.endpoints import Endpoint
+from judge.text.cells import count
 from judge.text.steps import Step
 
 
@@ -20,6 +23,8 @@ class Progress(NamedTuple):
     """US dollars that this process has spent."""
     estimated: int = 0
     """Calls whose cost rests on our own estimate, because the provider gave no counts that can be true."""
+    servers: tuple[Endpoint, ...] = ()
+    """How each server does, as it changes, where a judge is asked at several addresses."""
 
 
 class Reporter:
@@ -33,6 +38,7 @@ class Reporter:
         self._line = shown if isinstance(shown, ProgressLine) else ProgressLine(shown)
         self._own = not isinstance(shown, ProgressLine)
         self._last: Progress | None = None
+        self._set_aside: set[str] = set()
 
     def __enter__(self) -> Self:
         if self._own:
@@ -47,12 +53,22 @@ class Reporter:
     def __call__(self, progress: Progress) -> None:
         """Show the progress; cheap enough to be called after every judgment."""
         self._last = progress
+        self._name_set_aside(progress.servers)
         if progress.done == progress.total:
             self._finish()
         else:
             self._line(Step(self._judge, progress.done, progress.total, free=progress.recalled, note=_extra(progress)))
         if self._then is not None:
             self._then(progress)
+
+    def _name_set_aside(self, servers: tuple[Endpoint, ...]) -> None:
+        """Say why a server gets no calls for now, whenever this begins."""
+        for server in servers:
+            if server.trouble is None:
+                self._set_aside.discard(server.url)
+            elif server.url not in self._set_aside:
+                self._set_aside.add(server.url)
+                self._line.say(f"{self._judge}: {server.url} is set aside, and tried again later: {server.trouble}")
 
     def _finish(self) -> None:
         """Say how it ended, once."""
@@ -62,7 +78,7 @@ class Reporter:
         asked = last.done - last.recalled
         # Where all comes from the journal, a rate of 0 would read as a judge that stands still.
         rate = f"{asked / max(self._line.seconds, 1e-9):.1f}/s" if asked else ""
-        told = [f"{last.done}/{last.total} judged", rate, _extra(last)]
+        told = [f"{last.done}/{last.total} judged", rate, _extra(last), _shares(last)]
         self._line.say(f"{self._judge}: {', '.join(filter(None, told))}")
 
 
@@ -107,4 +123,15 @@ def _extra(progress: Progress) -> str:
     if progress.cost:
         basis = f" (tokens of {progress.estimated} replies estimated)" if progress.estimated else ""
         parts.append(f"${progress.cost:.4f}{basis}")
+    if aside := sum(server.trouble is not None for server in progress.servers):
+        parts.append(f"{aside} of {count(len(progress.servers), 'server')} set aside")
     return ", ".join(parts)
+
+
+def _shares(progress: Progress) -> str:
+    """How many calls each of several servers answered."""
+    answered: Counter[str] = Counter()
+    for server in progress.servers:
+        answered[server.url] += server.answered
+    shares = ", ".join(f"{url} {calls}" for url, calls in answered.items())
+    return f"calls answered: {shares}" if answered.total() else ""

@@ -47,6 +47,8 @@ _CONTROL_TOKEN = re.compile(
 )
 """Square-bracket control tokens of chat models: `[INST]`, `[THINK]`, `[|user|]`, `[UNUSED_TOKEN_146]` and the like."""
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_PRINTABLE = bytes(byte for byte in range(256) if not _UNPRINTABLE.match(chr(byte)))
+"""The bytes of characters in UTF-8 that `_UNPRINTABLE` does not match."""
 
 
 class Material(msgspec.Struct, frozen=True):
@@ -187,7 +189,16 @@ def defuse(text: str) -> str:
     # Successive replacements are 60 times as fast as a translation table.
     for opener in _OPENERS:
         text = text.replace(opener, "‹")
-    return _UNPRINTABLE.sub("\ufffd", _CONTROL_TOKEN.sub("⁅", text))
+    text = _CONTROL_TOKEN.sub("⁅", text)
+    return _UNPRINTABLE.sub("\ufffd", text) if _has_unprintable(text) else text
+
+
+def _has_unprintable(text: str) -> bool:
+    """Whether `_UNPRINTABLE` may match, found at a tenth of its time."""
+    try:
+        return bool(text.encode().translate(None, _PRINTABLE))
+    except UnicodeEncodeError:
+        return True
 
 
 def _levels(criterion: Criterion) -> str:

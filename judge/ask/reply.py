@@ -128,8 +128,11 @@ def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unre
 def _claimed(text: str, menu: Sequence[str]) -> set[str]:
     """The labels of the menu that directly follow a claim such as `grade is` or `Grade:`, anywhere in a text."""
     text = plain_minus(text)
+    claims = list(_CLAIM.finditer(text))
+    if not claims:
+        return set()
     following = label_pattern(menu)
-    matches = (following.match(text, claim.end()) for claim in _CLAIM.finditer(text))
+    matches = (following.match(text, claim.end()) for claim in claims)
     return {label for match in matches if match and (label := on_menu(match[1], menu)) is not None}
 
 

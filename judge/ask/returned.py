@@ -1,10 +1,11 @@
-"""Which models answered, by the providers' own words, where they are not the ones that were asked. Pure."""
+"""Which models answered, by the providers' own words, where they are not the ones that were asked or differ. Pure."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 
 from judge.ask.records import Failure, Judgment
+from judge.models.records import Completion
 from judge.text.safe import shown
 
 _OURS = ("baseline/", "local/")
@@ -30,6 +31,28 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
             what = "another model than the one asked" if other else "several models"
             so = "Grades of several models are not one judge's." if len(models) > 1 else "The grades are that model's."
             notes.append(f"{judge}: its replies name {what}: {counts}. {so}")
+    return tuple(notes)
+
+
+def server_notes(replies: Iterable[tuple[str, Completion]]) -> tuple[str, ...]:
+    """A sentence for each judge whose servers say different things of themselves.
+
+    Args:
+        replies: The names of judges, each with a completion; those that name no server are passed over.
+    """
+    said: dict[str, dict[str, Counter[str]]] = {}
+    for judge, reply in replies:
+        if reply.endpoint is not None:
+            itself = f"model {shown(reply.model)}, fingerprint {shown(reply.system_fingerprint)}"
+            said.setdefault(judge, {}).setdefault(reply.endpoint, Counter())[itself] += 1
+    notes = []
+    for judge, servers in sorted(said.items()):
+        if len({frozenset(counts) for counts in servers.values()}) > 1:
+            each = "; ".join(
+                f"{url} {', '.join(f'{itself} ({count})' for itself, count in sorted(counts.items()))}"
+                for url, counts in sorted(servers.items())
+            )
+            notes.append(f"{judge}: its servers may not serve one model: {each}.")
     return tuple(notes)
 
 

@@ -139,6 +139,7 @@ def ask(
             before.failures + progress.failures,
             before.cost + progress.cost,
             before.estimated + progress.estimated,
+            before.servers + progress.servers,
         )
         if report is not None:
             report(now)

@@ -6,6 +6,7 @@ from pathlib import Path
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.loop import Settings
 from judge.cli.options import amount_or_zero, positive, positive_amount
+from judge.cli.parser import OneOrMore
 from judge.cli.printing import say
 from judge.harness.manifest import JOURNAL
 from judge.models.journal_rows import lacks_log
@@ -21,7 +22,13 @@ ASKING = (
 
 def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare the options for how a judge is asked."""
-    group.add_argument("--base-url", metavar="URL", help="endpoint of server/… (or another for openai/…, litellm/…)")
+    group.add_argument(
+        "--base-url",
+        action=OneOrMore,
+        metavar="URL",
+        help="endpoint of server/… (or another for openai/…, litellm/…); may be repeated for server/…: addresses that "
+        "serve the same model",
+    )
     group.add_argument("--temperature", type=amount_or_zero, default=0.0, help="sampling temperature (default 0)")
     group.add_argument(
         "--max-tokens",
@@ -56,7 +63,13 @@ def add_together_option(group: argparse._ArgumentGroup) -> None:
 
 def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare the options for calls in flight, attempts and cost."""
-    group.add_argument("--concurrency", type=positive, default=16, metavar="N", help="calls in flight (default 16)")
+    group.add_argument(
+        "--concurrency",
+        type=positive,
+        default=16,
+        metavar="N",
+        help="calls in flight, at all addresses together (default 16)",
+    )
     group.add_argument(
         "--attempts", type=positive, default=6, metavar="N", help="per call, for passing failures (default 6)"
     )
@@ -79,8 +92,10 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
 
 def model_options(args: argparse.Namespace) -> ModelOptions:
     """The values of the options of `add_judge_arguments`."""
+    given = args.base_url if isinstance(args.base_url, list) else [args.base_url]
     return ModelOptions(
-        base_url=args.base_url,
+        base_url=given[0],
+        replicas=tuple(given[1:]),
         temperature=args.temperature,
         max_tokens=args.max_tokens,
         seed=args.seed,

@@ -191,6 +191,7 @@ def manifest_bytes(
     options: Mapping[str, Any] | None = None,
     cluster: Cluster = "topic",
     recheck: Mapping[str, Any] | None = None,
+    servers: Sequence[str] = (),
 ) -> bytes:
     """How the other files came about; a rerun gives the same bytes, because no time of day is recorded.
 
@@ -209,6 +210,7 @@ def manifest_bytes(
         options: The options that are not the default, by their names on the command line.
         cluster: What intervals and tests are over, recorded where it is not topics: no grade depends on it.
         recheck: What the second answers say, where questions were asked again.
+        servers: The addresses of a judge that is asked at several.
     """
     replies = results if notes is None else notes.said
     manifest: dict[str, Any] = {
@@ -241,6 +243,8 @@ def manifest_bytes(
         manifest["cluster"] = cluster
     if recheck is not None:
         manifest["recheck"] = dict(recheck)
+    if servers:
+        manifest["servers"] = list(servers)
     return json_bytes(manifest)
 
 

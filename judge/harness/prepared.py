@@ -118,6 +118,13 @@ class Prepared(Record, frozen=True):
         return {name: None if price is None else price.per_million() for name, price in known.items()}
 
     @property
+    def servers(self) -> tuple[str, ...]:
+        """The addresses of a judge that is asked at several, without credentials; empty where there is one."""
+        options = self.plan.options
+        urls = (options.base_url or "", *options.replicas)
+        return tuple(scrub(without_credentials(url)) for url in urls) if options.replicas else ()
+
+    @property
     def expectation(self) -> CertificateStatement | None:
         """What the certificate says of the plan before any model is asked; None without a certificate."""
         return self.certified()
@@ -238,8 +245,9 @@ def check_out(prepared: Prepared) -> bool:
 
 
 def judging_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, object]:
-    """The judge's options that may change a grade; patience and speed do not."""
-    return {name: value for name, value in _options(options, models).items() if name not in {"timeout", "threads"}}
+    """The judge's options that may change a grade; patience, speed and further servers of the same model do not."""
+    needless = {"timeout", "threads", "replicas"}
+    return {name: value for name, value in _options(options, models).items() if name not in needless}
 
 
 def _options(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any]:

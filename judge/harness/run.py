@@ -2,14 +2,14 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from judge.ask.account import Account, JudgeAccount
 from judge.ask.certainty import certainty_notes
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import model_notes
+from judge.ask.returned import model_notes, server_notes
 from judge.ask.several import ask
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
@@ -23,6 +23,7 @@ from judge.harness.prepared import Plan, Prepared, check_out, prepare
 from judge.harness.recheck import Rechecked, ask_again
 from judge.harness.reported import reported
 from judge.models.journal import Journal
+from judge.models.records import Completion
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
@@ -127,6 +128,8 @@ def carry_out(
         certified = prepared.certified(_returned(results))
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
         said = model_notes(replies)
+        if prepared.servers:
+            said += server_notes(_recorded(journal, replies))
         outcome = Outcome(
             *(out, pool, criteria, Table(results), rows, pairs, certified, notes, said, account.rows()),
             rechecked=rechecked,
@@ -156,6 +159,7 @@ def carry_out(
             options=plan.chosen,
             cluster=plan.cluster,
             recheck=rechecked.recorded() if rechecked else None,
+            servers=prepared.servers,
         )
         replace_folder(out, files, RECORD)
     return outcome
@@ -178,6 +182,14 @@ def run(plan: Plan, report: Callable[[Progress], None] | None = None, *, progres
         prepared = prepare(plan, steps=line)
         with Reporter(prepared.judge, line, report) as reporter:
             return carry_out(prepared, reporter, FetchReporter(line), line)
+
+
+def _recorded(journal: Journal, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
+    """The judge and the completion of every judgment."""
+    for reply in replies:
+        completion = journal.get(reply.request_digest) if isinstance(reply, Judgment) else None
+        if completion is not None:
+            yield reply.judge, completion
 
 
 def _returned(results: Sequence[Judgment | Failure]) -> dict[str, list[str]]:

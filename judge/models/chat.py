@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,16 @@ def refuse_threads(threads: int | None, name: str) -> None:
     """
     if threads is not None:
         raise UsageError(f"--threads is for local models; {name} does not run here")
+
+
+def refuse_replicas(replicas: Sequence[str], name: str) -> None:
+    """Refuse further addresses for a judge that is asked at one.
+
+    Raises:
+        UsageError: There are some.
+    """
+    if replicas:
+        raise UsageError(f"--base-url may be repeated for server/… only; {name} is asked at one address")
 
 
 def response_format(request: Request) -> dict[str, Any]:

@@ -252,7 +252,18 @@ class Journal:
         request: Request,
         completion: Completion,
     ) -> None:
-        """Record a completion; returns when it is on the disk.
+        """Record a completion; returns when it is on the disk. Arguments and errors are those of `write`."""
+        await self.write(digest, judge, parameters, request, completion)
+
+    def write(
+        self,
+        digest: str,
+        judge: str,
+        parameters: Mapping[str, Any],
+        request: Request,
+        completion: Completion,
+    ) -> "asyncio.Future[None]":
+        """Begin to record a completion; the future is done when it is on the disk, or raises an OperationalError.
 
         Args:
             digest: The digest of the request, from `request_digest`.
@@ -273,11 +284,7 @@ class Journal:
             raise OperationalError(f"{self._name}: cannot be written: {error}") from error
         write = _Write(row, loop, loop.create_future())
         self._queue.put(write)
-        await write.done
-        self._digests.add(digest)
-        if self._gone is not None:
-            # Recorded all the same, where the file went; only nothing more is to be asked.
-            raise self._gone
+        return write.done
 
     def _write(self) -> None:
         stopping, unsaved, saved = False, False, time.monotonic()
@@ -306,10 +313,24 @@ class Journal:
             except Exception as error:  # noqa: BLE001 - a writer that dies leaves everyone waiting forever
                 self._failure = OperationalError(f"{self._name}: cannot be written: {error}")
             for loop in {write.loop for write in group}:
-                done = [write.done for write in group if write.loop is loop]
                 # A canceled loop is closed and waits for nothing; its paid completions are written all the same.
                 with contextlib.suppress(RuntimeError):
-                    loop.call_soon_threadsafe(_settle, done, self._failure)
+                    loop.call_soon_threadsafe(self._settle, [write for write in group if write.loop is loop])
+
+    def _settle(self, group: list[_Write]) -> None:
+        """Tell those who wait for a group; called in their loop."""
+        failure = self._failure
+        if failure is None:
+            self._digests.update(write.row[0] for write in group)
+            # What follows a loss of the file is recorded where the file went; only nothing more is to be asked.
+            failure = self._gone
+        for write in group:
+            if write.done.done():
+                continue
+            if failure is None:
+                write.done.set_result(None)
+            else:
+                write.done.set_exception(failure)
 
     def _checkpoint(self) -> None:
         """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""
@@ -325,13 +346,3 @@ def _checked(row: tuple[Any, ...]) -> tuple[Any, ...]:
     except DamagedRow as error:
         raise DamagedRow(f"damaged at the completion {row[0]}: {error}") from error
     return row
-
-
-def _settle(done: "list[asyncio.Future[None]]", failure: OperationalError | None) -> None:
-    for future in done:
-        if future.done():
-            continue
-        if failure is None:
-            future.set_result(None)
-        else:
-            future.set_exception(failure)

@@ -1,10 +1,11 @@
 """The interface of a judge: its options, its price, and one call that is one attempt."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from judge.models.endpoints import Endpoint
 from judge.models.limits import RateLimits
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
@@ -14,6 +15,9 @@ class ModelOptions(msgspec.Struct, frozen=True):
     """Options that the user may set for any model; a backend refuses an option that it cannot honor."""
 
     base_url: str | None = None
+    """The address, where it is not the usual one of the backend; part of every request's digest."""
+    replicas: tuple[str, ...] = ()
+    """Further addresses that serve the same model as `base_url` (`server/…` only); part of no digest."""
     temperature: float = 0.0
     max_tokens: int = 1024
     """Most tokens of a completion."""
@@ -112,3 +116,12 @@ class Model(Protocol):
 
     async def aclose(self) -> None:
         """Release connections and memory."""
+
+
+@runtime_checkable
+class Replicated(Protocol):
+    """A judge that may be asked at several addresses."""
+
+    @property
+    def servers(self) -> Sequence[Endpoint]:
+        """How each of several addresses does; empty where there is one."""

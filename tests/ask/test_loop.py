@@ -558,3 +558,63 @@ def test_an_error_that_stops_the_run_names_the_response_where_others_were_answer
             judged(tmp_path, model, texts, Settings(concurrency=1, attempts=1))
     with pytest.raises(AuthenticationError, match=r"blocked$"):
         judged(tmp_path, model, ["blocked"])
+
+
+class SlowDisk(Journal):
+    """A journal that begins to write only when `landing` says so."""
+
+    def __init__(self, path: Path, landing: Callable[["SlowDisk"], bool]) -> None:
+        super().__init__(path)
+        self.begun = self.written = self.most = 0
+        self.landing = landing
+        self.waiting: list[asyncio.Task[None]] = []
+
+    def write(self, *what: Any) -> "asyncio.Future[None]":
+        self.begun += 1
+        self.most = max(self.most, self.begun - self.written)
+        self.waiting.append(asyncio.ensure_future(self._later(what)))
+        return self.waiting[-1]
+
+    async def _later(self, what: Sequence[Any]) -> None:
+        while not self.landing(self):
+            await asyncio.sleep(0.001)
+        await Journal.write(self, *what)
+        self.written += 1
+
+
+def test_the_next_call_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    """Four calls in flight: the disk takes nothing before eight replies are there, and no more are ever unwritten."""
+    one = pool([f"t{index}" for index in range(30)])
+    with SlowDisk(tmp_path / "j", lambda disk: disk.begun >= 2 * QUICK.concurrency) as journal:
+        results = assess(tasks(one, [criterion()]), Scripted(), journal, one, settings=QUICK)
+        assert journal.most == 2 * QUICK.concurrency
+    assert all(isinstance(result, Judgment) for result in results)
+    with Journal(tmp_path / "j") as journal:
+        assert len(journal) == 30
+
+
+def test_a_judgment_counts_only_once_its_completion_is_on_the_disk(tmp_path: Path) -> None:
+    """Two tasks share a call: of four judgments, each waits for one of three completions."""
+    one = pool(["a", "b", "same", "same"])
+    seen: list[tuple[int, int]] = []
+    with SlowDisk(tmp_path / "j", lambda disk: disk.begun == 3) as journal:
+        model = Scripted(delay=0.01)
+
+        def report(progress: Progress) -> None:
+            seen.append((progress.done, journal.written))
+
+        assess(tasks(one, [criterion()]), model, journal, one, settings=QUICK, report=report)
+    assert len(model.asked) == 3
+    assert [done for done, _ in seen] == [1, 2, 3, 4]
+    assert all(written >= min(done, 3) - 1 and written > 0 for done, written in seen)
+
+
+def test_a_disk_that_fails_ends_the_run_and_settles_nothing_that_it_lost(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    one = pool([f"t{index}" for index in range(30)])
+    with Journal(tmp_path / "j") as journal:
+        journal._connection.execute("PRAGMA max_page_count = 12")
+        model = Scripted(default=Completion("Grade: 2" + " " * 4000, "stop", "m"))
+        with pytest.raises(OperationalError, match="full"):
+            assess(tasks(one, [criterion()]), model, journal, one, settings=QUICK, report=seen.append)
+        assert len(seen) == len(journal) < len(model.asked) < 30

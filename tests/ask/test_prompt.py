@@ -233,3 +233,12 @@ def test_repair_of_sentences_and_of_an_empty_reply() -> None:
     again = repair(request, Completion("", "stop", None), Unreadable("unreadable", "the reply is empty"))
     assert again.messages[2].content == "(empty)"
     assert again.messages[3].content.endswith(answer_instruction(criterion, "json"))
+
+
+@given(st.text(st.characters(), max_size=40), st.integers(0, 0x2FF) | st.integers(0xD700, 0xE000))
+def test_no_character_that_cannot_be_seen_is_passed_over(text: str, code: int) -> None:
+    """The quick look for such characters finds all that the expression replaces."""
+    whole = f"{text}{chr(code)}{text}"
+    plain = whole.replace("[", "").replace("<", "").replace("＜", "").replace("﹤", "")
+    hidden = set(map(chr, (*range(9), 11, 12, *range(14, 32), 127, *range(0xD800, 0xE000))))
+    assert defuse(plain) == "".join("\ufffd" if character in hidden else character for character in plain)

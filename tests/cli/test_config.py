@@ -201,3 +201,15 @@ def test_a_hostile_file_of_options_is_refused(
     Path("j.toml").write_bytes(content)
     assert main(["pool", "--runs", "runs", "--config", "j.toml"]) == 2
     assert capsys.readouterr().err.startswith(f"judge: j.toml: {message}")
+
+
+def test_one_address_is_recorded_as_a_text_and_several_as_a_list(here: Path) -> None:
+    urls = ["http://me:secret@a/v1", "http://b/v1"]
+    given = [word for url in urls for word in ("--base-url", url)]
+    assert main(["run", *given, "--save-config", "two.toml"]) == 0
+    assert Path("two.toml").read_bytes() == b'base-url = ["http://a/v1", "http://b/v1"]\n'
+    assert main(["run", "--config", "two.toml", "--save-config", "again.toml"]) == 0
+    assert Path("again.toml").read_bytes() == Path("two.toml").read_bytes()
+    # What the command line says replaces what the file says.
+    assert main(["run", "--config", "two.toml", "--base-url", "http://c/v1", "--save-config", "one.toml"]) == 0
+    assert Path("one.toml").read_bytes() == b'base-url = "http://c/v1"\n'

@@ -31,3 +31,12 @@ def test_two_addresses_are_two_configurations(
         options=ModelOptions(base_url=given),
     )
     assert prepare(plan).configured["options"]["base_url"] == shown
+
+
+def test_further_servers_of_the_same_model_make_no_other_configuration() -> None:
+    def configured(*replicas: str) -> dict[str, object]:
+        options = ModelOptions(base_url="http://localhost:1/v1", replicas=replicas)
+        plan = Plan(runs=bundled("examples") / "runs", criteria=["naturalness"], model="server/m", options=options)
+        return prepare(plan).configured
+
+    assert configured("http://localhost:2/v1", "http://localhost:3/v1") == configured()

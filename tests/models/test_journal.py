@@ -273,3 +273,19 @@ def test_a_journal_is_not_written_through_a_link(tmp_path: Path, there: bool) ->
     with pytest.raises(InputError, match=r"journal\.sqlite: a link where the journal has to be"):
         Journal(link)
     assert (target.read_bytes() if target.exists() else None) == before
+
+
+def test_what_is_being_written_counts_once_it_is_on_the_disk(tmp_path: Path) -> None:
+    async def run(journal: Journal) -> None:
+        with journal._lock:
+            # The writer waits for the lock.
+            write = journal.write("d", "b/m", {}, request(), completion())
+            await asyncio.sleep(0.05)
+            assert not write.done()
+            assert "d" not in journal
+            assert journal.get("d") is None
+        await write
+        assert journal.get("d") == completion()
+
+    with Journal(tmp_path / "j") as journal:
+        asyncio.run(run(journal))

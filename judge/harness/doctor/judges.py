@@ -12,8 +12,8 @@ from judge.harness.doctor.examined import ExaminedJudge
 from judge.harness.doctor.findings import CheckFinding
 from judge.models.address import read_key
 from judge.models.backends.openai import KEY as OPENAI_KEY
-from judge.models.backends.server import KEY as SERVER_KEY
 from judge.models.catalog import CATALOG
+from judge.models.connection import KEY as SERVER_KEY
 from judge.models.probe import reach
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.weights import is_here

@@ -22,7 +22,7 @@ from judge.errors import (
 )
 from judge.models.address import read_address
 from judge.models.backends import BACKENDS
-from judge.models.chat import chat_messages, refuse_threads, response_format
+from judge.models.chat import chat_messages, refuse_replicas, refuse_threads, response_format
 from judge.models.http_errors import Refusal, error_for, logprobs_refused, read_refusal
 from judge.models.label_probabilities import asked_logprobs, with_choice
 from judge.models.limits import RateLimits
@@ -77,6 +77,7 @@ class LitellmModel:
             UsageError: There is one of these problems.
         """
         refuse_threads(self._options.threads, self.name)
+        refuse_replicas(self._options.replicas, self.name)
         refuse_unrecorded(os.environ)
         remember_environment(os.environ, (*names_of(self._provider), "OPENAI", "LITELLM"))
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:

@@ -13,7 +13,7 @@ import msgspec
 
 from judge.errors import MissingKeyError, UsageError
 from judge.models.address import proxy_for, read_address, read_key, without_credentials
-from judge.models.chat import chat_messages, read_completion, refuse_threads, response_format
+from judge.models.chat import chat_messages, read_completion, refuse_replicas, refuse_threads, response_format
 from judge.models.http_errors import connection_error, error_for, logprobs_refused, read_refusal
 from judge.models.label_probabilities import asked_logprobs, label_tokens, with_probabilities
 from judge.models.limits import RateLimits
@@ -54,6 +54,7 @@ class OpenAIModel:
             UsageError: There is one of these problems.
         """
         refuse_threads(self._options.threads, self.name)
+        refuse_replicas(self._options.replicas, self.name)
         refuse_unrecorded(os.environ)
         source = "--base-url" if self._options.base_url else "OPENAI_BASE_URL"
         if self._base_url is not None and read_address(self._base_url, source).user is not None:

@@ -1,38 +1,26 @@
-"""`server/<model>`: any OpenAI-compatible server (vLLM, llama.cpp, Ollama, …), straight on aiohttp for speed."""
+"""`server/<model>`: any OpenAI-compatible server (vLLM, llama.cpp, Ollama, …), or several, straight on aiohttp."""
 
-import base64
-import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from judge.errors import JudgeError, RejectedError, StructureUnsupported, UsageError
-from judge.models.address import Address, proxy_for, read_address, read_key
-from judge.models.chat import read_completion, refuse_threads, response_format
+from judge.errors import RejectedError, StructureUnsupported, UsageError
+from judge.models.address import Address, read_address, read_key
+from judge.models.chat import refuse_threads, response_format
+from judge.models.connection import KEY, Connection
+from judge.models.endpoints import Endpoint
+from judge.models.failover import Failover
 from judge.models.forms import label_grammar
-from judge.models.http_errors import (
-    check_redirect,
-    connection_error,
-    error_for,
-    logprobs_refused,
-    read_refusal,
-)
-from judge.models.label_probabilities import asked_logprobs, with_probabilities
+from judge.models.label_probabilities import asked_logprobs
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
-from judge.models.reply_body import read_body
 from judge.records import Criterion
-
-if TYPE_CHECKING:
-    import aiohttp
-
-KEY = "JUDGE_API_KEY"  # the name of a variable, not its value
 
 
 class ServerModel:
-    """A judge at one address; the key, if the server wants one, comes from JUDGE_API_KEY."""
+    """A judge at one address, or at several that serve the same model; the key comes from JUDGE_API_KEY."""
 
     max_concurrency: int | None = None
     endpoint: str | None = None
@@ -44,30 +32,30 @@ class ServerModel:
         self._options = options
         self.forms: tuple[AnswerForm, ...] = ("label", "json", "text") if options.logprobs else ("json", "text")
         self._parameters: dict[tuple[object, ...], dict[str, Any]] = {}
-        self._session: aiohttp.ClientSession | None = None
-        self._endpoint = ""
-        self._proxy: str | None = None
+        self._opened: Connection | Failover | None = None
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a missing or malformed address and a malformed key.
+        """Refuse a missing, malformed or repeated address and a malformed key.
 
         Raises:
             UsageError: There is one of these problems.
         """
         refuse_threads(self._options.threads, self.name)
-        self._address()
+        urls = [address.url for address in self._addresses()]
+        if repeated := sorted({url for url in urls if urls.count(url) > 1}):
+            raise UsageError(f"--base-url names {', '.join(repeated)} more than once")
         read_key(KEY)
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Nothing is fetched: the model runs elsewhere."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Everything that is sent beside the messages, and the address without credentials."""
+        """Everything that is sent beside the messages, and the first address without credentials."""
         key = (request.form, request.labels, request.sentences, request.together)
         parameters = self._parameters.get(key)
         if parameters is None:
             parameters = {
-                "base_url": self._address().url,
+                "base_url": self._addresses()[0].url,
                 "model": self._model,
                 "temperature": self._options.temperature,
                 "max_tokens": self._options.max_tokens,
@@ -82,80 +70,48 @@ class ServerModel:
         """No price is known: the server is the user's."""
         return None
 
+    @property
+    def servers(self) -> Sequence[Endpoint]:
+        """How each of several addresses does; empty where there is one."""
+        return self._opened.servers if isinstance(self._opened, Failover) else ()
+
     async def complete(self, request: Request) -> Completion:
-        """Ask once; the connection stays open for the next request.
+        """Ask once; where there are several servers, one after the other until one answers.
 
         Raises:
             CallError: This call failed; TransientError if asking again may help.
             OperationalError: No call can succeed until the user fixes something.
         """
-        import aiohttp
-
         sent = {**self.parameters(request), "messages": request.messages}
         del sent["base_url"]
         try:
             body = msgspec.json.encode(sent)
         except UnicodeEncodeError as error:
             raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
-        session = self._session or self._open()
-        structured = request.form != "text"
-        started = time.perf_counter()
+        opened = self._opened or self._open()
         try:
-            async with session.post(self._endpoint, data=body, proxy=self._proxy, allow_redirects=False) as answer:
-                check_redirect(answer.status, self._endpoint, answer.headers.get("Location"))
-                encoding, parts = answer.headers.get("Content-Encoding", ""), answer.content.iter_any()
-                reply = await read_body(parts, encoding, answer.status, self._options.max_tokens)
-        except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
-            raise connection_error(error, self._options.timeout) from None
-        latency = time.perf_counter() - started
-        if answer.status != 200:
-            raise self._refused(answer.status, reply, answer.headers, request)
-        completion = read_completion(reply, answer.headers, structured=structured, latency=latency)
-        return with_probabilities(completion, reply, request) if self._options.logprobs else completion
+            return await opened.post(body, request)
+        except StructureUnsupported:
+            if request.form == "label":
+                # A server that cannot be held to the labels is asked in other forms from now on.
+                self.forms = ("json", "text")
+            raise
 
     async def aclose(self) -> None:
-        """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        """Close all connections; they are opened again if the judge is asked again."""
+        if self._opened is not None:
+            await self._opened.aclose()
 
-    def _refused(self, status: int, reply: bytes, headers: Mapping[str, str], request: Request) -> JudgeError:
-        """Our error for a refusal; a server that cannot be held to the labels is asked in other forms from now on."""
-        refusal = read_refusal(status, reply)
-        unasked = logprobs_refused(refusal) if self._options.logprobs else None
-        error = unasked or error_for(refusal, headers, structured=request.form != "text")
-        if request.form == "label" and isinstance(error, StructureUnsupported):
-            self.forms = ("json", "text")
-        return error
+    def _open(self) -> Connection | Failover:
+        options = self._options
+        connections = {address.url: Connection(address, options) for address in self._addresses()}
+        self._opened = Failover(connections) if len(connections) > 1 else next(iter(connections.values()))
+        return self._opened
 
-    def _address(self) -> Address:
+    def _addresses(self) -> tuple[Address, ...]:
         if self._options.base_url is None:
             raise UsageError(f"{self.name} needs --base-url, the address of an OpenAI-compatible server")
-        return read_address(self._options.base_url)
-
-    def _open(self) -> "aiohttp.ClientSession":
-        """Open the session; called inside the event loop that will use it."""
-        import aiohttp
-
-        address = self._address()
-        self._endpoint = f"{address.url}/chat/completions"
-        self._proxy = proxy_for(address.url)
-        # Replies are short, and what is not compressed cannot swell.
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        key = read_key(KEY)
-        if key is not None:
-            headers["Authorization"] = f"Bearer {key}"
-        elif address.user is not None:
-            headers["Authorization"] = "Basic " + base64.b64encode(":".join(address.user).encode()).decode()
-        self._session = aiohttp.ClientSession(
-            # The loop limits the calls in flight; aiohttp's default of 100 would be a hidden second limit.
-            connector=aiohttp.TCPConnector(limit=0),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(total=self._options.timeout),
-        )
-        return self._session
+        return tuple(map(read_address, (self._options.base_url, *self._options.replicas)))
 
 
 def _one_label(request: Request) -> dict[str, Any]:

@@ -1,0 +1,82 @@
+"""A call that goes to another server of the same model where one fails."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from judge.errors import CallError, JudgeError, OperationalError, TransientError
+from judge.models.connection import Connection
+from judge.models.endpoints import Endpoint, Endpoints
+from judge.models.records import Completion, Request
+
+
+class Failover:
+    """Asks several servers as if they were one.
+
+    Args:
+        connections: The servers by address, without credentials.
+        clock: Gives the time in seconds.
+    """
+
+    def __init__(self, connections: Mapping[str, Connection], clock: Callable[[], float] = time.monotonic) -> None:
+        self._connections = connections
+        self._endpoints = Endpoints(tuple(connections), clock)
+
+    @property
+    def servers(self) -> Sequence[Endpoint]:
+        """The servers, and how each of them does."""
+        return self._endpoints.all
+
+    async def post(self, body: bytes, request: Request) -> Completion:
+        """Send a request to one server after the other until one gives a completion, which names its address.
+
+        Args:
+            body: The request as JSON.
+            request: The request.
+
+        Raises:
+            CallError: The request cannot succeed; TransientError if asking again may help.
+            OperationalError: No server will take a call until the user fixes something.
+        """
+        failed: dict[Endpoint, JudgeError] = {}
+        # The prompts of one criterion about one turn begin alike.
+        start = f"{request.criterion}\n{request.turn_id}"
+        while (endpoint := self._endpoints.take(start, failed)) is not None:
+            try:
+                completion = await self._connections[endpoint.url].post(body, request)
+            except OperationalError as error:
+                failed[endpoint] = error
+                self._endpoints.end_failed(endpoint, str(error), lasting=True)
+            except TransientError as error:
+                failed[endpoint] = error
+                self._endpoints.end_failed(endpoint, str(error), wait=error.retry_after)
+            except CallError:
+                self._endpoints.end_replied(endpoint)
+                raise
+            except BaseException:
+                self._endpoints.end_unknown(endpoint)
+                raise
+            else:
+                self._endpoints.end_answered(endpoint)
+                return msgspec.structs.replace(completion, endpoint=endpoint.url)
+        raise self._error(failed)
+
+    def _error(self, failed: Mapping[Endpoint, JudgeError]) -> JudgeError:
+        """One error for a call that failed at every server that it was tried at."""
+        if not failed:
+            waiting = "; ".join(f"{endpoint.url}: {endpoint.trouble}" for endpoint in self.servers)
+            return TransientError(f"every server asks to wait: {waiting}", self._endpoints.wait())
+        message = "; ".join(f"{endpoint.url}: {error}" for endpoint, error in failed.items())
+        errors = list(failed.values())
+        if all(isinstance(error, OperationalError) for error in errors):
+            # All servers refuse; what the first one says of it decides how the run ends.
+            return type(errors[0])(message)
+        asked = [error.retry_after for error in errors if isinstance(error, TransientError)]
+        waits = [wait for wait in asked if wait is not None]
+        return TransientError(message, min(waits) if len(waits) == len(asked) else None)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            await connection.aclose()
