@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from judge.ask.budget import TYPICAL_REPLY
+from judge.ask.estimates import TYPICAL_REPLY
 from judge.ask.forecast import forecast
 from judge.ask.group import combine
 from judge.ask.loop import Settings, assess, tasks
@@ -14,7 +14,7 @@ from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import open_one
 from judge.errors import StructureUnsupported, UsageError
-from judge.harness.dry_run import cost_of
+from judge.harness.dry_run import model_forecasts
 from judge.models.journal import Journal
 from judge.models.model import ModelOptions, Price
 from judge.pool.records import Pool
@@ -122,8 +122,8 @@ def test_a_forecast_counts_one_call_and_every_grade_of_its_reply() -> None:
         found = forecast(Questions(model, journal, of, None), tasks(of, GROUP))
     assert (found.judgments, found.shared, found.calls, found.answers) == (4, 2, 2, 4)
     settings = Settings(prices={"*": Price(0.0, 1.0)})
-    cost, most, _ = cost_of([(model, found)], settings, 1000)
-    assert (cost, most) == (4 * TYPICAL_REPLY, 2 * 1000)
+    (row,) = model_forecasts([(model, found)], settings, 1000)
+    assert (row.cost, row.most) == (4 * TYPICAL_REPLY, 2 * 1000)
 
 
 def test_a_judge_of_one_label_cannot_be_asked_several_criteria(monkeypatch: pytest.MonkeyPatch) -> None:
