@@ -35,9 +35,18 @@ _Made = TypeVar("_Made")
 def processes_for(files: Sequence[Path]) -> int:
     """How many processes reading these files is worth; 1 for none beside this one."""
     sizes = [path.stat().st_size * (5 if path.suffix == ".gz" else 1) for path in files if path.is_file()]
-    if sum(sizes) < WORTH or not sys.executable:
-        return 1
-    return max(1, min(MOST, _cores(), len(sizes), TOGETHER // max(sizes)))
+    processes = min(processes_of(sum(sizes), WORTH), len(sizes))
+    return max(1, min(processes, TOGETHER // max(sizes))) if processes > 1 else 1
+
+
+def processes_of(size: int, worth: int) -> int:
+    """How many processes work of this size is worth; 1 for none beside this one.
+
+    Args:
+        size: The size of the work, in any unit.
+        worth: The size that is worth a second process.
+    """
+    return min(MOST, _cores()) if size >= worth and sys.executable else 1
 
 
 def mapped(function: Callable[[_Item], _Made], items: Sequence[_Item], processes: int) -> Generator[_Made, None, None]:

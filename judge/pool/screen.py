@@ -1,4 +1,4 @@
-"""Flags on low-quality responses that need no judge: those of iKAT 2023, and others that can be counted. Pure.
+"""Flags on low-quality responses that need no judge: those of iKAT 2023, and others that can be counted.
 
 A flag says what was measured and which threshold it crossed; the caller decides whether the response is
 judged. iKAT 2023 left out responses "not semantically similar to the top-ranked passages" and those with repeated
@@ -8,11 +8,13 @@ sentences. Every measure takes time linear in the length of the texts.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import closing
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from judge.files.processes import mapped, processes_of
 from judge.pool.build import lacking_texts
 from judge.pool.encoder import Encoder, Similarity
 from judge.pool.records import Pool
@@ -36,6 +38,10 @@ FEWEST_CONTENT_WORDS = 5
 COLUMNS = ("response_id", "turn_id", "code", "value", "threshold", "detail")
 
 _NOT_LATIN = re.compile("[^\x00-\u024f\u1e00-\u1eff]")
+WORTH = 8 << 20
+"""Characters of responses and passages that are worth screening in several processes."""
+_PART = 256
+"""Responses that a process screens at once."""
 _REMEMBERED = 20_000
 """Characters of the longest passage whose words are remembered for other responses of its turn."""
 _ENGLISH = frozenset(
@@ -270,18 +276,40 @@ def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(length)), strict=False)
 
 
+class _Screened(NamedTuple):
+    """One pooled response, as far as the screen looks at it."""
+
+    response_id: str
+    turn_id: str
+    text: str
+    passages: list[str]
+    complete: bool
+
+
 def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: Encoder | None = None) -> tuple[ScreenRow, ...]:
     """Every flag of every pooled response, in the pool's order."""
     similar = Similarity(encoder) if encoder else None
-    rows: list[ScreenRow] = []
+    screened = []
     for response in pool.responses:
         texts = [pool.passages[key].text for key in response.passages if key in pool.passages]
         complete = len(texts) == len(response.passages)
-        similarity = similar(response.text, texts) if similar and texts and complete else None
-        for flag in screen(response.text, texts, thresholds, similarity, complete=complete):
+        screened.append(_Screened(response.response_id, response.turn_id, response.text, texts, complete))
+    # An encoder belongs to this process.
+    size = 0 if similar else sum(len(each.text) + sum(map(len, each.passages)) for each in screened)
+    parts = [screened[start : start + _PART] for start in range(0, len(screened), _PART)]
+    with closing(mapped(partial(_rows, thresholds, similar), parts, processes_of(size, WORTH))) as rows:
+        return tuple(row for part in rows for row in part)
+
+
+def _rows(thresholds: Thresholds, similar: Similarity | None, part: Sequence[_Screened]) -> list[ScreenRow]:
+    """The flags of some responses."""
+    rows: list[ScreenRow] = []
+    for each in part:
+        similarity = similar(each.text, each.passages) if similar and each.passages and each.complete else None
+        for flag in screen(each.text, each.passages, thresholds, similarity, complete=each.complete):
             values = (flag.code, flag.value, flag.threshold, flag.detail)
-            rows.append(ScreenRow(response.response_id, response.turn_id, *values))
-    return tuple(rows)
+            rows.append(ScreenRow(each.response_id, each.turn_id, *values))
+    return rows
 
 
 def without_evidence(pool: Pool, exists: Callable[[str], bool] | None = None) -> dict[str, str]:

@@ -333,3 +333,15 @@ def test_no_response_that_people_found_attributable_is_off_its_passage(shared: P
             for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
                 off[row["begin_label"]] += "off_passage" in codes(row["response"], [row["knowledge"]])
     assert off == {"Fully attributable": 0, "Generic": 0, "Not fully attributable": 51 + 78}
+
+
+@pytest.mark.slow
+def test_a_pool_screened_in_several_processes_is_the_one_screened_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["No.", PASSAGE, GERMAN, "Quantum computers factor large integers by means of period finding."]
+    pool = Pool(tuple(response(k, texts[k % 4], ("p",)) for k in range(40)), POOL.passages, ())
+    expected = screen_pool(pool)
+    monkeypatch.setattr("judge.pool.screen._PART", 7)
+    monkeypatch.setattr("judge.pool.screen.processes_of", lambda size, worth: 2)
+    assert screen_pool(pool) == expected
+    assert len(expected) == 50  # German text has two flags, each of the others one
+    assert len(screen_pool(pool, encoder=Letters())) == len(screen_pool(pool, encoder=Letters()))
