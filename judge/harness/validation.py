@@ -1,6 +1,7 @@
 """Everything that is wrong with runs, pages for their teams, fixed copies: what `judge validate` does, from Python."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,7 @@ import msgspec
 from judge.errors import UsageError
 from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, paths
+from judge.files.processes import mapped, processes_for
 from judge.models.families import read_teams
 from judge.records import Problem
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
@@ -23,7 +25,7 @@ from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key
 from judge.text.safe import shown
-from judge.text.steps import Step, Steps, quiet, stepped
+from judge.text.steps import Step, Steps, counted, quiet, stepped
 
 RECORD = "pages.sha256"
 """The list of the pages, for `sha256sum -c`."""
@@ -110,7 +112,11 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutco
         if plan.fixed_dir is not None and same_place(Path(plan.report_dir), Path(plan.fixed_dir)):
             raise UsageError("the pages and the fixed copies need different folders")
     folder = FixFolder(Path(plan.fixed_dir), runs, files_of_runs) if plan.fixed_dir is not None else None
-    checked = {path: checker.check(path) for path in stepped("checking runs", files_of_runs, steps)}
+    # An open list of hashes belongs to this process.
+    processes = processes_for(files_of_runs) if plan.passage_hashes is None else 1
+    with closing(mapped(checker.check, files_of_runs, processes)) as done:
+        results = counted("checking runs", done, len(files_of_runs), steps)
+        checked = dict(zip(files_of_runs, results, strict=True))
     unread: list[_Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in folder_problems]
     files = _together([*unread, *checked.values()], strict=plan.strict)
     several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])

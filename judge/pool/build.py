@@ -36,6 +36,15 @@ class _Member(msgspec.Struct, frozen=True):
     entry: RunEntry
 
 
+class _WholeKey(str):
+    """A passage key that is compared in natural order."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return natural_key(str(self)) < natural_key(str(other))
+
+
 Screen = Callable[[str, Sequence[str], bool], tuple[str, str] | None]
 """Takes a response's text, the texts of its used passages, and whether every used passage has a text.
 
@@ -107,12 +116,12 @@ def build_pool(
             if passage and passages.setdefault(key, passage).text != passage.text:
                 changed.add(key)
         entry = RunEntry(candidate.run_id, candidate.rank, candidate.provenance_rule, digest(candidate.text))
-        distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=natural_key)))
+        distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=passage_order)))
         groups.setdefault(distinct, []).append(_Member(text != whole, entry))
     if changed:
         raise InputError(
             "passages have other texts than in the pool that is to be extended; pool into a new folder",
-            [_changed(key) for key in sorted(changed, key=natural_key)],
+            [_changed(key) for key in sorted(changed, key=passage_order)],
         )
 
     kept = {distinct_key(response): response for response in previous.responses} if previous else {}
@@ -133,7 +142,7 @@ def build_pool(
         exclusions.extend(row for row in previous.exclusions if row.run_id not in current)
     return Pool(
         responses=tuple(sorted(responses, key=lambda r: (natural_key(r.turn_id), natural_key(r.response_id)))),
-        passages={key: passages[key] for key in sorted(wanted & passages.keys(), key=natural_key)},
+        passages={key: passages[key] for key in sorted(wanted & passages.keys(), key=passage_order)},
         exclusions=tuple(sorted(exclusions, key=exclusion_order)),
     )
 
@@ -159,7 +168,7 @@ def _within_limit(text: str, count_tokens: Callable[[str], TokenCount], over_lim
 
 def _canonical(key: Distinct) -> tuple[object, ...]:
     turn_id, text, passages = key
-    return natural_key(turn_id), text, tuple(map(natural_key, passages))
+    return natural_key(turn_id), text, tuple(map(passage_order, passages))
 
 
 def exclusion_order(row: Exclusion) -> tuple[object, ...]:
@@ -175,6 +184,15 @@ def _entry_order(entry: RunEntry) -> tuple[object, ...]:
 def run_key(passage_id: str, text: str) -> str:
     """The key of a passage whose text a run gave."""
     return f"{passage_id}#{digest(text)}"
+
+
+def passage_order(key: str) -> tuple[object, _WholeKey]:
+    """Sort key of passage keys: their natural order, of which the digest of a text is looked at only between equals.
+
+    A digest has dozens of runs of digits, and a pool has more passages than anything else.
+    """
+    head, mark, _ = key.partition("#")
+    return natural_key(head + mark)[0], _WholeKey(key)
 
 
 def _evidence(

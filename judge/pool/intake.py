@@ -1,14 +1,18 @@
 """From a folder of runs to a pool: read, check, keep what may be judged, one file in memory at a time."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
 
 import msgspec
 
 from judge.errors import InputError
 from judge.files.paths import StrPath, paths
+from judge.files.processes import mapped, processes_for
 from judge.passages import check_texts, listed, read_passages
 from judge.passages.hashes import Hashes, same_text
-from judge.pool.build import Candidate, Screen, build_pool, exclusion_order
+from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
 from judge.pool.records import OverLimit, Pool
 from judge.pool.selection import Selection, candidates
 from judge.records import Passage, Problem, Record
@@ -19,7 +23,7 @@ from judge.runs.fields import usable_turn_id
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
-from judge.text.steps import Step, Steps, quiet, stepped
+from judge.text.steps import Step, Steps, counted, quiet
 from judge.text.table import Table
 
 
@@ -62,6 +66,19 @@ class Submitted(Record, frozen=True):
         return tuple(problem for problem in self.problems if problem.severity == "error" and problem.file not in fine)
 
 
+class _Taken(msgspec.Struct, frozen=True):
+    """What is kept of one file."""
+
+    problems: tuple[Problem, ...]
+    exclusions: tuple[Exclusion, ...] = ()
+    header: Run | None = None
+    """The run without its turns; None if the file cannot be read."""
+    trace: Trace | None = None
+    submission: Submission | None = None
+    """None if nothing of the run can be judged."""
+    candidates: tuple[Candidate, ...] = ()
+
+
 def turns_by_id(topics: Sequence[Topic]) -> dict[str, Turn]:
     """The turns of all topics by turn id."""
     return {turn.turn_id: turn for topic in topics for turn in topic.turns}
@@ -99,49 +116,32 @@ def read_runs(
     files, folder_problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
     count_tokens = TokenCounter(rule=token_rule, limit=token_limit)
-    submissions: list[Submission] = []
+    take = partial(_take, format=format, turns=turns, count_tokens=count_tokens, selection=selection)
+    processes = processes_for(files)
+    if hashes is not None or measured is not None:
+        # The list is open here, and the measure is kept here.
+        processes = 1
+        take = partial(take, hashes=hashes, measured=measured)
     headers: list[Run] = []
     traces: list[Trace] = []
+    submissions: list[Submission] = []
     pooled: list[Candidate] = []
     exclusions: list[Exclusion] = []
     problems: list[Problem] = list(folder_problems)
-    for path in stepped("reading and checking runs", files, steps):
-        read = read_run(path, format)
-        if read.run is None:
-            problems.extend(read.problems)
-            continue
-        checked = validate_run(
-            read.run,
-            turns,
-            count_tokens.token_limit,
-            problems=read.problems,
-            places=read.places,
-            hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
-        )
-        problems.extend(checked.problems)
-        exclusions.extend(checked.exclusions)
-        headers.append(msgspec.structs.replace(read.run, turns=()))
-        traces.append(checked.trace)
-        if checked.run is None:
-            continue
-        submissions.append(
-            Submission(
-                run_id=checked.run.run_id,
-                run_type=checked.run.run_type,
-                team=checked.run.team,
-                format=checked.run.format,
-                file=checked.run.file,
-                digest=checked.run.digest,
-                eval_response=checked.run.eval_response,
-                turns=len(checked.run.turns),
-                year=checked.trace.year,
-            )
-        )
-        if measured is not None and checked.run.eval_response:
-            measured(checked.run)
-        kept, dropped = candidates(checked.run, selection)
-        pooled.extend(kept)
-        exclusions.extend(dropped)
+    with closing(mapped(take, files, processes)) as taken:
+        for run in counted("reading and checking runs", taken, len(files), steps):
+            problems.extend(run.problems)
+            exclusions.extend(run.exclusions)
+            if run.header is not None and run.trace is not None:
+                headers.append(run.header)
+                traces.append(run.trace)
+            if run.submission is not None:
+                submissions.append(run.submission)
+            pooled.extend(run.candidates)
+            if processes > 1:
+                # Counted while other processes read; the counter remembers it.
+                for candidate in run.candidates:
+                    count_tokens(normalize(candidate.text))
     together = validate_together(headers)
     problems.extend(together)
     clashing = {problem.file for problem in together if problem.severity == "error"}
@@ -154,6 +154,48 @@ def read_runs(
         names={head.file: head.run_id for head in headers},
         traces=tuple(traces),
     )
+
+
+def _take(
+    path: Path,
+    *,
+    format: str | None,
+    turns: Mapping[str, Turn] | None,
+    count_tokens: TokenCounter,
+    selection: Selection,
+    hashes: Hashes | None = None,
+    measured: Callable[[Run], None] | None = None,
+) -> _Taken:
+    """Read and check one file; the arguments are those of `read_runs`."""
+    read = read_run(path, format)
+    if read.run is None:
+        return _Taken(read.problems)
+    checked = validate_run(
+        read.run,
+        turns,
+        count_tokens.token_limit,
+        problems=read.problems,
+        places=read.places,
+        hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
+    )
+    header, run = msgspec.structs.replace(read.run, turns=()), checked.run
+    if run is None:
+        return _Taken(checked.problems, checked.exclusions, header, checked.trace)
+    submission = Submission(
+        run_id=run.run_id,
+        run_type=run.run_type,
+        team=run.team,
+        format=run.format,
+        file=run.file,
+        digest=run.digest,
+        eval_response=run.eval_response,
+        turns=len(run.turns),
+        year=checked.trace.year,
+    )
+    if measured is not None and run.eval_response:
+        measured(run)
+    kept, dropped = candidates(run, selection)
+    return _Taken(checked.problems, (*checked.exclusions, *dropped), header, checked.trace, submission, kept)
 
 
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:

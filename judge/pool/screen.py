@@ -1,4 +1,4 @@
-"""Flags on low-quality responses that need no judge: those of iKAT 2023, and others that can be counted. Pure.
+"""Flags on low-quality responses that need no judge: those of iKAT 2023, and others that can be counted.
 
 A flag says what was measured and which threshold it crossed; the caller decides whether the response is
 judged. iKAT 2023 left out responses "not semantically similar to the top-ranked passages" and those with repeated
@@ -8,17 +8,20 @@ sentences. Every measure takes time linear in the length of the texts.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal
+from contextlib import closing
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from judge.files.processes import mapped, processes_of
 from judge.pool.build import lacking_texts
 from judge.pool.encoder import Encoder, Similarity
 from judge.pool.records import Pool
 from judge.runs.check.evidence import absent_evidence
 from judge.text.sentences import split_sentences
 from judge.text.tsv import tsv
-from judge.text.words import containment, content_words
+from judge.text.words import share_known, without_stop_words, words_of
 
 ScreenCode = Literal[
     "near_empty", "repeated_sentences", "repeated_ngrams", "verbatim_passage", "off_passage", "not_english"
@@ -34,7 +37,13 @@ FEWEST_CONTENT_WORDS = 5
 """Content words of the shortest text whose share of them in the passages is measured."""
 COLUMNS = ("response_id", "turn_id", "code", "value", "threshold", "detail")
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_NOT_LATIN = re.compile("[^\x00-\u024f\u1e00-\u1eff]")
+WORTH = 8 << 20
+"""Characters of responses and passages that are worth screening in several processes."""
+_PART = 256
+"""Responses that a process screens at once."""
+_REMEMBERED = 20_000
+"""Characters of the longest passage whose words are remembered for other responses of its turn."""
 _ENGLISH = frozenset(
     "the of and to that for with this are you your be can which from or by have it as not they will at their is in a "
     "if on some may also these such".split()
@@ -84,6 +93,13 @@ class Thresholds(msgspec.Struct, frozen=True):
 DEFAULTS = Thresholds()
 
 
+class _PassageWords(NamedTuple):
+    """The words of a passage, in order and as a set."""
+
+    order: tuple[str, ...]
+    known: frozenset[str]
+
+
 class ScreenFlag(msgspec.Struct, frozen=True):
     """One measure that crossed its threshold."""
 
@@ -104,11 +120,6 @@ class ScreenRow(msgspec.Struct, frozen=True):
     detail: str
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text, case-folded, after NFKC."""
-    return [word.casefold() for word in _WORD.findall(unicodedata.normalize("NFKC", text))]
-
-
 def repeated_sentences(text: str) -> float:
     """Share of the sentences that repeat an earlier sentence word for word."""
     sentences = [words for sentence in split_sentences(text) if (words := tuple(words_of(sentence)))]
@@ -124,23 +135,32 @@ def _repeated(units: Sequence[tuple[str, ...]]) -> float:
     return (len(units) - len(set(units))) / len(units) if units else 0.0
 
 
-def copied(words: Sequence[str], passage: Sequence[str]) -> float:
-    """Share of the words within COPIED_RUN consecutive words of the passage; 0 for a shorter text."""
+def copied(words: Sequence[str], passage: Sequence[str], above: float = 0.0) -> float:
+    """Share of the words within COPIED_RUN consecutive words of the passage; 0 for a shorter text.
+
+    Args:
+        words: The words of a text.
+        passage: The words of a passage.
+        above: A share that is not above this one may be told as 0, which takes less time.
+    """
     known = set(_runs(passage, COPIED_RUN))
-    count = end = 0
+    count = end = missed = 0
     for start, run in enumerate(_runs(words, COPIED_RUN)):
         if run in known:
             count += start + COPIED_RUN - max(start, end)
             end = start + COPIED_RUN
+        elif start >= end:
+            missed += 1
+            if (len(words) - missed) / len(words) <= above:
+                return 0.0
     return count / len(words) if words else 0.0
 
 
 def not_latin(text: str) -> float:
     """Share of the letters that are of another script than Latin; 0 for a text without letters."""
-    letters = [character for character in unicodedata.normalize("NFKC", text) if character.isalpha()]
-    if not letters:
-        return 0.0
-    return sum(not (character < "\u0250" or "\u1e00" <= character <= "\u1eff") for character in letters) / len(letters)
+    text = unicodedata.normalize("NFKC", text)
+    foreign = sum(map(str.isalpha, _NOT_LATIN.findall(text)))
+    return foreign / sum(map(str.isalpha, text)) if foreign else 0.0
 
 
 def english(words: Sequence[str]) -> float:
@@ -148,7 +168,7 @@ def english(words: Sequence[str]) -> float:
 
     A list of names has neither and comes near 0; English prose near 0.35; prose in another language below 0.
     """
-    balance = sum((word in _ENGLISH) - (word in _FOREIGN) for word in words)
+    balance = sum(map(_ENGLISH.__contains__, words)) - sum(map(_FOREIGN.__contains__, words))
     return balance / len(words) if words else 0.0
 
 
@@ -170,15 +190,25 @@ def screen(
         complete: Whether every used passage has a text; `off_passage` is never set where one lacks it.
     """
     words = words_of(text)
+    shown = [(_remembered if len(passage) <= _REMEMBERED else _passage_words)(passage) for passage in passages]
     flags = (
         _near_empty(words, thresholds),
         _repeated_sentences(text, thresholds),
         _repeated_ngrams(words, thresholds),
-        _verbatim(words, passages, thresholds),
-        _off_passage(text, passages, thresholds, similarity) if passages and complete else None,
+        _verbatim(words, shown, thresholds),
+        _off_passage(words, shown, thresholds, similarity) if shown and complete else None,
         _not_english(text, words, thresholds),
     )
     return tuple(flag for flag in flags if flag)
+
+
+def _passage_words(passage: str) -> _PassageWords:
+    order = tuple(words_of(passage))
+    return _PassageWords(order, frozenset(order))
+
+
+# The responses of a turn follow one another, and their passages are often the same.
+_remembered = lru_cache(maxsize=256)(_passage_words)
 
 
 def _near_empty(words: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
@@ -202,8 +232,11 @@ def _repeated_ngrams(words: Sequence[str], thresholds: Thresholds) -> ScreenFlag
     return ScreenFlag("repeated_ngrams", share, thresholds.repeated_ngrams, f"share of the {N_GRAM}-grams that repeat")
 
 
-def _verbatim(words: Sequence[str], passages: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
-    share = max((copied(words, words_of(passage)) for passage in passages), default=0.0)
+def _verbatim(words: Sequence[str], passages: Sequence[_PassageWords], thresholds: Thresholds) -> ScreenFlag | None:
+    least = thresholds.verbatim_passage
+    # A copied word is a word of the passage, which is quickly seen.
+    possible = (passage for passage in passages if words and share_known(words, passage.known) > least)
+    share = max((copied(words, passage.order, least) for passage in possible), default=0.0)
     if share <= thresholds.verbatim_passage:
         return None
     detail = f"share of the words in runs of {COPIED_RUN} or more from one used passage"
@@ -211,7 +244,7 @@ def _verbatim(words: Sequence[str], passages: Sequence[str], thresholds: Thresho
 
 
 def _off_passage(
-    text: str, passages: Sequence[str], thresholds: Thresholds, similarity: float | None
+    words: Sequence[str], passages: Sequence[_PassageWords], thresholds: Thresholds, similarity: float | None
 ) -> ScreenFlag | None:
     if similarity is not None:
         value, threshold, detail = (
@@ -219,11 +252,12 @@ def _off_passage(
             thresholds.similarity,
             "mean cosine of a sentence and the closest of a passage",
         )
-    elif len(content_words(text)) < FEWEST_CONTENT_WORDS:
+    elif len(content := without_stop_words(words)) < FEWEST_CONTENT_WORDS:
         return None
     else:
         detail = "share of the content words that occur in the used passages"
-        value, threshold = containment(text, passages), thresholds.off_passage
+        value = share_known(content, frozenset().union(*(passage.known for passage in passages)))
+        threshold = thresholds.off_passage
     return ScreenFlag("off_passage", value, threshold, detail) if value < threshold else None
 
 
@@ -242,18 +276,40 @@ def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(length)), strict=False)
 
 
+class _Screened(NamedTuple):
+    """One pooled response, as far as the screen looks at it."""
+
+    response_id: str
+    turn_id: str
+    text: str
+    passages: list[str]
+    complete: bool
+
+
 def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: Encoder | None = None) -> tuple[ScreenRow, ...]:
     """Every flag of every pooled response, in the pool's order."""
     similar = Similarity(encoder) if encoder else None
-    rows: list[ScreenRow] = []
+    screened = []
     for response in pool.responses:
         texts = [pool.passages[key].text for key in response.passages if key in pool.passages]
         complete = len(texts) == len(response.passages)
-        similarity = similar(response.text, texts) if similar and texts and complete else None
-        for flag in screen(response.text, texts, thresholds, similarity, complete=complete):
+        screened.append(_Screened(response.response_id, response.turn_id, response.text, texts, complete))
+    # An encoder belongs to this process.
+    size = 0 if similar else sum(len(each.text) + sum(map(len, each.passages)) for each in screened)
+    parts = [screened[start : start + _PART] for start in range(0, len(screened), _PART)]
+    with closing(mapped(partial(_rows, thresholds, similar), parts, processes_of(size, WORTH))) as rows:
+        return tuple(row for part in rows for row in part)
+
+
+def _rows(thresholds: Thresholds, similar: Similarity | None, part: Sequence[_Screened]) -> list[ScreenRow]:
+    """The flags of some responses."""
+    rows: list[ScreenRow] = []
+    for each in part:
+        similarity = similar(each.text, each.passages) if similar and each.passages and each.complete else None
+        for flag in screen(each.text, each.passages, thresholds, similarity, complete=each.complete):
             values = (flag.code, flag.value, flag.threshold, flag.detail)
-            rows.append(ScreenRow(response.response_id, response.turn_id, *values))
-    return tuple(rows)
+            rows.append(ScreenRow(each.response_id, each.turn_id, *values))
+    return rows
 
 
 def without_evidence(pool: Pool, exists: Callable[[str], bool] | None = None) -> dict[str, str]:

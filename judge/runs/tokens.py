@@ -1,34 +1,28 @@
 """The 250-token rule, counted in the ways that the field uses, with spaCy's version on record."""
 
-import functools
 import hashlib
 import importlib.metadata
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.runs.english_tokens import EnglishTokens, load_english
 from judge.runs.records import TokenCount, TokenRule
 from judge.text.safe import storable
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
-    _Tokenize = Callable[[str], Doc]
-
 RULES: tuple[TokenRule, ...] = get_args(TokenRule)
 MAX_CHARS = 1_000_000
 """The most characters of a text that is tokenized; validation refuses longer ones first."""
 
-# spaCy's English rules peel a run of punctuation or emoji one sign at a time, searching the whole rest of the
-# run at every step: 8,000 signs take 8 s. Runs are tokenized in pieces of this length.
-MAX_RUN = 1_000
 _CHUNK = re.compile(r"\S+")
-_LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}(?=\S)")
 
 # spaCy's tokenizer without rules: white space splits, one space after a word belongs to the word, and the rest of
 # the white space is a token too.
@@ -71,7 +65,7 @@ class TokenCounter:
 
     `bare` is `spacy.tokenizer.Tokenizer(vocab)`, the measure that the TREC iKAT guidelines name; it has no rules, so
     it is counted here without spaCy, which takes longer to load than a run to check. `english` is the tokenizer of
-    `spacy.blank("en")`, exact for texts with white space in every MAX_RUN characters.
+    `spacy.blank("en")`, exact for texts with white space in every `MAX_RUN` characters.
     `whitespace` is what the iKAT 2025 validator counts: `split()` after NFKC.
     """
 
@@ -80,7 +74,7 @@ class TokenCounter:
             raise UsageError(f"the token limit must be 1 or more, not {limit}")
         self.rule: TokenRule = rule
         self.limit = limit
-        self._english: _Tokenize | None = None
+        self._english: EnglishTokens | None = None
         self._memo: dict[bytes, TokenCount] = {}
 
     @property
@@ -133,17 +127,19 @@ class TokenCounter:
 
     def _count(self, text: str) -> TokenCount:
         if self._english is None:
-            self._english = _load_english()
-        docs = [self._english(piece) for piece in _pieces(text)]
+            self._english = load_english()
+        words, spaces = text.split(), _space_tokens(text)
+        whitespace = len(words) if text.isascii() else _count_whitespace(text)
+        counts = TokenCount(len(words) + len(spaces), self._english.count(text, words, spaces), whitespace, None)
+        if getattr(counts, self.rule) <= self.limit:
+            return counts
         if self.rule == "bare":
             cut = _cut_bare(text, self.limit)
         elif self.rule == "whitespace":
             cut = _cut_whitespace(text, self.limit)
         else:
-            cut = _cut(docs, self.limit)
-        return TokenCount(
-            bare=_count_bare(text), english=sum(map(len, docs)), whitespace=_count_whitespace(text), cut=cut
-        )
+            cut = _cut(self._english.docs(text), self.limit)
+        return msgspec.structs.replace(counts, cut=cut)
 
 
 def countable(text: str) -> bool:
@@ -207,22 +203,6 @@ def _refuse(text: str) -> None:
         raise InputError("a text holds a NUL or a lone surrogate")
 
 
-@functools.cache
-def _load_english() -> "_Tokenize":
-    import spacy
-
-    return spacy.blank("en").tokenizer
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """The text in consecutive pieces, split only inside runs longer than MAX_RUN."""
-    start = 0
-    for match in _LONG_RUN.finditer(text):
-        yield text[start : match.end()]
-        start = match.end()
-    yield text[start:]
-
-
 def _cut(docs: "Sequence[Doc]", limit: int) -> int | None:
     """Offset of the end of token number `limit` over consecutive docs; None if the docs hold no more tokens."""
     if sum(map(len, docs)) <= limit:
@@ -237,10 +217,16 @@ def _cut(docs: "Sequence[Doc]", limit: int) -> int | None:
     raise AssertionError("the docs hold more than `limit` tokens")
 
 
-def _count_bare(text: str) -> int:
-    words = text.split()
+def _space_tokens(text: str) -> list[str]:
+    """The stretches of white space that are tokens; the one space after a word is part of the word."""
     # With single spaces between the words, as in nearly every text, no white space counts.
-    return len(words) if " ".join(words) == text else len(words) + len(_SPACE_TOKEN.findall(text))
+    if " ".join(text.split()) == text:
+        return []
+    return [found[0].removeprefix(" ") if found.start() else found[0] for found in _SPACE_TOKEN.finditer(text)]
+
+
+def _count_bare(text: str) -> int:
+    return len(text.split()) + len(_space_tokens(text))
 
 
 def _cut_bare(text: str, limit: int) -> int | None:

@@ -1,10 +1,18 @@
-"""The content words of a text, and how many of them occur in other texts. Pure."""
+"""The words of a text, its content words, and how many of them occur in other texts. Pure."""
 
 import re
+import string
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_SPACED = "".join(
+    character.lower() if character in f"{string.ascii_letters}{string.digits}'" else " "
+    for character in map(chr, range(128))
+)
+"""For each ASCII character: itself in lower case if it may be in a word, else a space."""
+_YPOGEGRAMMENI = "\u0345"
+"""The one character that no word has and that is folded to one that a word may have."""
 
 
 _STOP_WORDS = frozenset(
@@ -19,9 +27,37 @@ _STOP_WORDS = frozenset(
 )
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text, case-folded, after NFKC, in order.
+
+    >>> words_of("Don't go to the CAFÉ!")
+    ["don't", 'go', 'to', 'the', 'café']
+    """
+    normalized = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    if normalized.isascii():
+        return _ascii_words(normalized)
+    folded = normalized.casefold()
+    # One call instead of one a word, where each character is folded to one of its kind.
+    if len(folded) == len(normalized) and _YPOGEGRAMMENI not in normalized:
+        return _WORD.findall(folded)
+    return [word.casefold() for word in _WORD.findall(normalized)]
+
+
+def _ascii_words(text: str) -> list[str]:
+    """As `words_of`, at a fifth of the cost."""
+    parts = text.translate(_SPACED).split()
+    if "'" not in text:
+        return parts
+    return [word for part in parts for word in (_WORD.findall(part) if "'" in part else (part,))]
+
+
 def content_words(text: str) -> list[str]:
     """The words of a text without stop words, case-folded, in order."""
-    words = (word.casefold() for word in _WORD.findall(unicodedata.normalize("NFKC", text)))
+    return without_stop_words(words_of(text))
+
+
+def without_stop_words(words: Sequence[str]) -> list[str]:
+    """The words that are no stop words, in order."""
     return [word for word in words if word not in _STOP_WORDS]
 
 
@@ -34,7 +70,14 @@ def containment(response: str, passages: Sequence[str]) -> float:
     0.6666666666666666
     """
     words = content_words(response)
-    if not words:
-        return 0.0
-    known = {word for passage in passages for word in content_words(passage)}
-    return sum(word in known for word in words) / len(words)
+    return share_known(words, set().union(*map(words_of, passages))) if words else 0.0
+
+
+def share_known(words: Sequence[str], known: Set[str]) -> float:
+    """Share of the words that are among the known ones.
+
+    Args:
+        words: Words of a text, at least one.
+        known: Words of other texts.
+    """
+    return sum(map(known.__contains__, words)) / len(words)

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines
-from judge.pool.build import Candidate, build_pool, normalize
+from judge.pool.build import Candidate, build_pool, normalize, passage_order
 from judge.pool.records import Pool, RunEntry
 from judge.pool.selection import Selection, candidates
 from judge.records import Passage
 from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
+from judge.text.ids import natural_key
 
 
 def sha(text: str) -> str:
@@ -367,3 +368,12 @@ def test_two_texts_that_share_the_beginning_of_their_digest_are_two_passages() -
     pool = pool_of(cand("a", "1_1", "same", psg("p", text=one)), cand("b", "1_1", "same", psg("p", text=other)))
     assert len(pool.responses) == 2
     assert sorted(passage.text for passage in pool.passages.values()) == sorted(COLLIDING)
+
+
+keys = st.from_regex(r"[ab01]{0,3}(:[0-9]{1,2})?[!#z]?", fullmatch=True)
+
+
+@given(st.lists(keys | st.builds("{}#{}".format, keys, st.from_regex(r"[a0-2]{1,4}", fullmatch=True)), max_size=12))
+@example(["a01#x", "a1#b", "a1", "a1#", "a1!", "a01", "a1z#0"])
+def test_the_order_of_passage_keys_is_the_natural_order(found: list[str]) -> None:
+    assert sorted(found, key=passage_order) == sorted(found, key=natural_key)

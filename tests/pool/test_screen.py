@@ -1,6 +1,7 @@
 import argparse
 import csv
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from judge.errors import UsageError
 from judge.pool.encoder import Similarity
 from judge.pool.records import Pool, PooledResponse
 from judge.pool.screen import (
+    _REMEMBERED,
     COLUMNS,
     DEFAULTS,
     Thresholds,
@@ -26,10 +28,10 @@ from judge.pool.screen import (
     screen,
     screen_pool,
     screen_tsv,
-    words_of,
 )
 from judge.records import Passage
 from judge.runs.records import TokenCount
+from judge.text.words import words_of
 
 PASSAGE = "The ferry to the island leaves the old pier at noon and returns before dark every day in summer."
 GERMAN = (
@@ -100,6 +102,23 @@ def test_copied_is_the_count_of_words_in_shared_runs(words: list[str], passage: 
     assert copied(words, passage) == pytest.approx(len(inside) / max(len(words), 1))
 
 
+@given(
+    st.lists(st.sampled_from("ab"), max_size=40),
+    st.lists(st.sampled_from("ab"), max_size=40),
+    st.sampled_from([0, 0.25, 0.5, 0.95]),
+)
+def test_a_share_above_the_one_that_is_asked_for_is_exact(words: list[str], passage: list[str], above: float) -> None:
+    share = copied(words, passage)
+    assert copied(words, passage, above) in ((share,) if share > above else (share, 0))
+
+
+@given(st.text(st.sampled_from("aZé жλ1.\u024f\u0250\u1e00\u1eff\u1f00Ⅷﬁ"), max_size=20) | st.text(max_size=20))
+def test_a_letter_is_latin_or_not(text: str) -> None:
+    letters = [character for character in unicodedata.normalize("NFKC", text) if character.isalpha()]
+    foreign = [letter for letter in letters if not (letter < "\u0250" or "\u1e00" <= letter <= "\u1eff")]
+    assert not_latin(text) == len(foreign) / max(len(letters), 1)
+
+
 def test_the_share_of_letters_that_are_not_latin() -> None:
     assert not_latin("ab жж 123") == 0.5
     assert not_latin("Ägypten café ﬁ Ｗ naïve Việt") == 0
@@ -132,6 +151,13 @@ def test_english_words_less_those_of_other_languages() -> None:
 )
 def test_flags(text: str, passages: list[str], expected: list[str]) -> None:
     assert codes(text, passages) == expected
+
+
+def test_a_passage_of_any_length_is_compared_whole() -> None:
+    filler = "Nothing of it is said here at all. " * (_REMEMBERED // 35)
+    assert len(PASSAGE) < _REMEMBERED < len(filler + PASSAGE)
+    assert codes(PASSAGE, [filler, filler + PASSAGE]) == ["verbatim_passage"]
+    assert codes(PASSAGE, [filler]) == ["off_passage"]
 
 
 def test_a_missing_passage_leaves_the_rest_of_the_evidence_unmeasured() -> None:
@@ -307,3 +333,15 @@ def test_no_response_that_people_found_attributable_is_off_its_passage(shared: P
             for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
                 off[row["begin_label"]] += "off_passage" in codes(row["response"], [row["knowledge"]])
     assert off == {"Fully attributable": 0, "Generic": 0, "Not fully attributable": 51 + 78}
+
+
+@pytest.mark.slow
+def test_a_pool_screened_in_several_processes_is_the_one_screened_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["No.", PASSAGE, GERMAN, "Quantum computers factor large integers by means of period finding."]
+    pool = Pool(tuple(response(k, texts[k % 4], ("p",)) for k in range(40)), POOL.passages, ())
+    expected = screen_pool(pool)
+    monkeypatch.setattr("judge.pool.screen._PART", 7)
+    monkeypatch.setattr("judge.pool.screen.processes_of", lambda size, worth: 2)
+    assert screen_pool(pool) == expected
+    assert len(expected) == 50  # German text has two flags, each of the others one
+    assert len(screen_pool(pool, encoder=Letters())) == len(screen_pool(pool, encoder=Letters()))

@@ -1,8 +1,10 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.text.sentences import split_sentences
+from judge.text.sentences import _STOP, split_sentences
 
 SENTENCES = {
     "": (),
@@ -61,3 +63,13 @@ def test_sentences_hold_every_character_that_is_not_white_space(text: str) -> No
 def test_sentences_of_a_long_monotonous_text(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     assert "".join(split_sentences(text)).replace(" ", "") == "".join(text.split())
+
+
+# What a stop is, said plainly: a run of Western marks before white space, or a run of CJK ones anywhere.
+PLAIN_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s)|[。！？]+[”’）」』]*")
+
+
+@given(st.text(st.sampled_from(".!?…。！？\"'”’)]*_）」』 \nab"), max_size=20), st.integers(0, 3))
+def test_a_stop_is_found_by_its_first_sign_as_by_its_plain_form(line: str, start: int) -> None:
+    stops, plain = (pattern.finditer(line, start) for pattern in (_STOP, PLAIN_STOP))
+    assert [stop.span() for stop in stops] == [stop.span() for stop in plain]

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
+import msgspec
+
 from judge.runs.check.entries import check_entries
 from judge.runs.check.evidence import absent_evidence
 from judge.runs.check.sheet import Owner, Sheet
@@ -140,7 +142,7 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
     if place.extra:
         _check_entries(sheet, (i, j), own, passages[shared:])
     if any(passage.text for passage in marked):
-        _check_passage_texts(sheet, (i, j), base, response)
+        _check_passage_texts(sheet, (i, j), base, response, marked)
 
 
 def _check_used(
@@ -196,9 +198,15 @@ def _check_collection(sheet: Sheet, owner: Owner, base: str, passages: Sequence[
             sheet.add_entry(owner, base, "passage_text_differs", f"{base}[{k}].text", message)
 
 
-def _check_passage_texts(sheet: Sheet, owner: Owner, base: str, response: Response) -> None:
-    """Check the texts of the used passages, which a request would quote."""
-    used, _ = used_provenance(response, sheet.run.format)
+def _check_passage_texts(
+    sheet: Sheet, owner: Owner, base: str, response: Response, marked: Sequence[Provenance]
+) -> None:
+    """Check the texts of the used passages, which a request would quote; `marked` as in `_check_used`."""
+    among = response
+    if any(passage.used for passage in marked):
+        # None of the others is used, and a list may have thousands of them.
+        among = msgspec.structs.replace(response, provenance=tuple(marked))
+    used, _ = used_provenance(among, sheet.run.format)
     for passage in used:
         text = passage.text or ""
         if len(text) > MAX_CHARS:
