@@ -8,9 +8,10 @@ from judge.ask.own_loop import finish, new_loop
 
 def test_without_uvloop_the_event_loop_is_that_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    loop = new_loop()
-    loop.close()
-    assert type(loop) is type(asyncio.new_event_loop())
+    loops = new_loop(), asyncio.new_event_loop()
+    for loop in loops:
+        loop.close()
+    assert type(loops[0]) is type(loops[1])
 
 
 def test_with_uvloop_the_event_loop_is_its_own() -> None:
