@@ -47,7 +47,7 @@ from judge.runs.records import TokenCount
 MOCK = Path(__file__).parent / "mock_server.py"
 SYLLABLES = ("ka", "ro", "mi", "tel", "sun", "dor", "ve", "lan", "pi", "gra")
 FACTORIES = {"asyncio": asyncio.new_event_loop, "uvloop": own_loop.new_loop}
-CASES = ((64, 0.05, 6400), (64, 0.5, 1920), (256, 0.5, 7680))
+CASES = ((64, 0.05, 6400), (64, 0.5, 1280), (256, 0.5, 5120))
 
 
 class Case(NamedTuple):
