@@ -19,6 +19,7 @@ from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
+from judge.ask.suspects import Suspects
 from judge.errors import (
     AuthenticationError,
     CallError,
@@ -70,12 +71,14 @@ class Loop:
         self._model = model
         self._journal = journal
         self._questions = Questions(model, journal, pool, turns)
+        self._suspects = Suspects(journal, model.name)
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.prices)
         self._report = report or (lambda progress: None)
         self._in_flight: dict[str, asyncio.Task[Completion]] = {}
         self._results: dict[int, Judgment | Failure] = {}
         self._total = 0
+        self._waiting = 0
         self._recalled = 0
         self._failures = 0
         self._given_up = 0
@@ -106,7 +109,8 @@ class Loop:
         )
         if workers:
             # Neighbors share the start of their prompt, which prompt caches compute only once.
-            remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
+            remaining = iter(sorted(open_tasks, key=lambda index: self._place(wanted[index])))
+            self._waiting = len(open_tasks)
             await asyncio.gather(*(self._work(wanted, remaining) for _ in range(workers)))
         if self._stop is not None:
             raise self._stop
@@ -115,12 +119,21 @@ class Loop:
 
     async def _work(self, wanted: Sequence[Task], remaining: Iterator[int]) -> None:
         for index in remaining:
+            self._waiting -= 1
             try:
                 self._settle(index, await self._judge(wanted[index]))
             except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
                 self._end(error)
             if self._stop is not None:
                 return
+
+    def _place(self, task: Task) -> tuple[bool, str, NaturalKey, tuple[str, ...]]:
+        """When a task's turn comes: suspects last, and neighbors after each other."""
+        return (len(self._suspects) > 0 and self._is_suspect(task), *_neighborhood(task))
+
+    def _is_suspect(self, task: Task) -> bool:
+        forms = self._questions.forms(task.criterion)
+        return any(self._questions.digest(self._questions.request(task, form)) in self._suspects for form in forms)
 
     def _settle(self, index: int, settled: Judgment | Failure) -> None:
         self._results[index] = settled
@@ -144,9 +157,10 @@ class Loop:
         self._stopped.set()
 
     async def _judge(self, task: Task) -> Judgment | Failure:
-        """Ask until there is an outcome; if the judge does not take an answer form, go on with the next."""
+        """Ask until there is an outcome; if an answer form is of no use, go on with the next."""
         judge, digest = self._model.name, None
         refusal: CallError | None = None
+        lost: Failure | None = None
         for form in self._questions.forms(task.criterion):
             talk = dialogue(task.criterion, self._questions.request(task, form))
             try:
@@ -155,14 +169,17 @@ class Loop:
                     digest = self._questions.digest(request)
                     request = talk.send(await self._complete(digest, request))
             except StopIteration as stop:
-                return outcome(task, stop.value, judge, digest or "")
+                settled = outcome(task, stop.value, judge, digest or "")
+                if not self._questions.is_lost(stop.value):
+                    return settled
+                lost = settled if isinstance(settled, Failure) else None
             except StructureUnsupported as error:
                 refusal = error
                 if form == "json" and error.lasting:
                     self._questions.refuse_json()
             except CallError as error:
                 return failure(task, judge, error.reason, str(error), digest=digest)
-        return failure(task, judge, "provider_error", str(refusal), digest=digest)
+        return lost or failure(task, judge, "provider_error", str(refusal), digest=digest)
 
     async def _complete(self, digest: str, request: Request) -> Completion:
         """The completion of a request: from the journal, from an identical call in flight, or from the model."""
@@ -186,7 +203,7 @@ class Loop:
             self._given_up, self._answered = 0, True
             completion = self._budget.charge(request, storable(completion))
         except TransientError as error:
-            self._give_up(error, request)
+            self._give_up(error, digest, request)
             raise
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
@@ -219,10 +236,16 @@ class Loop:
             return ""
         return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
 
-    def _give_up(self, error: TransientError, request: Request) -> None:
+    def _give_up(self, error: TransientError, digest: str, request: Request) -> None:
         """Count a call that was given up; after several in a row, end the run."""
+        if digest in self._suspects:
+            return
+        if self._answered:
+            self._suspects.add(digest)
         self._given_up += 1
-        if self._given_up >= min(max(3, self._settings.concurrency), self._total):
+        # Where others had an answer and none is left to be asked, ending the run would save nothing.
+        useless = not self._waiting and (self._answered or self._recalled)
+        if self._given_up >= min(max(3, self._settings.concurrency), self._total) and not useless:
             self._end(
                 OperationalError(
                     f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "

@@ -1,8 +1,9 @@
 """What a judge is asked about a pool, and which of it the journal answers already."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from judge.ask.dialogue import Task, dialogue, evidence_gap, failure, outcome
+from judge.ask.dialogue import Answer, Task, dialogue, evidence_gap, failure, outcome
+from judge.ask.filler import SchemaReplies, is_filler
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment
 from judge.errors import OperationalError
@@ -26,6 +27,9 @@ class Questions:
         self._turns = turns or {}
         self._form_key = f"form:{model.name}"
         self._structured = journal.meta(self._form_key) != "text"
+        self._replies = SchemaReplies()
+        self._filler_key = _filler_key(model.name)
+        self._filler = journal.meta(self._filler_key)
 
     def forms(self, criterion: Criterion) -> list[AnswerForm]:
         """The answer forms to try, the preferred one first: those that both judge and criterion support.
@@ -36,6 +40,9 @@ class Questions:
         offered = [form for form in self._model.forms if form in supported_forms(criterion)]
         if not self._structured and offered != ["json"]:
             offered = [form for form in offered if form != "json"]
+        if self._filler == _MANY:
+            # Still there for a recording, which holds some answers in this form alone.
+            offered.sort(key=lambda form: form == "json")
         if not offered:
             raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
         return offered
@@ -45,6 +52,20 @@ class Questions:
         if self._structured:
             self._structured = False
             self._journal.set_meta(self._form_key, "text")
+
+    def is_lost(self, answer: Answer) -> bool:
+        """Whether white space under the JSON schema cost a judgment, so that the next form is to be tried.
+
+        Once too many replies are so, the text form is tried first. The journal remembers both.
+        """
+        self._replies.count(answer.completion, answer.request.form)
+        if not is_filler(answer.completion, answer.request.form):
+            return False
+        known = _MANY if self._replies.hopeless else self._filler or _SOME
+        if known != self._filler:
+            self._filler = known
+            self._journal.set_meta(self._filler_key, known)
+        return True
 
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""
@@ -62,14 +83,23 @@ class Questions:
 
     def recall(self, task: Task) -> Judgment | Failure | None:
         """The outcome of the task, in any form, if the journal holds every completion that it needs."""
-        for form in self._model.forms if len(self._journal) else ():
-            if form in supported_forms(task.criterion):
-                settled = self._recall_in(task, form)
-                if settled is not None:
-                    return settled
+        forms = [form for form in self._model.forms if form in supported_forms(task.criterion)]
+        lost: list[Answer] = []
+        for form in forms if len(self._journal) else ():
+            found = self._recorded(task, form)
+            if found is None:
+                continue
+            answer, digest = found
+            if is_filler(answer.completion, form) and form != forms[-1]:
+                lost.append(answer)
+                continue
+            for each in (*lost, answer):
+                self._replies.count(each.completion, each.request.form)
+            return outcome(task, answer, self._model.name, digest)
         return None
 
-    def _recall_in(self, task: Task, form: AnswerForm) -> Judgment | Failure | None:
+    def _recorded(self, task: Task, form: AnswerForm) -> tuple[Answer, str] | None:
+        """The end of a dialogue in one form and the digest of its last request, if the journal holds it all."""
         talk = dialogue(task.criterion, self.request(task, form))
         try:
             request = next(talk)
@@ -80,4 +110,23 @@ class Questions:
                     return None
                 request = talk.send(completion)
         except StopIteration as stop:
-            return outcome(task, stop.value, self._model.name, digest)
+            return stop.value, digest
+
+
+_SOME, _MANY = "some", "many"
+"""How many replies of a judge to the JSON schema were white space, as the journal remembers it."""
+
+
+def _filler_key(judge: str) -> str:
+    """The name of this fact about a judge."""
+    return f"filler:{judge}"
+
+
+def filler_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:
+    """A sentence for each judge that answered the JSON schema with white space; the same however often it did."""
+    return tuple(
+        f"{judge}: replies to the JSON schema were white space up to the token limit; it was asked in the text form "
+        "instead."
+        for judge in sorted(set(judges))
+        if journal.meta(_filler_key(judge)) is not None
+    )

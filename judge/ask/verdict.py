@@ -7,6 +7,7 @@ guessed.
 import math
 from collections.abc import Mapping, Sequence
 
+from judge.ask.filler import CUT_OFF
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.reply import (
     last_claim,
@@ -25,8 +26,6 @@ from judge.records import Criterion, Level, Scale
 PARSER_VERSION = 2
 """Goes up whenever the same reply may be read differently than before."""
 
-_CUT_OFF = frozenset({"length", "max_tokens"})
-
 
 def parse(completion: Completion, criterion: Criterion, form: AnswerForm, sentences: int) -> Verdict | Unreadable:
     """The verdict of a completion; an off-scale, missing or ambiguous verdict is Unreadable.
@@ -43,7 +42,7 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
         return Unreadable("refused", "the provider reports a refusal")
     # Some servers send a reasoning model's thoughts in the reply; a grade in the thoughts is not the verdict.
     reply = without_thoughts(completion.text)
-    cut = completion.finish_reason in _CUT_OFF
+    cut = completion.finish_reason in CUT_OFF
     if reply is None:
         return Unreadable("truncated" if cut else "unreadable", "the reply never leaves its thoughts")
     if criterion.answer == "sentences":

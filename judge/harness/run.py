@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from judge.ask.progress import FetchReporter, Progress, Reporter
+from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
 from judge.ask.several import ask
@@ -45,7 +46,8 @@ class Outcome(Record, frozen=True):
     """How far the members of a jury agree, and what each of them said; None without a jury."""
 
     model_notes: tuple[str, ...] = ()
-    """In words, where the provider answered with another model than the one asked, or with several."""
+    """In words, where the provider answered with another model than the one asked or with several, or where the judge
+    could not be asked under a JSON schema."""
     clustered: tuple[str, ...] = ()
     """In words, over what the intervals are if it is not topics."""
 
@@ -105,7 +107,7 @@ def carry_out(
         rows = leaderboard(pool, results, criteria, cluster=plan.cluster)
         certified = prepared.certified(_returned(results))
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
-        said = model_notes(replies)
+        said = (*model_notes(replies), *filler_notes((model.name for model in prepared.models), journal))
         outcome = Outcome(
             out, pool, criteria, Table(results), rows, pairs, certified, notes, said, clustered=prepared.clustered
         )

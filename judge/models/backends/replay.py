@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.errors import RejectedError, StructureUnsupported, UsageError
+from judge.errors import StructureUnsupported, UsageError
 from judge.models.journal_rows import Recorded, read_journal
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
@@ -60,16 +60,12 @@ class Replay:
 
         Raises:
             StructureUnsupported: The recording lacks the request in this form, but may have it in another.
-            RejectedError: The recording lacks the request.
         """
         entry = self._by_request.get((request.messages, request.sample))
         if entry is not None:
             return entry.completion
-        message = f"{self._path} holds no completion for this request"
-        if request.form != self.forms[-1]:
-            # The endpoint may have refused structured output in the middle of the recorded run.
-            raise StructureUnsupported(message, lasting=False)
-        raise RejectedError(message)
+        # In the middle of the recorded run, the judge may have been asked in another form.
+        raise StructureUnsupported(f"{self._path} holds no completion for this request", lasting=False)
 
     async def aclose(self) -> None:
         """Nothing is released: the journal is closed once it is read."""
