@@ -2,8 +2,8 @@
 
 `python bench/mock_server.py --port 0` prints the port it listens on. `POST /v1/chat/completions` answers with
 a valid verdict in the form asked for; `POST /__config` changes the options below, `POST /__reset` restores
-them and forgets the counts; `GET /__stats` and `GET /__last` tell what happened. The fate of a request
-follows from its messages, the seed and how often they were sent, so a run can be repeated.
+them and forgets the counts; `GET /__stats` and `GET /__last` tell what happened, and `GET /__faults` what may. The
+fate of a request follows from its messages, the seed and how often they were sent, so a run can be repeated.
 """
 
 import argparse
@@ -152,6 +152,8 @@ class Server:
             self.complete(client, head, body)
         elif path == b"/__stats":
             client.reply(200, self.stats())
+        elif path == b"/__faults":
+            client.reply(200, list(FAULTS))
         elif path == b"/__items":
             client.reply(200, self.paid_per_item())
         elif path == b"/__last":
