@@ -9,7 +9,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-HTML = "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body>The gateway has no upstream.</body></html>"
+HTML = (
+    "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body>The gateway has no upstream.</body></html>"
+)
 JSON = "application/json"
 
 Answer = dict[str, Any]
@@ -104,4 +106,3 @@ FAULTS: Mapping[str, Fault] = {
     "quoted-scale": Fault(lambda answer: ended(answer, quoted_scale)),
 }
 """Every fault by its name; the shares are drawn in this order."""
-

@@ -195,7 +195,10 @@ class Server:
             self.play(client, self.script.pop(0), request, digest, item)
             return
         revoked = options.revoked_after is not None and self.paid >= options.revoked_after
-        if revoked or options.key is not None and f"authorization: bearer {options.key}".lower().encode() not in head.lower():
+        lacking = (
+            options.key is not None and f"authorization: bearer {options.key}".lower().encode() not in head.lower()
+        )
+        if revoked or lacking:
             self.finish(
                 client,
                 401,
@@ -536,7 +539,11 @@ def main(argv: Sequence[str]) -> None:
         elif field.name in ("response_format", "key", "faulty"):
             parser.add_argument(flag, default=field.default)
         else:
-            parser.add_argument(flag, type=int if field.name in ("seed", "fault_attempts", "revoked_after") else float, default=field.default)
+            parser.add_argument(
+                flag,
+                type=int if field.name in ("seed", "fault_attempts", "revoked_after") else float,
+                default=field.default,
+            )
     arguments = vars(parser.parse_args(argv))
     host, port = arguments.pop("host"), arguments.pop("port")
     shares = (given.partition("=") for given in arguments.pop("fault"))

@@ -121,9 +121,7 @@ def soak(count: int, share: float, concurrency: int, attempts: int, folder: Path
         ends: Counter[str] = Counter()
 
         def ask() -> list[Judgment | Failure]:
-            model = Counted(
-                open_model("server/mock", ModelOptions(base_url=f"{server.url}/v1", timeout=TIMEOUT)), ends
-            )
+            model = Counted(open_model("server/mock", ModelOptions(base_url=f"{server.url}/v1", timeout=TIMEOUT)), ends)
             with Journal(folder / "journal.sqlite") as journal:
                 return list(assess(wanted, model, journal, one, settings=settings))  # type: ignore[arg-type]
 

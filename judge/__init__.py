@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     from judge.harness.pooling import Pooling as Pooling
     from judge.harness.pooling import pool_runs as pool_runs
     from judge.harness.prepared import Plan as Plan
+    from judge.harness.reparsing import ReparsePlan as ReparsePlan
+    from judge.harness.reparsing import reparse as reparse
     from judge.harness.run import Outcome as Outcome
     from judge.harness.run import run as run
     from judge.harness.tokens import LengthsPlan as LengthsPlan

@@ -163,7 +163,7 @@ class Journal:
         self.close()
 
     def __len__(self) -> int:
-        return self._sum.count
+        return self._sum.number
 
     def __contains__(self, digest: str) -> bool:
         with self._lock:

@@ -14,16 +14,16 @@ SUM = "digests"
 class DigestSum(NamedTuple):
     """How many digests there are, and their SHA-256 hashes added up as numbers, which hides no two changes."""
 
-    count: int = 0
+    number: int = 0
     total: int = 0
 
     def plus(self, digests: Iterable[str]) -> Self:
         """The sum with more digests."""
-        count, total = self
+        number, total = self
         for digest in digests:
-            count += 1
+            number += 1
             total += int.from_bytes(hashlib.sha256(digest.encode()).digest())
-        return type(self)(count, total)
+        return type(self)(number, total)
 
     def text(self) -> str:
         """The sum as a journal keeps it.
@@ -33,7 +33,7 @@ class DigestSum(NamedTuple):
         >>> DigestSum(2, 255).text()
         '2 ff'
         """
-        return f"{self.count} {self.total:x}"
+        return f"{self.number} {self.total:x}"
 
 
 class DisorderError(Exception):

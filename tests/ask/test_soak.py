@@ -12,4 +12,4 @@ pytestmark = pytest.mark.slow
 def test_every_judgment_ends_and_the_counts_add_up(tmp_path: Path) -> None:
     rows = soak(500, 0.02, 16, 3, tmp_path)
     assert [row for row in rows if row[1] != row[2]] == []
-    assert dict((name, theirs) for name, theirs, _ in rows)["calls"] > 500
+    assert {name: theirs for name, theirs, _ in rows}["calls"] > 500

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import StructureUnsupported, UsageError
-from judge.models.journal_rows import Recorded, read_journal
+from judge.models.journal_export import read_recorded
+from judge.models.journal_rows import Recorded
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Message, Request
@@ -75,12 +76,12 @@ def open_model(model: str, options: ModelOptions) -> Replay:
     """The judge recorded in `FILE`, or in `FILE::JUDGE` the one of that name.
 
     Raises:
-        InputError: The file is missing or is no journal.
+        InputError: The file is missing, or is neither a journal nor exported from one.
         UsageError: The recording is empty, lacks the named judge, or holds several judges and none is named.
     """
     file, _, judge = model.partition("::")
     path = Path(file)
-    recorded = list(read_journal(path))
+    recorded = list(read_recorded(path))
     judges = sorted({entry.judge for entry in recorded})
     if not judges:
         raise UsageError(f"{path}: the recording is empty")
