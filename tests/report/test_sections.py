@@ -249,8 +249,8 @@ def spent(tmp_path: Path, *completions: tuple[str, Completion]) -> tuple[Spendin
 
 
 def test_tokens_money_and_time_are_added_up_by_judge(tmp_path: Path) -> None:
-    first = Completion("1", "stop", "m", None, 100, 10, 0.25, 1.5)
-    second = Completion("2", "stop", "m", None, 200, 20, 0.5, 2.5, 3)
+    first = Completion("1", "stop", "m", prompt_tokens=100, completion_tokens=10, cost=0.25, latency=1.5)
+    second = Completion("2", "stop", "m", prompt_tokens=200, completion_tokens=20, cost=0.5, latency=2.5, attempts=3)
     unknown = Completion("3", "stop", "m")
     b, a = spent(tmp_path, ("z/b", first), ("a/10", unknown), ("z/b", second), ("z/b", unknown))[::-1]
     assert (b.completions, b.attempts, b.counted, b.priced, b.timed) == (3, 1 + 3 + 1, 2, 2, 2)
