@@ -70,6 +70,8 @@ from judge.gold.sheets import SHEETS, SheetOptions, make_sheet
 from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.models.families import read_families, read_teams
+from judge.models.journal_export import exported_lines, read_recorded
+from judge.models.journal_merge import merge_journals
 from judge.models.journal_rows import read_journal
 from judge.models.spending import read_spending
 from judge.passages import read_passages
@@ -808,6 +810,17 @@ def _journals() -> tuple[bytes, ...]:
         return (bytes(connection.serialize()),)
 
 
+def _exported() -> tuple[bytes, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        return (b"".join(exported_lines(_file(Path(folder), _journals()[0], "journal.sqlite"))),)
+
+
+def _merged(folder: Path, content: bytes) -> None:
+    new = folder / "new.sqlite"
+    new.unlink(missing_ok=True)
+    merge_journals([_file(folder, content, "journal.jsonl")], new)
+
+
 def _findings() -> tuple[bytes, ...]:
     kappa = Estimate(0.5, 0.4, 0.6, 10, 3)
     row = AgreementRow(
@@ -973,6 +986,8 @@ READERS: dict[str, Reader] = {
     "published-matches": Reader(lambda: _MATCHES, partial(_of_path, name="matches.txt", read=read_matches)),
     "desk": Reader(_desk_stores, _desk_store),
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
+    "journal-lines": Reader(_exported, partial(_of_path, name="journal.jsonl", read=read_recorded)),
+    "journal-merge": Reader(_exported, _merged),
     "sent": Reader(_journals, partial(_of_path, name="journal.sqlite", read=_sent)),
     "spending": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_spending)),
     "browsed": Reader(

@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -29,7 +29,7 @@ class _Line(msgspec.Struct):
     judge: str
     parameters: msgspec.Raw
     messages: msgspec.Raw
-    sample: int
+    sample: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     form: str
     criterion: str
     turn_id: str
@@ -123,7 +123,7 @@ def _lines(path: Path) -> Iterator[tuple[Any, ...]]:
                 row = [bytes(value).decode() if isinstance(value, msgspec.Raw) else value for value in row]
                 read_row(row)
                 yield tuple(row)
-    except (msgspec.MsgspecError, UnicodeError, DamagedRow) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, DamagedRow) as error:
         raise InputError(
             f"{path}: line {number}: no completion as `judge journal export` writes it: {error}"
         ) from error
