@@ -72,6 +72,8 @@ from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.models.chat import read_completion
 from judge.models.families import read_families, read_teams
+from judge.models.journal_export import exported_lines, read_recorded
+from judge.models.journal_merge import merge_journals
 from judge.models.journal_rows import read_journal
 from judge.models.label_probabilities import with_probabilities
 from judge.models.prices import read_prices
@@ -828,6 +830,17 @@ def _journals() -> tuple[bytes, ...]:
         return (bytes(connection.serialize()),)
 
 
+def _exported() -> tuple[bytes, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        return (b"".join(exported_lines(_file(Path(folder), _journals()[0], "journal.sqlite"))),)
+
+
+def _merged(folder: Path, content: bytes) -> None:
+    new = folder / "new.sqlite"
+    new.unlink(missing_ok=True)
+    merge_journals([_file(folder, content, "journal.jsonl")], new)
+
+
 def _findings() -> tuple[bytes, ...]:
     kappa = Estimate(0.5, 0.4, 0.6, 10, 3)
     row = AgreementRow(
@@ -1008,6 +1021,8 @@ READERS: dict[str, Reader] = {
     "published-matches": Reader(lambda: _MATCHES, partial(_of_path, name="matches.txt", read=read_matches)),
     "desk": Reader(_desk_stores, _desk_store),
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
+    "journal-lines": Reader(_exported, partial(_of_path, name="journal.jsonl", read=read_recorded)),
+    "journal-merge": Reader(_exported, _merged),
     "sent": Reader(_journals, partial(_of_path, name="journal.sqlite", read=_sent)),
     "prices": Reader(lambda: _PRICES, partial(_of_path, name="prices.toml", read=read_prices)),
     "spending": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_spending)),

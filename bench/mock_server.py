@@ -2,8 +2,8 @@
 
 `python bench/mock_server.py --port 0` prints the port it listens on. `POST /v1/chat/completions` answers with
 a valid verdict in the form asked for; `POST /__config` changes the options below, `POST /__reset` restores
-them and forgets the counts; `GET /__stats` and `GET /__last` tell what happened. The fate of a request
-follows from its messages, the seed and how often they were sent, so a run can be repeated.
+them and forgets the counts; `GET /__stats` and `GET /__last` tell what happened, and `GET /__faults` what may. The
+fate of a request follows from its messages, the seed and how often they were sent, so a run can be repeated.
 """
 
 import argparse
@@ -19,8 +19,10 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from mock_faults import FAULTS, Fault
 
 REASON = "The response was read against what was asked."
 MENU = re.compile(r"LABEL is one of (.+):\n(Grade|1): LABEL")
@@ -47,6 +49,16 @@ class Options:
     """Share answered with a paid 200 whose content holds no valid verdict."""
     pdrop: float = 0.0
     """Share whose connection is cut instead of an answer; not paid."""
+    faults: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Share of each fault of `mock_faults.py`."""
+    faulty: str = ""
+    """Only requests with this text in a message meet a fault, whose share is then that of these requests."""
+    fault_attempts: int | None = None
+    """How often the same messages meet a fault at most; None for no end."""
+    slow: float = 5.0
+    """Seconds that a slow fault takes."""
+    revoked_after: int | None = None
+    """Paid calls after which the key is revoked: every later request gets 401."""
     retry_after: float | None = 1.0
     """Seconds in the Retry-After of a 429 (in `retry-after-ms` too if no integer); None sends none."""
     rps: float = 0.0
@@ -77,8 +89,10 @@ class Options:
             raise ValueError(f"response_format: {self.response_format!r} is none of honor, ignore, reject")
         if self.logprobs not in ("openai", "vllm", "llama.cpp", "ignore", "reject"):
             raise ValueError(f"logprobs: {self.logprobs!r} is none of openai, vllm, llama.cpp, ignore, reject")
-        if not 0 <= self.p429 + self.p500 + self.pbad + self.pdrop <= 1:
-            raise ValueError("p429, p500, pbad and pdrop must add up to at most 1")
+        if unknown := self.faults.keys() - FAULTS.keys():
+            raise ValueError(f"faults: {', '.join(sorted(unknown))}: none of {', '.join(FAULTS)}")
+        if not 0 <= self.p429 + self.p500 + self.pbad + self.pdrop + sum(self.faults.values()) <= 1:
+            raise ValueError("p429, p500, pbad, pdrop and faults must add up to at most 1")
 
 
 class Item:
@@ -107,6 +121,7 @@ class Server:
         self.script = list(self.options.script)
         self.items: dict[bytes, Item] = {}
         self.statuses: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
         self.requests = self.in_flight = self.max_in_flight = 0
         self.paid = self.paid_bad = self.billed_while_gone = 0
         self.asked_again = self.retry_after_violations = 0
@@ -125,6 +140,7 @@ class Server:
         return {
             "requests": self.requests,
             "statuses": dict(self.statuses),
+            "faults": dict(self.faults),
             "items": len(self.items),
             "items_paid": sum(1 for item in self.items.values() if item.paid),
             "paid": self.paid,
@@ -149,6 +165,8 @@ class Server:
             self.complete(client, head, body)
         elif path == b"/__stats":
             client.reply(200, self.stats())
+        elif path == b"/__faults":
+            client.reply(200, list(FAULTS))
         elif path == b"/__items":
             client.reply(200, self.paid_per_item())
         elif path == b"/__last":
@@ -189,7 +207,11 @@ class Server:
         if self.script:
             self.play(client, self.script.pop(0), request, digest, item)
             return
-        if options.key is not None and f"authorization: bearer {options.key}".lower().encode() not in head.lower():
+        revoked = options.revoked_after is not None and self.paid >= options.revoked_after
+        lacking = (
+            options.key is not None and f"authorization: bearer {options.key}".lower().encode() not in head.lower()
+        )
+        if revoked or lacking:
             self.finish(
                 client,
                 401,
@@ -219,8 +241,26 @@ class Server:
         elif fate < options.p500 + options.pdrop:
             loop.call_later(delay, self.drop, client)
         else:
-            bad = fate < options.p500 + options.pdrop + options.pbad
-            loop.call_later(delay, self.pay, client, request, digest, item, bad)
+            fate -= options.p500 + options.pdrop
+            bad = fate < options.pbad
+            name = None if bad else self.fault(fate - options.pbad, request, item)
+            if name is not None:
+                self.faults[name] += 1
+                delay += options.slow if FAULTS[name].slow == "first byte" else 0.0
+            loop.call_later(delay, self.pay, client, request, digest, item, bad, FAULTS.get(name or ""))
+
+    def fault(self, fate: float, request: dict[str, Any], item: Item) -> str | None:
+        """The name of the fault in whose share a number falls."""
+        most = self.options.fault_attempts
+        if most is not None and item.requests > most:
+            return None
+        if not any(self.options.faulty in message["content"] for message in request["messages"]):
+            return None
+        for name, share in self.options.faults.items():
+            if fate < share:
+                return name if request.get("response_format") or not FAULTS[name].schema_only else None
+            fate -= share
+        return None
 
     def play(self, client: "Client", step: dict[str, Any], request: dict[str, Any], digest: bytes, item: Item) -> None:
         """Carry out one step of the script."""
@@ -257,14 +297,23 @@ class Server:
             item.not_before = now + seconds
         self.finish(client, 429, error_body("Rate limit reached", "requests", "rate_limit_exceeded"), headers)
 
-    def pay(self, client: "Client", request: dict[str, Any], digest: bytes, item: Item, bad: bool) -> None:
-        """Bill a call and answer it, with a valid verdict or without one."""
-        self.paid += 1
+    def pay(
+        self,
+        client: "Client",
+        request: dict[str, Any],
+        digest: bytes,
+        item: Item,
+        bad: bool,
+        fault: Fault | None = None,
+    ) -> None:
+        """Bill a call and answer it, with a valid verdict, without one, or with a fault."""
+        paid = fault is None or fault.paid
+        self.paid += paid
         self.paid_bad += bad
-        item.paid += 1
+        item.paid += paid
         if client.gone:
-            self.billed_while_gone += 1
-        elif not bad:
+            self.billed_while_gone += paid
+        elif not bad and (fault is None or fault.slow):
             item.delivered += 1
         content = garbage(digest) if bad else verdict(request, self.options)
         prompt = sum(len(message["content"]) for message in request["messages"]) // 5
@@ -278,7 +327,17 @@ class Server:
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"} | logprobs(request, content, self)],
             "usage": {"prompt_tokens": prompt, "completion_tokens": len(content) // 5},
         }
-        self.finish(client, 200, answer)
+        if fault is None:
+            self.finish(client, 200, answer)
+        else:
+            self.fail(client, fault, answer)
+
+    def fail(self, client: "Client", fault: Fault, answer: dict[str, Any]) -> None:
+        """Answer with a fault."""
+        self.statuses[str(fault.status) if fault.sent else "dropped"] += 1
+        self.in_flight -= 1
+        self.last = time.monotonic()
+        client.fail(fault, fault.body(answer), self.options.slow)
 
     def drop(self, client: "Client") -> None:
         """Cut the connection."""
@@ -463,6 +522,30 @@ class Client(asyncio.Protocol):
         if self.CLOSE.search(self.head):
             self.transport.close()
 
+    def fail(self, fault: Fault, body: dict[str, Any] | str, slow: float) -> None:
+        """Write the answer of a fault: all of it, byte by byte, or only the beginning."""
+        if self.gone:
+            return
+        payload = (body if isinstance(body, str) else json.dumps(body)).encode()
+        head = f"HTTP/1.1 {fault.status} Mock\r\nContent-Type: {fault.content_type}\r\nContent-Length: {len(payload)}"
+        whole = f"{head}\r\n\r\n".encode() + payload
+        if fault.slow == "drip":
+            self.trickle(whole, max(1, len(whole) // 20), slow / 20)
+            return
+        # Of the body, so that the length is promised before the connection is cut.
+        self.transport.write(whole[: len(whole) - len(payload) + int(fault.sent * len(payload))] if fault.sent else b"")
+        if fault.sent == 0.0:
+            self.transport.abort()
+        elif fault.sent < 1.0:
+            self.transport.close()
+
+    def trickle(self, rest: bytes, size: int, seconds: float) -> None:
+        """Write pieces of a size, with a pause after each."""
+        if self.gone or not rest:
+            return
+        self.transport.write(rest[:size])
+        asyncio.get_running_loop().call_later(seconds, self.trickle, rest[size:], size, seconds)
+
     def flood(self, status: int, step: dict[str, Any]) -> None:
         """Write a body that swells, never ends, or arrives byte by byte."""
         head = f"HTTP/1.1 {status} Mock\r\nContent-Type: application/json\r\n"
@@ -519,12 +602,20 @@ def main(argv: Sequence[str]) -> None:
             continue
         elif field.name == "gullible":
             parser.add_argument(flag, action="store_true")
-        elif field.name in ("response_format", "logprobs", "fingerprint", "key"):
+        elif field.name == "faults":
+            parser.add_argument("--fault", action="append", default=[], metavar="NAME=SHARE", help=", ".join(FAULTS))
+        elif field.name in ("response_format", "logprobs", "fingerprint", "key", "faulty"):
             parser.add_argument(flag, default=field.default)
         else:
-            parser.add_argument(flag, type=int if field.name == "seed" else float, default=field.default)
+            parser.add_argument(
+                flag,
+                type=int if field.name in ("seed", "fault_attempts", "revoked_after") else float,
+                default=field.default,
+            )
     arguments = vars(parser.parse_args(argv))
     host, port = arguments.pop("host"), arguments.pop("port")
+    shares = (given.partition("=") for given in arguments.pop("fault"))
+    arguments["faults"] = {name: float(share) for name, _, share in shares}
     try:
         asyncio.run(serve(host, port, Options(**arguments)))
     except KeyboardInterrupt:

@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from judge.harness.probe.plan import ProbePlan as ProbePlan
     from judge.harness.release.job import ReleasePlan as ReleasePlan
     from judge.harness.release.job import release_folder as release_folder
+    from judge.harness.reparsing import ReparsePlan as ReparsePlan
+    from judge.harness.reparsing import reparse as reparse
     from judge.harness.run import Outcome as Outcome
     from judge.harness.run import run as run
     from judge.harness.tokens import LengthsPlan as LengthsPlan

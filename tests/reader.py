@@ -324,6 +324,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "after": _judged_once,
     "judge evaluate qrels: out": _judged_once,
     "damaged.sqlite": lambda path: void(shutil.copyfile(_need("out") / "journal.sqlite", path)),
+    "journal.jsonl": lambda path: _run("journal", "export", str(_need("out")), "-o", str(path)),
     "mine/a.md": _prompt,
     "mine/b.md": _prompt,
     "a": _judged_once,

@@ -19,7 +19,7 @@ from judge.ask.reply import (
     plain_minus,
     rationale_of,
 )
-from judge.ask.verdict import CUT_OFF, graded, is_cut, reply_of
+from judge.ask.verdict import TRUNCATED, graded, is_cut, reply_of
 from judge.models.records import AnswerForm, Completion
 from judge.records import Criterion
 
@@ -41,8 +41,10 @@ def parse_group(completion: Completion, parts: Sequence[Criterion], form: Answer
     verdicts = _of_object(reply, parts) if form == "json" else None
     if verdicts is None:
         # What follows a cut may have been another verdict.
-        verdicts = {part.name: CUT_OFF for part in parts} if cut else _of_lines(reply, parts)
-    return {name: CUT_OFF if cut and isinstance(verdict, Unreadable) else verdict for name, verdict in verdicts.items()}
+        verdicts = {part.name: TRUNCATED for part in parts} if cut else _of_lines(reply, parts)
+    return {
+        name: TRUNCATED if cut and isinstance(verdict, Unreadable) else verdict for name, verdict in verdicts.items()
+    }
 
 
 def _of_object(reply: str, parts: Sequence[Criterion]) -> _Verdicts | None:

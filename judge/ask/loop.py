@@ -21,6 +21,7 @@ from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
+from judge.ask.suspects import Suspects
 from judge.errors import (
     AuthenticationError,
     CallError,
@@ -82,6 +83,7 @@ class Loop:
         self._journal = journal
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account)
+        self._suspects = Suspects(journal, model.name)
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
@@ -91,6 +93,7 @@ class Loop:
         self._workers = 0
         self._results: dict[int, Judgment | Failure] = {}
         self._total = 0
+        self._waiting = 0
         self._recalled = 0
         self._failures = 0
         self._given_up = 0
@@ -118,7 +121,8 @@ class Loop:
         self._workers = min(self._settings.concurrency, most, len(open_tasks))
         if self._workers:
             # Neighbors share the start of their prompt, which prompt caches compute only once.
-            remaining = iter(sorted(open_tasks, key=lambda index: _neighborhood(wanted[index])))
+            remaining = iter(sorted(open_tasks, key=lambda index: self._place(wanted[index])))
+            self._waiting = len(open_tasks)
             await asyncio.gather(*(self._work(wanted, remaining) for _ in range(self._workers)))
         if self._unwritten:
             await asyncio.wait(list(self._unwritten.values()))
@@ -129,6 +133,7 @@ class Loop:
 
     async def _work(self, wanted: Sequence[Task], remaining: Iterator[int]) -> None:
         for index in remaining:
+            self._waiting -= 1
             try:
                 settled = await self._judge(wanted[index])
                 write = self._unwritten.get(settled.request_digest or "")
@@ -141,6 +146,14 @@ class Loop:
                 self._end(error)
             if self._stop is not None:
                 return
+
+    def _place(self, task: Task) -> tuple[bool, str, NaturalKey, tuple[str, ...]]:
+        """When a task's turn comes: suspects last, and neighbors after each other."""
+        return (len(self._suspects) > 0 and self._is_suspect(task), *_neighborhood(task))
+
+    def _is_suspect(self, task: Task) -> bool:
+        forms = self._questions.forms(task.criterion)
+        return any(self._questions.digest(self._questions.request(task, form)) in self._suspects for form in forms)
 
     def _settle_written(self, index: int, settled: Judgment | Failure, write: "asyncio.Future[None]") -> None:
         if write.exception() is None:
@@ -172,12 +185,13 @@ class Loop:
         self._stopped.set()
 
     async def _judge(self, task: Task) -> Judgment | Failure:
-        """Ask until there is an outcome; if the judge does not take an answer form, go on with the next."""
+        """Ask until there is an outcome; if an answer form is of no use, go on with the next."""
         judge, digest = self._model.name, None
         refusal: CallError | None = None
+        lost: Failure | None = None
+        completions: dict[str, Completion] = {}
         for form in self._questions.forms(task.criterion):
             talk = dialogue(task.criterion, self._questions.request(task, form))
-            completions: dict[str, Completion] = {}
             try:
                 request = next(talk)
                 while True:
@@ -185,8 +199,11 @@ class Loop:
                     completions[digest] = await self._complete(digest, request)
                     request = talk.send(completions[digest])
             except StopIteration as stop:
-                self._account.rest(judge, completions)
-                return outcome(task, stop.value, judge, digest or "")
+                settled = outcome(task, stop.value, judge, digest or "")
+                if not self._questions.is_lost(stop.value):
+                    self._account.rest(judge, completions)
+                    return settled
+                lost = settled if isinstance(settled, Failure) else None
             except StructureUnsupported as error:
                 refusal = error
                 if form == "json" and error.lasting:
@@ -194,7 +211,8 @@ class Loop:
             except CallError as error:
                 self._account.rest(judge, completions)
                 return failure(task, judge, error.reason, str(error), digest=digest)
-        return failure(task, judge, "provider_error", str(refusal), digest=digest)
+        self._account.rest(judge, completions)
+        return lost or failure(task, judge, "provider_error", str(refusal), digest=digest)
 
     async def _complete(self, digest: str, request: Request) -> Completion:
         """The completion of a request: from the journal, from an identical call in flight, or from the model."""
@@ -220,7 +238,7 @@ class Loop:
             self._given_up, self._answered = 0, True
             completion = self._budget.charge(request, storable(completion))
         except TransientError as error:
-            self._give_up(error, request)
+            self._give_up(error, digest, request)
             raise
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
@@ -269,10 +287,16 @@ class Loop:
             return ""
         return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
 
-    def _give_up(self, error: TransientError, request: Request) -> None:
+    def _give_up(self, error: TransientError, digest: str, request: Request) -> None:
         """Count a call that was given up; after several in a row, end the run."""
+        if digest in self._suspects:
+            return
+        if self._answered:
+            self._suspects.add(digest)
         self._given_up += 1
-        if self._given_up >= min(max(3, self._settings.concurrency), self._total):
+        # Where others had an answer and none is left to be asked, ending the run would save nothing.
+        useless = not self._waiting and (self._answered or self._recalled)
+        if self._given_up >= min(max(3, self._settings.concurrency), self._total) and not useless:
             self._end(
                 OperationalError(
                     f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "

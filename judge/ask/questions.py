@@ -1,10 +1,12 @@
 """What a judge is asked about a pool, and which of it the journal answers already."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from judge.ask.account import Account
-from judge.ask.dialogue import Task, dialogue, evidence_gap, failure, outcome
+from judge.ask.dialogue import Answer, Task, dialogue, evidence_gap, failure, outcome
 from judge.ask.estimates import TokenRates, learned_rates, prompt_bytes
+from judge.ask.filler import SchemaReplies, is_filler
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment
 from judge.errors import OperationalError
@@ -47,6 +49,9 @@ class Questions:
         self._account = account or Account()
         self._form_key = f"form:{model.name}"
         self._structured = journal.meta(self._form_key) != "text"
+        self._replies = SchemaReplies()
+        self._filler_key = _filler_key(model.name)
+        self._filler = journal.meta(self._filler_key)
 
     def forms(self, criterion: Criterion) -> list[AnswerForm]:
         """The answer forms to try, the preferred one first: those that both judge and criterion support.
@@ -57,6 +62,9 @@ class Questions:
         offered = [form for form in self._model.forms if form in supported_forms(criterion)]
         if not self._structured and offered != ["json"]:
             offered = [form for form in offered if form != "json"]
+        if self._filler == _MANY:
+            # Still there for a recording, which holds some answers in this form alone.
+            offered.sort(key=lambda form: form == "json")
         if not offered:
             raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
         return offered
@@ -66,6 +74,20 @@ class Questions:
         if self._structured:
             self._structured = False
             self._journal.set_meta(self._form_key, "text")
+
+    def is_lost(self, answer: Answer) -> bool:
+        """Whether white space under the JSON schema cost a judgment, so that the next form is to be tried.
+
+        Once too many replies are so, the text form is tried first. The journal remembers both.
+        """
+        self._replies.count(answer.completion, answer.request.form)
+        if not is_filler(answer.completion, answer.request.form):
+            return False
+        known = _MANY if self._replies.hopeless else self._filler or _SOME
+        if known != self._filler:
+            self._filler = known
+            self._journal.set_meta(self._filler_key, known)
+        return True
 
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""
@@ -93,27 +115,38 @@ class Questions:
 
     def recall(self, task: Task) -> Judgment | Failure | None:
         """The outcome of the task, in any form, if the journal holds every completion that it needs."""
-        for form in self._model.forms if len(self._journal) else ():
-            if form in supported_forms(task.criterion):
-                settled = self._recall_in(task, form)
-                if settled is not None:
-                    return settled
-        return None
+        found = self._found(task)
+        if found is None:
+            return None
+        for answer in found.answers:
+            self._replies.count(answer.completion, answer.request.form)
+        self._account.rest(self._model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
+        return outcome(task, found.answers[-1], self._model.name, found.digest)
 
     def calls(self, task: Task) -> dict[str, tuple[Request, Completion]]:
         """The requests that the outcome of a task rests on with their completions, by digest; empty without one."""
-        for form in self._model.forms if len(self._journal) and self.gap(task) is None else ():
-            if form in supported_forms(task.criterion):
-                calls: dict[str, tuple[Request, Completion]] = {}
-                if self._recall_in(task, form, calls) is not None:
-                    return calls
-        return {}
+        found = self._found(task) if self.gap(task) is None else None
+        return {} if found is None else found.calls
 
-    def _recall_in(
-        self, task: Task, form: AnswerForm, calls: dict[str, tuple[Request, Completion]] | None = None
-    ) -> Judgment | Failure | None:
+    def _found(self, task: Task) -> "_Found | None":
+        """What the journal holds of a task, up to the first form in which the reply was of use."""
+        forms = [form for form in self._model.forms if form in supported_forms(task.criterion)]
+        answers: list[Answer] = []
+        calls: dict[str, tuple[Request, Completion]] = {}
+        for form in forms if len(self._journal) else ():
+            recorded = self._recorded(task, form)
+            if recorded is None:
+                continue
+            answers.append(recorded.answers[-1])
+            calls |= recorded.calls
+            if not is_filler(answers[-1].completion, form) or form == forms[-1]:
+                return _Found(answers, recorded.digest, calls)
+        return None
+
+    def _recorded(self, task: Task, form: AnswerForm) -> "_Found | None":
+        """The end of a dialogue in one form, if the journal holds it all."""
         talk = dialogue(task.criterion, self.request(task, form))
-        completions: dict[str, Completion] = {}
+        calls: dict[str, tuple[Request, Completion]] = {}
         try:
             request = next(talk)
             while True:
@@ -121,10 +154,37 @@ class Questions:
                 completion = self._journal.get(digest)
                 if completion is None:
                     return None
-                completions[digest] = completion
-                if calls is not None:
-                    calls[digest] = request, completion
+                calls[digest] = request, completion
                 request = talk.send(completion)
         except StopIteration as stop:
-            self._account.rest(self._model.name, completions)
-            return outcome(task, stop.value, self._model.name, digest)
+            return _Found([stop.value], digest, calls)
+
+
+class _Found(NamedTuple):
+    """What the journal holds of one task."""
+
+    answers: list[Answer]
+    """The ends of its dialogues; the last one counts."""
+    digest: str
+    """Digest of the last request."""
+    calls: dict[str, tuple[Request, Completion]]
+    """Every request and its completion, by digest."""
+
+
+_SOME, _MANY = "some", "many"
+"""How many replies of a judge to the JSON schema were white space, as the journal remembers it."""
+
+
+def _filler_key(judge: str) -> str:
+    """The name of this fact about a judge."""
+    return f"filler:{judge}"
+
+
+def filler_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:
+    """A sentence for each judge that answered the JSON schema with white space; the same however often it did."""
+    return tuple(
+        f"{judge}: replies to the JSON schema were white space up to the token limit; it was asked in the text form "
+        "instead."
+        for judge in sorted(set(judges))
+        if journal.meta(_filler_key(judge)) is not None
+    )

@@ -7,6 +7,7 @@ guessed.
 import math
 from collections.abc import Mapping, Sequence
 
+from judge.ask.filler import CUT_OFF
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.reply import (
     last_claim,
@@ -25,9 +26,8 @@ from judge.records import Criterion, Level, Scale
 PARSER_VERSION = 2
 """Goes up whenever the same reply may be read differently than before."""
 
-CUT_OFF = Unreadable("truncated", "the reply was cut off at the token limit")
+TRUNCATED = Unreadable("truncated", "the reply was cut off at the token limit")
 """What is said of a reply that might have gone on to a verdict."""
-_CUT_OFF = frozenset({"length", "max_tokens"})
 
 
 def parse(completion: Completion, criterion: Criterion, form: AnswerForm, sentences: int) -> Verdict | Unreadable:
@@ -46,7 +46,7 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
         verdict = _parse_sentences(reply, criterion, form, sentences, cut=cut)
     else:
         verdict = _parse_grade(reply, criterion.scale, form, completion.probabilities, cut=cut)
-    return CUT_OFF if cut and isinstance(verdict, Unreadable) else verdict
+    return TRUNCATED if cut and isinstance(verdict, Unreadable) else verdict
 
 
 def reply_of(completion: Completion) -> str | Unreadable:
@@ -65,7 +65,7 @@ def reply_of(completion: Completion) -> str | Unreadable:
 
 def is_cut(completion: Completion) -> bool:
     """Whether the text ends at the token limit."""
-    return completion.finish_reason in _CUT_OFF
+    return completion.finish_reason in CUT_OFF
 
 
 def _parse_grade(

@@ -1,49 +1,83 @@
-"""Check a journal of paid completions, or keep what is sound in a damaged one.
+"""Look at a journal of paid completions, check it, keep what is sound in a damaged one, release it, or join several.
 
-`judge journal verify` checks every completion of a journal, or of the folder of `judge run` or `judge calibrate` that
-holds one; nothing is changed. `judge journal salvage` writes what is sound into a new journal and lists the rest, which
-the next run asks again.
+PATH is a journal, or the folder of `judge run` or `judge calibrate` that holds one. No action asks a judge, and none
+changes a journal or writes over a file.
 """
 
 import argparse
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from judge.cli.options import add_actions
-from judge.cli.printing import print_fact, print_json, print_listed, say
+from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say
 from judge.harness.manifest import JOURNAL
+from judge.harness.reparsing import ReparsePlan, reparse
 from judge.models.journal_check import JournalReport, salvage_journal, verify_journal
+from judge.models.journal_export import export_journal, exported_lines
+from judge.models.journal_merge import merge_journals
+from judge.models.spending import JournalSpending, read_spending
+from judge.text.cells import count
+from judge.text.safe import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
-    commands = add_actions(parser, "verify|salvage")
+    commands = add_actions(parser, "verify|salvage|stats|export|reparse|merge")
     verify = commands.add_parser("verify", help="list the completions that are not what was recorded")
     salvage = commands.add_parser("salvage", help="write what is sound into a new journal")
-    for action in (verify, salvage):
+    stats = commands.add_parser("stats", help="say what each judge took: calls, tokens, money, time")
+    export = commands.add_parser("export", help="write the completions as JSON lines, without keys")
+    reread = commands.add_parser("reparse", help="read every reply again, and list what would change")
+    merge = commands.add_parser("merge", help="write several journals into a new one; the first answer stays")
+    for action in (verify, salvage, stats, export):
         action.add_argument("path", type=Path, metavar="PATH", help=f"a journal, or a folder with its {JOURNAL}")
-        action.add_argument("--json", action="store_true", help="print the counts and the problems as JSON")
-    salvage.add_argument("-o", "--out", type=Path, required=True, metavar="NEW", help="the new journal")
+    merge.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="journals, their folders or exports")
+    reread.add_argument("path", type=Path, metavar="OUT", help="output folder of `judge run`")
+    reread.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="prompt file of your own that judgments are under; may be repeated",
+    )
+    for action in (verify, salvage, stats, reread, merge):
+        action.add_argument("--json", action="store_true", help="print the same as JSON")
+    for action in (salvage, merge):
+        action.add_argument("-o", "--out", type=Path, required=True, metavar="NEW", help="the new journal")
+    export.add_argument("-o", "--out", type=Path, metavar="FILE", help="a new file (default: standard output)")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Verify or salvage; 1 if something is not sound."""
-    path = args.path / JOURNAL if args.path.is_dir() else args.path
-    if args.action == "verify":
-        report = verify_journal(path)
-        _print(report, as_json=args.json)
-        if report.problems:
-            say(f"`judge journal salvage {path} -o NEW` keeps what is sound")
-    else:
-        report = salvage_journal(path, args.out)
-        _print(report, as_json=args.json)
-        say(f"what is sound is in {args.out}; in place of {path}, it lets the same command go on")
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists():
-            say(f"remove {log} too: it belongs to the old journal, and what is sound in it is in the new one")
+    """Carry out an action; 1 if something is not sound, not the same or in conflict."""
+    return _ACTIONS[args.action](args)
+
+
+def _journal(path: Path) -> Path:
+    return path / JOURNAL if path.is_dir() else path
+
+
+def _verify(args: argparse.Namespace) -> int:
+    path = _journal(args.path)
+    report = verify_journal(path)
+    _print_report(report, as_json=args.json)
+    if report.problems:
+        say(f"`judge journal salvage {path} -o NEW` keeps what is sound")
     return 1 if report.problems else 0
 
 
-def _print(report: JournalReport, *, as_json: bool) -> None:
+def _salvage(args: argparse.Namespace) -> int:
+    path = _journal(args.path)
+    report = salvage_journal(path, args.out)
+    _print_report(report, as_json=args.json)
+    say(f"what is sound is in {args.out}; in place of {path}, it lets the same command go on")
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists():
+        say(f"remove {log} too: it belongs to the old journal, and what is sound in it is in the new one")
+    return 1 if report.problems else 0
+
+
+def _print_report(report: JournalReport, *, as_json: bool) -> None:
     if as_json:
         problems = [{"digest": digest or None, "message": why} for digest, why in report.problems]
         print_json({"sound": report.sound, "without_checksum": report.unsealed, "problems": problems})
@@ -53,3 +87,106 @@ def _print(report: JournalReport, *, as_json: bool) -> None:
     print_fact("problems", str(len(report.problems)))
     for digest, why in report.problems:
         print_listed(f"  {digest or 'the file'}: {why}")
+
+
+def _stats(args: argparse.Namespace) -> int:
+    spending = read_spending(_journal(args.path))
+    if args.json:
+        print_json(spending)
+        return 0
+    for row in spending:
+        print_text(row.judge, "heading")
+        for name, text in _facts(row).items():
+            print_fact(f"  {name}", text)
+    if not spending:
+        say(f"{_journal(args.path)}: holds no completion")
+    return 0
+
+
+def _facts(row: JournalSpending) -> dict[str, str]:
+    unknown = row.completions - row.counted
+    tokens = f"{row.prompt_tokens:,} in, {row.cached_tokens:,} of them cached; {row.completion_tokens:,} out"
+    facts = {
+        "completions": f"{row.completions:,}",
+        "attempts": f"{row.attempts:,}",
+        "tokens": f"{tokens}{f'; unknown for {unknown:,}' if unknown else ''}" if row.counted else "unknown",
+        "cost": "unknown",
+        "seconds": "unknown",
+        "answer form": _counted(row.forms),
+        "finish reason": _counted(row.finish_reasons),
+        "model returned": _counted(row.models),
+        "fingerprint": _counted(row.fingerprints),
+        "recorded": f"{row.first} to {row.last}",
+    }
+    if row.priced:
+        rest = f"; unknown for {row.completions - row.priced:,}" if row.priced < row.completions else ""
+        facts["cost"] = f"${row.cost:,.4f}{rest}"
+    if row.seconds_p50 is not None and row.seconds_p95 is not None:
+        facts["seconds"] = (
+            f"{row.seconds_p50:.2f} in the median, {row.seconds_p95:.2f} at 95 %; {row.seconds:,.0f} in all"
+        )
+    return facts
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{word or 'not said'} {number:,}" for word, number in counts.items())
+
+
+def _export(args: argparse.Namespace) -> int:
+    path = _journal(args.path)
+    if args.out is not None:
+        number = export_journal(path, args.out)
+        say(f"{count(number, 'completion')} in {args.out}")
+        return 0
+    for line in exported_lines(path):
+        text = line.decode()
+        # A terminal is not to be controlled by what strangers wrote; a file or a program gets the bytes as they are.
+        sys.stdout.write(f"{printable(text.rstrip())}\n" if sys.stdout.isatty() else text)
+    return 0
+
+
+def _reparse(args: argparse.Namespace) -> int:
+    outcome = reparse(ReparsePlan(folder=args.path, prompts=args.prompt))
+    for warning in outcome.warnings:
+        say(f"warning: {warning}")
+    if args.json:
+        print_json(outcome)
+    else:
+        print_fact("read again", str(outcome.read))
+        print_fact("without a reply", str(outcome.without_reply))
+        print_fact("changed", str(len(outcome.changes)))
+        if outcome.changes:
+            rows = [(criterion, change, str(number)) for (criterion, change), number in outcome.counts.items()]
+            print_table(("criterion", "before → after", "n"), rows, words=2)
+        for change in outcome.changes:
+            whose = f"{change.response_id} of {change.turn_id}, {change.criterion}/{change.variant}"
+            sample = f", sample {change.sample}" if change.sample else ""
+            print_listed(f"  {whose} by {change.judge}{sample}: {change.before} → {change.after}")
+    if outcome.changes:
+        say("the same `judge run` command takes this over, with --replace where the parser's version has changed")
+    return 1 if outcome.changes else 0
+
+
+def _merge(args: argparse.Namespace) -> int:
+    report = merge_journals([_journal(path) for path in args.paths], args.out)
+    if args.json:
+        conflicts = [conflict._asdict() for conflict in report.conflicts]
+        print_json({"completions": report.taken, "repeated": report.repeated, "conflicts": conflicts})
+    else:
+        print_fact("completions", str(report.taken))
+        print_fact("repeated", str(report.repeated))
+        print_fact("conflicts", str(len(report.conflicts)))
+        for conflict in report.conflicts:
+            about = f"{conflict.response_id} of {conflict.turn_id}, {conflict.criterion}"
+            print_listed(f"  {conflict.digest}: {about}: another answer in {conflict.path} is left out")
+    return 1 if report.conflicts else 0
+
+
+_ACTIONS = {
+    "verify": _verify,
+    "salvage": _salvage,
+    "stats": _stats,
+    "export": _export,
+    "reparse": _reparse,
+    "merge": _merge,
+}

@@ -8,6 +8,7 @@ from pathlib import Path
 from judge.ask.account import Account, JudgeAccount
 from judge.ask.certainty import certainty_notes
 from judge.ask.progress import FetchReporter, Progress, Reporter
+from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes, server_notes
 from judge.ask.several import ask
@@ -49,7 +50,8 @@ class Outcome(Record, frozen=True):
     """How far the members of a jury agree, and what each of them said; None without a jury."""
 
     model_notes: tuple[str, ...] = ()
-    """In words, where the provider answered with another model than the one asked, or with several."""
+    """In words, where the provider answered with another model than the one asked or with several, or where the judge
+    could not be asked under a JSON schema."""
     accounts: tuple[JudgeAccount, ...] = ()
     """What the calls to each model took."""
     rechecked: Rechecked | None = None
@@ -127,7 +129,7 @@ def carry_out(
         rows = leaderboard(pool, results, criteria, cluster=plan.cluster)
         certified = prepared.certified(_returned(results))
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
-        said = model_notes(replies)
+        said = (*model_notes(replies), *filler_notes((model.name for model in prepared.models), journal))
         if prepared.servers:
             said += server_notes(_recorded(journal, replies))
         outcome = Outcome(

@@ -1,7 +1,8 @@
 """The journal: every paid completion, by the digest of its request, so that no call is paid for twice.
 
 SQLite in WAL mode, one writer. A completion counts only after its commit has reached the disk; commits are
-grouped, so that many completions share one wait for the disk. Each row is checked when it is read (`journal_rows`).
+grouped, so that many completions share one wait for the disk. Each row is checked when it is read (`journal_rows`),
+and the index when the journal is opened (`journal_sum`).
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -36,6 +37,7 @@ from judge.models.journal_rows import (
     times_of,
     unreadable,
 )
+from judge.models.journal_sum import SUM, DigestSum, DisorderError, KnownDigests, ascending
 from judge.models.records import Completion, Message, Request
 from judge.models.spending import CallFacts
 
@@ -46,6 +48,9 @@ _CHECKPOINT = 1.0
 
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM completion WHERE digest = ?"  # noqa: S608 - names of columns only
+_THERE = "SELECT 1 FROM completion WHERE digest = ?"
+_IN_INDEX = "SELECT digest FROM completion ORDER BY digest"
+_IN_TABLE = "SELECT digest FROM completion NOT INDEXED"
 _ADOPT = f"INSERT OR IGNORE INTO completion ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - names of columns only
 
 
@@ -70,6 +75,7 @@ class Journal:
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._failure: OperationalError | None = None
         self._gone: OperationalError | None = None
+        self._known = KnownDigests()
         if self._path is not None and self._path.is_symlink():
             raise InputError(f"{self._name}: a link where the journal has to be; move it away or name its folder")
         try:
@@ -86,7 +92,7 @@ class Journal:
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.executescript(SCHEMA)
             self._settle_version()
-            self._digests = self._read_digests()
+            self._sum = self._read_sum()
         except sqlite3.Error as error:
             self._connection.close()
             raise InputError(f"{self._name}: cannot be used as a journal: {unreadable(path, error)}") from error
@@ -111,17 +117,25 @@ class Journal:
                 f"{self._name}: journal of schema version {version}, this version of judge writes {SCHEMA_VERSION}"
             )
 
-    def _read_digests(self) -> set[str]:
-        """The digests of all completions.
+    def _read_sum(self) -> DigestSum:
+        """The sum of the digests in the index, which finds a completion.
 
         Raises:
             InputError: Table and index differ, so that a paid completion would not be found.
         """
-        listed = {row[0] for row in self._connection.execute("SELECT digest FROM completion NOT INDEXED")}
-        found = {row[0] for row in self._connection.execute("SELECT digest FROM completion ORDER BY digest")}
-        if listed != found:
-            raise self._damaged(f"its index is damaged at the completion {min(map(str, listed ^ found))}")
-        return listed
+        try:
+            indexed = ascending(row[0] for row in self._connection.execute(_IN_INDEX))
+            found = DigestSum().plus(self._known.noting(indexed))
+        except DisorderError as error:
+            raise self._damaged(f"its index is damaged at the completion {error}") from error
+        if self.meta(SUM) == found.text():
+            return found
+        # Another program wrote it, or an older version of judge, which kept no sum; else the index is damaged.
+        if DigestSum().plus(row[0] for row in self._connection.execute(_IN_TABLE)) != found:
+            listed, known = ({row[0] for row in self._connection.execute(each)} for each in (_IN_TABLE, _IN_INDEX))
+            raise self._damaged(f"its index is damaged at the completion {min(map(str, listed ^ known))}")
+        self.set_meta(SUM, found.text())
+        return found
 
     def _damaged(self, why: str) -> InputError:
         return InputError(f"{self._name}: {why}{'' if self._path is None else f'; {salvage_hint(self._path)}'}")
@@ -155,10 +169,11 @@ class Journal:
         self.close()
 
     def __len__(self) -> int:
-        return len(self._digests)
+        return self._sum.number
 
     def __contains__(self, digest: str) -> bool:
-        return digest in self._digests
+        with self._lock:
+            return self._connection.execute(_THERE, (digest,)).fetchone() is not None
 
     def close(self) -> None:
         """Write the queued completions and release the file."""
@@ -193,13 +208,14 @@ class Journal:
         Raises:
             InputError: The journal is damaged at this completion.
         """
-        if digest not in self._digests:
+        if not self._known.may_hold(digest):
+            # The writer has the lock while it waits for the disk, and most questions are new.
             return None
         try:
             with self._lock:
                 row = self._connection.execute(_SELECT, (digest,)).fetchone()
             if row is None:
-                raise DamagedRow("it is not found")
+                return None
             # The digest of the row is the one that was asked for, so a row of another question fails the check.
             check_row(row)
             return completion_of(row)
@@ -236,11 +252,11 @@ class Journal:
         try:
             with contextlib.closing(open_to_read(Path(path))) as source:
                 completions = source.execute(f"SELECT {columns_of(source)} FROM completion")  # noqa: S608 - names of columns only
-                facts = source.execute("SELECT * FROM meta WHERE key != 'schema'")
+                facts = source.execute("SELECT * FROM meta WHERE key NOT IN ('schema', ?)", (SUM,))
                 with self._lock, self._connection:
-                    self._connection.executemany(_ADOPT, map(_checked, completions))
+                    total = self._add(_ADOPT, self._noted(map(_checked, completions)))
                     self._connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", facts)
-                    self._digests = self._read_digests()
+                self._sum = total
         except (sqlite3.Error, DamagedRow) as error:
             raise InputError(f"{path}: its completions cannot be taken over: {unreadable(path, error)}") from error
 
@@ -304,7 +320,8 @@ class Journal:
                 if group:
                     unsaved = True
                     with self._lock, self._connection:
-                        self._connection.executemany(INSERT, [write.row for write in group])
+                        total = self._add(INSERT, (write.row for write in group))
+                    self._sum = total
                 if unsaved and time.monotonic() - saved >= _CHECKPOINT:
                     self._checkpoint()
                     unsaved, saved = False, time.monotonic()
@@ -321,7 +338,7 @@ class Journal:
         """Tell those who wait for a group; called in their loop."""
         failure = self._failure
         if failure is None:
-            self._digests.update(write.row[0] for write in group)
+            self._known.add(write.row[0] for write in group)
             # What follows a loss of the file is recorded where the file went; only nothing more is to be asked.
             failure = self._gone
         for write in group:
@@ -331,6 +348,17 @@ class Journal:
                 write.done.set_result(None)
             else:
                 write.done.set_exception(failure)
+
+    def _add(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> DigestSum:
+        """Insert rows whose digests are new, and give the new sum; part of a transaction that the caller ends."""
+        total = self._sum.plus(row[0] for row in rows if self._connection.execute(statement, row).rowcount)
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (SUM, total.text()))
+        return total
+
+    def _noted(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            self._known.add((row[0],))
+            yield row
 
     def _checkpoint(self) -> None:
         """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""

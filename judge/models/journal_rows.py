@@ -53,10 +53,11 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 def request_digest(judge: str, parameters: Mapping[str, Any], request: Request) -> str:
     """SHA-256, in hexadecimal, over the judge, every sent parameter, the full messages and the sample index."""
-    return _question_digest(judge, parameters, request.messages, request.sample)
+    return question_digest(judge, parameters, request.messages, request.sample)
 
 
-def _question_digest(judge: str, parameters: Mapping[str, Any], messages: Sequence[Message], sample: int) -> str:
+def question_digest(judge: str, parameters: Mapping[str, Any], messages: Sequence[Message], sample: int) -> str:
+    """The digest of a request, of which only what was sent is known."""
     return hashlib.sha256(_encoder.encode([judge, dict(parameters), messages, sample])).hexdigest()
 
 
@@ -159,7 +160,7 @@ def contradiction(row: Sequence[Any]) -> str:
         entry = read_row(row)
     except DamagedRow as error:
         return str(error)
-    asked = _question_digest(entry.judge, entry.parameters, entry.messages, entry.sample)
+    asked = question_digest(entry.judge, entry.parameters, entry.messages, entry.sample)
     return "" if entry.sealed or entry.digest == asked else "its digest is not that of its question"
 
 
@@ -232,6 +233,15 @@ def read_journal(path: StrPath) -> Iterator[Recorded]:
     Raises:
         InputError: The file is missing, is no journal, or is damaged.
     """
+    return map(read_row, journal_rows(path))
+
+
+def journal_rows(path: StrPath) -> Iterator[tuple[Any, ...]]:
+    """The rows of COLUMNS of a journal that no process is writing, in the order of their digests; each is checked.
+
+    Raises:
+        InputError: The file is missing, is no journal, or is damaged.
+    """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such journal")
@@ -240,7 +250,8 @@ def read_journal(path: StrPath) -> Iterator[Recorded]:
         try:
             query = f"SELECT {columns_of(connection)} FROM completion ORDER BY digest"  # noqa: S608 - names of columns only
             for row in connection.execute(query):
-                yield read_row(row)
+                read_row(row)
+                yield row
         finally:
             connection.close()
     except DamagedRow as error:

@@ -1,7 +1,10 @@
 """What completions took: tokens, money and time, by judge; of a journal, or of the results that rest on them."""
 
+import math
 import sqlite3
-from collections.abc import Iterable
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -44,6 +47,17 @@ class JournalSpending(Spending, frozen=True):
     first: str
     """When the first completion was recorded, and when the last was: UTC, as `2025-01-31T12:00:00.000Z`."""
     last: str
+    seconds_p50: float | None = None
+    """Half of the timed calls took this long or less; None if no call is timed."""
+    seconds_p95: float | None = None
+    forms: Mapping[str, int] = {}
+    """Completions by the form in which an answer was asked for."""
+    finish_reasons: Mapping[str, int] = {}
+    """Completions by why their texts end, in the words of the provider; an empty word where it gave none."""
+    models: Mapping[str, int] = {}
+    """Completions by the model that the provider names."""
+    fingerprints: Mapping[str, int] = {}
+    """Completions by the provider's fingerprint of what it runs."""
 
 
 class CallFacts(msgspec.Struct, frozen=True):
@@ -55,6 +69,73 @@ class CallFacts(msgspec.Struct, frozen=True):
     cost: float | None = None
     latency: float | None = None
     attempts: int = 1
+
+
+class _Row(CallFacts, frozen=True):
+    """The part of a completion that `judge journal stats` shows."""
+
+    finish_reason: str | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+
+
+class _Sums:
+    """The completions of one judge, added up as they are read: a journal may hold more than memory does."""
+
+    def __init__(self) -> None:
+        self.completions = self.attempts = 0
+        self.prompt_tokens = self.completion_tokens = self.cached_tokens = self.counted = 0
+        self.costs, self.seconds = array("d"), array("d")
+        self.first, self.last = "~", ""
+        self.words: Counter[tuple[str | None, ...]] = Counter()
+
+    def add(self, took: _Row, form: str, recorded: str) -> None:
+        """Count a completion."""
+        self.completions += 1
+        self.attempts += took.attempts
+        if took.prompt_tokens is not None and took.completion_tokens is not None:
+            self.counted += 1
+            self.prompt_tokens += took.prompt_tokens
+            self.completion_tokens += took.completion_tokens
+            self.cached_tokens += took.cached_tokens or 0
+        if took.cost is not None:
+            self.costs.append(took.cost)
+        if took.latency is not None:
+            self.seconds.append(took.latency)
+        self.first, self.last = min(self.first, recorded), max(self.last, recorded)
+        self.words[form, took.finish_reason, took.model, took.system_fingerprint] += 1
+
+    def spending(self, judge: str) -> JournalSpending:
+        """What they took."""
+        seconds = sorted(self.seconds)
+        forms, finish_reasons, models, fingerprints = map(self._counted, range(4))
+        return JournalSpending(
+            judge=judge,
+            completions=self.completions,
+            attempts=self.attempts,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            counted=self.counted,
+            cost=math.fsum(self.costs),
+            priced=len(self.costs),
+            seconds=math.fsum(seconds),
+            timed=len(seconds),
+            first=self.first,
+            last=self.last,
+            cached_tokens=self.cached_tokens,
+            seconds_p50=_percentile(seconds, 50),
+            seconds_p95=_percentile(seconds, 95),
+            forms=forms,
+            finish_reasons=finish_reasons,
+            models=models,
+            fingerprints=fingerprints,
+        )
+
+    def _counted(self, place: int) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for words, count in self.words.items():
+            counts[words[place] or ""] += count
+        return dict(sorted(counts.items()))
 
 
 def add_up(judge: str, calls: Iterable[CallFacts], price: Price | None = None) -> Spending:
@@ -99,20 +180,25 @@ def read_spending(path: StrPath) -> tuple[JournalSpending, ...]:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such journal")
-    by_judge: dict[str, list[tuple[CallFacts, str]]] = {}
+    by_judge: dict[str, _Sums] = {}
+    decoder = msgspec.json.Decoder(_Row)
     try:
         connection = open_to_read(path)
         try:
-            for judge, completion, recorded in connection.execute("SELECT judge, completion, recorded FROM completion"):
-                by_judge.setdefault(judge, []).append((msgspec.json.decode(completion, type=CallFacts), recorded))
+            rows = connection.execute("SELECT judge, completion, form, recorded FROM completion")
+            for judge, completion, form, recorded in rows:
+                by_judge.setdefault(judge, _Sums()).add(decoder.decode(completion), form, recorded)
         finally:
             connection.close()
     except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         raise InputError(f"{path}: cannot be read as a journal: {unreadable(path, error)}") from error
-    return tuple(_of_journal(judge, by_judge[judge]) for judge in sorted(by_judge, key=natural_key))
+    return tuple(by_judge[judge].spending(judge) for judge in sorted(by_judge, key=natural_key))
 
 
-def _of_journal(judge: str, rows: list[tuple[CallFacts, str]]) -> JournalSpending:
-    times = sorted(recorded for _, recorded in rows)
-    spending = add_up(judge, (call for call, _ in rows))
-    return JournalSpending(**msgspec.structs.asdict(spending), first=times[0], last=times[-1])
+def _percentile(ordered: list[float], percent: int) -> float | None:
+    """The least value that so many percent of the values do not exceed; None of no values.
+
+    >>> _percentile([1.0, 2.0, 3.0, 4.0], 50), _percentile([1.0, 2.0, 3.0, 4.0], 95)
+    (2.0, 4.0)
+    """
+    return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None

@@ -59,6 +59,8 @@ TABLES = {
     "crowd": "labels.csv --scale 0-3 --out crowd",
     "gold check": "gold.jsonl --pool out",
     "journal verify": "out",
+    "journal stats": "out",
+    "journal reparse": "out",
     "models list": "",
     "bench datasets": "--data .",
 }

@@ -268,6 +268,29 @@ def test_a_substituted_model_is_said_wherever_grades_are(mock: Mock, tmp_path: P
     assert note in (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
 
 
+def test_white_space_under_a_schema_is_said_wherever_grades_are(mock: Mock, tmp_path: Path) -> None:
+    mock.config(faults={"white-space": 1.0})
+    out = tmp_path / "out"
+    done = finish(mock, out)
+    assert done.returncode == 0, done.stderr
+    note = (
+        "server/mock: replies to the JSON schema were white space up to the token limit; it was asked in the text form"
+    )
+    assert f"warning: {note}" in done.stderr
+    assert note in (out / "leaderboard.md").read_text(encoding="utf-8")
+    assert {one["form"] for one in judgments(out)} == {"text"}
+    before = files(out)
+    asked = mock.stats()["requests"]
+    again = finish(mock, out)
+    assert again.returncode == 0
+    assert note in again.stderr
+    assert (files(out), mock.stats()["requests"]) == (before, asked)
+    # A recording of both forms gives the same grades.
+    replayed = tmp_path / "replayed"
+    assert finish(mock, replayed, "--model", f"replay/{out / 'journal.sqlite'}").returncode == 0
+    assert judgments(replayed) == judgments(out)
+
+
 def test_a_reply_with_odd_facts_is_paid_for_once(mock: Mock, tmp_path: Path) -> None:
     choice = {"message": {"content": "Grade: 2"}, "finish_reason": "stop", "logprobs": {"content": [None]}}
     odd = {"model": 5, "usage": {"prompt_tokens": 1.5}, "choices": [choice]}

@@ -12,6 +12,7 @@ from judge.errors import InputError, UsageError
 from judge.models.journal import Journal
 from judge.models.journal_check import JournalReport, salvage_journal, verify_journal
 from judge.models.journal_rows import DamagedRow, check_row, lacks_log, read_journal, request_digest
+from judge.models.journal_sum import SUM, DigestSum
 from judge.models.records import Completion
 from tests.models.test_journal import completion, request
 
@@ -112,20 +113,74 @@ def test_one_flipped_bit_anywhere_changes_no_completion(path: Path, tmp_path: Pa
     assert refused > 10
 
 
-def test_a_completion_that_an_index_hides_is_not_paid_for_again(path: Path) -> None:
+@pytest.mark.parametrize("summed", [True, False])
+def test_a_completion_that_an_index_hides_is_not_paid_for_again(path: Path, summed: bool) -> None:
+    """A journal that an older version of judge wrote has no sum of its digests."""
+    if not summed:
+        change(path, f"DELETE FROM meta WHERE key = '{SUM}'")
     data = bytearray(path.read_bytes())
     # The digest stands twice: in the table and in its index, which is found by the second place.
     places = [place for place in range(len(data)) if data.startswith(DIGESTS[5].encode(), place)]
     assert len(places) == 2
+    refused = 0
     for place in places:
         broken = bytearray(data)
         broken[place] ^= 1
         path.write_bytes(broken)
-        with pytest.raises(InputError, match=r"its index is damaged at the completion .*judge journal salvage"):
-            Journal(path)
+        try:
+            with Journal(path) as journal:
+                # Found by the index, so what stands in the table is looked at no more than any row is.
+                assert journal.get(DIGESTS[5]) == completion(TEXTS[5])
+        except InputError as error:
+            refused += 1
+            assert "its index is damaged at the completion" in str(error)
+            assert f"judge journal salvage {path}" in str(error)
         new = path.with_name(f"new-{place}.sqlite")
         salvage_journal(path, new)
         assert set(DIGESTS) - held(new).keys() <= {DIGESTS[5]}
+    assert refused == (1 if summed else 2)
+
+
+@pytest.mark.parametrize("summed", [True, False])
+def test_an_index_out_of_order_is_refused(path: Path, summed: bool) -> None:
+    """A search in it would miss two completions, though it names every one."""
+    if not summed:
+        change(path, f"DELETE FROM meta WHERE key = '{SUM}'")
+    data = path.read_bytes()
+    first, second = (digest.encode() for digest in sorted(DIGESTS)[3:5])
+    # In the index, each digest is followed by the number of its row; in the table, by the name of the judge.
+    places = {
+        digest: next(at for at in range(len(data)) if data.startswith(digest, at) and data[at + 64 : at + 67] != b"b/m")
+        for digest in (first, second)
+    }
+    broken = bytearray(data)
+    broken[places[first] : places[first] + 64], broken[places[second] : places[second] + 64] = second, first
+    path.write_bytes(broken)
+    with pytest.raises(InputError, match=rf"its index is damaged at the completion {first.decode()}"):
+        Journal(path)
+
+
+def test_the_sum_of_the_digests_follows_what_is_added(path: Path, tmp_path: Path) -> None:
+    def kept(at: Path) -> str:
+        connection = sqlite3.connect(at)
+        value = connection.execute("SELECT value FROM meta WHERE key = ?", (SUM,)).fetchone()[0]
+        connection.close()
+        return str(value)
+
+    assert kept(path) == DigestSum().plus(DIGESTS).text()
+    with Journal(tmp_path / "taken") as journal:
+        fill(journal, range(3))
+        # Three of the twelve are there, and asking again adds nothing.
+        journal.adopt(path)
+        fill(journal, range(12))
+    assert kept(tmp_path / "taken") == kept(path)
+    # What another program does to the table and its index alike is its own affair, and the sum follows.
+    change(path, f"DELETE FROM completion WHERE digest = '{DIGESTS[0]}'")
+    with Journal(path) as journal:
+        assert len(journal) == 11
+        assert journal.get(DIGESTS[0]) is None
+        assert DIGESTS[1] in journal
+    assert kept(path) == DigestSum().plus(DIGESTS[1:]).text()
 
 
 def test_a_completion_found_under_another_digest_is_not_given_back(path: Path) -> None:

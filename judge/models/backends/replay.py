@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.errors import RejectedError, StructureUnsupported, UsageError
-from judge.models.journal_rows import Recorded, read_journal
+from judge.errors import StructureUnsupported, UsageError
+from judge.models.journal_export import read_recorded
+from judge.models.journal_rows import Recorded
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Message, Request
@@ -60,16 +61,12 @@ class Replay:
 
         Raises:
             StructureUnsupported: The recording lacks the request in this form, but may have it in another.
-            RejectedError: The recording lacks the request.
         """
         entry = self._by_request.get((request.messages, request.sample))
         if entry is not None:
             return entry.completion
-        message = f"{self._path} holds no completion for this request"
-        if request.form != self.forms[-1]:
-            # The endpoint may have refused structured output in the middle of the recorded run.
-            raise StructureUnsupported(message, lasting=False)
-        raise RejectedError(message)
+        # In the middle of the recorded run, the judge may have been asked in another form.
+        raise StructureUnsupported(f"{self._path} holds no completion for this request", lasting=False)
 
     async def aclose(self) -> None:
         """Nothing is released: the journal is closed once it is read."""
@@ -79,12 +76,12 @@ def open_model(model: str, options: ModelOptions) -> Replay:
     """The judge recorded in `FILE`, or in `FILE::JUDGE` the one of that name.
 
     Raises:
-        InputError: The file is missing or is no journal.
+        InputError: The file is missing, or is neither a journal nor exported from one.
         UsageError: The recording is empty, lacks the named judge, or holds several judges and none is named.
     """
     file, _, judge = model.partition("::")
     path = Path(file)
-    recorded = list(read_journal(path))
+    recorded = list(read_recorded(path))
     judges = sorted({entry.judge for entry in recorded})
     if not judges:
         raise UsageError(f"{path}: the recording is empty")

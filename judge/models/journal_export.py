@@ -1,0 +1,149 @@
+"""The released form of a journal: a line of JSON for each completion, which `replay/` and a merge read like a journal.
+
+Parameters, messages and completion stand in a line as the journal holds them, so that its checksum still proves them.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from judge.errors import InputError, OperationalError, UsageError
+from judge.files.folder import open_new, temporary_name
+from judge.files.paths import StrPath
+from judge.models.journal_rows import COLUMNS, DamagedRow, Recorded, checksum, completion_of, journal_rows, read_row
+from judge.models.secrets import redact, scrub
+
+_LONGEST = 1 << 26
+"""Bytes of a line; a completion is at most a few MiB."""
+_COMPLETION = COLUMNS.index("completion")
+
+
+class _Line(msgspec.Struct):
+    """A row of COLUMNS; what is JSON in the journal is JSON in the line."""
+
+    digest: str
+    judge: str
+    parameters: msgspec.Raw
+    messages: msgspec.Raw
+    sample: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    form: str
+    criterion: str
+    turn_id: str
+    response_id: str
+    completion: msgspec.Raw
+    recorded: str
+    checksum: str | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def exported_lines(path: StrPath) -> Iterator[bytes]:
+    """The completions of a journal in the order of their digests, a line each, without keys and passwords.
+
+    Raises:
+        InputError: The file is missing, is no journal, or is damaged.
+    """
+    for row in journal_rows(path):
+        values = dict(zip(COLUMNS, _without_secrets(row), strict=True))
+        for name in ("parameters", "messages", "completion"):
+            values[name] = msgspec.Raw(values[name].encode())
+        yield _encode(_Line(**values)) + b"\n"
+
+
+def export_journal(path: StrPath, out: StrPath) -> int:
+    """Write the completions of a journal to a new file, and give their number.
+
+    Raises:
+        UsageError: There is something at `out`.
+        InputError: The journal is missing or damaged.
+        OperationalError: The file cannot be written.
+    """
+    out = Path(out)
+    if os.path.lexists(out):
+        raise UsageError(f"{out}: is there already; -o names a new file")
+    temporary = out.with_name(temporary_name(out.name))
+    count = 0
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with open_new(temporary) as file:
+            for line in exported_lines(path):
+                file.write(line)
+                count += 1
+        temporary.replace(out)
+    except OSError as error:
+        raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return count
+
+
+def recorded_rows(path: StrPath) -> Iterator[tuple[Any, ...]]:
+    """The rows of COLUMNS of a journal, or of a file that was exported from one; each is checked.
+
+    Raises:
+        InputError: The file is missing, is neither of the two, or is damaged.
+    """
+    path = Path(path)
+    return _lines(path) if is_exported(path) else journal_rows(path)
+
+
+def read_recorded(path: StrPath) -> Iterator[Recorded]:
+    """The completions of a journal, or of a file that was exported from one; each is checked.
+
+    Raises:
+        InputError: The file is missing, is neither of the two, or is damaged.
+    """
+    return map(read_row, recorded_rows(path))
+
+
+def is_exported(path: Path) -> bool:
+    """Whether a file begins as an exported one does."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError:
+        return False
+
+
+def _lines(path: Path) -> Iterator[tuple[Any, ...]]:
+    number = 0
+    try:
+        with path.open("rb") as file:
+            while text := file.readline(_LONGEST):
+                number += 1
+                line = _decode(text)
+                row = [getattr(line, name) for name in COLUMNS]
+                row = [bytes(value).decode() if isinstance(value, msgspec.Raw) else value for value in row]
+                read_row(row)
+                yield tuple(row)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, DamagedRow) as error:
+        raise InputError(
+            f"{path}: line {number}: no completion as `judge journal export` writes it: {error}"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _without_secrets(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The row without secrets in what came back; a row that held one gets the checksum of what is left."""
+    completion = completion_of(row)
+    clean = msgspec.structs.replace(
+        completion,
+        text=scrub(completion.text),
+        **{
+            name: redact(value)
+            for name in ("finish_reason", "model", "system_fingerprint", "endpoint", "raw")
+            if (value := getattr(completion, name)) is not None
+        },
+    )
+    if clean == completion:
+        return row
+    row = (*row[:_COMPLETION], msgspec.json.encode(clean).decode(), *row[_COMPLETION + 1 :])
+    return (*row[:-1], checksum(row) if row[-1] is not None else None)
