@@ -81,6 +81,9 @@ ONLY_READ = {
     "faithbench summedits --out local-qwen2.5-1.5b/": "the weights of a model are fetched",
     "judge bench --data data/ --model local/smollm2-135m --limit 50 --threads 2 --dataset begin-wow begin-cmu "
     "attributionbench faithbench summedits --out local-smollm2-135m/": "the weights of a model are fetched",
+    "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
+    "http://gpu1:8000/v1 --base-url http://gpu2:8000/v1 --concurrency 64 --out served/": "no such servers are here; "
+    "tests/harness/test_servers.py starts several",
 }
 """The lines of the pages that no test carries out, and why; each must still be a line of a page."""
 

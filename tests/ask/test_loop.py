@@ -609,6 +609,15 @@ def test_a_judgment_counts_only_once_its_completion_is_on_the_disk(tmp_path: Pat
     assert all(written >= min(done, 3) - 1 and written > 0 for done, written in seen)
 
 
+def test_a_reply_that_is_being_written_answers_the_same_request(tmp_path: Path) -> None:
+    one = pool(["same", "same", "b"])
+    with SlowDisk(tmp_path / "j", lambda disk: disk.begun >= 2) as journal:
+        model = Scripted()
+        results = assess(tasks(one, [criterion()]), model, journal, one, settings=Settings(concurrency=1))
+    assert [isinstance(result, Judgment) for result in results] == [True] * 3
+    assert len(model.asked) == 2
+
+
 def test_a_disk_that_fails_ends_the_run_and_settles_nothing_that_it_lost(tmp_path: Path) -> None:
     seen: list[Progress] = []
     one = pool([f"t{index}" for index in range(30)])
