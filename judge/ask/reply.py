@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from judge.ask.records import Unreadable
@@ -127,15 +128,18 @@ def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unre
 
 def _claimed(text: str, menu: Sequence[str]) -> set[str]:
     """The labels of the menu that directly follow a claim such as `grade is` or `Grade:`, anywhere in a text."""
-    words = "|".join(re.escape(label) for label in sorted(menu, key=len, reverse=True))
-    # Not a part of a longer word or number, such as `2.5`, `2/3` or `1-2`.
-    following = re.compile(
-        rf"[\s*_`#\"'“‘(\[]*({words})(?:\.0+)?(?![^\W_]|[.,/\-–][0-9])",
-        re.IGNORECASE,
-    )
+    following = _any_label(tuple(menu))
     text = text.replace(_MINUS, "-")
     matches = (following.match(text, claim.end()) for claim in _CLAIM.finditer(text))
     return {label for match in matches if match and (label := on_menu(match[1], menu)) is not None}
+
+
+@lru_cache(maxsize=64)
+def _any_label(menu: tuple[str, ...]) -> re.Pattern[str]:
+    """One label of the menu, after opening signs."""
+    words = "|".join(re.escape(label) for label in sorted(menu, key=len, reverse=True))
+    # Not a part of a longer word or number, such as `2.5`, `2/3` or `1-2`.
+    return re.compile(rf"[\s*_`#\"'“‘(\[]*({words})(?:\.0+)?(?![^\W_]|[.,/\-–][0-9])", re.IGNORECASE)
 
 
 def numbered_lines(reply: str) -> tuple[list[tuple[str, str]], str | None]:
