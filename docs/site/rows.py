@@ -70,12 +70,17 @@ def _formats() -> str:
             ("passages", code(rules.passages) if rules.passages else "–"),
             ("says which passages it used", "yes" if rules.flags_used else "no"),
             ("names PTKB statements", _NUMBER_OF_STATEMENTS[rules.ptkb]),
-            ("passage ids", code(rules.passage_id.pattern) if rules.passage_id else "–"),
+            ("passage ids", code(_readable(rules.passage_id)) if rules.passage_id else "–"),
             ("year of the track", str(rules.year or "–")),
         ]
         about = first_sentence(_module(name).__doc__)
         parts += [f"## {code(name)}", escaped(about), facts(pairs)]
     return "\n\n".join(parts) + "\n"
+
+
+def _readable(pattern: re.Pattern[str]) -> str:
+    """A pattern without the marks that only save time."""
+    return re.sub(r"(?<=[}+])\+", "", pattern.pattern)
 
 
 def _prompts() -> str:

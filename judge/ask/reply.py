@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from judge.ask.records import Unreadable
@@ -128,15 +129,13 @@ def last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unre
 def _claimed(text: str, menu: Sequence[str]) -> set[str]:
     """The labels of the menu that directly follow a claim such as `grade is` or `Grade:`, anywhere in a text."""
     text = plain_minus(text)
-    claims = list(_CLAIM.finditer(text))
-    if not claims:
-        return set()
-    following = label_pattern(menu)
-    matches = (following.match(text, claim.end()) for claim in claims)
+    following = label_pattern(tuple(menu))
+    matches = (following.match(text, claim.end()) for claim in _CLAIM.finditer(text))
     return {label for match in matches if match and (label := on_menu(match[1], menu)) is not None}
 
 
-def label_pattern(menu: Sequence[str]) -> re.Pattern[str]:
+@lru_cache(maxsize=64)
+def label_pattern(menu: tuple[str, ...]) -> re.Pattern[str]:
     """A label of the menu as its only group, with what may stand before it; the text has plain minus signs."""
     words = "|".join(re.escape(label) for label in sorted(menu, key=len, reverse=True))
     # Not a part of a longer word or number, such as `2.5`, `2/3` or `1-2`.
