@@ -20,6 +20,8 @@ class Progress(NamedTuple):
     """US dollars that this process has spent."""
     estimated: int = 0
     """Calls whose cost rests on our own estimate, because the provider gave no counts that can be true."""
+    limited: str = ""
+    """How a rate limit holds the calls back, in few words; empty if it does not."""
 
 
 class Reporter:
@@ -107,4 +109,6 @@ def _extra(progress: Progress) -> str:
     if progress.cost:
         basis = f" (tokens of {progress.estimated} replies estimated)" if progress.estimated else ""
         parts.append(f"${progress.cost:.4f}{basis}")
+    if progress.limited and progress.done < progress.total:
+        parts.append(progress.limited)
     return ", ".join(parts)

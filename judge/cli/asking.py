@@ -13,7 +13,7 @@ from judge.models.model import ModelOptions, Price
 
 ASKING = (
     *("base-url", "temperature", "max-tokens", "seed", "timeout", "threads"),
-    *("concurrency", "attempts", "max-cost"),
+    *("concurrency", "attempts", "rpm", "tpm", "max-wait", "max-cost"),
 )
 """The options below, which have no effect where nobody is asked."""
 
@@ -39,10 +39,19 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare the options for calls in flight, attempts and cost."""
+    """Declare the options for calls in flight, attempts, pace and cost."""
     group.add_argument("--concurrency", type=positive, default=16, metavar="N", help="calls in flight (default 16)")
     group.add_argument(
         "--attempts", type=positive, default=6, metavar="N", help="per call, for passing failures (default 6)"
+    )
+    group.add_argument("--rpm", type=positive, metavar="N", help="requests a minute at most, for each judge")
+    group.add_argument("--tpm", type=positive, metavar="N", help="tokens a minute at most, by judge's own estimate")
+    group.add_argument(
+        "--max-wait",
+        type=positive_amount,
+        default=300.0,
+        metavar="SECONDS",
+        help="for a rate limit; a provider that asks for more ends the run (default 300)",
     )
     group.add_argument(
         "--max-cost", type=amount_or_zero, metavar="USD", help="spend no more than this in this invocation"
@@ -72,7 +81,13 @@ def model_options(args: argparse.Namespace) -> ModelOptions:
 def loop_settings(args: argparse.Namespace) -> Settings:
     """The values of the options of `add_loop_arguments`."""
     return Settings(
-        concurrency=args.concurrency, attempts=args.attempts, max_cost=args.max_cost, prices=dict(args.price)
+        concurrency=args.concurrency,
+        attempts=args.attempts,
+        max_cost=args.max_cost,
+        prices=dict(args.price),
+        rpm=args.rpm,
+        tpm=args.tpm,
+        max_wait=args.max_wait,
     )
 
 

@@ -16,6 +16,7 @@ from judge.errors import (
     JudgeError,
     OperationalError,
     QuotaError,
+    RateLimitError,
     RejectedError,
     StructureUnsupported,
     TransientError,
@@ -99,7 +100,7 @@ def test_a_bare_provider_string_goes_to_litellm_whole() -> None:
 @pytest.mark.parametrize(
     ("step", "expected", "message"),
     [
-        ({"status": 429, "body": {"error": {"message": "slow down"}}}, TransientError, "status 429: slow down"),
+        ({"status": 429, "body": {"error": {"message": "slow down"}}}, RateLimitError, "status 429: slow down"),
         (
             {"status": 429, "body": {"error": {"message": "empty", "code": "insufficient_quota"}}},
             QuotaError,

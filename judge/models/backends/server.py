@@ -11,6 +11,7 @@ from judge.errors import RejectedError, UsageError
 from judge.models.address import Address, proxy_for, read_address, read_key
 from judge.models.chat import read_completion, refuse_threads, response_format
 from judge.models.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.models.limit_headers import read_limits
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
@@ -99,6 +100,7 @@ class ServerModel:
         except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
             raise connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
+        self.limits = read_limits(answer.headers)
         if answer.status != 200:
             raise error_for(read_refusal(answer.status, reply), answer.headers, structured=structured)
         return read_completion(reply, answer.headers, structured=structured, latency=latency)

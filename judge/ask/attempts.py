@@ -1,0 +1,171 @@
+"""One call to a judge: sent when the limits allow it, and again while its failures may pass."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from judge.ask.budget import TYPICAL_REPLY, estimated_tokens
+from judge.ask.pace import Pacer, Ticket
+from judge.errors import OperationalError, RateLimitError, TransientError
+from judge.models.model import Model
+from judge.models.records import Completion, Request
+from judge.text.steps import duration
+
+LONGEST_BACKOFF = 60.0
+"""Most seconds between two attempts of a call where the provider names no time."""
+_LOOK = 1.0
+"""Most seconds until a call in line looks again, because replies to others may have changed the pace."""
+
+
+class Attempts:
+    """Sends the calls of one loop; all of them share one pace.
+
+    Args:
+        model: The judge.
+        pacer: The pace.
+        most: Most attempts of one call that fails; refusals for a rate limit do not count.
+        max_wait: Most seconds that the provider may make us wait.
+        stopped: Set when no further call may begin.
+        check: Raises what stopped the loop.
+        tell: Called when all calls are held back.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        pacer: Pacer,
+        most: int,
+        max_wait: float,
+        stopped: asyncio.Event,
+        check: Callable[[], None],
+        tell: Callable[[], None],
+    ) -> None:
+        self._model = model
+        self._pacer = pacer
+        self._most = most
+        self._max_wait = max_wait
+        self._stopped = stopped
+        self._check = check
+        self._tell = tell
+        self._line = asyncio.Lock()
+        self._reply: int | None = None
+
+    async def complete(self, request: Request) -> Completion:
+        """The completion of one request.
+
+        Raises:
+            CallError: The call failed, at last if its failures may pass.
+            OperationalError: The provider makes us wait for too long, or the loop was stopped.
+        """
+        if self._reply is None:
+            self._reply = reply_tokens(self._model, request)
+        tokens = estimated_tokens(request) + self._reply
+        attempt = faults = 0
+        while True:
+            attempt += 1
+            ticket = await self._turn(tokens)
+            started = time.perf_counter()
+            try:
+                completion = await self._model.complete(request)
+            except RateLimitError as error:
+                pause = self._refused(ticket, error)
+            except TransientError as error:
+                faults += 1
+                if faults >= self._most:
+                    raise
+                pause = self._failed(faults, error)
+            else:
+                self._pacer.answered(ticket, self._model.limits, time.monotonic())
+                latency = completion.latency or round(time.perf_counter() - started, 3)
+                return msgspec.structs.replace(completion, attempts=attempt, latency=latency)
+            await self._sleep(pause)
+            self._check()
+
+    def limited(self) -> str:
+        """How a rate limit holds the calls back, in few words; empty if it does not."""
+        now = time.monotonic()
+        held, rate = self._pacer.held(0, now), self._pacer.rate(now)
+        if held > 1:
+            return f"rate limit: waiting {duration(held)}"
+        return "" if rate is None else f"rate limit: {rate:.3g} calls/s"
+
+    async def _turn(self, tokens: int) -> Ticket:
+        """Wait until a call of so many tokens may be sent, after those that wait already."""
+        now = time.monotonic()
+        if not self._line.locked() and self._pacer.wait(tokens, now) <= 0:
+            return self._pacer.sent(tokens, now)
+        async with self._line:
+            while True:
+                self._check()
+                now = time.monotonic()
+                wait = self._pacer.wait(tokens, now)
+                if wait <= 0:
+                    return self._pacer.sent(tokens, now)
+                held = self._pacer.held(tokens, now)
+                if held > self._max_wait:
+                    raise too_long(self._model.name, "its limits are used up", held, self._max_wait)
+                await self._sleep(min(wait, _LOOK))
+
+    def _refused(self, ticket: Ticket, error: RateLimitError) -> float:
+        """Take note of a refusal; the seconds until its call gets into line again."""
+        now, most = time.monotonic(), self._max_wait
+        self._pacer.refused(ticket, error.retry_after, self._model.limits, now)
+        if error.retry_after is not None and error.retry_after > most:
+            raise too_long(self._model.name, str(error), error.retry_after, most)
+        since = self._pacer.refused_since
+        if since is not None and now - since > most:
+            raise OperationalError(
+                f"{self._model.name} takes no calls: it refused all {self._pacer.refusals} of the last "
+                f"{duration(now - since)} for a rate limit, longer than --max-wait {most:g} (seconds); the last: {error}; "
+                "give the same command again later"
+            )
+        if self._pacer.held(0, now) > _LOOK:
+            self._tell()
+        return error.retry_after or 0.0
+
+    def _failed(self, faults: int, error: TransientError) -> float:
+        """The seconds until a call that failed is sent again."""
+        if error.retry_after is None:
+            return _wait(faults)
+        if error.retry_after > self._max_wait:
+            raise too_long(self._model.name, str(error), error.retry_after, self._max_wait)
+        self._pacer.hold(error.retry_after, time.monotonic())
+        return error.retry_after
+
+    async def _sleep(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+
+
+def reply_tokens(model: Model, request: Request) -> int:
+    """The tokens of a reply that count against a limit as soon as its request is sent, by our own estimate.
+
+    They are those of a typical reply. Azure counts the longest possible reply, so it does here where the name of the
+    model or its address says Azure.
+    """
+    sent = model.parameters(request)
+    longest = sent.get("max_tokens") or sent.get("max_completion_tokens")
+    azure = "azure" in model.name or ".azure." in f"{sent.get('base_url')} {sent.get('api_base')}"
+    return longest if azure and isinstance(longest, int) else TYPICAL_REPLY
+
+
+def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalError:
+    """The error for a wait that is longer than the user wants; it says when the same command may be given again."""
+    try:
+        then = f"{datetime.now(UTC) + timedelta(seconds=seconds):%Y-%m-%d %H:%M} UTC"
+    except OverflowError:
+        then = "never"
+    return OperationalError(
+        f"{judge}: {why}; the provider asks to wait {duration(seconds)}, longer than --max-wait {most:g} (seconds): "
+        f"give the same command again after {then}, or raise --max-wait"
+    )
+
+
+def _wait(faults: int) -> float:
+    """Seconds until the next attempt where nobody names them: random within an exponentially growing window."""
+    return random.uniform(0, min(LONGEST_BACKOFF, 2.0 ** (faults - 1)))  # noqa: S311 - no secret hangs on it
