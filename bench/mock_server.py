@@ -22,6 +22,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+# A script finds its neighbors by their bare names.
+from provider_limits import HOPELESS, PROVIDERS, said
+
 REASON = "The response was read against what was asked."
 MENU = re.compile(r"LABEL is one of (.+):\n(Grade|1): LABEL")
 """How judge's own prompts ask for the text form: of one grade, or of a label for each sentence."""
@@ -48,6 +51,10 @@ class Options:
     """Requests a second let through before 429; 0 for no limit."""
     burst: float = 1.0
     """Requests let through at once under `rps`."""
+    provider: str = ""
+    """Whose words the limits are told in, with 200 and 429: a row of provider_limits.py; by default, Retry-After."""
+    refuse: str = ""
+    """Every request is refused with this row of the hopeless refusals of provider_limits.py."""
     response_format: str = "honor"
     """What to do with a json_schema: honor it, ignore it, or reject it with status 400."""
     labels: tuple[str, ...] = ("0", "1", "2", "3")
@@ -66,6 +73,9 @@ class Options:
             raise ValueError(f"response_format: {self.response_format!r} is none of honor, ignore, reject")
         if not 0 <= self.p429 + self.p500 + self.pbad + self.pdrop <= 1:
             raise ValueError("p429, p500, pbad and pdrop must add up to at most 1")
+        for name, rows in ((self.provider, PROVIDERS), (self.refuse, HOPELESS)):
+            if name and name not in rows:
+                raise ValueError(f"{name!r} is none of {', '.join(rows)}")
 
 
 class Item:
@@ -176,6 +186,9 @@ class Server:
         if self.script:
             self.play(client, self.script.pop(0), request, digest, item)
             return
+        if options.refuse:
+            self.play(client, HOPELESS[options.refuse], request, digest, item)
+            return
         if options.key is not None and f"authorization: bearer {options.key}".lower().encode() not in head.lower():
             self.finish(
                 client,
@@ -234,11 +247,21 @@ class Server:
         seconds = self.options.retry_after
         if seconds is not None:
             seconds = max(seconds, wait)
+            item.not_before = now + seconds
+        if self.options.provider:
+            reply = self.told(429, seconds)
+            self.finish(client, 429, reply["body"], reply["headers"])
+            return
+        if seconds is not None:
             headers["Retry-After"] = str(math.ceil(seconds))
             if seconds != math.ceil(seconds):
                 headers["retry-after-ms"] = str(math.ceil(seconds * 1000))
-            item.not_before = now + seconds
         self.finish(client, 429, error_body("Rate limit reached", "requests", "rate_limit_exceeded"), headers)
+
+    def told(self, status: int, wish: float | None) -> dict[str, Any]:
+        """What the provider whose words are used says of the limits with a reply."""
+        options = self.options
+        return said(PROVIDERS[options.provider], status, options.burst, max(0.0, self.tokens), options.rps, wish)
 
     def pay(self, client: "Client", request: dict[str, Any], digest: bytes, item: Item, bad: bool) -> None:
         """Bill a call and answer it, with a valid verdict or without one."""
@@ -250,6 +273,7 @@ class Server:
         elif not bad:
             item.delivered += 1
         content = garbage(digest) if bad else verdict(request, self.options)
+        limits = self.told(200, None)["headers"] if self.options.provider else None
         prompt = sum(len(message["content"]) for message in request["messages"]) // 5
         message = {"role": "assistant", "content": content, "refusal": None}
         answer = {
@@ -261,7 +285,7 @@ class Server:
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": prompt, "completion_tokens": len(content) // 5},
         }
-        self.finish(client, 200, answer)
+        self.finish(client, 200, answer, limits)
 
     def drop(self, client: "Client") -> None:
         """Cut the connection."""
@@ -451,7 +475,7 @@ def main(argv: Sequence[str]) -> None:
             parser.add_argument(flag, type=lambda text: tuple(text.split(",")), default=field.default)
         elif field.name == "script":
             continue
-        elif field.name in ("response_format", "key"):
+        elif field.name in ("response_format", "key", "provider", "refuse"):
             parser.add_argument(flag, default=field.default)
         else:
             parser.add_argument(flag, type=int if field.name == "seed" else float, default=field.default)

@@ -18,8 +18,8 @@ from judge.text.steps import duration
 
 LONGEST_BACKOFF = 60.0
 """Most seconds between two attempts of a call where the provider names no time."""
-_LOOK = 1.0
-"""Most seconds until a call in line looks again, because replies to others may have changed the pace."""
+_PAUSE = 1.0
+"""Seconds of a common pause that are worth a word."""
 
 
 class Attempts:
@@ -53,6 +53,8 @@ class Attempts:
         self._check = check
         self._tell = tell
         self._line = asyncio.Lock()
+        self._news = asyncio.Event()
+        """Set when the first call in line should look at the pace again."""
         self._reply: int | None = None
 
     async def complete(self, request: Request) -> Completion:
@@ -81,18 +83,23 @@ class Attempts:
                 pause = self._failed(faults, error)
             else:
                 self._pacer.answered(ticket, self._model.limits, time.monotonic())
+                self.wake()
                 latency = completion.latency or round(time.perf_counter() - started, 3)
                 return msgspec.structs.replace(completion, attempts=attempt, latency=latency)
-            await self._sleep(pause)
+            await _until(self._stopped, pause)
             self._check()
 
     def limited(self) -> str:
         """How a rate limit holds the calls back, in few words; empty if it does not."""
         now = time.monotonic()
         held, rate = self._pacer.held(0, now), self._pacer.rate(now)
-        if held > 1:
+        if held > _PAUSE:
             return f"rate limit: waiting {duration(held)}"
         return "" if rate is None else f"rate limit: {rate:.3g} calls/s"
+
+    def wake(self) -> None:
+        """Let the first call in line look again, because the pace has changed or the loop has stopped."""
+        self._news.set()
 
     async def _turn(self, tokens: int) -> Ticket:
         """Wait until a call of so many tokens may be sent, after those that wait already."""
@@ -102,6 +109,7 @@ class Attempts:
         async with self._line:
             while True:
                 self._check()
+                self._news.clear()
                 now = time.monotonic()
                 wait = self._pacer.wait(tokens, now)
                 if wait <= 0:
@@ -109,7 +117,7 @@ class Attempts:
                 held = self._pacer.held(tokens, now)
                 if held > self._max_wait:
                     raise too_long(self._model.name, "its limits are used up", held, self._max_wait)
-                await self._sleep(min(wait, _LOOK))
+                await _until(self._news, wait)
 
     def _refused(self, ticket: Ticket, error: RateLimitError) -> float:
         """Take note of a refusal; the seconds until its call gets into line again."""
@@ -121,11 +129,12 @@ class Attempts:
         if since is not None and now - since > most:
             raise OperationalError(
                 f"{self._model.name} takes no calls: it refused all {self._pacer.refusals} of the last "
-                f"{duration(now - since)} for a rate limit, longer than --max-wait {most:g} (seconds); the last: {error}; "
-                "give the same command again later"
+                f"{duration(now - since)} for a rate limit, longer than --max-wait {most:g} (seconds): give the same "
+                f"command again later; the last refusal: {error}"
             )
-        if self._pacer.held(0, now) > _LOOK:
+        if self._pacer.held(0, now) > _PAUSE:
             self._tell()
+        self.wake()
         return error.retry_after or 0.0
 
     def _failed(self, faults: int, error: TransientError) -> float:
@@ -136,10 +145,6 @@ class Attempts:
             raise too_long(self._model.name, str(error), error.retry_after, self._max_wait)
         self._pacer.hold(error.retry_after, time.monotonic())
         return error.retry_after
-
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), seconds)
 
 
 def reply_tokens(model: Model, request: Request) -> int:
@@ -164,6 +169,12 @@ def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalEr
         f"{judge}: {why}; the provider asks to wait {duration(seconds)}, longer than --max-wait {most:g} (seconds): "
         f"give the same command again after {then}, or raise --max-wait"
     )
+
+
+async def _until(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, but not longer than so many seconds."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
 
 
 def _wait(faults: int) -> float:

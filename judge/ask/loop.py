@@ -45,7 +45,7 @@ class Settings(msgspec.Struct, frozen=True):
     concurrency: int = 16
     """Calls in flight at most."""
     attempts: int = 6
-    """Most attempts of one call; only failures that may pass are tried again. Refusals for a rate limit do not count."""
+    """Most attempts of one call; only failures that may pass are tried again, and rate limits do not count."""
     max_cost: float | None = None
     """US dollars that this process may spend; judgments left over fail for `budget`."""
     prices: Mapping[str, Price] = {}
@@ -165,6 +165,7 @@ class Loop:
         """Start no new call and raise the first such error at the end; calls in flight are finished and kept."""
         self._stop = self._stop or error
         self._stopped.set()
+        self._attempts.wake()
 
     def _check(self) -> None:
         if self._stop is not None:

@@ -32,7 +32,7 @@ _FREE = 7.0
 """The exponent at which a rate no longer limits anything."""
 _SLOWEST = 1 / 30
 """Calls a second that are tried even where everything is refused."""
-_LATE = 0.02
+_LATE = 0.05
 """Seconds by which a call may be sent too late without loss to the rate."""
 
 

@@ -14,7 +14,7 @@ from judge.models.http_errors import check_redirect, connection_error
 from judge.models.reply_body import read_body
 
 
-class Exchange:
+class Transmission:
     """One of our calls: what its reply may cost, and the reply as it came, which SDKs show only in part.
 
     Args:
@@ -31,18 +31,18 @@ class Exchange:
         self.content = b""
 
 
-_exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+_present: ContextVar[Transmission | None] = ContextVar("present", default=None)
 """The present call; None outside of our calls."""
 
 
 @contextlib.contextmanager
-def guarded(exchange: Exchange) -> Iterator[None]:
-    """Check the replies that come through a `GuardedTransport` within this block, and keep them in the exchange."""
-    token = _exchange.set(exchange)
+def guarded(transmission: Transmission) -> Iterator[None]:
+    """Check the replies that come through a `GuardedTransport` within this block, and keep them in the transmission."""
+    token = _present.set(transmission)
     try:
         yield
     finally:
-        _exchange.reset(token)
+        _present.reset(token)
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
@@ -57,26 +57,26 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         Raises:
             JudgeError: The reply is a redirect, too long, too late or damaged.
         """
-        exchange = _exchange.get()
-        if exchange is None:
+        transmission = _present.get()
+        if transmission is None:
             return await self._inner.handle_async_request(request)
         # Replies are short, and what is not compressed cannot swell.
         request.headers["Accept-Encoding"] = "identity"
         try:
             # The timeouts of the SDKs start anew with each byte that arrives.
-            async with asyncio.timeout(exchange.timeout):
-                return await self._whole(request, exchange)
+            async with asyncio.timeout(transmission.timeout):
+                return await self._whole(request, transmission)
         except TimeoutError as error:
-            raise connection_error(error, exchange.timeout) from error
+            raise connection_error(error, transmission.timeout) from error
 
-    async def _whole(self, request: httpx.Request, exchange: Exchange) -> httpx.Response:
+    async def _whole(self, request: httpx.Request, transmission: Transmission) -> httpx.Response:
         reply = await self._inner.handle_async_request(request)
-        exchange.status, exchange.headers, exchange.content = reply.status_code, reply.headers, b""
+        transmission.status, transmission.headers, transmission.content = reply.status_code, reply.headers, b""
         try:
             check_redirect(reply.status_code, str(request.url), reply.headers.get("location"))
             encoding, parts = reply.headers.get("content-encoding", ""), cast(httpx.AsyncByteStream, reply.stream)
-            content = await read_body(parts, encoding, reply.status_code, exchange.max_tokens)
-            exchange.content = content
+            content = await read_body(parts, encoding, reply.status_code, transmission.max_tokens)
+            transmission.content = content
             if reply.status_code == 200 and "stream" not in reply.headers.get("content-type", ""):
                 # Over a long text that is no JSON, litellm works for seconds to say so.
                 check_json(content)

@@ -34,7 +34,7 @@ from judge.records import Criterion
 from judge.text.hints import did_you_mean
 
 if TYPE_CHECKING:
-    from judge.models.transport import Exchange
+    from judge.models.transport import Transmission
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
 """Providers that also take sign-in files, roles, tokens or defaults, which litellm's check does not see."""
@@ -121,14 +121,14 @@ class LitellmModel:
         """
         import openai
 
-        from judge.models.transport import Exchange, guarded, own_error
+        from judge.models.transport import Transmission, guarded, own_error
 
         messages = chat_messages(request)
-        exchange = Exchange(self._options.max_tokens, self._options.timeout)
+        transmission = Transmission(self._options.max_tokens, self._options.timeout)
         started = time.perf_counter()
         try:
             # By default, litellm sends a failing call three times. Which of the two settings it obeys has changed.
-            with guarded(exchange):
+            with guarded(transmission):
                 answer = await self._litellm.acompletion(
                     **self._sent(request),
                     messages=messages,
@@ -138,9 +138,9 @@ class LitellmModel:
                 )
         except openai.OpenAIError as error:  # the base of every error that litellm raises for a provider
             # What litellm says of it, and a traceback would show, may hold the key.
-            self.limits = read_limits(_headers(error, exchange))
-            raise own_error(error) or self._error_for(error, exchange, structured=request.form == "json") from None
-        self.limits = read_limits(exchange.headers or answer._hidden_params.get("additional_headers") or {})
+            self.limits = read_limits(_headers(error, transmission))
+            raise own_error(error) or self._error_for(error, transmission, structured=request.form == "json") from None
+        self.limits = read_limits(transmission.headers or answer._hidden_params.get("additional_headers") or {})
         return _completion(answer, time.perf_counter() - started)
 
     async def aclose(self) -> None:
@@ -169,7 +169,7 @@ class LitellmModel:
             return False
         return True
 
-    def _error_for(self, error: Any, exchange: "Exchange", *, structured: bool) -> JudgeError:
+    def _error_for(self, error: Any, transmission: "Transmission", *, structured: bool) -> JudgeError:
         """Our error for one of litellm's, most of which keep the status and some of which keep the body.
 
         What litellm drops of codes and wishes is in the reply itself, where it came through our transport.
@@ -181,8 +181,8 @@ class LitellmModel:
         if isinstance(getattr(error, "body", None), dict):
             codes = read_refusal(status, msgspec.json.encode(error.body)).codes
             refusal = msgspec.structs.replace(refusal, codes=refusal.codes | codes)
-        if exchange.status == status:
-            sent = read_refusal(status, exchange.content)
+        if transmission.status == status:
+            sent = read_refusal(status, transmission.content)
             refusal = Refusal(status, refusal.message, refusal.codes | sent.codes, sent.wait, sent.quotas)
         if isinstance(error, litellm.ContextWindowExceededError):
             return ContextLengthError(f"status {status}: {refusal.message}")
@@ -192,12 +192,12 @@ class LitellmModel:
             return OperationalError(refusal.message)
         if isinstance(error, litellm.APIError) and status == 200:
             return TransientError(f"status 200, but not JSON: {refusal.message}")
-        return error_for(refusal, _headers(error, exchange), structured=structured)
+        return error_for(refusal, _headers(error, transmission), structured=structured)
 
 
-def _headers(error: Any, exchange: "Exchange") -> Mapping[str, str]:
+def _headers(error: Any, transmission: "Transmission") -> Mapping[str, str]:
     """The headers of a refusal; litellm's own copy where its provider's library sent the call."""
-    return exchange.headers or getattr(error, "litellm_response_headers", None) or {}
+    return transmission.headers or getattr(error, "litellm_response_headers", None) or {}
 
 
 def _completion(answer: Any, latency: float) -> Completion:

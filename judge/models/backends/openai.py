@@ -91,7 +91,7 @@ class OpenAIModel:
         import httpx
         import openai
 
-        from judge.models.transport import Exchange, guarded, own_error
+        from judge.models.transport import Transmission, guarded, own_error
 
         sent = {**self.parameters(request), "messages": chat_messages(request)}
         sent.pop("base_url", None)
@@ -100,7 +100,7 @@ class OpenAIModel:
         started = time.perf_counter()
         try:
             # Not `chat.completions.create`: converting to and from its types doubles the CPU time of a call.
-            with guarded(Exchange(self._options.max_tokens, self._options.timeout)):
+            with guarded(Transmission(self._options.max_tokens, self._options.timeout)):
                 answer = await client.post("/chat/completions", cast_to=httpx.Response, body=sent)
         except openai.APIStatusError as error:
             response = error.response
