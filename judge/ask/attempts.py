@@ -18,6 +18,8 @@ from judge.text.steps import duration
 
 LONGEST_BACKOFF = 60.0
 """Most seconds between two attempts of a call where the provider names no time."""
+_CERTAIN = 5
+"""Least refusals in a row after which a provider is believed to take no calls."""
 _PAUSE = 1.0
 """Seconds of a common pause that are worth a word."""
 
@@ -95,7 +97,9 @@ class Attempts:
         held, rate = self._pacer.held(0, now), self._pacer.rate(now)
         if held > _PAUSE:
             return f"rate limit: waiting {duration(held)}"
-        return "" if rate is None else f"rate limit: {rate:.3g} calls/s"
+        if not self._line.locked():
+            return ""
+        return "rate limit" if rate is None else f"rate limit: {rate:.3g} calls/s"
 
     def wake(self) -> None:
         """Let the first call in line look again, because the pace has changed or the loop has stopped."""
@@ -126,7 +130,7 @@ class Attempts:
         if error.retry_after is not None and error.retry_after > most:
             raise too_long(self._model.name, str(error), error.retry_after, most)
         since = self._pacer.refused_since
-        if since is not None and now - since > most:
+        if since is not None and now - since > most and self._pacer.refusals >= _CERTAIN:
             raise OperationalError(
                 f"{self._model.name} takes no calls: it refused all {self._pacer.refusals} of the last "
                 f"{duration(now - since)} for a rate limit, longer than --max-wait {most:g} (seconds): give the same "

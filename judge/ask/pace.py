@@ -14,7 +14,7 @@ _SHORT = 1.0
 _FIRST_SPAN = 0.1
 """Least seconds over which the first refusal measures what was let through."""
 _LONG_SPAN = 1.0
-"""Seconds after which that measure is believed."""
+"""Seconds after which a measure is believed."""
 _ENOUGH = 8
 """Calls, at least, after which their share of refusals says something about the rate."""
 _LONG_ENOUGH = 0.05
@@ -24,12 +24,23 @@ _EASE = 0.95
 _EASE_HELD = 0.8
 """The same where a refusal also costs a pause of all calls."""
 _HALF = 0.5
+_EPOCH = 64
+"""Calls, at least, over which shares of refusals are compared; and `_LONG_SPAN`, because refusals come sooner than
+answers."""
+_LOWER = 0.5
+"""How much lower a rate must be for the comparison."""
+_ALIKE = 1.2
+"""What the share of calls that pass must rise by at that rate; it rises by 1 / `_LOWER` under a limit."""
 _GROWTH = 0.005
 """Without refusals the rate grows as exp(0.005 t²): by 13 % in 5 units of time, ever faster after that."""
 _CALLS = 20
 """Calls at the present rate that make such a unit of time, which is a second at least."""
 _FREE = 7.0
 """The exponent at which a rate no longer limits anything."""
+_FASTEST = 10_000.0
+"""Calls a second that are more than any loop sends."""
+_SLOW = 0.5
+"""Calls a second that are tried at least where some calls pass; they burden nobody."""
 _SLOWEST = 1 / 30
 """Calls a second that are tried even where everything is refused."""
 _LATE = 0.05
@@ -180,7 +191,9 @@ class _Rate:
     """Calls a second as refusals teach them: down with the share that is refused, up with the time since the last one.
 
     Until the first refusal there is none. The first one measures what was let through so far; from then on, the share
-    of refusals among the calls since the last change says by how much the rate is too high.
+    of refusals among the calls since the last change says by how much the rate is too high. Where others use the same
+    limit, or one of many servers is full, a share of calls is refused at any rate: then the rate rises again, until
+    more calls are refused for it, or it would fall to nothing.
     """
 
     def __init__(self) -> None:
@@ -189,6 +202,7 @@ class _Rate:
         self._known = math.inf
         """The rate at which some calls passed and some did not; below it, calls that pass double the rate."""
         self._begun: float | None = None
+        """When the first call since the last change was sent, or when that change was."""
         self._sent = 0
         self._first = 1
         """The number of the first call since the last change."""
@@ -197,6 +211,7 @@ class _Rate:
         self._changed = 0.0
         self._doubled = False
         """Whether the last change was such a doubling."""
+        self._doubt = _Doubt()
         self._unit = 1.0
         self._credit = 0.0
         """Calls that may be sent now, in parts."""
@@ -227,10 +242,14 @@ class _Rate:
 
     def passed(self, number: int, now: float) -> None:
         rate, tried = self.value(now), number - self._first + 1
-        if rate is not None and rate < self._known and tried >= max(1, self._refused * _ENOUGH):
-            self._change(min(self._known, 2 * rate), now, doubled=True)
+        self._ask_doubt(False, rate, now)
+        if rate is None or rate >= self._known or tried < 1:
+            return
+        if rate < _SLOW or tried >= self._refused * _ENOUGH:
+            self._change(min(self._known, max(_SLOW, 2 * rate)), now, doubled=True)
 
     def refused(self, number: int, wish: float, now: float) -> None:
+        self._ask_doubt(True, self.value(now), now)
         if number < self._first:
             # The last change, after which this call would not have been sent so early, has answered it.
             return
@@ -244,12 +263,14 @@ class _Rate:
             self._known = rate if hold or span > _LONG_SPAN else math.inf
             self._credit, self._at = 0.0, now
             self._change(rate, now)
-        elif passed and tried >= max(_ENOUGH, rate * _LONG_ENOUGH):
-            self._known = rate * min(_EASE_HELD if hold else _EASE, max(_HALF, passed / tried))
+        elif passed and not self._doubt.bears and tried >= max(_ENOUGH, rate * _LONG_ENOUGH):
+            ease = min(_EASE_HELD if hold else _EASE, max(_HALF, passed / tried))
+            self._known = max(min(rate, _SLOW), rate * ease)
             self._change(self._known, now)
-        elif not passed and tried > max(1, rate * _LONG_ENOUGH / _ENOUGH):
+        elif not passed and tried >= self._wall(rate):
             rate = max(_SLOWEST, rate * _HALF)
-            self._known = rate if self._doubled else self._known
+            if self._doubled and not self._doubt.bears:
+                self._known = max(_SLOW, rate)
             self._change(rate, now)
         else:
             # Too little to tell, but no time to go faster.
@@ -257,6 +278,56 @@ class _Rate:
         self._unit = max(1.0, wish, _CALLS / (self._base or 1.0))
         self._changed = now + hold
 
+    def _wall(self, rate: float) -> float:
+        """Refusals at the beginning that halve the rate."""
+        if self._doubt.bears:
+            return _ENOUGH
+        return _ENOUGH / 2 if rate <= _SLOW else max(2, rate * _LONG_ENOUGH / _ENOUGH)
+
+    def _ask_doubt(self, refused: bool, rate: float | None, now: float) -> None:
+        better = None if rate is None else self._doubt.count(refused, rate, now)
+        if better is not None:
+            self._known = better
+            self._change(better, now)
+
     def _change(self, rate: float, now: float, *, doubled: bool = False) -> None:
         self._base, self._changed, self._doubled = rate, now, doubled
-        self._first, self._refused = self._sent + 1, 0
+        self._first, self._refused, self._begun = self._sent + 1, 0, now
+
+
+class _Doubt:
+    """Notices where a lower rate has not raised the share of calls that pass.
+
+    Under a limit of calls a second, that share rises as the rate falls.
+    """
+
+    def __init__(self) -> None:
+        self.bears = False
+        """Whether refusals are borne, because no lower rate would help."""
+        self._calls = self._refused = 0
+        self._rates = 0.0
+        self._since = math.inf
+        self._share, self._rate = 0.0, 0.0
+        """The share of calls that pass with which others are compared, and the mean rate at which it was found."""
+
+    def count(self, refused: bool, rate: float, now: float) -> float | None:
+        """Count a call; a higher rate to go on at, if no more calls of a hundred pass at a much lower one."""
+        self._since = min(self._since, now)
+        self._calls += 1
+        self._refused += refused
+        self._rates += rate
+        if self._calls < _EPOCH or now < self._since + _LONG_SPAN:
+            return None
+        share, mean = 1 - self._refused / self._calls, self._rates / self._calls
+        self._calls = self._refused = 0
+        self._rates, self._since = 0.0, now
+        if self.bears:
+            self.bears = _ALIKE * share > self._share
+            self._rate = mean
+            return min(_FASTEST, 2 * mean) if self.bears else None
+        if mean >= self._rate or not 0 < share < min(1.0, _ALIKE * self._share):
+            self._share, self._rate = share, mean
+        elif mean < _LOWER * self._rate:
+            self.bears = True
+            return self._rate
+        return None

@@ -82,5 +82,10 @@ def advice(status: int, codes: frozenset[str], words: str, quotas: tuple[str, ..
 
 
 def _next_month(now: datetime) -> str:
+    """The beginning of the next month, as people write it.
+
+    >>> _next_month(datetime(2025, 12, 31, tzinfo=UTC)), _next_month(datetime(2026, 2, 1, tzinfo=UTC))
+    ('2026-01-01 00:00 UTC', '2026-03-01 00:00 UTC')
+    """
     year, month = (now.year + 1, 1) if now.month == 12 else (now.year, now.month + 1)
     return f"{year}-{month:02}-01 00:00 UTC"
