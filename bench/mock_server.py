@@ -22,7 +22,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# A script finds its neighbors by their bare names.
 from mock_faults import FAULTS, Fault
+from provider_limits import HOPELESS, PROVIDERS, said
 
 REASON = "The response was read against what was asked."
 MENU = re.compile(r"LABEL is one of (.+):\n(Grade|1): LABEL")
@@ -65,6 +67,10 @@ class Options:
     """Requests a second let through before 429; 0 for no limit."""
     burst: float = 1.0
     """Requests let through at once under `rps`."""
+    provider: str = ""
+    """Whose words the limits are told in, with 200 and 429: a row of provider_limits.py; by default, Retry-After."""
+    refuse: str = ""
+    """Every request is refused with this row of the hopeless refusals of provider_limits.py."""
     response_format: str = "honor"
     """What to do with a json_schema: honor it, ignore it, or reject it with status 400."""
     labels: tuple[str, ...] = ("0", "1", "2", "3")
@@ -93,6 +99,9 @@ class Options:
             raise ValueError(f"faults: {', '.join(sorted(unknown))}: none of {', '.join(FAULTS)}")
         if not 0 <= self.p429 + self.p500 + self.pbad + self.pdrop + sum(self.faults.values()) <= 1:
             raise ValueError("p429, p500, pbad, pdrop and faults must add up to at most 1")
+        for name, rows in ((self.provider, PROVIDERS), (self.refuse, HOPELESS)):
+            if name and name not in rows:
+                raise ValueError(f"{name!r} is none of {', '.join(rows)}")
 
 
 class Item:
@@ -207,6 +216,9 @@ class Server:
         if self.script:
             self.play(client, self.script.pop(0), request, digest, item)
             return
+        if options.refuse:
+            self.play(client, HOPELESS[options.refuse], request, digest, item)
+            return
         revoked = options.revoked_after is not None and self.paid >= options.revoked_after
         lacking = (
             options.key is not None and f"authorization: bearer {options.key}".lower().encode() not in head.lower()
@@ -291,11 +303,21 @@ class Server:
         seconds = self.options.retry_after
         if seconds is not None:
             seconds = max(seconds, wait)
+            item.not_before = now + seconds
+        if self.options.provider:
+            reply = self.told(429, seconds)
+            self.finish(client, 429, reply["body"], reply["headers"])
+            return
+        if seconds is not None:
             headers["Retry-After"] = str(math.ceil(seconds))
             if seconds != math.ceil(seconds):
                 headers["retry-after-ms"] = str(math.ceil(seconds * 1000))
-            item.not_before = now + seconds
         self.finish(client, 429, error_body("Rate limit reached", "requests", "rate_limit_exceeded"), headers)
+
+    def told(self, status: int, wish: float | None) -> dict[str, Any]:
+        """What the provider whose words are used says of the limits with a reply."""
+        options = self.options
+        return said(PROVIDERS[options.provider], status, options.burst, max(0.0, self.tokens), options.rps, wish)
 
     def pay(
         self,
@@ -316,6 +338,7 @@ class Server:
         elif not bad and (fault is None or fault.slow):
             item.delivered += 1
         content = garbage(digest) if bad else verdict(request, self.options)
+        limits = self.told(200, None)["headers"] if self.options.provider else None
         prompt = sum(len(message["content"]) for message in request["messages"]) // 5
         message = {"role": "assistant", "content": content, "refusal": None}
         answer = {
@@ -328,7 +351,7 @@ class Server:
             "usage": {"prompt_tokens": prompt, "completion_tokens": len(content) // 5},
         }
         if fault is None:
-            self.finish(client, 200, answer)
+            self.finish(client, 200, answer, limits)
         else:
             self.fail(client, fault, answer)
 
@@ -604,7 +627,7 @@ def main(argv: Sequence[str]) -> None:
             parser.add_argument(flag, action="store_true")
         elif field.name == "faults":
             parser.add_argument("--fault", action="append", default=[], metavar="NAME=SHARE", help=", ".join(FAULTS))
-        elif field.name in ("response_format", "logprobs", "fingerprint", "key", "faulty"):
+        elif field.name in ("response_format", "logprobs", "fingerprint", "key", "faulty", "provider", "refuse"):
             parser.add_argument(flag, default=field.default)
         else:
             parser.add_argument(

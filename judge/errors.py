@@ -9,7 +9,8 @@ JudgeError                      anything a user may see; carries an exit code
 │   ├── QuotaError              the account is exhausted
 │   └── Interrupted             the user pressed Ctrl-C
 └── CallError                   one call to a model failed; becomes a Failure, never leaves the loop
-    ├── TransientError          may succeed if asked again (429, 5xx, timeout, dropped connection)
+    ├── TransientError          may succeed if asked again (5xx, timeout, dropped connection)
+    │   └── RateLimitError      too many calls for the provider now (429, 529); waiting helps
     ├── StructureUnsupported    the judge does not take this answer form
     ├── ContextLengthError      the request is longer than the model's context
     ├── ContentFilterError      the provider's filter blocked the request
@@ -77,6 +78,10 @@ class TransientError(CallError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class RateLimitError(TransientError):
+    """The provider takes no more calls for now; `retry_after` as above."""
 
 
 class StructureUnsupported(CallError):

@@ -40,8 +40,9 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
-ASYNC = {"ask.loop", "ask.own_loop", "models", "desk"}
-"""Where asyncio may be; the journal's writer wakes the loop that waits for it."""
+ASYNC = {"ask.loop", "ask.attempts", "ask.own_loop", "models", "desk"}
+"""Where asyncio may be: calls of the loop wait in `ask.attempts` for their turn; the journal's writer wakes the loop
+that waits for it."""
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

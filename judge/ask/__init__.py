@@ -7,7 +7,9 @@ group      criteria asked together in one request; group_verdict: reads what its
 dialogue   one judgment, from the question to the record
 questions  what one judge is asked, and what the journal answers already; forecast: the same, counted
 estimates  how many tokens calls will have; account: what they took
-loop       all judgments of one judge: concurrency, retries, interruption; budget: what its calls cost
+loop       all judgments of one judge: concurrency, interruption; budget: what its calls cost
+attempts   one call, sent in its turn, and again while its failures may pass
+pace       when the next call may be sent; rate: the calls a second that refusals teach
 several    several judges under one budget
 returned   where other models answered than those asked
 labels     grades of judges, read back from files of any origin

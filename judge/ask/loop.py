@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-import tenacity
 
 from judge.ask.account import Account
+from judge.ask.attempts import Attempts
 from judge.ask.budget import Budget, price_of
 from judge.ask.dialogue import Task, dialogue, failure, outcome, tasks
 from judge.ask.own_loop import finish
+from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
@@ -39,9 +40,6 @@ from judge.runs.records import Turn
 from judge.text.ids import NaturalKey, natural_key
 from judge.text.table import Table
 
-MAX_WAIT = 60.0
-"""Most seconds between two attempts, even if the provider asks for a longer wait."""
-
 __all__ = ["Loop", "Progress", "Settings", "Task", "assess", "tasks"]
 
 
@@ -51,13 +49,19 @@ class Settings(msgspec.Struct, frozen=True):
     concurrency: int = 16
     """Calls in flight at most."""
     attempts: int = 6
-    """Most attempts of one call; only failures that may pass are tried again."""
+    """Most attempts of one call; only failures that may pass are tried again, and rate limits do not count."""
     max_cost: float | None = None
     """US dollars that this process may spend; judgments left over fail for `budget`."""
     prices: Mapping[str, Price] = {}
     """Prices by the model's name, in place of what is known of it; `*` names every other model."""
     price_table: Mapping[str, Price] = {}
     """Prices as in `prices`, which wins over it; it may name models that are not asked."""
+    rpm: int | None = None
+    """Requests a minute that one judge is sent at most."""
+    tpm: int | None = None
+    """Tokens a minute, likewise, by our own estimate."""
+    max_wait: float = 300.0
+    """Seconds for which a provider may make the loop wait; one that asks for more ends it."""
 
     @property
     def known_prices(self) -> Mapping[str, Price]:
@@ -101,6 +105,15 @@ class Loop:
         self._stop: BaseException | None = None
         self._stopped = asyncio.Event()
         self._released = asyncio.Event()
+        self._attempts = Attempts(
+            model,
+            Pacer(settings.rpm, settings.tpm),
+            settings.attempts,
+            settings.max_wait,
+            self._stopped,
+            self._check,
+            self._tell,
+        )
 
     async def run(self, wanted: Sequence[Task]) -> list[Judgment | Failure]:
         """Make a judgment or a failure of every task, in the order of the tasks.
@@ -165,10 +178,22 @@ class Loop:
     def _settle(self, index: int, settled: Judgment | Failure) -> None:
         self._results[index] = settled
         self._failures += isinstance(settled, Failure)
-        budget, done = self._budget, len(self._results)
+        self._tell()
+
+    def _tell(self) -> None:
+        budget = self._budget
         servers = () if self._replicated is None else tuple(self._replicated.servers)
         self._report(
-            Progress(done, self._total, self._recalled, self._failures, budget.spent, budget.estimated, servers)
+            Progress(
+                len(self._results),
+                self._total,
+                self._recalled,
+                self._failures,
+                budget.spent,
+                budget.estimated,
+                servers,
+                self._attempts.limited(),
+            )
         )
 
     def drain(self) -> None:
@@ -183,6 +208,11 @@ class Loop:
         """Start no new call and raise the first such error at the end; calls in flight are finished and kept."""
         self._stop = self._stop or error
         self._stopped.set()
+        self._attempts.wake()
+
+    def _check(self) -> None:
+        if self._stop is not None:
+            raise self._stop
 
     async def _judge(self, task: Task) -> Judgment | Failure:
         """Ask until there is an outcome; if an answer form is of no use, go on with the next."""
@@ -234,7 +264,7 @@ class Loop:
     async def _ask(self, digest: str, request: Request) -> Completion:
         reserved = await self._afford(request)
         try:
-            completion = await self._attempt(request)
+            completion = await self._attempts.complete(request)
             self._given_up, self._answered = 0, True
             completion = self._budget.charge(request, storable(completion))
         except TransientError as error:
@@ -272,8 +302,7 @@ class Loop:
             BudgetError: The money is spent.
         """
         while True:
-            if self._stop is not None:
-                raise self._stop
+            self._check()
             self._budget.check()
             reserved = self._budget.reserve(request)
             if reserved is not None:
@@ -304,54 +333,9 @@ class Loop:
                 )
             )
 
-    async def _attempt(self, request: Request) -> Completion:
-        """One call, tried again while its failures may pass."""
-        try:
-            return await self._timed(request, 1)
-        except TransientError as error:
-            failed: TransientError | None = error
-        # Tenacity is used only after a failure, because it costs as much CPU as a call; its first attempt is this one.
-        async for attempt in tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception_type(TransientError),
-            stop=tenacity.stop_after_attempt(self._settings.attempts),
-            wait=_wait,
-            sleep=self._sleep,
-            reraise=True,
-        ):
-            with attempt:
-                if failed is not None:
-                    first, failed = failed, None
-                    raise first
-                if self._stop is not None:
-                    raise self._stop
-                completion = await self._timed(request, attempt.retry_state.attempt_number)
-        return completion
-
-    async def _timed(self, request: Request, attempt: int) -> Completion:
-        started = time.perf_counter()
-        completion = await self._model.complete(request)
-        latency = completion.latency or round(time.perf_counter() - started, 3)
-        return msgspec.structs.replace(completion, attempts=attempt, latency=latency)
-
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), seconds)
-
 
 def _neighborhood(task: Task) -> tuple[str, NaturalKey, tuple[str, ...]]:
     return task.criterion.prompt_id, natural_key(task.response.turn_id), task.response.passages
-
-
-def _wait(state: tenacity.RetryCallState) -> float:
-    """Seconds until the next attempt: what the provider asks, else random within an exponentially growing window."""
-    error = state.outcome.exception() if state.outcome else None
-    backoff = float(_backoff(state))
-    if isinstance(error, TransientError) and error.retry_after is not None:
-        return min(error.retry_after, MAX_WAIT)
-    return backoff
-
-
-_backoff = tenacity.wait_random_exponential(multiplier=1, max=MAX_WAIT)
 
 
 def assess(
@@ -375,7 +359,7 @@ def assess(
         pool: The pool of the responses.
         turns: The turns by id, for criteria that show the conversation.
         settings: Limits on calls and cost.
-        report: Called after each judgment.
+        report: Called after each judgment, and when a rate limit holds the calls back.
         progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then.
         account: Where calls and completions are entered.
 

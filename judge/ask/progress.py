@@ -25,6 +25,8 @@ class Progress(NamedTuple):
     """Calls whose cost rests on our own estimate, because the provider gave no counts that can be true."""
     servers: tuple[Endpoint, ...] = ()
     """How each server does, as it changes, where a judge is asked at several addresses."""
+    limited: str = ""
+    """How a rate limit holds the calls back, in few words; empty if it does not."""
 
 
 class Reporter:
@@ -125,6 +127,8 @@ def _extra(progress: Progress) -> str:
         parts.append(f"${progress.cost:.4f}{basis}")
     if aside := sum(server.trouble is not None for server in progress.servers):
         parts.append(f"{aside} of {count(len(progress.servers), 'server')} set aside")
+    if progress.limited and progress.done < progress.total:
+        parts.append(progress.limited)
     return ", ".join(parts)
 
 

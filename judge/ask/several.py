@@ -116,7 +116,7 @@ def ask(
         pool: The pool of the responses.
         turns: The turns by id, for criteria that show the conversation.
         settings: Limits on calls and cost; the budget is for all models together.
-        report: Called after each judgment, with the progress over all models.
+        report: Called with the progress over all models, after each judgment and when a rate limit holds calls back.
         fetching: Called while a model is being fetched.
         account: Where calls and completions are entered.
 
@@ -140,6 +140,7 @@ def ask(
             before.cost + progress.cost,
             before.estimated + progress.estimated,
             before.servers + progress.servers,
+            progress.limited,
         )
         if report is not None:
             report(now)

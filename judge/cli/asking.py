@@ -15,7 +15,7 @@ from judge.models.prices import read_prices
 
 ASKING = (
     *("base-url", "temperature", "max-tokens", "seed", "timeout", "threads", "logprobs"),
-    *("concurrency", "attempts", "max-cost", "price", "prices"),
+    *("concurrency", "attempts", "rpm", "tpm", "max-wait", "max-cost", "price", "prices"),
 )
 """The options below, which have no effect where nobody is asked."""
 
@@ -62,7 +62,7 @@ def add_together_option(group: argparse._ArgumentGroup) -> None:
 
 
 def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare the options for calls in flight, attempts and cost."""
+    """Declare the options for calls in flight, attempts, pace and cost."""
     group.add_argument(
         "--concurrency",
         type=positive,
@@ -72,6 +72,15 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--attempts", type=positive, default=6, metavar="N", help="per call, for passing failures (default 6)"
+    )
+    group.add_argument("--rpm", type=positive, metavar="N", help="requests a minute at most, for each judge")
+    group.add_argument("--tpm", type=positive, metavar="N", help="tokens a minute at most, by judge's own estimate")
+    group.add_argument(
+        "--max-wait",
+        type=positive_amount,
+        default=300.0,
+        metavar="SECONDS",
+        help="for a rate limit; a provider that asks for more ends the run (default 300)",
     )
     group.add_argument(
         "--max-cost", type=amount_or_zero, metavar="USD", help="spend no more than this in this invocation"
@@ -113,6 +122,9 @@ def loop_settings(args: argparse.Namespace) -> Settings:
         max_cost=args.max_cost,
         prices=dict(args.price),
         price_table={} if args.prices is None else read_prices(args.prices),
+        rpm=args.rpm,
+        tpm=args.tpm,
+        max_wait=args.max_wait,
     )
 
 

@@ -8,6 +8,8 @@ from judge.models.address import Address, proxy_for, read_key
 from judge.models.chat import read_completion
 from judge.models.http_errors import check_redirect, connection_error, error_for, logprobs_refused, read_refusal
 from judge.models.label_probabilities import with_probabilities
+from judge.models.limit_headers import read_limits
+from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Request
 from judge.models.reply_body import read_body
@@ -32,6 +34,8 @@ class Connection:
         self._endpoint = f"{address.url}/chat/completions"
         self._proxy: str | None = None
         self._session: aiohttp.ClientSession | None = None
+        self.limits: RateLimits | None = None
+        """What the server said of its rate limits with its last reply; None if nothing."""
 
     async def post(self, body: bytes, request: Request) -> Completion:
         """Send a request and read its completion.
@@ -58,6 +62,7 @@ class Connection:
         except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
             raise connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
+        self.limits = read_limits(answer.headers)
         if answer.status != 200:
             refusal = read_refusal(answer.status, reply)
             unasked = logprobs_refused(refusal) if probable else None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from judge.errors import CallError, JudgeError, OperationalError, TransientError
+from judge.errors import CallError, JudgeError, OperationalError, RateLimitError, TransientError
 from judge.models.connection import Connection
 from judge.models.endpoints import Endpoint, Endpoints
 from judge.models.records import Completion, Request
@@ -66,7 +66,7 @@ class Failover:
         """One error for a call that failed at every server that it was tried at."""
         if not failed:
             waiting = "; ".join(f"{endpoint.url}: {endpoint.trouble}" for endpoint in self.servers)
-            return TransientError(f"every server asks to wait: {waiting}", self._endpoints.wait())
+            return RateLimitError(f"every server asks to wait: {waiting}", self._endpoints.wait())
         message = "; ".join(f"{endpoint.url}: {error}" for endpoint, error in failed.items())
         errors = list(failed.values())
         if all(isinstance(error, OperationalError) for error in errors):
@@ -74,7 +74,8 @@ class Failover:
             return type(errors[0])(message)
         asked = [error.retry_after for error in errors if isinstance(error, TransientError)]
         waits = [wait for wait in asked if wait is not None]
-        return TransientError(message, min(waits) if len(waits) == len(asked) else None)
+        kind = RateLimitError if all(isinstance(error, RateLimitError) for error in errors) else TransientError
+        return kind(message, min(waits) if len(waits) == len(asked) else None)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -1,12 +1,9 @@
 """Turns a provider's refusal (status, headers, body) into the error that tells the loop what to do."""
 
-import email.utils
 import json
-import math
 import re
 import ssl
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -19,11 +16,21 @@ from judge.errors import (
     JudgeError,
     OperationalError,
     QuotaError,
+    RateLimitError,
     RejectedError,
     StructureUnsupported,
     TransientError,
 )
 from judge.models.address import origin
+from judge.models.limit_headers import (
+    details_of,
+    read_limits,
+    reset_of_used_up,
+    retry_after,
+    retry_wanted,
+    wish_in_words,
+)
+from judge.models.quotas import advice
 from judge.models.secrets import redact
 
 _LONGEST = 300
@@ -31,11 +38,6 @@ _LONGEST = 300
 
 Servers put their own words first. An echo of the request may follow, and that is hostile text.
 """
-_QUOTA_CODES = frozenset(
-    {"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active"}
-)
-# Not "exceeded your current quota": Gemini says this of a limit per minute too.
-_QUOTA = re.compile(r"credit balance is too low|insufficient balance|insufficient_quota")
 _CONTEXT = re.compile(
     r"context[ _](length|window|size|limit)|maximum (input|context) length|prompt is too long|"
     r"too many tokens|input is too long|maximum number of tokens|`inputs` (tokens|must have)"
@@ -51,6 +53,10 @@ class Refusal(msgspec.Struct, frozen=True):
     status: int
     message: str
     codes: frozenset[str] = frozenset()
+    wait: float | None = None
+    """Seconds that the body asks to wait."""
+    quotas: tuple[str, ...] = ()
+    """Ids of the quotas that are used up, as Google names them."""
 
 
 def shorten(text: str) -> str:
@@ -82,33 +88,14 @@ def read_refusal(status: int, body: bytes | str) -> Refusal:
     inner = error.get("innererror")
     if isinstance(inner, dict):
         codes.append(inner.get("code"))
+    wait, quotas, code = details_of(error)
     return Refusal(
         status,
         shorten(message if isinstance(message, str) else json.dumps(message)),
-        frozenset(str(code).lower() for code in codes if isinstance(code, str | int)),
+        frozenset(str(code).lower() for code in (*codes, code) if isinstance(code, str | int)),
+        wait,
+        quotas,
     )
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a provider asks to wait; None if it does not say.
-
-    Read from `retry-after-ms`, else from Retry-After in seconds or as an HTTP date (RFC 9110, section 10.2.3).
-    """
-    lower = {name.lower(): value for name, value in headers.items()}
-    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            seconds = float(lower.get(name, "")) / scale
-        except ValueError:
-            continue
-        if math.isfinite(seconds) and seconds >= 0:
-            return seconds
-    try:
-        date = email.utils.parsedate_to_datetime(lower.get("retry-after", ""))
-    except ValueError:
-        return None
-    # "-0000" parses to a date without a zone; HTTP dates are always GMT.
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (date - datetime.now(UTC)).total_seconds())
 
 
 def connection_error(error: Exception, timeout: float) -> JudgeError:
@@ -168,15 +155,34 @@ def logprobs_refused(refusal: Refusal) -> OperationalError | None:
     return None
 
 
+def asked_wait(refusal: Refusal, headers: Mapping[str, str]) -> float | None:
+    """Seconds that a provider asks to wait after a refusal; None if it does not say.
+
+    The first of these that says it: `retry-after-ms`, Retry-After, RetryInfo in the body, the words of the message,
+    and the reset of the limit that is used up.
+    """
+    for seconds in (retry_after(headers), refusal.wait, wish_in_words(refusal.message)):
+        if seconds is not None:
+            return seconds
+    return reset_of_used_up(read_limits(headers), refusal.codes)
+
+
 def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool) -> JudgeError:
     """Our error for a refusal; `structured` says whether a JSON schema was sent."""
     status, codes = refusal.status, refusal.codes
     words = refusal.message.lower()
     message = f"status {status}: {refusal.message}"
-    if status == 402 or (status < 500 and (codes & _QUOTA_CODES or _QUOTA.search(words))):
-        return QuotaError(message)
-    if status == 429:
-        return TransientError(message, retry_after(headers))
+    hopeless = advice(status, codes, words, refusal.quotas)
+    if hopeless is not None:
+        return QuotaError(f"{message}; asking again does not help: {hopeless}")
+    if status in (429, 529):
+        wait = asked_wait(refusal, headers)
+        if wait is None and retry_wanted(headers) is False:
+            return QuotaError(
+                f"{message}; the provider says that asking again does not help: look at the limits of the account, and "
+                "give the same command again when they are raised or reset"
+            )
+        return RateLimitError(message, wait)
     # llama.cpp reports an exceeded context with status 500 too.
     if status in (400, 422, 500) and ("context_length_exceeded" in codes or _CONTEXT.search(words)):
         return ContextLengthError(message)
@@ -190,6 +196,8 @@ def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool)
         return AuthenticationError(f"{message} (check the name of the model and the address)")
     if structured and status in (400, 422, 501) and _STRUCTURE.search(words):
         return StructureUnsupported(message)
-    if status in (408, 409, 425) or status >= 500:
+    passing = status in (408, 409, 425) or status >= 500
+    wanted = retry_wanted(headers)
+    if passing if wanted is None else wanted:
         return TransientError(message, retry_after(headers))
     return RejectedError(message)

@@ -7,7 +7,7 @@ class Allowance(msgspec.Struct, frozen=True):
     """One limit of a provider; None for what it does not say."""
 
     limit: int | None = None
-    """Most per minute."""
+    """Most in the provider's window, which is a minute at most of them."""
     left: int | None = None
     """What is left of it now."""
     reset: float | None = None

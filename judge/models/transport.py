@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import httpx
 
@@ -14,28 +14,35 @@ from judge.models.http_errors import check_redirect, connection_error
 from judge.models.reply_body import read_body
 
 
-class _Limits(NamedTuple):
-    max_tokens: int
-    timeout: float
-
-
-_limits: ContextVar[_Limits | None] = ContextVar("limits", default=None)
-"""What the reply to the present call may cost; None outside of our calls."""
-
-
-@contextlib.contextmanager
-def guarded(max_tokens: int, timeout: float) -> Iterator[None]:
-    """Check the replies that come through a `GuardedTransport` within this block.
+class Transmission:
+    """One of our calls: what its reply may cost, and the reply as it came, which SDKs show only in part.
 
     Args:
         max_tokens: Most tokens of a completion.
         timeout: Most seconds from the first byte that is sent to the last that arrives.
     """
-    token = _limits.set(_Limits(max_tokens, timeout))
+
+    def __init__(self, max_tokens: int, timeout: float) -> None:
+        self.max_tokens = max_tokens
+        self.timeout = timeout
+        self.status: int | None = None
+        """The status of the reply; None if none came."""
+        self.headers: Mapping[str, str] = {}
+        self.content = b""
+
+
+_present: ContextVar[Transmission | None] = ContextVar("present", default=None)
+"""The present call; None outside of our calls."""
+
+
+@contextlib.contextmanager
+def guarded(transmission: Transmission) -> Iterator[None]:
+    """Check the replies that come through a `GuardedTransport` within this block, and keep them in the transmission."""
+    token = _present.set(transmission)
     try:
         yield
     finally:
-        _limits.reset(token)
+        _present.reset(token)
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
@@ -50,24 +57,26 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         Raises:
             JudgeError: The reply is a redirect, too long, too late or damaged.
         """
-        limits = _limits.get()
-        if limits is None:
+        transmission = _present.get()
+        if transmission is None:
             return await self._inner.handle_async_request(request)
         # Replies are short, and what is not compressed cannot swell.
         request.headers["Accept-Encoding"] = "identity"
         try:
             # The timeouts of the SDKs start anew with each byte that arrives.
-            async with asyncio.timeout(limits.timeout):
-                return await self._whole(request, limits.max_tokens)
+            async with asyncio.timeout(transmission.timeout):
+                return await self._whole(request, transmission)
         except TimeoutError as error:
-            raise connection_error(error, limits.timeout) from error
+            raise connection_error(error, transmission.timeout) from error
 
-    async def _whole(self, request: httpx.Request, max_tokens: int) -> httpx.Response:
+    async def _whole(self, request: httpx.Request, transmission: Transmission) -> httpx.Response:
         reply = await self._inner.handle_async_request(request)
+        transmission.status, transmission.headers, transmission.content = reply.status_code, reply.headers, b""
         try:
             check_redirect(reply.status_code, str(request.url), reply.headers.get("location"))
             encoding, parts = reply.headers.get("content-encoding", ""), cast(httpx.AsyncByteStream, reply.stream)
-            content = await read_body(parts, encoding, reply.status_code, max_tokens)
+            content = await read_body(parts, encoding, reply.status_code, transmission.max_tokens)
+            transmission.content = content
             if reply.status_code == 200 and "stream" not in reply.headers.get("content-type", ""):
                 # Over a long text that is no JSON, litellm works for seconds to say so.
                 check_json(content)

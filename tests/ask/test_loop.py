@@ -136,7 +136,7 @@ QUICK = Settings(concurrency=4, attempts=3)
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.ask.loop._wait", lambda state: 0.0)
+    monkeypatch.setattr("judge.ask.attempts._wait", lambda faults: 0.0)
 
 
 def judged(

@@ -14,11 +14,13 @@ from judge.errors import (
     JudgeError,
     OperationalError,
     QuotaError,
+    RateLimitError,
     RejectedError,
     StructureUnsupported,
     TransientError,
 )
-from judge.models.http_errors import Refusal, check_redirect, error_for, read_refusal, retry_after, shorten
+from judge.models.http_errors import Refusal, check_redirect, error_for, read_refusal, shorten
+from judge.models.limit_headers import retry_after
 
 
 def openai(message: str, kind: str | None = "invalid_request_error", code: object = None) -> dict[str, Any]:
@@ -32,12 +34,12 @@ LLAMA = "request (4390 tokens) exceeds the available context size (4096 tokens),
 AZURE = "The response was filtered due to the prompt triggering Azure OpenAI's content management policy."
 
 REFUSALS: list[tuple[int, Any, type[JudgeError]]] = [
-    (429, openai("Rate limit reached for gpt-4o", "requests", "rate_limit_exceeded"), TransientError),
-    (429, "slow down", TransientError),
+    (429, openai("Rate limit reached for gpt-4o", "requests", "rate_limit_exceeded"), RateLimitError),
+    (429, "slow down", RateLimitError),
     (429, openai(QUOTA, "insufficient_quota", "insufficient_quota"), QuotaError),
     (429, openai("No credit.", "insufficient_quota", "credit_balance_exhausted"), QuotaError),
     # Gemini words a limit per minute just as OpenAI words an empty account.
-    (429, [{"error": {"code": 429, "message": QUOTA, "status": "RESOURCE_EXHAUSTED"}}], TransientError),
+    (429, [{"error": {"code": 429, "message": QUOTA, "status": "RESOURCE_EXHAUSTED"}}], RateLimitError),
     (402, openai("Insufficient Balance"), QuotaError),
     (400, {"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}, QuotaError),
     (401, openai("Incorrect API key provided", "invalid_request_error", "invalid_api_key"), AuthenticationError),
@@ -75,7 +77,7 @@ REFUSALS: list[tuple[int, Any, type[JudgeError]]] = [
     (500, openai("The server had an error"), TransientError),
     (502, "<html>Bad Gateway</html>", TransientError),
     (503, openai("overloaded", "service_unavailable_error"), TransientError),
-    (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, TransientError),
+    (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, RateLimitError),
     (418, "teapot", RejectedError),
 ]
 

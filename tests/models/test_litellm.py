@@ -18,6 +18,7 @@ from judge.errors import (
     JudgeError,
     OperationalError,
     QuotaError,
+    RateLimitError,
     RejectedError,
     StructureUnsupported,
     TransientError,
@@ -149,7 +150,7 @@ def test_a_bare_provider_string_goes_to_litellm_whole() -> None:
 @pytest.mark.parametrize(
     ("step", "expected", "message"),
     [
-        ({"status": 429, "body": {"error": {"message": "slow down"}}}, TransientError, "status 429: slow down"),
+        ({"status": 429, "body": {"error": {"message": "slow down"}}}, RateLimitError, "status 429: slow down"),
         (
             {"status": 429, "body": {"error": {"message": "empty", "code": "insufficient_quota"}}},
             QuotaError,

@@ -2,9 +2,11 @@
 
 import http.client
 import json
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from email.message import Message
 from typing import Any
 
 import pytest
@@ -226,8 +228,68 @@ def test_key_is_demanded_when_set(mock: Mock) -> None:
     assert complete(mock, request())[0] == 401
 
 
-@pytest.mark.parametrize("options", [{"p429": 0.7, "p500": 0.7}, {"response_format": "maybe"}, {"nonsense": 1}])
+@pytest.mark.parametrize(
+    "options",
+    [{"p429": 0.7, "p500": 0.7}, {"response_format": "maybe"}, {"provider": "?"}, {"refuse": "?"}, {"nonsense": 1}],
+)
 def test_options_that_make_no_sense_are_refused(mock: Mock, options: dict[str, object]) -> None:
     status, answer = mock.http("POST", "/__config", options)
     assert status == 400
     assert next(iter(options)).split("_")[0] in answer["error"]["message"]
+
+
+def reply_of(mock: Mock, text: str = "x") -> tuple[int, Message, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", mock.port, timeout=10)
+    try:
+        connection.request("POST", "/v1/chat/completions", json.dumps(request(text)))
+        answer = connection.getresponse()
+        return answer.status, answer.headers, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("provider", "always", "wish"),
+    [
+        (
+            "openai",
+            {"x-ratelimit-limit-requests": "2", "x-ratelimit-reset-requests": "\\d+m[\\d.]+s"},
+            "retry-after-ms",
+        ),
+        ("anthropic", {"anthropic-ratelimit-requests-reset": "20\\d\\d-.*Z"}, "retry-after"),
+        ("azure", {"x-ratelimit-reset-requests": "\\d+", "x-ratelimit-remaining-tokens": "-1"}, "retry-after"),
+        ("gemini", {}, ""),
+        ("vllm", {"server": "uvicorn"}, ""),
+        ("litellm", {"llm_provider-x-ratelimit-reset-requests": ".*s"}, "llm_provider-retry-after"),
+    ],
+)
+def test_limits_are_told_in_the_words_of_a_provider(
+    mock: Mock, provider: str, always: dict[str, str], wish: str
+) -> None:
+    mock.config(provider=provider, rps=0.001, burst=2, retry_after=31.0)
+    for text, status in (("a", 200), ("b", 200), ("c", 429)):
+        found, headers, body = reply_of(mock, text)
+        assert found == status
+        for name, form in always.items():
+            assert re.fullmatch(form, headers[name]), (name, headers[name])
+        assert (wish in headers) == (status == 429 and bool(wish))
+    error = body[0]["error"] if provider == "gemini" else body["error"]
+    assert "{" not in error["message"]
+    mock.config(retry_after=None)
+    _, headers, body = reply_of(mock, "d")
+    assert wish not in headers
+    assert "retry" not in json.dumps(body).lower()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status"),
+    [
+        *[("anthropic-spend", 429), ("anthropic-contract", 429), ("anthropic-workspace", 400), ("openai-quota", 429)],
+        *[("anthropic-billing", 402), ("anthropic-credit", 400), ("gemini-day", 429), ("azure-day", 429)],
+        ("openrouter-credit", 402),
+    ],
+)
+def test_every_request_gets_the_refusal_that_is_asked_for(mock: Mock, refusal: str, status: int) -> None:
+    mock.config(refuse=refusal)
+    assert [reply_of(mock, text)[0] for text in "ab"] == [status, status]
+    assert mock.stats()["paid"] == 0

@@ -17,6 +17,7 @@ from judge.errors import (
     JudgeError,
     OperationalError,
     QuotaError,
+    RateLimitError,
     RejectedError,
     StructureUnsupported,
     TransientError,
@@ -106,7 +107,7 @@ def test_other_models_get_a_temperature(mock: Mock, name: str) -> None:
 @pytest.mark.parametrize(
     ("step", "expected", "message"),
     [
-        ({"status": 429, "body": {"error": {"message": "slow down"}}}, TransientError, "status 429: slow down"),
+        ({"status": 429, "body": {"error": {"message": "slow down"}}}, RateLimitError, "status 429: slow down"),
         ({"status": 429, "body": {"error": {"code": "insufficient_quota"}}}, QuotaError, "insufficient_quota"),
         ({"status": 500, "body": "oops"}, TransientError, "status 500: oops"),
         ({"status": 401, "body": {"error": {"message": f"bad {SECRET}"}}}, AuthenticationError, r"bad \*\*\*"),

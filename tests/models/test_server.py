@@ -16,6 +16,7 @@ from judge.errors import (
     JudgeError,
     OperationalError,
     QuotaError,
+    RateLimitError,
     RejectedError,
     StructureUnsupported,
     TransientError,
@@ -136,7 +137,7 @@ def test_credentials_in_the_address_are_sent_and_recorded_nowhere(mock: Mock) ->
 @pytest.mark.parametrize(
     ("step", "expected", "message"),
     [
-        ({"status": 429, "body": {"error": {"message": "slow down"}}}, TransientError, "status 429: slow down"),
+        ({"status": 429, "body": {"error": {"message": "slow down"}}}, RateLimitError, "status 429: slow down"),
         ({"status": 429, "body": {"error": {"code": "insufficient_quota"}}}, QuotaError, "insufficient_quota"),
         ({"status": 500, "body": "oops"}, TransientError, "status 500: oops"),
         ({"status": 401, "body": {"error": "who?"}}, AuthenticationError, "API key"),

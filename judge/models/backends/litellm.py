@@ -6,7 +6,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from judge.models.backends import BACKENDS
 from judge.models.chat import chat_messages, refuse_replicas, refuse_threads, response_format
 from judge.models.http_errors import Refusal, error_for, logprobs_refused, read_refusal
 from judge.models.label_probabilities import asked_logprobs, with_choice
+from judge.models.limit_headers import read_limits
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.moved import moved, names_of, refuse_unrecorded
@@ -32,6 +33,9 @@ from judge.models.records import AnswerForm, Completion, Request
 from judge.models.secrets import remember_environment, scrub, scrubbed
 from judge.records import Criterion
 from judge.text.hints import did_you_mean
+
+if TYPE_CHECKING:
+    from judge.models.transport import Transmission
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
 """Providers that also take sign-in files, roles, tokens or defaults, which litellm's check does not see."""
@@ -123,13 +127,14 @@ class LitellmModel:
         """
         import openai
 
-        from judge.models.transport import guarded, own_error
+        from judge.models.transport import Transmission, guarded, own_error
 
         messages = chat_messages(request)
+        transmission = Transmission(self._options.max_tokens, self._options.timeout)
         started = time.perf_counter()
         try:
             # By default, litellm sends a failing call three times. Which of the two settings it obeys has changed.
-            with guarded(self._options.max_tokens, self._options.timeout):
+            with guarded(transmission):
                 answer = await self._litellm.acompletion(
                     **self._sent(request),
                     messages=messages,
@@ -139,7 +144,9 @@ class LitellmModel:
                 )
         except openai.OpenAIError as error:  # the base of every error that litellm raises for a provider
             # What litellm says of it, and a traceback would show, may hold the key.
-            raise own_error(error) or self._error_for(error, structured=request.form == "json") from None
+            self.limits = read_limits(_headers(error, transmission))
+            raise own_error(error) or self._error_for(error, transmission, structured=request.form == "json") from None
+        self.limits = read_limits(transmission.headers or answer._hidden_params.get("additional_headers") or {})
         completion = _completion(answer, time.perf_counter() - started)
         if not self._options.logprobs:
             return completion
@@ -179,15 +186,21 @@ class LitellmModel:
             return False
         return True
 
-    def _error_for(self, error: Any, *, structured: bool) -> JudgeError:
-        """Our error for one of litellm's, most of which keep the status and some of which keep the body."""
+    def _error_for(self, error: Any, transmission: "Transmission", *, structured: bool) -> JudgeError:
+        """Our error for one of litellm's, most of which keep the status and some of which keep the body.
+
+        What litellm drops of codes and wishes is in the reply itself, where it came through our transport.
+        """
         litellm = self._litellm
         status = getattr(error, "status_code", None) or 500
         text, _, _ = _PREFIX.sub("", getattr(error, "message", str(error))).partition("Traceback (most recent")
         refusal = read_refusal(status, text)
         if isinstance(getattr(error, "body", None), dict):
             codes = read_refusal(status, msgspec.json.encode(error.body)).codes
-            refusal = Refusal(status, refusal.message, refusal.codes | codes)
+            refusal = msgspec.structs.replace(refusal, codes=refusal.codes | codes)
+        if transmission.status == status:
+            sent = read_refusal(status, transmission.content)
+            refusal = Refusal(status, refusal.message, refusal.codes | sent.codes, sent.wait, sent.quotas)
         if isinstance(error, litellm.ContextWindowExceededError):
             return ContextLengthError(f"status {status}: {refusal.message}")
         if isinstance(error, litellm.ContentPolicyViolationError):
@@ -198,8 +211,12 @@ class LitellmModel:
             return TransientError(f"status 200, but not JSON: {refusal.message}")
         if self._options.logprobs and (unasked := logprobs_refused(refusal)):
             return unasked
-        headers = getattr(error, "litellm_response_headers", None) or {}
-        return error_for(refusal, headers, structured=structured)
+        return error_for(refusal, _headers(error, transmission), structured=structured)
+
+
+def _headers(error: Any, transmission: "Transmission") -> Mapping[str, str]:
+    """The headers of a refusal; litellm's own copy where its provider's library sent the call."""
+    return transmission.headers or getattr(error, "litellm_response_headers", None) or {}
 
 
 def _completion(answer: Any, latency: float) -> Completion:

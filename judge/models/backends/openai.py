@@ -16,6 +16,7 @@ from judge.models.address import proxy_for, read_address, read_key, without_cred
 from judge.models.chat import chat_messages, read_completion, refuse_replicas, refuse_threads, response_format
 from judge.models.http_errors import connection_error, error_for, logprobs_refused, read_refusal
 from judge.models.label_probabilities import asked_logprobs, label_tokens, with_probabilities
+from judge.models.limit_headers import read_limits
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.moved import refuse_unrecorded
@@ -95,7 +96,7 @@ class OpenAIModel:
         import httpx
         import openai
 
-        from judge.models.transport import guarded, own_error
+        from judge.models.transport import Transmission, guarded, own_error
 
         sent = {**self.parameters(request), "messages": chat_messages(request)}
         sent.pop("base_url", None)
@@ -104,10 +105,11 @@ class OpenAIModel:
         started = time.perf_counter()
         try:
             # Not `chat.completions.create`: converting to and from its types doubles the CPU time of a call.
-            with guarded(self._options.max_tokens, self._options.timeout):
+            with guarded(Transmission(self._options.max_tokens, self._options.timeout)):
                 answer = await client.post("/chat/completions", cast_to=httpx.Response, body=sent)
         except openai.APIStatusError as error:
             response = error.response
+            self.limits = read_limits(response.headers)
             refusal = read_refusal(response.status_code, response.content)
             # What the SDK says of it, and a traceback would show, may hold the key.
             unasked = logprobs_refused(refusal) if self._options.logprobs else None
@@ -115,6 +117,7 @@ class OpenAIModel:
         except openai.APIConnectionError as error:
             raise own_error(error) or connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
+        self.limits = read_limits(answer.headers)
         completion = read_completion(answer.content, answer.headers, structured=structured, latency=latency)
         if self._options.logprobs:
             completion = with_probabilities(completion, answer.content, request)

@@ -24,7 +24,6 @@ class ServerModel:
 
     max_concurrency: int | None = None
     endpoint: str | None = None
-    limits: RateLimits | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"server/{model}"
@@ -69,6 +68,11 @@ class ServerModel:
     def price(self) -> Price | None:
         """No price is known: the server is the user's."""
         return None
+
+    @property
+    def limits(self) -> RateLimits | None:
+        """What the server said of its rate limits with its last reply; None of several, each of which has its own."""
+        return self._opened.limits if isinstance(self._opened, Connection) else None
 
     @property
     def servers(self) -> Sequence[Endpoint]:

@@ -1,0 +1,128 @@
+"""How much of a provider's rate limit the loop uses, and how much of what it sends is refused.
+
+`python bench/rate_limits.py` judges 2,000 responses against the mock server, which lets 100 requests a second through,
+20 at once, and refuses the rest in the words of each provider. A row says how long the run took, which share it used of
+the calls that the limit would have let through in that time, the share of requests answered 429, how many came before
+the time that their provider had asked for, and how many judgments were given up. `--case` takes some rows only;
+`--compare` sends without a common pace, so that each call waits for itself alone.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask import pace
+from judge.ask.criteria import find_criterion
+from judge.ask.loop import Settings, assess, tasks
+from judge.ask.records import Failure
+from judge.models.backends import open_model
+from judge.models.journal import Journal
+from judge.models.model import ModelOptions
+from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.runs.records import TokenCount
+
+MOCK = Path(__file__).parent / "mock_server.py"
+
+CASES: dict[str, dict[str, Any]] = {
+    "Retry-After: 1": {"retry_after": 1.0},
+    "OpenAI, precise wish": {"provider": "openai", "retry_after": 0.0},
+    "OpenAI, resets only": {"provider": "openai", "retry_after": None},
+    "Anthropic": {"provider": "anthropic", "retry_after": 1.0},
+    "Azure, resets only": {"provider": "azure", "retry_after": None},
+    "Gemini, body only": {"provider": "gemini", "retry_after": 1.0},
+    "vLLM, nothing": {"provider": "vllm", "retry_after": None},
+    "litellm proxy": {"provider": "litellm", "retry_after": 1.0},
+    "own --rpm 5900": {"provider": "vllm", "retry_after": None},
+}
+"""Options of the mock server for each row."""
+
+
+def pool_of(count: int) -> Pool:
+    """A pool of distinct responses to one turn each."""
+    responses = tuple(
+        PooledResponse(
+            response_id=f"R{number:05}",
+            turn_id=f"1-1_{number}",
+            topic_id="1-1",
+            text=f"Response number {number} says that the Danube rises in the Black Forest.",
+            passages=(),
+            tokens=TokenCount(1, 1, 1, None),
+            truncated=False,
+            runs=(RunEntry("run", 1, "used", "sha"),),
+        )
+        for number in range(count)
+    )
+    return Pool(responses=responses, passages={}, exclusions=())
+
+
+@contextmanager
+def limited(rate: float, burst: float, latency: float) -> Iterator[str]:
+    """A mock server with a limit; its address."""
+    options = ["--rps", str(rate), "--burst", str(burst), "--latency", str(latency), "--jitter", "0.3"]
+    with subprocess.Popen(
+        [sys.executable, "-E", "-s", str(MOCK), *options], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.terminate()
+
+
+def fetch(address: str, document: object = None) -> Any:
+    """The answer of the mock server to one of its own commands."""
+    body = None if document is None else msgspec.json.encode(document)
+    with urllib.request.urlopen(address, body) as answer:
+        return msgspec.json.decode(answer.read())
+
+
+def measure(name: str, options: dict[str, Any], given: argparse.Namespace) -> None:
+    """Run one case and print its row."""
+    pool, criterion = pool_of(given.calls), find_criterion("naturalness")
+    settings = Settings(concurrency=given.concurrency, rpm=5900 if "--rpm" in name else None)
+    with limited(given.rate, given.burst, given.latency) as url, tempfile.TemporaryDirectory() as folder:
+        fetch(f"{url}/__config", options)
+        model = open_model("server/mock", ModelOptions(base_url=f"{url}/v1"))
+        with Journal(Path(folder) / "journal") as journal:
+            started = time.perf_counter()
+            results = assess(tasks(pool, [criterion]), model, journal, pool, settings=settings)
+            took = time.perf_counter() - started
+        stats = fetch(f"{url}/__stats")
+    refused = stats["statuses"].get("429", 0)
+    print(
+        f"{name:<22} {took:6.1f} s  {stats['paid'] / took:6.1f} calls/s  "
+        f"used {stats['paid'] / (given.rate * took + given.burst):6.1%}  refused {refused / stats['requests']:5.1%}  "
+        f"too early {stats['retry_after_violations']:>3}  "
+        f"given up {sum(isinstance(result, Failure) for result in results)}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measure the cases that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", action="append", choices=tuple(CASES))
+    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--rate", type=float, default=100.0, help="requests a second that the server lets through")
+    parser.add_argument("--burst", type=float, default=20.0, help="requests that it lets through at once")
+    parser.add_argument("--latency", type=float, default=0.05, help="seconds")
+    parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--compare", action="store_true", help="without a common pace")
+    given = parser.parse_args()
+    if given.compare:
+        pace.Pacer.wait = lambda self, tokens, now: 0.0  # type: ignore[method-assign]
+    for name in given.case or CASES:
+        measure(name, CASES[name], given)
+
+
+if __name__ == "__main__":
+    main()
