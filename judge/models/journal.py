@@ -172,6 +172,8 @@ class Journal:
         return self._sum.number
 
     def __contains__(self, digest: str) -> bool:
+        if not self._known.may_hold(digest):
+            return False
         with self._lock:
             return self._connection.execute(_THERE, (digest,)).fetchone() is not None
 
@@ -329,18 +331,24 @@ class Journal:
                 self._gone = error
             except Exception as error:  # noqa: BLE001 - a writer that dies leaves everyone waiting forever
                 self._failure = OperationalError(f"{self._name}: cannot be written: {error}")
+            # As it is now: a later group may fail before the loop hears of this one.
+            lost, gone = self._failure, self._gone
             for loop in {write.loop for write in group}:
                 # A canceled loop is closed and waits for nothing; its paid completions are written all the same.
                 with contextlib.suppress(RuntimeError):
-                    loop.call_soon_threadsafe(self._settle, [write for write in group if write.loop is loop])
+                    loop.call_soon_threadsafe(self._settle, [one for one in group if one.loop is loop], lost, gone)
 
-    def _settle(self, group: list[_Write]) -> None:
-        """Tell those who wait for a group; called in their loop."""
-        failure = self._failure
-        if failure is None:
+    def _settle(self, group: list[_Write], lost: OperationalError | None, gone: OperationalError | None) -> None:
+        """Tell those who wait for a group; called in their loop.
+
+        Args:
+            group: What was to be written.
+            lost: Why it is not recorded; None if it is.
+            gone: Why nothing more is to be asked, although it is recorded where the file went.
+        """
+        if lost is None:
             self._known.add(write.row[0] for write in group)
-            # What follows a loss of the file is recorded where the file went; only nothing more is to be asked.
-            failure = self._gone
+        failure = lost or gone
         for write in group:
             if write.done.done():
                 continue

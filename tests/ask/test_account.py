@@ -21,7 +21,7 @@ PRICE = {"*": Price(0.001, 0.01, 0.0001)}
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.ask.loop._wait", lambda state: 0.0)
+    monkeypatch.setattr("judge.ask.attempts._wait", lambda faults: 0.0)
 
 
 def reply(text: str = "Grade: 2", **more: Any) -> Completion:

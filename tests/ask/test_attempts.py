@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.attempts import Attempts, reply_tokens, too_long
+from judge.ask.attempts import Attempts, counted_reply, too_long
 from judge.ask.loop import Progress, Settings
 from judge.ask.pace import Pacer
 from judge.ask.progress import _extra
@@ -177,7 +177,7 @@ def test_azure_counts_the_longest_reply(name: str, parameters: dict[str, object]
 
     model = Named()
     model.name = name
-    assert reply_tokens(model, ask()) == tokens
+    assert counted_reply(model, ask()) == tokens
 
 
 def test_a_time_that_no_calendar_has_is_survived() -> None:

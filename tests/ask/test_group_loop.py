@@ -29,7 +29,7 @@ BOTH = "groundedness: 2\nnaturalness: 3"
 
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.ask.loop._wait", lambda state: 0.0)
+    monkeypatch.setattr("judge.ask.attempts._wait", lambda faults: 0.0)
 
 
 def judged(tmp_path: Path, model: Scripted, of: Pool, **options: Any) -> list[Judgment | Failure]:
