@@ -73,9 +73,9 @@ class Options:
             raise ValueError(f"response_format: {self.response_format!r} is none of honor, ignore, reject")
         if not 0 <= self.p429 + self.p500 + self.pbad + self.pdrop <= 1:
             raise ValueError("p429, p500, pbad and pdrop must add up to at most 1")
-        for name, rows in ((self.provider, PROVIDERS), (self.refuse, HOPELESS)):
+        for option, name, rows in (("provider", self.provider, PROVIDERS), ("refuse", self.refuse, HOPELESS)):
             if name and name not in rows:
-                raise ValueError(f"{name!r} is none of {', '.join(rows)}")
+                raise ValueError(f"{option}: {name!r} is none of {', '.join(rows)}")
 
 
 class Item:

@@ -229,6 +229,20 @@ def test_while_everything_is_refused_the_rate_falls_and_one_pass_ends_it() -> No
     assert (pacer.rate(now + 0.05) or math.inf) > 1.5 * wall
 
 
+def test_while_some_calls_pass_the_rate_stays_above_a_call_in_two_seconds() -> None:
+    """Every eighth call passes; between two of them, fewer than 30 s pass."""
+    pacer, now = Pacer(), 0.0
+    for number in range(24):
+        while wait := pacer.wait(1, now):
+            now += wait
+        ticket = pacer.sent(1, now)
+        if number % 8 == 7:
+            pacer.answered(ticket, None, now)
+        else:
+            pacer.refused(ticket, None, None, now)
+        assert (pacer.rate(now) or math.inf) >= 0.5
+
+
 @given(st.lists(st.tuples(st.sampled_from("sar"), st.floats(0, 100), st.floats(0, 400)), max_size=60))
 def test_no_order_of_events_makes_a_wait_endless_or_negative(events: list[tuple[str, float, float]]) -> None:
     pacer, now, tickets = Pacer(rpm=600, tpm=10**6), 0.0, []
