@@ -10,6 +10,9 @@ from typing import NamedTuple
 from judge.ask.rate import SHORT, LearnedRate
 from judge.models.limits import Allowance, RateLimits
 
+_AT_ONCE = 0.1
+"""Seconds' worth of the user's limits that may be sent at once."""
+
 
 class Ticket(NamedTuple):
     """A call that was sent: its number, and the tokens of all calls up to it."""
@@ -28,7 +31,7 @@ class Pacer:
 
     def __init__(self, rpm: int | None = None, tpm: int | None = None) -> None:
         self._own = tuple(
-            (_Store(limit / 60, max(1.0, limit / 60)), kind)
+            (_Store(limit / 60, max(1.0, _AT_ONCE * limit / 60)), kind)
             for limit, kind in ((rpm, "requests"), (tpm, "tokens"))
             if limit is not None
         )
