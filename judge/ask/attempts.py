@@ -196,8 +196,8 @@ def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalEr
     except OverflowError:
         then = "never"
     return OperationalError(
-        f"{judge}: {why}; the provider asks to wait {duration(seconds)}, longer than --max-wait {most:g} (seconds): "
-        f"give the same command again after {then}, or raise --max-wait"
+        f"{judge}: {why.rstrip('.')}; the provider asks to wait {duration(seconds)}, longer than --max-wait "
+        f"{most:g} (seconds): give the same command again after {then}, or raise --max-wait"
     )
 
 

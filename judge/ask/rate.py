@@ -37,8 +37,9 @@ _FASTEST = 10_000.0
 _SLOW = 0.5
 """Calls a second that are tried at least where some calls pass; they burden nobody."""
 _SLOWEST = 1 / 30
-"""Calls a second that are tried even where everything has been refused for `_DRY` seconds."""
+"""Calls a second that are tried even where everything is refused for longer than `_DRY`."""
 _DRY = 30.0
+"""Seconds."""
 _LATE = 0.05
 """Seconds by which a call may be sent too late without loss to the rate."""
 

@@ -174,13 +174,13 @@ def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool)
     message = f"status {status}: {refusal.message}"
     hopeless = advice(status, codes, words, refusal.quotas)
     if hopeless is not None:
-        return QuotaError(f"{message}; asking again does not help: {hopeless}")
+        return QuotaError(f"{message.rstrip('.')}; asking again does not help: {hopeless}")
     if status in (429, 529):
         wait = asked_wait(refusal, headers)
         if wait is None and retry_wanted(headers) is False:
             return QuotaError(
-                f"{message}; the provider says that asking again does not help: look at the limits of the account, and "
-                "give the same command again when they are raised or reset"
+                f"{message.rstrip('.')}; the provider says that asking again does not help: look at the limits of the "
+                "account, and give the same command again when they are raised or reset"
             )
         return RateLimitError(message, wait)
     # llama.cpp reports an exceeded context with status 500 too.

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+_REGAIN = re.compile(r"regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) utc")
 _PAY = "add credit to the account at the provider, and give the same command again then"
 
 
@@ -17,7 +18,7 @@ class _Exhausted(NamedTuple):
     quota: str
     """A part of the id of a quota."""
     then: str
-    """What to do, and when to come back; `{month}` is the beginning of the next month."""
+    """What to do, and when to come back; `{month}` is the time that the message names, else the next month's first."""
 
 
 EXHAUSTED: tuple[_Exhausted, ...] = (
@@ -77,7 +78,8 @@ def advice(status: int, codes: frozenset[str], words: str, quotas: tuple[str, ..
                 or (row.words and re.search(row.words, words))
                 or (row.quota and any(row.quota in quota for quota in quotas))
             ):
-                return row.then.format(month=_next_month(datetime.now(UTC)))
+                named = _REGAIN.search(words)
+                return row.then.format(month=f"{named[1]} {named[2]} UTC" if named else _next_month(datetime.now(UTC)))
     return _PAY if status == 402 else None
 
 

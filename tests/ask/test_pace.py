@@ -147,7 +147,7 @@ def sendings(pacer: Pacer, count: int, tokens: int) -> Iterator[float]:
     now = 0.0
     for _ in range(count):
         while wait := pacer.wait(tokens, now):
-            now += wait
+            now += max(1e-6, wait)
         pacer.sent(tokens, now)
         yield now
 
@@ -217,7 +217,7 @@ def test_while_everything_is_refused_the_rate_falls_and_one_pass_ends_it() -> No
     pacer, now = Pacer(), 0.0
     for _ in range(40):
         while wait := pacer.wait(1, now):
-            now += wait
+            now += max(1e-6, wait)
         pacer.refused(pacer.sent(1, now), None, None, now + 0.01)
     assert pacer.refused_since == pytest.approx(0.01)
     assert pacer.refusals == 40
@@ -234,7 +234,7 @@ def test_while_some_calls_pass_the_rate_stays_above_a_call_in_two_seconds() -> N
     pacer, now = Pacer(), 0.0
     for number in range(24):
         while wait := pacer.wait(1, now):
-            now += wait
+            now += max(1e-6, wait)
         ticket = pacer.sent(1, now)
         if number % 8 == 7:
             pacer.answered(ticket, None, now)

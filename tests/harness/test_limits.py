@@ -28,7 +28,7 @@ def mock(server: Mock) -> Mock:
 @pytest.mark.parametrize(
     ("refusal", "told"),
     [
-        ("anthropic-spend", "-01 00:00 UTC"),
+        ("anthropic-spend", "give the same command again after 2099-01-01 00:00 UTC"),
         ("gemini-day", "after midnight Pacific time"),
         ("openai-quota", "add credit to the account"),
         ("openrouter-credit", "add credit to the account"),

@@ -207,6 +207,13 @@ HOPELESS: list[tuple[int, Any, str]] = [
         anthropic("invalid_request_error", "You have reached your specified API usage limits."),
         r"again after \d{4}-\d\d-01 00:00 UTC",
     ),
+    (
+        429,
+        anthropic(
+            "rate_limit_error", "You will regain access on 2031-02-03 at 04:05 UTC.", "enforced_spend_limit_reached"
+        ),
+        "again after 2031-02-03 04:05 UTC",
+    ),
     (402, anthropic("billing_error", "Payment."), "add credit"),
     (402, {"error": {"code": 402, "message": "Insufficient credits"}}, "add credit"),
     (429, {"error": {"message": "Quota.", "code": "insufficient_quota"}}, "add credit"),
