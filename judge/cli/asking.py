@@ -26,8 +26,8 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
         "--base-url",
         action=OneOrMore,
         metavar="URL",
-        help="address of server/…, or another than the usual one for openai/… and litellm/…; repeated for several servers "
-        "of one model (server/… only)",
+        help="address of server/…, or another than the usual one for openai/… and litellm/…; repeated for several "
+        "servers of one model (server/… only)",
     )
     group.add_argument("--temperature", type=amount_or_zero, default=0.0, help="sampling temperature (default 0)")
     group.add_argument(
@@ -56,8 +56,8 @@ def add_together_option(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--together",
         action="store_true",
-        help="ask for all criteria of a response in one call; each is then a prompt of its own, with a calibration of its "
-        "own",
+        help="ask for all criteria of a response in one call; each is then a prompt of its own, with a calibration of "
+        "its own",
     )
 
 
@@ -95,8 +95,8 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="[MODEL=]IN/OUT",
-        help="US dollars per million tokens of prompts and of replies, for one model or for all; IN/CACHED/OUT also gives "
-        "that of cached tokens; may be repeated",
+        help="US dollars per million tokens of prompts and of replies, for one model or for all; IN/CACHED/OUT also "
+        "gives that of cached tokens; may be repeated",
     )
     group.add_argument(
         "--prices", type=Path, metavar="FILE", help="TOML or JSON with prices by model; --price wins over it"
