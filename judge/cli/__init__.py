@@ -21,7 +21,7 @@ ROOMS = {
         "demo": "write the bundled example to a folder and judge it",
         "doctor": "check this machine and judges before a run",
         "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
-        "release": "the bundle of an output folder that a track may publish: pseudonyms, no licensed texts",
+        "release": "write the bundle that a track may publish: pseudonyms, no licensed texts",
     },
     "runs": {
         "validate": "list every problem of the runs in a folder; write fixed copies",
@@ -31,7 +31,7 @@ ROOMS = {
     "passages": {"passages": "index a collection or its hash list; extract the passages of a pool"},
     "models": {
         "models": "list or fetch the local models",
-        "journal": "check a journal of paid completions; keep what is sound in a damaged one",
+        "journal": "check, rescue, count, export, join and read again the journals of paid completions",
     },
     "pool": {"pool": "pool the runs of a folder without judging anything"},
     "ask": {"prompts": "list, show or check prompt files"},

@@ -26,8 +26,8 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
         "--base-url",
         action=OneOrMore,
         metavar="URL",
-        help="endpoint of server/… (or another for openai/…, litellm/…); may be repeated for server/…: addresses that "
-        "serve the same model",
+        help="address of server/…, or another than the usual one for openai/… and litellm/…; repeated for several "
+        "servers of one model (server/… only)",
     )
     group.add_argument("--temperature", type=amount_or_zero, default=0.0, help="sampling temperature (default 0)")
     group.add_argument(
@@ -39,7 +39,7 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--seed", type=int, metavar="N", help="sampling seed, where the provider takes one")
     group.add_argument(
-        "--timeout", type=positive_amount, default=120.0, metavar="SECONDS", help="for one attempt (default 120)"
+        "--timeout", type=positive_amount, default=120.0, metavar="SECONDS", help="of one attempt (default 120)"
     )
     group.add_argument(
         "--threads", type=positive, metavar="N", help="CPU threads of a local model (default: the free cores)"
@@ -56,8 +56,8 @@ def add_together_option(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--together",
         action="store_true",
-        help="ask for all criteria of a response in one call, each under its own grades: prompts of their own, which "
-        "need a calibration of their own",
+        help="ask for all criteria of a response in one call; each is then a prompt of its own, with a calibration of "
+        "its own",
     )
 
 
@@ -71,7 +71,11 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
         help="calls in flight, at all addresses together (default 16)",
     )
     group.add_argument(
-        "--attempts", type=positive, default=6, metavar="N", help="per call, for passing failures (default 6)"
+        "--attempts",
+        type=positive,
+        default=6,
+        metavar="N",
+        help="most attempts of a call whose failure may pass (default 6)",
     )
     group.add_argument("--rpm", type=positive, metavar="N", help="requests a minute at most, for each judge")
     group.add_argument("--tpm", type=positive, metavar="N", help="tokens a minute at most, by judge's own estimate")
@@ -80,7 +84,7 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
         type=positive_amount,
         default=300.0,
         metavar="SECONDS",
-        help="for a rate limit; a provider that asks for more ends the run (default 300)",
+        help="longest wait for a rate limit; a provider that asks for more ends the run (default 300)",
     )
     group.add_argument(
         "--max-cost", type=amount_or_zero, metavar="USD", help="spend no more than this in this invocation"
@@ -91,8 +95,8 @@ def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="[MODEL=]IN/OUT",
-        help="US dollars per million tokens of prompts and of replies; as IN/CACHED/OUT, of what comes from a cache "
-        "too; of one model, or of all; may be repeated",
+        help="US dollars per million tokens of prompts and of replies, for one model or for all; IN/CACHED/OUT also "
+        "gives that of cached tokens; may be repeated",
     )
     group.add_argument(
         "--prices", type=Path, metavar="FILE", help="TOML or JSON with prices by model; --price wins over it"

@@ -1,4 +1,4 @@
-"""Check this machine and some judges before a run: a line for each check, fine, a warning or a failure.
+"""Check this machine and some judges before a run: a line for each check says ok, warning or fails.
 
 Without --model, nothing is sent. With it, each judge that runs elsewhere is asked for its list of models, which is
 free, and three or four small questions, which its provider bills: about 1,500 tokens each. Keys are named and never
@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", action="append", default=[], metavar="BACKEND/MODEL", help="a judge to check; may be repeated"
     )
-    parser.add_argument("--base-url", metavar="URL", help="the address of judges that run elsewhere, as of `judge run`")
+    parser.add_argument("--base-url", metavar="URL", help="the address of judges that run elsewhere, as in `judge run`")
     parser.add_argument(
         "-o", "--out", type=Path, default=Path(), metavar="DIR",
-        help="the folder whose disk is checked (default: this one); nothing stays there",
+        help="the folder whose disk is checked (default: the working folder); nothing stays there",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the checks as a JSON list")
 

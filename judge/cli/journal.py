@@ -1,4 +1,4 @@
-"""Look at a journal of paid completions, check it, keep what is sound in a damaged one, release it, or join several.
+"""Look at a journal of paid completions, check it, keep what is sound in a damaged one, export it, or join several.
 
 PATH is a journal, or the folder of `judge run` or `judge calibrate` that holds one. No action asks a judge, and none
 changes a journal or writes over a file.

@@ -88,7 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     loop.add_argument(
         "--recheck",
         metavar="PART",
-        help="ask a part of the judgments a second time, as 2%% or a number of each criterion's: how many differ",
+        help="ask a part of the judgments a second time and say how many differ: a share such as 2%%, or a number, of "
+        "those under each prompt",
     )
     loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
     output = parser.add_argument_group("output")
