@@ -29,7 +29,7 @@ class RecheckPart(msgspec.Struct, frozen=True):
         if self.number is not None:
             return min(self.number, judged)
         # In millionths, because .02 × 150 is a little more than 3.
-        return -(-judged * round((self.share or 0.0) * 1_000_000) // 1_000_000)
+        return -(-judged * max(1, round((self.share or 0.0) * 1_000_000)) // 1_000_000)
 
 
 class JudgedQuestion(NamedTuple):
@@ -114,7 +114,8 @@ def parse_part(text: str) -> RecheckPart:
 def chosen(judged: Sequence[JudgedQuestion], part: RecheckPart) -> list[int]:
     """The places of the judgments to ask again, of each judge under each prompt as many as `part` says.
 
-    The order by SHA-256 of seed, prompt and response is as good as a random one, and a pool that grows keeps it.
+    The order by SHA-256 of seed, sample and response is as good as a random one, and a pool that grows keeps it.
+    Prompts are asked about the same responses, so that one call may answer several.
 
     Args:
         judged: What was judged.
@@ -130,7 +131,7 @@ def chosen(judged: Sequence[JudgedQuestion], part: RecheckPart) -> list[int]:
 
 
 def _draw(judgment: JudgedQuestion) -> bytes:
-    drawn = (RECHECK_SEED, judgment.criterion_digest, judgment.sample, judgment.response_id)
+    drawn = (RECHECK_SEED, judgment.sample, judgment.response_id)
     return hashlib.sha256(msgspec.json.encode(drawn)).digest()
 
 

@@ -18,6 +18,8 @@ from judge.stats.reliability import alpha_interval
 from judge.text.ids import natural_key
 from judge.text.safe import printable
 
+SELF_JUDGING = "self-judging"
+"""How the warnings begin that name runs."""
 _FEWEST_WEIGHED = 3
 _SEED = 4
 _DECIMALS = 6
@@ -269,5 +271,5 @@ def cautions(
             warnings.append(f"{' and '.join(kin)} are of one family, {family}: they are not independent")
         own = sorted((run for run in runs if families.get(run) == family), key=natural_key)
         if own:
-            warnings.append(f"self-judging: {', '.join(own)} and {' and '.join(kin)} are of one family, {family}")
+            warnings.append(f"{SELF_JUDGING}: {', '.join(own)} and {' and '.join(kin)} are of one family, {family}")
     return tuple(map(printable, warnings))

@@ -87,13 +87,15 @@ def redact(text: str) -> str:
 def holds_key(text: str) -> bool:
     """Whether a name or an address holds a key: of a provider's shape, or one that the environment holds.
 
+    Words that people set where a server wants no key, such as `localhost`, are none.
+
     >>> holds_key("openai/gpt-4.1-mini"), holds_key("server/sk-learn-instruct-7b"), holds_key("m?api_key=1")
     (False, False, True)
     """
     held = (
         value.strip()
         for name, value in os.environ.items()
-        if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_NAMED
+        if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_NAMED and re.search("[0-9]", value)
     )
     return _KEY.search(text) is not None or any(value in text for value in held)
 

@@ -118,7 +118,16 @@ def test_what_answered_is_named_with_the_times_between() -> None:
 
 @pytest.mark.parametrize(
     ("text", "judged", "expected"),
-    [("2%", 150, 3), ("2%", 151, 4), ("0.5%", 77, 1), ("100%", 7, 7), ("20", 7, 7), (" 3 ", 7, 3), ("2%", 0, 0)],
+    [
+        ("2%", 150, 3),
+        ("2%", 151, 4),
+        ("0.5%", 77, 1),
+        ("100%", 7, 7),
+        ("20", 7, 7),
+        (" 3 ", 7, 3),
+        ("2%", 0, 0),
+        ("1e-5%", 77, 1),
+    ],
 )
 def test_how_many_a_part_is(text: str, judged: int, expected: int) -> None:
     assert parse_part(text).of(judged) == expected
@@ -156,3 +165,9 @@ def test_every_judge_prompt_and_sample_has_its_part() -> None:
     assert [sum(place // 10 == group for place in places) for group in range(3)] == [2, 2, 2]
     # Two judges are asked about the same responses.
     assert names(questions, places[:2]) == names(questions, places[2:4])
+
+
+def test_two_prompts_are_asked_again_about_the_same_responses() -> None:
+    questions = [JudgedQuestion("a", prompt, 0, f"R{number:05}") for prompt in "xy" for number in range(20)]
+    places = chosen(questions, RecheckPart(number=5))
+    assert names(questions, places[:5]) == names(questions, places[5:])

@@ -4,13 +4,16 @@ import json
 import random
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.ask.criteria import prompt_path
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.files.stored import sha256
@@ -21,6 +24,7 @@ from judge.harness.release.pseudonyms import Pseudonyms, completed, read_pseudon
 from judge.harness.release.search import remaining
 from judge.text.safe import MAX_ID
 from tests.conftest import PROJECT
+from tests.mock import start_mock
 
 NAMES = st.dictionaries(st.text(min_size=1, max_size=MAX_ID), st.none(), min_size=1, max_size=20).map(tuple)
 WORDS = st.sampled_from(["run", "1", "run01", "a.b", "a.b.c", "(x|y)+", "response", "Überlauf", "my run", 'say "hi"'])
@@ -254,6 +258,146 @@ def test_a_place_that_would_mix_or_leak_is_refused(
     placed = {name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()}
     with pytest.raises(UsageError, match=message):
         release_folder(ReleasePlan(folder=tmp_path / "out", **placed))  # type: ignore[arg-type]
+
+
+def recorded(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a JSON file of the folder as if `judge run` had written it so."""
+    document = json.loads((folder / name).read_bytes())
+    change(document)
+    (folder / name).write_text(json.dumps(document))
+    lines = (folder / "run.sha256").read_text().splitlines()
+    digest = sha256((folder / name).read_bytes())
+    lines = [f"{digest}  {name}" if line.endswith(f"  {name}") else line for line in lines]
+    (folder / "run.sha256").write_text("\n".join([*lines, ""]))
+
+
+@pytest.mark.slow
+def test_the_addresses_that_a_certificate_compares_stay_at_home(judged: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(judged, copy)
+    there, here = "http://gpu7.lab.example:8000/alice/v1", "http://10.1.2.3:8001/v1"
+    banner = f"UNCALIBRATED: it does not match (base_url: {there} certified, {{'a': '{here}'}} here)."
+    match = {"criterion": "groundedness", "item": "base_url", "certified": there, "found": here}
+
+    def certified(manifest: dict[str, Any]) -> None:
+        manifest["certificate"] = {"calibrated": False, "banner": banner, "matches": [match]}
+        manifest["configuration"]["options"]["base_url"] = here
+        manifest["servers"] = [here, there]
+
+    recorded(copy, "manifest.json", certified)
+    recorded(copy, "qrels/response_groundedness.llm.qrel.json", lambda sidecar: sidecar.update(calibration=banner))
+    outcome = release(copy, tmp_path / "bundle")
+    found = contents(outcome.out)
+    assert [name for name, content in found.items() if b"gpu7" in content or b"10.1.2.3" in content] == []
+    shown = b"base_url: (not published) certified, {'a': '(not published)'} here"
+    for name in ("README.md", "leaderboard.md", "qrels/response_groundedness.llm.qrel.json"):
+        assert shown in found[name].replace(b"\\", b""), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("encoder", "published"),
+    [("/home/alice/models/e5", "e5"), ("work/alice/e5", "e5"), ("intfloat/e5", "intfloat/e5"), (None, None)],
+)
+def test_the_place_of_an_encoder_stays_at_home(
+    judged: Path, tmp_path: Path, encoder: str | None, published: str | None
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(judged, copy)
+    recorded(copy, "manifest.json", lambda manifest: manifest["configuration"]["pooling"].update(encoder=encoder))
+    found = json.loads((release(copy, tmp_path / "bundle").out / "manifest.json").read_bytes())
+    assert found["configuration"]["pooling"]["encoder"] == published
+
+
+@pytest.mark.slow
+def test_a_model_that_is_named_by_a_place_in_a_home_is_refused(judged: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(judged, copy)
+    recorded(copy, "manifest.json", lambda manifest: manifest.update(models_returned=["/home/alice/llama.gguf"]))
+    lines = [json.loads(line) for line in (copy / "judgments.jsonl").read_text().splitlines()]
+    named = "".join(json.dumps(line | {"model": "/home/alice/llama.gguf"}) + "\n" for line in lines)
+    (copy / "judgments.jsonl").write_text(named)
+    record = (copy / "run.sha256").read_text().splitlines()
+    digest = sha256(named.encode())
+    record = [f"{digest}  judgments.jsonl" if line.endswith("  judgments.jsonl") else line for line in record]
+    (copy / "run.sha256").write_text("\n".join([*record, ""]))
+    with pytest.raises(InputError) as caught:
+        release(copy, tmp_path / "bundle")
+    assert "'/home/alice/llama.gguf' stands there" in {problem.message for problem in caught.value.problems}
+    assert release(copy, tmp_path / "bundle", allow_names=True).remaining
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("allow_names", [False, True])
+def test_no_run_is_published_under_the_name_of_another(judged: Path, tmp_path: Path, allow_names: bool) -> None:
+    names = tmp_path / "names.json"
+    names.write_text('{"runs": {"quarry-copied": "Harbor-grounded"}}')
+    with pytest.raises(InputError) as caught:
+        release(judged, tmp_path / "bundle", names=names, allow_names=allow_names)
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.message[:36]) == ("$.runs['quarry-copied']", "'Harbor-grounded' is the name of ano")
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.slow
+def test_the_private_file_does_not_go_into_a_bundle_around_the_folder(judged: Path, tmp_path: Path) -> None:
+    release(judged, tmp_path / "bundle")
+    with pytest.raises(UsageError, match="which is published"):
+        release(judged, tmp_path / "bundle/inner")
+
+
+@pytest.mark.slow
+def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path: Path) -> None:
+    example, out = PROJECT / "examples", tmp_path / "out"
+    families = tmp_path / "families.tsv"
+    families.write_text("harbor-grounded\tqwen\nbaseline/overlap\tqwen\n")
+    arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl")]
+    arguments += ["--criteria", "groundedness", "--model", "baseline/overlap", "--jury", "majority", "--samples", "2"]
+    assert main([*arguments, "--families", str(families), "--recheck", "5%", "--out", str(out)]) == 0
+    private = json.loads((out / "manifest.json").read_bytes())
+    bundle = release(out, tmp_path / "bundle").out
+    public = json.loads((bundle / "manifest.json").read_bytes())
+    assert (public["spending"], public["recheck"]) == (private["spending"], private["recheck"])
+    assert (bundle / "recheck.jsonl").read_bytes() == (out / "recheck.jsonl").read_bytes()
+    assert "`recheck.jsonl`" in (bundle / "README.md").read_text()
+    before, after = (each["jury"]["groundedness"]["warnings"] for each in (private, public))
+    said = "self-judging: runs and members of the jury are of one family; which ones is not published"
+    assert after == [said if text.startswith("self-judging") else text for text in before]
+    assert said in after
+    assert all(f"Warning: {text}" in (bundle / "leaderboard.md").read_text() for text in after)
+    assert json.loads((bundle / "qrels/response_groundedness.llm.qrel.json").read_bytes())["jury"]["warnings"] == after
+    assert "harbor" not in "".join(content.decode() for content in contents(bundle).values())
+    assert (bundle / "prompts/groundedness/graded.md").is_file()
+
+
+@pytest.mark.slow
+def test_prompts_that_were_asked_together_are_published_each(tmp_path: Path) -> None:
+    example, out = PROJECT / "examples", tmp_path / "out"
+    arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl"), "--together"]
+    with start_mock() as mock:
+        arguments += ["--model", "server/a", "--base-url", mock.base_url, "--limit", "5", "--out", str(out)]
+        assert main(arguments) == 0
+    outcome = release(out, tmp_path / "bundle")
+    assert [name for name in outcome.files if name.startswith("prompts/")] == [
+        "prompts/groundedness/graded.md",
+        "prompts/naturalness/graded.md",
+    ]
+    assert main(["leaderboard", str(outcome.out)]) == 0
+
+
+@pytest.mark.slow
+def test_a_prompt_that_has_changed_since_is_left_out_and_told(tmp_path: Path) -> None:
+    example, out, prompt = PROJECT / "examples", tmp_path / "out", tmp_path / "mine.md"
+    text = prompt_path("groundedness").read_text()
+    prompt.write_text(text)
+    arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl")]
+    assert main([*arguments, "--prompt", str(prompt), "--model", "baseline/overlap", "--out", str(out)]) == 0
+    same = release(out, tmp_path / "same", prompts=[prompt])
+    assert (same.out / "prompts/groundedness/mine.md").read_text() == text
+    prompt.write_text(f"{text}\nBe kind.\n")
+    outcome = release(out, tmp_path / "bundle", prompts=[prompt])
+    assert not (outcome.out / "prompts").exists()
+    assert "groundedness/mine: its file is not the one that was judged with, so it is left out" in outcome.warnings
 
 
 @pytest.mark.slow

@@ -161,10 +161,12 @@ def test_a_name_that_looks_like_a_key_only_at_first_sight_is_a_name(name: str) -
 
 
 def test_the_values_of_secret_variables_are_keys_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WHATEVER_API_KEY", "my own odd key")
+    monkeypatch.setenv("WHATEVER_API_KEY", "my own odd key 7")
     monkeypatch.setenv("SHORT_TOKEN", "EMPTY")
-    assert holds_key("server/my own odd key")
+    assert holds_key("server/my own odd key 7")
     assert not holds_key("server/EMPTY")
+    monkeypatch.setenv("OPENAI_API_KEY", "localhost")
+    assert not holds_key("http://localhost:1234/v1")
 
 
 def test_no_configuration_with_a_key_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

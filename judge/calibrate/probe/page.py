@@ -59,7 +59,8 @@ def probe_notes(card: ProbeCard) -> tuple[str, ...]:
         "end, down, or either way. Words: the shift of word overlap. AUC: how often a clean item scores above an "
         "altered one, over all graded pairs.",
         f"Holds: the whole interval is on the right side of the margin of {margin} levels. Fails: all of it is on the "
-        f"wrong side. Inconclusive: neither, or over {MOST_MISSING:.0%} of the twins have no grade.",
+        f"wrong side. Inconclusive: neither, or over {MOST_MISSING:.0%} of the twins have no grade. Where all shifts "
+        "are equal there is no interval, and the value decides: on few topics that shows little.",
     )
 
 

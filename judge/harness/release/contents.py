@@ -1,20 +1,23 @@
 """The files of a bundle: a judged folder's records with other names, without what may not be published."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
 
-from judge.ask.criteria import prompt_path
-from judge.ask.labels import read_results
+from judge.ask.criteria import find_criterion, prompt_path
+from judge.ask.labels import is_jury, read_results
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
+from judge.crowd.jury import SELF_JUDGING
 from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.stored import read_stored, sha256
 from judge.files.trec import response_run, safe_names
 from judge.harness.judged import JudgedFolder
 from judge.harness.manifest import MANIFEST
+from judge.harness.recheck import RECHECK
 from judge.harness.release.pseudonyms import Pseudonyms, renamed
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, PooledRun
@@ -26,15 +29,19 @@ from judge.text.ids import natural_key
 from judge.text.steps import Step, Steps
 
 _MEMBERS, _MEMBER_FAILURES = "members.jsonl", "member_failures.jsonl"
-_COPIED = ("missing_passages.tsv", "screen.tsv")
+_COPIED = ("missing_passages.tsv", "screen.tsv", RECHECK)
 """Files that name no run and quote no text."""
 _MANIFEST_KEPT = (
     *("schema", "judge_version", "python", "status", "asked", "certificate", "counts", "models_returned", "prices"),
-    *("seeds", "cluster"),
+    *("seeds", "cluster", "spending", "recheck"),
 )
 """Keys of the manifest that name no run, no file and no address."""
 _RUN_KEPT = ("run_type", "format", "year", "selected", "eval_response", "turns")
 _UNPUBLISHED = "(not published)"
+_HUB_PARTS = 2
+"""Parts of a model's name on a hub: whose it is, and what it is called."""
+_SELF_JUDGED = f"{SELF_JUDGING}: runs and members of the jury are of one family; which ones is not published"
+_ADDRESS = re.compile(r"\w+://[^\s'\",;)}]+")
 
 
 class Texts(msgspec.Struct, frozen=True):
@@ -126,7 +133,9 @@ def _without(results: Sequence[Judgment | Failure], texts: Texts) -> tuple[Judgm
 
 def _tables(public: JudgedFolder) -> dict[str, bytes]:
     rows, pairs = public.leaderboard, public.differences
-    notes = (*model_notes(public.results), *(f"{line}." for line in public.clustered))
+    juries = [_jury(about) for about in public.manifest.get("jury", {}).values()]
+    warnings = dict.fromkeys(f"Warning: {text}" for about in juries for text in about["warnings"])
+    notes = (*model_notes(public.results), *warnings, *(f"{line}." for line in public.clustered))
     return {
         "leaderboard.md": leaderboard_markdown(rows, public.banner, public.criteria, notes, told_apart(pairs)).encode(),
         "leaderboard.tsv": leaderboard_tsv(rows).encode(),
@@ -142,7 +151,10 @@ def _results(
         name = f"qrels/{qrel_name(criterion)}"
         files[name] = read_stored(folder / name)
         sidecar = msgspec.json.decode(read_stored(folder / f"{name}.json"))
-        files[f"{name}.json"] = json_bytes(_without_warnings(sidecar))
+        sidecar["calibration"] = _without_addresses(sidecar.get("calibration"))
+        if "jury" in sidecar:
+            sidecar["jury"] = _jury(sidecar["jury"])
+        files[f"{name}.json"] = json_bytes(sidecar)
     files["judgments.jsonl"] = jsonl_bytes(result for result in results if isinstance(result, Judgment))
     files["failures.jsonl"] = jsonl_bytes(result for result in results if isinstance(result, Failure))
     if (folder / _MEMBERS).is_file():
@@ -152,12 +164,10 @@ def _results(
     return files
 
 
-def _without_warnings(sidecar: dict[str, Any]) -> dict[str, Any]:
-    """A sidecar without the warnings about a jury, which name runs of the judges' families."""
-    jury = sidecar.get("jury")
-    if not isinstance(jury, dict):
-        return sidecar
-    return {**sidecar, "jury": {key: value for key, value in jury.items() if key != "warnings"}}
+def _jury(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What is recorded of a jury, with warnings that name no run."""
+    warnings = (_SELF_JUDGED if text.startswith(SELF_JUDGING) else text for text in about.get("warnings", ()))
+    return {**about, "warnings": list(dict.fromkeys(warnings))}
 
 
 def _response_runs(pool: Pool) -> dict[str, bytes]:
@@ -169,14 +179,49 @@ def _response_runs(pool: Pool) -> dict[str, bytes]:
     return {f"response_runs/{files[run]}.run": response_run(run, entries).encode() for run, entries in lines.items()}
 
 
+def without_addresses(judged: JudgedFolder) -> JudgedFolder:
+    """The folder with a certificate's statement that names no address: it compares the judge's address with its own."""
+    manifest = {**judged.manifest, "certificate": _without_addresses(judged.manifest.get("certificate"))}
+    return msgspec.structs.replace(judged, manifest=manifest)
+
+
+def _without_addresses(value: Any) -> Any:
+    if isinstance(value, str):
+        return _ADDRESS.sub(_UNPUBLISHED, value)
+    if isinstance(value, dict):
+        return {name: _without_addresses(member) for name, member in value.items()}
+    return [_without_addresses(member) for member in value] if isinstance(value, list) else value
+
+
+def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tuple[str, Path | None]]:
+    """The prompts behind the results, those of a jury's members and of a group each, by id.
+
+    Args:
+        judged: The folder.
+        own: Prompt id to the file of a prompt of the user.
+
+    Yields:
+        The id; the file, None where it is not the one that was judged with.
+    """
+    known = {prompt_id: find_criterion(path) for prompt_id, path in own.items()}
+    asked = {(f"{reply.criterion}/{reply.variant}", reply.criterion_digest) for reply in _replies(judged)}
+    for prompt_id, digest in sorted(asked):
+        criterion = find_criterion(prompt_id, known)
+        for part in criterion.together or (criterion,):
+            file = own.get(part.prompt_id) or prompt_path(part.prompt_id)
+            yield part.prompt_id, file if criterion.digest == digest else None
+
+
+def _replies(judged: JudgedFolder) -> Sequence[Judgment | Failure]:
+    """What models said: a jury's grades are under a digest of its own."""
+    if (judged.path / _MEMBERS).is_file():
+        return read_results(judged.path / _MEMBERS, judged.path / _MEMBER_FAILURES)
+    return tuple(result for result in judged.results if not is_jury(result.judge))
+
+
 def _prompt_files(judged: JudgedFolder, own: Mapping[str, Path]) -> dict[str, bytes]:
     """The prompts, where their files are still those that the judgments were made under."""
-    files = {}
-    for criterion in judged.criteria:
-        stored = read_stored(own.get(criterion.prompt_id) or prompt_path(criterion.prompt_id))
-        if sha256(stored) == criterion.digest:
-            files[f"prompts/{criterion.prompt_id}.md"] = stored
-    return files
+    return {f"prompts/{name}.md": read_stored(file) for name, file in prompt_parts(judged, own) if file is not None}
 
 
 def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dict[str, Any]:
@@ -186,6 +231,12 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
     if options.get("base_url") is not None:
         options["base_url"] = _UNPUBLISHED
     configuration["options"] = options
+    pooling = dict(configuration.get("pooling", {}))
+    encoder = PurePath(pooling.get("encoder") or "")
+    if len(encoder.parts) > _HUB_PARTS or encoder.is_absolute():
+        # The name of a folder of one's own; a name of a hub stays whole.
+        pooling["encoder"] = encoder.name
+    configuration["pooling"] = pooling
     # Whoever knows the names could try them out on the digest of a pool that has them.
     configuration["pool"] = sha256(pool_jsonl(pool))
     configuration["runs"] = {renamed(names.runs, run): "" for run in sorted(configuration.get("runs", {}))}
@@ -197,8 +248,10 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
         }
         for run in manifest.get("runs", ())
     ]
+    jury = {name: _jury(about) for name, about in manifest.get("jury", {}).items()}
     return {
         **{key: manifest[key] for key in _MANIFEST_KEPT if key in manifest},
+        **({"jury": jury} if jury else {}),
         "configuration": configuration,
         "runs": sorted(runs, key=lambda run: natural_key(run["run_id"])),
     }

@@ -1,7 +1,7 @@
 """The bundle that a track may publish: what `judge release` does, for use from Python."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
@@ -11,12 +11,12 @@ from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure
 from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart, make_folder, recorded, replace_folder, same_place
-from judge.files.paths import JobPlan, StrPath, paths
+from judge.files.paths import JobPlan, StrPath, paths, published
 from judge.files.stored import sha256
 from judge.harness.judged import JudgedFolder, read_judged
 from judge.harness.manifest import RECORD, UNFINISHED, read_manifest
-from judge.harness.release.contents import Texts, bundle_files
-from judge.harness.release.pseudonyms import Pseudonyms, completed, read_pseudonyms, write_pseudonyms
+from judge.harness.release.contents import Texts, bundle_files, prompt_parts, without_addresses
+from judge.harness.release.pseudonyms import Pseudonyms, check_pseudonyms, completed, read_pseudonyms, write_pseudonyms
 from judge.harness.release.readme import README, readme
 from judge.harness.release.search import remaining
 from judge.harness.reported import reported
@@ -81,13 +81,16 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     _check_folder(folder)
     own = {find_criterion(path).prompt_id: prompt_path(path) for path in paths(plan.prompts)}
     judged = read_judged(folder, prompts=plan.prompts)
+    public = without_addresses(judged)
     private = None if plan.keep_names else Path(plan.names) if plan.names is not None else _beside(out)
     _check_out(plan, folder, out, private)
     before = Pseudonyms() if private is None else read_pseudonyms(private)
     names = _names(judged, before, keep=plan.keep_names)
+    if private is not None:
+        check_pseudonyms(private, names)
     texts = Texts(passages=plan.passage_text, rationales=plan.rationales)
-    files = bundle_files(judged, names, texts, own, steps)
-    files = {README: readme(files, judged, texts, hidden=private is not None, license=plan.license), **files}
+    files = bundle_files(public, names, texts, own, steps)
+    files = {README: readme(files, public, texts, hidden=private is not None, license=plan.license), **files}
     steps(Step("looking for names"))
     left = () if plan.keep_names else tuple(remaining(files, (*names.hidden, *_places(judged, names))))
     if left and not plan.allow_names:
@@ -103,7 +106,7 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     make_folder(out)
     with reported(out, RECORD):
         replace_folder(out, files, RECORD, inputs=[] if private is None else [private])
-    return ReleaseOutcome(out, tuple(files), private, left, (*judged.warnings, *_warnings(judged, files)))
+    return ReleaseOutcome(out, tuple(files), private, left, (*judged.warnings, *_warnings(judged, own)))
 
 
 def _check_folder(folder: Path) -> None:
@@ -147,8 +150,14 @@ def _check_out(plan: ReleasePlan, folder: Path, out: Path, private: Path | None)
     # The record is written first, so a bundle that a kill left half-written is known by it too.
     if out.exists() and any(out.iterdir()) and README not in {name for name, _ in recorded(out, RECORD)}:
         raise UsageError(f"{out}: holds files that this command did not write; give an empty folder")
-    if private is not None and out.resolve() in private.resolve().parents:
-        raise UsageError(f"{private}: this is inside {out}, which is published; name a place outside it (--names)")
+    for around in private.resolve().parents if private is not None else ():
+        # Another bundle around it is published as well.
+        if around == out.resolve() or (
+            (around / README).is_file() and README in {name for name, _ in recorded(around, RECORD)}
+        ):
+            raise UsageError(
+                f"{private}: this is inside {around}, which is published; name a place outside it (--names)"
+            )
 
 
 def _names(judged: JudgedFolder, before: Pseudonyms, *, keep: bool) -> Pseudonyms:
@@ -163,20 +172,28 @@ def _names(judged: JudgedFolder, before: Pseudonyms, *, keep: bool) -> Pseudonym
 
 
 def _places(judged: JudgedFolder, names: Pseudonyms) -> tuple[str, ...]:
-    """Names beside those of runs and teams that tell whose something is: of run files, and of a server of one's own."""
+    """Names beside those of runs and teams that tell of people and places.
+
+    They are those of run files and of a server of one's own, and paths below a home by which a server calls a model.
+    """
     url = judged.manifest.get("configuration", {}).get("options", {}).get("base_url")
     hosts = [urlsplit(text).hostname for text in (url.values() if isinstance(url, dict) else [url]) if text]
+    models = {name for result in judged.results for name in (result.judge, getattr(result, "model", None)) if name}
     stems = [PurePath(str(run.get("file", ""))).name.partition(".")[0] for run in judged.manifest.get("runs", ())]
-    return (*(host for host in hosts if host), *(stem for stem in stems if stem and names.runs.get(stem) != stem))
+    homes = sorted(name for name in models if published(name) != name)
+    return (
+        *(host for host in hosts if host),
+        *homes,
+        *(stem for stem in stems if stem and names.runs.get(stem) != stem),
+    )
 
 
-def _warnings(judged: JudgedFolder, files: Collection[str]) -> tuple[str, ...]:
+def _warnings(judged: JudgedFolder, own: Mapping[str, Path]) -> tuple[str, ...]:
     lines = []
     if judged.manifest.get("status") != "complete":
         lines.append("this was a trial: only some of the responses were judged")
-    for criterion in judged.criteria:
-        if f"prompts/{criterion.prompt_id}.md" not in files:
-            lines.append(f"{criterion.prompt_id}: its file is not the one that was judged with, so it is left out")
+    for name in dict.fromkeys(name for name, file in prompt_parts(judged, own) if file is None):
+        lines.append(f"{name}: its file is not the one that was judged with, so it is left out")
     missing = Counter(result.reason for result in judged.results if isinstance(result, Failure))
     if missing:
         reasons = ", ".join(f"{reason} × {number}" for reason, number in sorted(missing.items()))

@@ -66,6 +66,29 @@ def _faults(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
             yield name, f"{shown(pseudonym)} stands for {shown(owners[pseudonym.casefold()])} too"
 
 
+def check_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
+    """Refuse a pseudonym that is the name of another run or team: readers would believe the wrong thing of it.
+
+    Args:
+        path: The private file.
+        pseudonyms: Those of every name.
+
+    Raises:
+        InputError: There are such pseudonyms; every one is listed.
+    """
+    problems = []
+    for kind, given in (("runs", pseudonyms.runs), ("teams", pseudonyms.teams)):
+        named: dict[str, set[str]] = {}
+        for name in given:
+            named.setdefault(name.casefold(), set()).add(name)
+        for name, pseudonym in given.items():
+            if name != pseudonym and named.get(pseudonym.casefold(), set()) - {name}:
+                message = f"{shown(pseudonym)} is the name of another: expected one that nobody has"
+                problems.append(Problem("pseudonym", "error", str(path), None, f"$.{kind}[{name!r}]", message))
+    if problems:
+        raise InputError(f"{path}: a pseudonym that is a name", problems)
+
+
 def write_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
     """Write the private file, readable by its owner only; every bundle made with it uses the same pseudonyms.
 

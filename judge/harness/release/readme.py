@@ -24,6 +24,7 @@ _FILES = (
     ("failures.jsonl", "every judgment that is missing, and why"),
     ("members.jsonl", "what each member of the jury said"),
     ("member_failures.jsonl", "the judgments of members that are missing, and why"),
+    ("recheck.jsonl", "the second answer to the questions that were asked again"),
     ("passages.jsonl", "the passages that the responses used"),
     ("runs.jsonl", "the runs, and the turns that each had to answer"),
     ("excluded.tsv", "what was not judged, and why"),
