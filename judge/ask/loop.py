@@ -131,7 +131,7 @@ class Loop:
         self._total = len(wanted)
         open_tasks: list[int] = []
         for index, task in enumerate(wanted):
-            settled = self._questions.gap(task)
+            settled: Judgment | Failure | None = self._questions.gap(task)
             if settled is None:
                 settled = self._questions.recall(task)
                 self._remembered = self._remembered or settled is not None

@@ -301,6 +301,6 @@ def test_a_damaged_row_spoils_no_sample(tmp_path: Path) -> None:
         columns = [name for _, name, *_ in other.execute("PRAGMA table_info(completion)")]
         values = [row.get(name, "") for name in columns]
         marks = ", ".join("CAST(? AS TEXT)" for _ in columns)
-        other.execute(f"INSERT INTO completion ({', '.join(columns)}) VALUES ({marks})", values)  # noqa: S608
+        other.execute(f"INSERT INTO completion ({', '.join(columns)}) VALUES ({marks})", values)
     with Journal(path) as journal:
         assert journal.sample("fake/j", 10) == []
