@@ -102,6 +102,13 @@ class Loop:
         self._failures = 0
         self._given_up = 0
         self._answered = False
+        """Whether the judge has answered a call."""
+        self._remembered = False
+        """Whether it had answered one before."""
+        self._refused = False
+        """Whether it has refused a request for what this one is."""
+        self._silent: OperationalError | None = None
+        """Why it seems to answer nothing at all, after the last call that was given up."""
         self._stop: BaseException | None = None
         self._stopped = asyncio.Event()
         self._released = asyncio.Event()
@@ -124,7 +131,10 @@ class Loop:
         self._total = len(wanted)
         open_tasks: list[int] = []
         for index, task in enumerate(wanted):
-            settled = self._questions.gap(task) or self._questions.recall(task)
+            settled: Judgment | Failure | None = self._questions.gap(task)
+            if settled is None:
+                settled = self._questions.recall(task)
+                self._remembered = self._remembered or settled is not None
             if settled is None:
                 open_tasks.append(index)
             else:
@@ -139,6 +149,9 @@ class Loop:
             await asyncio.gather(*(self._work(wanted, remaining) for _ in range(self._workers)))
         if self._unwritten:
             await asyncio.wait(list(self._unwritten.values()))
+        if self._silent is not None and not (self._answered or self._remembered or self._refused):
+            # Too few different requests for the count of those in a row.
+            self._end(self._silent)
         if self._stop is not None:
             raise self._stop
         self._journal.check_there()
@@ -222,6 +235,7 @@ class Loop:
         completions: dict[str, Completion] = {}
         for form in self._questions.forms(task.criterion):
             talk = dialogue(task.criterion, self._questions.request(task, form))
+            before = dict(completions)
             try:
                 request = next(talk)
                 while True:
@@ -236,6 +250,8 @@ class Loop:
                 lost = settled if isinstance(settled, Failure) else None
             except StructureUnsupported as error:
                 refusal = error
+                # The outcome rests on no dialogue that was cut short, and a later run does not find it.
+                completions = before
                 if form == "json" and error.lasting:
                     self._questions.refuse_json()
             except CallError as error:
@@ -273,6 +289,9 @@ class Loop:
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
             raise AuthenticationError(f"{error}{self._about(request)}") from error
+        except CallError:
+            self._refused = True
+            raise
         finally:
             self._budget.release(reserved)
             self._released.set()
@@ -312,7 +331,7 @@ class Loop:
 
     def _about(self, request: Request) -> str:
         """Which response a call was about, where others had an answer, so that it may be this one's doing."""
-        if not (self._answered or self._recalled):
+        if not (self._answered or self._remembered):
             return ""
         return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
 
@@ -324,14 +343,13 @@ class Loop:
             self._suspects.add(digest)
         self._given_up += 1
         # Where others had an answer and none is left to be asked, ending the run would save nothing.
-        useless = not self._waiting and (self._answered or self._recalled)
+        useless = not self._waiting and (self._answered or self._remembered)
+        self._silent = OperationalError(
+            f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
+            f"{self._settings.attempts} attempts each, the last: {error}{self._about(request)}"
+        )
         if self._given_up >= min(max(3, self._settings.concurrency), self._total) and not useless:
-            self._end(
-                OperationalError(
-                    f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
-                    f"{self._settings.attempts} attempts each, the last: {error}{self._about(request)}"
-                )
-            )
+            self._end(self._silent)
 
 
 def _neighborhood(task: Task) -> tuple[str, NaturalKey, tuple[str, ...]]:

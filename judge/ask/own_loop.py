@@ -104,8 +104,8 @@ async def _draining(
     finally:
         for number, handler in before.items():
             loop.remove_signal_handler(number)
-            # The runner itself restores Ctrl-C.
-            if number != signal.SIGINT and handler is not None:
+            # That of Ctrl-C may be the runner's own, which the runner then takes away.
+            if handler is not None:
                 signal.signal(number, handler)
 
 

@@ -13,6 +13,8 @@ IN_A_ROW = 3
 FIRST_PAUSE = 1.0
 """Seconds after which a server that was set aside gets a call again; each further failure doubles them."""
 LONGEST_PAUSE = 60.0
+SHORT = 1.0
+"""Seconds of a wait, at most, that a reply ends early; a server that limits its rate lets other calls through."""
 SPREAD = 1.25
 """Most load of a server, as a multiple of the mean load (Mirrokni, Thorup and Zadimoghaddam 2018, SODA, 587-604)."""
 
@@ -114,6 +116,9 @@ class Endpoints:
     def end_replied(self, endpoint: Endpoint) -> None:
         """A call brought a reply that says something of the request, so the server is well."""
         self._end(endpoint)
+        if endpoint._asked_to_wait and endpoint._until - self._clock() > SHORT:
+            # The call was in flight when the server asked to wait, and takes nothing of that back.
+            return
         endpoint.trouble, endpoint._failures, endpoint._pause, endpoint._asked_to_wait = None, 0, 0.0, False
 
     def end_failed(self, endpoint: Endpoint, why: str, *, lasting: bool = False, wait: float | None = None) -> None:

@@ -232,12 +232,17 @@ class Journal:
     def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
         """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time.
 
-        A row that cannot be read is left out: this is for estimates alone.
+        What cannot be read is left out: this is for estimates alone.
         """
         # Digests are as good as random, so the first ones are a fair sample.
-        query = "SELECT messages, completion FROM completion WHERE judge = ? ORDER BY digest LIMIT ?"
-        with self._lock:
-            rows = self._connection.execute(query, (judge, most)).fetchall()
+        query = (
+            "SELECT CAST(messages AS BLOB), CAST(completion AS BLOB) FROM completion WHERE judge = ? "
+            "ORDER BY digest LIMIT ?"
+        )
+        rows: list[tuple[bytes, bytes]] = []
+        # What is damaged is said where its completion is wanted.
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            rows.extend(self._connection.execute(query, (judge, most)))
         drawn: list[tuple[tuple[Message, ...], CallFacts]] = []
         for messages, completion in rows:
             with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):

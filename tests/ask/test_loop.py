@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from judge.ask.account import Account
 from judge.ask.estimates import GUESS
 from judge.ask.forecast import forecast
 from judge.ask.loop import Progress, Settings, Task, assess, tasks
@@ -627,3 +628,31 @@ def test_a_disk_that_fails_ends_the_run_and_settles_nothing_that_it_lost(tmp_pat
         with pytest.raises(OperationalError, match="full"):
             assess(tasks(one, [criterion()]), model, journal, one, settings=QUICK, report=seen.append)
         assert len(seen) == len(journal) < len(model.asked) < 30
+
+
+def test_a_missing_passage_hides_no_judge_that_is_silent(tmp_path: Path) -> None:
+    whole = pool(["a", "b", "c", "d"])
+    bare = msgspec.structs.replace(whole.responses[0], passages=())
+    one = msgspec.structs.replace(whole, responses=(bare, *whole.responses[1:]))
+    asked = tasks(one, [criterion("groundedness", ("response", "passages"))])
+    model = Scripted(default=TransientError("connection refused"))
+    with Journal(tmp_path / "journal") as journal, pytest.raises(OperationalError, match="does not answer"):
+        assess(asked, model, journal, one, settings=QUICK)
+
+
+def test_equal_responses_hide_no_judge_that_is_silent(tmp_path: Path) -> None:
+    with pytest.raises(OperationalError, match="does not answer"):
+        judged(tmp_path, Scripted(default=TransientError("connection refused")), ["a", "a", "b", "c"])
+
+
+def test_a_dialogue_that_was_cut_short_is_no_part_of_what_results_rest_on(tmp_path: Path) -> None:
+    class NoRepair(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            if request.form == "json" and len(request.messages) > 2:
+                raise StructureUnsupported("no longer")
+            return Completion("nonsense" if request.form == "json" else "Grade: 1", "stop", "m")
+
+    first, later = Account(), Account()
+    for account in (first, later):
+        judged(tmp_path, NoRepair(forms=("json", "text")), ["a", "b"], account=account)
+    assert [row.results for row in first.rows()] == [row.results for row in later.rows()]

@@ -1,4 +1,5 @@
 import asyncio
+import signal
 import sys
 
 import pytest
@@ -37,3 +38,18 @@ def test_a_job_is_finished_inside_and_outside_of_another_loop(library: str, monk
 
     assert finish(job, lambda: None) == library
     assert asyncio.run(notebook()) == library
+
+
+def test_a_handler_of_ctrl_c_is_there_again_after_a_job() -> None:
+    async def job() -> None:
+        await asyncio.sleep(0)
+
+    def handler(number: int, frame: object) -> None:
+        pass
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        finish(job, lambda: None)
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)

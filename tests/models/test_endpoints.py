@@ -196,3 +196,14 @@ def test_a_call_that_was_broken_off_says_nothing_of_the_server() -> None:
     endpoints.end_unknown(first)
     assert (first.trouble, first.in_flight) == ("status 500", 0)
     assert taken(endpoints) is first
+
+
+def test_a_reply_that_was_in_flight_takes_back_no_wait() -> None:
+    endpoints, clock = pool(2)
+    first, second = endpoints.all
+    first.in_flight += 1
+    fail(endpoints, first, wait=30.0)
+    endpoints.end_answered(first)
+    assert {taken(endpoints, str(number)).url for number in range(9)} == {second.url}
+    clock.now += 30.0
+    assert taken(endpoints) is first

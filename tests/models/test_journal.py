@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import hashlib
 import sqlite3
 import subprocess
@@ -289,3 +290,17 @@ def test_what_is_being_written_counts_once_it_is_on_the_disk(tmp_path: Path) -> 
 
     with Journal(tmp_path / "j") as journal:
         asyncio.run(run(journal))
+
+
+def test_a_damaged_row_spoils_no_sample(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with Journal(path):
+        pass
+    with contextlib.closing(sqlite3.connect(path)) as other, other:
+        row = {"digest": "d", "judge": "fake/j", "messages": b"\xff", "completion": "{}"}
+        columns = [name for _, name, *_ in other.execute("PRAGMA table_info(completion)")]
+        values = [row.get(name, "") for name in columns]
+        marks = ", ".join("CAST(? AS TEXT)" for _ in columns)
+        other.execute(f"INSERT INTO completion ({', '.join(columns)}) VALUES ({marks})", values)
+    with Journal(path) as journal:
+        assert journal.sample("fake/j", 10) == []
