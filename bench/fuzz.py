@@ -658,7 +658,7 @@ _APART = Disagreement(
     (JudgeGrade("server/m", "groundedness/graded", 2, 1.5, "why", None, -1),),
     *("grades", 1, "Yes.", (ShownPassage("p:1", "It is."),), "Is it?", (Exchange("Hello?", "Yes."),)),
 )
-_AGAIN = RecheckedItem(
+_SECOND = RecheckedItem(
     "R00000", "1-1_1", "1-1", "groundedness", "graded", "server/m", 0, 2, 1, None, "m", "n", "fp_a", None, "a", "b"
 )
 _LIKELY = {"token": "2", "logprob": -0.5, "bytes": [50], "top_logprobs": [{"token": "3", "logprob": -0.9}]}
@@ -1038,7 +1038,8 @@ READERS: dict[str, Reader] = {
         partial(_of_path, name="problems.json", read=read_problems),
     ),
     "recheck": Reader(
-        lambda: (_json(msgspec.to_builtins(_AGAIN)) * 2,), partial(_of_path, name="recheck.jsonl", read=_rechecked)
+        lambda: (_json(msgspec.to_builtins(_SECOND)) * 2,),
+        partial(_of_path, name="recheck.jsonl", read=_rechecked),
     ),
     "logprobs": Reader(lambda: _LOGPROBS, _logprobs),
     "screen": Reader(

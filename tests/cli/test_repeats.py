@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from judge.cli import COMMANDS, command_parser, main
-from judge.cli.parser import CommandParser
+from judge.cli.parser import CommandParser, OneOrMore
 from tests.conftest import PROJECT
 
 VALUES = (("a.x", "b.x"), ("7", "8"), ("F=1", "G=2"), ("near_empty=1", "english=2"), ("0-3", "0-4"),
@@ -76,6 +76,10 @@ def test_a_repeated_option_accumulates_or_is_refused(
     if isinstance(of_one[0], list):
         both = alone(action).parse_args([option, first, option, second])
         assert getattr(both, action.dest) == of_one[0] + of_one[1]
+        return
+    if isinstance(action, OneOrMore):
+        both = alone(action).parse_args([option, first, option, second])
+        assert getattr(both, action.dest) == of_one
         return
     with pytest.raises(SystemExit) as stopped:
         alone(action).parse_args([option, first, option, second])

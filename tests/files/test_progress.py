@@ -221,7 +221,7 @@ def test_several_servers_are_told_apart() -> None:
         reporter(Progress(4, 4, 0, 0, 0.0, servers=servers))
     assert stream.getvalue().splitlines() == [
         "server/m: http://b/v1 is set aside, and tried again later: status 500\\x1b[2J",
-        "server/m: 2/4, 0.5/s, 4 s left, 1 of 2 servers set aside",
+        "server/m: 2/4, 0.2/s, 8 s left, 1 of 2 servers set aside",
         "server/m: http://b/v1 is set aside, and tried again later: status 502",
         "server/m: 4/4 judged, 1.0/s, 1 of 2 servers set aside, calls answered: http://a/v1 2, http://b/v1 1",
     ]

@@ -98,7 +98,7 @@ def test_a_dry_run_counts_the_calls_and_a_folder_is_extended_as_it_was_made(
     assert "by a shared call 76" in shown
     assert "calls to be made 77" in shown
     # 153 grades of 150 tokens at $1000 a million.
-    assert "about $22.95 (150 tokens a grade), at most $78.85" in shown
+    assert "cost about $22.95, at most $78.85" in shown
     out = tmp_path / "out"
     few = ["--runs", str(EXAMPLE / "runs" / "harbor-grounded.json")]
     assert main(["run", *few, "--topics", str(EXAMPLE / "topics.json"), "--model", "server/m", "--base-url",
