@@ -625,6 +625,8 @@ def test_list_and_item_have_no_fault_and_fit_their_window(
     assert faults(page) == []
     page.keyboard.press("Escape")
     page.locator("#browse-list a").first.click()
+    # `all` takes what is there at once, and the page draws the item only after the address has changed.
+    expect(page.locator("#browse-item summary").first).to_be_visible()
     for summary in page.locator("#browse-item summary").all():
         summary.click()
     expect(page.locator(".browse-sent pre")).to_have_count(3)
