@@ -15,6 +15,7 @@ from pathlib import Path
 
 from judge.errors import JudgeError, UsageError
 from judge.files.bundle import __version__
+from judge.files.extras import EXTRAS, has_extra, how_to_get
 from judge.harness.doctor.findings import CheckFinding
 from judge.models.address import read_key
 from judge.models.catalog import CATALOG
@@ -25,7 +26,7 @@ from judge.runs.tokens import TokenCounter
 from judge.text.cells import count
 
 _OLDEST = (3, 11)
-_PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "xllamacpp", "krippendorff")
+_PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "krippendorff")
 """The packages that reading, counting, asking and statistics rest on."""
 _COUNTED = ("It's 7:30 p.m., isn't it?", 5, 9, 5)
 """A text, and its tokens by the rules `bare`, `english` and `whitespace`."""
@@ -59,6 +60,17 @@ def packages(folder: Path) -> CheckFinding:
     if missing:
         return CheckFinding("packages", "fails", f"not installed: {', '.join(missing)}", "install judge anew with pip")
     return CheckFinding("packages", "ok", found)
+
+
+def extras(folder: Path) -> CheckFinding:
+    """Which extras are installed, and how to get the others."""
+    here = [name for name in EXTRAS if has_extra(name)]
+    missing = [name for name in EXTRAS if name not in here]
+    found = f"installed: {', '.join(here) or 'none'}"
+    if not missing:
+        return CheckFinding("extras", "ok", found)
+    found += f"; not installed: {', '.join(missing)}"
+    return CheckFinding("extras", "ok", found, f"{how_to_get(missing[0])} and the like, if you need one")
 
 
 def keys(folder: Path) -> CheckFinding:
@@ -193,6 +205,7 @@ def weights(folder: Path) -> CheckFinding:
 MACHINE_CHECKS: tuple[Callable[[Path], CheckFinding], ...] = (
     python,
     packages,
+    extras,
     environment,
     keys,
     weights,

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
 from judge.errors import UsageError
 from judge.evaluate.published import PUBLICATIONS, PublishedNumber, Reproduction, reproduce_publication
@@ -93,7 +94,7 @@ def reproduction_files(made: Reproduction) -> dict[str, bytes]:
     for table, measure in dict.fromkeys((each.table, each.measure) for each in made.numbers):
         of = [each for each in made.numbers if (each.table, each.measure) == (table, measure)]
         rows = [(each.row, each.ours) for each in of if each.ours is not None]
-        if any(ours.low is not None for _, ours in rows):
+        if can_draw() and any(ours.low is not None for _, ours in rows):
             printed = [_printed(each) for each in of if each.ours is not None]
             name, heading = _slug(f"{table} {measure}"), f"{made.name}, {table}: {measure}"
             pictures = interval_plot(rows, measure, heading, "n", marks=printed, names=("made again", "published"))
