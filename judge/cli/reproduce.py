@@ -16,6 +16,7 @@ from judge.harness.evaluation.reproduction import (
     comparison,
     reproduce_published,
     reproduction_object,
+    with_intervals,
 )
 from judge.text.cells import count
 
@@ -40,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
         # For tools a reason stands beside its number; for people a note has it.
         marks = args.format not in ("tsv", "json")
         print_grids((comparison(made, marks=marks), *made.beyond), args.format)
-    if args.out is not None:
+    if args.out is not None and with_intervals(made):
         say_undrawn("pictures of the intervals")
     say(_totals(made))
     return 0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from judge.errors import JudgeError, UsageError
 from judge.files.bundle import __version__
-from judge.files.extras import EXTRAS, has_extra, how_to_get
+from judge.files.extras import EXTRAS, has_extra
 from judge.harness.doctor.findings import CheckFinding
 from judge.models.address import read_key
 from judge.models.catalog import CATALOG
@@ -64,13 +64,20 @@ def packages(folder: Path) -> CheckFinding:
 
 def extras(folder: Path) -> CheckFinding:
     """Which extras are installed, and how to get the others."""
-    here = [name for name in EXTRAS if has_extra(name)]
-    missing = [name for name in EXTRAS if name not in here]
+    here: list[str] = []
+    missing: list[str] = []
+    for name, extra in EXTRAS.items():
+        if has_extra(name):
+            here.append(name)
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                here[-1] += f" ({extra.package} {importlib.metadata.version(extra.package)})"
+        else:
+            missing.append(name)
     found = f"installed: {', '.join(here) or 'none'}"
     if not missing:
         return CheckFinding("extras", "ok", found)
     found += f"; not installed: {', '.join(missing)}"
-    return CheckFinding("extras", "ok", found, f"{how_to_get(missing[0])} and the like, if you need one")
+    return CheckFinding("extras", "ok", found, "`pip install 'judge[NAME]'` adds one")
 
 
 def keys(folder: Path) -> CheckFinding:
