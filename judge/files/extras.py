@@ -33,10 +33,12 @@ EXTRAS = {
 def has_extra(name: str) -> bool:
     """Whether the package of an extra is installed; it is not imported."""
     try:
-        return find_spec(EXTRAS[name].module) is not None
+        spec = find_spec(EXTRAS[name].module)
     except ValueError:
         # The module is loaded, and nothing says from where.
         return True
+    # A folder of this name without a module in it is no package.
+    return spec is not None and spec.has_location
 
 
 def how_to_get(name: str) -> str:

@@ -1,11 +1,13 @@
+import importlib
 import sys
 import tomllib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from judge.errors import UsageError
-from judge.files.extras import EXTRAS, has_extra, how_to_get, need_extra
+from judge.files.extras import EXTRAS, Extra, has_extra, how_to_get, need_extra
 from tests.conftest import PROJECT
 
 
@@ -38,6 +40,16 @@ def test_a_missing_extra_is_said_with_the_way_to_it(monkeypatch: pytest.MonkeyPa
         need_extra(name, "x")
     assert str(caught.value) == said
     assert said.endswith(how_to_get(name))
+
+
+def test_a_folder_that_only_has_the_name_is_no_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "no_such_module").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(EXTRAS, "crowd", Extra("none", "no_such_module"))
+    assert not has_extra("crowd")
+    (tmp_path / "no_such_module" / "__init__.py").touch()
+    importlib.invalidate_caches()
+    assert has_extra("crowd")
 
 
 def test_a_module_that_is_loaded_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
