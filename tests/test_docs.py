@@ -73,7 +73,6 @@ ONLY_READ = {
     "make demo": "a fresh environment is made",
     "make test": "it is this very test",
     "python3 -m venv .venv": "a fresh environment is made",
-    "pip install 'judge[all]'": "packages are fetched",
     ".venv/bin/pip install -e '.[all]'": "packages are fetched",
     ".venv/bin/judge demo": "the weights of the local model are fetched",
     ".venv/bin/pip install --upgrade 'pip>=25.1' && .venv/bin/pip install -e '.[all]' --group dev": "packages are "

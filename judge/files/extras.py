@@ -1,4 +1,4 @@
-"""The extras: large packages that `pip install judge` leaves out, and how a user gets them.
+"""The extras: large packages that a plain installation leaves out, and how a user gets them.
 
 An extra is a row here and a line in pyproject.toml. Where its package is needed, `need_extra` stops before any work.
 """
