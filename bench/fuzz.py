@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import zstandard
 from markupsafe import Markup
 
 from judge.ask.criteria import find_criterion, load_criterion
@@ -63,6 +62,7 @@ from judge.evaluate.published.nugget_matches import read_matches
 from judge.files.jsonl import json_bytes
 from judge.files.stored import unpack
 from judge.files.trec import parse_qrels
+from judge.files.zstandard import zstd
 from judge.gold import import_gold, parse_gold, read_gold
 from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import read_plan
@@ -277,9 +277,7 @@ def _gzip(content: bytes) -> bytes:
 
 
 def _zstd(content: bytes) -> bytes:
-    import zstandard
-
-    return zstandard.compress(content)
+    return zstd.compress(content)
 
 
 def damaged(rng: Rng, seeds: Sequence[bytes]) -> bytes:
@@ -794,7 +792,7 @@ def _packed() -> tuple[bytes, ...]:
         gzip.compress(_PASSAGES[0], mtime=0),
         # Two streams, as parallel packers write them.
         b"".join(map(bz2.compress, _PASSAGES[1].splitlines(keepends=True))),
-        zstandard.compress(_PASSAGES[0]),
+        zstd.compress(_PASSAGES[0]),
     )
 
 

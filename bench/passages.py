@@ -50,12 +50,13 @@ def make_collection(path: Path, size: int) -> None:
 
 def packed(plain: Path) -> Iterator[Path]:
     """The collection by each packer, one at a time."""
-    import zstandard
     from isal import igzip
+
+    from judge.files.zstandard import zstd
 
     openers: dict[str, Callable[[Path], object]] = {
         ".gz": lambda path: igzip.open(path, "wb", compresslevel=1),  # type: ignore[no-untyped-call]
-        ".zst": lambda path: zstandard.open(path, "wb"),
+        ".zst": lambda path: zstd.open(path, "wb"),
         ".bz2": lambda path: bz2.BZ2File(path, "wb"),
     }
     for suffix, opened in openers.items():

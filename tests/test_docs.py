@@ -73,9 +73,10 @@ ONLY_READ = {
     "make demo": "a fresh environment is made",
     "make test": "it is this very test",
     "python3 -m venv .venv": "a fresh environment is made",
-    ".venv/bin/pip install -e .": "packages are fetched",
+    ".venv/bin/pip install -e '.[all]'": "packages are fetched",
     ".venv/bin/judge demo": "the weights of the local model are fetched",
-    ".venv/bin/pip install --upgrade 'pip>=25.1' && .venv/bin/pip install -e . --group dev": "packages are fetched",
+    ".venv/bin/pip install --upgrade 'pip>=25.1' && .venv/bin/pip install -e '.[all]' --group dev": "packages are "
+    "fetched",
     ".venv/bin/judge models pull smollm2-135m && .venv/bin/python -m pytest": "the weights of a model are fetched",
     "judge bench --data data/ --model local/qwen2.5-1.5b --limit 24 --threads 2 --dataset begin-wow attributionbench "
     "faithbench summedits --out local-qwen2.5-1.5b/": "the weights of a model are fetched",

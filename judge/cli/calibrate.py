@@ -196,6 +196,8 @@ def main(args: argparse.Namespace) -> int:
     else:
         print(summary(outcome.calibration, columns()).rstrip("\n"))
     say_accounts(outcome.accounts)
+    for missing in outcome.not_drawn:
+        say(missing)
     if args.out:
         say(f"everything is in {args.out}; start with calibration.md there, then read disagreements.md")
     return 1 if args.require and not outcome.trusted else 0

@@ -2,7 +2,7 @@
 
 The overlap baseline judges groundedness first, then a small local model judges groundedness and naturalness, and both
 are compared with the example's gold. The local model's weights (about 1 GiB) are fetched once through the package
-index.
+index. Where the extra `llama` is not installed, the local model is left out.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from judge.cli.parser import CommandParser
 from judge.cli.printing import say
 from judge.errors import InputError
 from judge.files.bundle import bundled
+from judge.files.extras import has_extra, how_to_get, need_extra
 from judge.harness.prepared import DEFAULT_MODEL
 
 DEFAULT_FOLDER = "judge-demo"
@@ -39,6 +40,9 @@ def main(args: argparse.Namespace) -> int:
     """Write, judge, compare, and say what to look at."""
     if args.no_model:
         refuse_unused(args, ["model"], "--no-model leaves the second judge out")
+    lacking = args.model.startswith("local/") and not has_extra("llama")
+    if lacking and "model" in args.given:
+        need_extra("llama", args.model)
     folder: Path = args.folder
     write_example(folder)
     inputs = [
@@ -49,7 +53,9 @@ def main(args: argparse.Namespace) -> int:
     outputs = [folder / "out-baseline"]
     _announce("1. groundedness by word overlap, without any model")
     code = _run([*inputs, "--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(outputs[0])])
-    if not args.no_model and code == 0:
+    if lacking and not args.no_model:
+        _announce(f"2. left out: {args.model} needs xllamacpp, which is not installed: {how_to_get('llama')}")
+    elif not args.no_model and code == 0:
         outputs.append(folder / "out")
         _announce(f"2. groundedness and naturalness by {args.model} (can be stopped and started again)")
         code = _run([*inputs, "--model", args.model, "--out", str(outputs[1])])

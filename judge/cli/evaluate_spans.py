@@ -10,7 +10,7 @@ from pathlib import Path
 
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_output_option
-from judge.cli.printing import print_json, progress
+from judge.cli.printing import print_json, progress, say_undrawn
 from judge.harness.evaluation.spans import SpansPlan, evaluate_spans
 
 
@@ -44,6 +44,8 @@ def main(args: argparse.Namespace) -> int:
             SpansPlan(runs=args.run, gold=args.gold, qrels=args.qrels, equivalence=args.equivalence, out=args.out),
             steps,
         )
+    if args.out is not None:
+        say_undrawn("pictures of the intervals")
     if args.json:
         print_json(outcome)
     else:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 
 from judge.cli.look import READ, Style, columns, known_columns, marked, styled
+from judge.draw.drawable import undrawn
 from judge.files.progress import ProgressLine
 from judge.models.secrets import scrub
 from judge.records import Problem, Severity
@@ -95,6 +96,12 @@ def say(text: str) -> None:
     # A reader who stopped listening, or a terminal that is gone, is no reason to stop a job with paid calls under way.
     with contextlib.suppress(OSError):
         print(marked(printable(scrub(text)), "warning"), file=sys.stderr, flush=True)
+
+
+def say_undrawn(pictures: str) -> None:
+    """Say that pictures are missing among the files of a job, if matplotlib is not installed."""
+    for line in undrawn(pictures):
+        say(line)
 
 
 def grouped(problems: Sequence[Problem], few: int = EXAMPLES) -> list[Problem]:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_output_option
-from judge.cli.printing import print_json, progress, say
+from judge.cli.printing import print_json, progress, say, say_undrawn
 from judge.evaluate.published import PUBLICATIONS, Reproduction
 from judge.harness.evaluation.reproduction import (
     ReproductionPlan,
     comparison,
     reproduce_published,
     reproduction_object,
+    with_intervals,
 )
 from judge.text.cells import count
 
@@ -40,6 +41,8 @@ def main(args: argparse.Namespace) -> int:
         # For tools a reason stands beside its number; for people a note has it.
         marks = args.format not in ("tsv", "json")
         print_grids((comparison(made, marks=marks), *made.beyond), args.format)
+    if args.out is not None and with_intervals(made):
+        say_undrawn("pictures of the intervals")
     say(_totals(made))
     return 0
 

@@ -1,5 +1,6 @@
 """Draw: pictures as SVG and PNG, the same bytes for the same numbers; the look of pages.
 
+drawable          whether matplotlib is installed
 canvas            colors, text beside the axes, bytes without dates
 intervals         a row for each name: a value with its interval
 curves            lines over a number such as the depth of a turn

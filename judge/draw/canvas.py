@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from judge.files.extras import need_extra
 from judge.text.cells import shorten
 from judge.text.safe import printable
 
@@ -149,7 +150,12 @@ def _glyphs() -> frozenset[int]:
 
 
 def styled() -> Any:
-    """A context with the settings above, regardless of the user's matplotlibrc."""
+    """A context with the settings above, regardless of the user's matplotlibrc; every picture begins with it.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    need_extra("pictures", "a picture")
     from matplotlib import style
 
     return style.context(["default", _STYLE])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from judge.draw.curves import curve_plot
+from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
 from judge.evaluate.breakdown import (
     PTKB,
@@ -26,8 +27,8 @@ def breakdown_pictures(
 ) -> dict[str, bytes]:
     """Pictures by the end of their file names: `runs`, `topics`, `depths` and `ptkb`, each as SVG and PNG.
 
-    Without a run that has a mean there is none. Depths are left out where nothing says them, and dependence on the PTKB
-    where it is not known of turns of both kinds.
+    Without a run that has a mean there is none, nor without matplotlib. Depths are left out where nothing says them,
+    and dependence on the PTKB where it is not known of turns of both kinds.
 
     Args:
         runs: Under one measure and convention.
@@ -36,7 +37,7 @@ def breakdown_pictures(
         reading: How the values are read.
     """
     better = median_or_better(runs, reading)
-    if not better:
+    if not better or not can_draw():
         return {}
     axis = f"{better[0].measure} over {better[0].over}{'' if reading.higher_is_better else ', lower is better'}"
     rows = [(run.run_id, run.estimate) for run in best_first(runs, reading)]

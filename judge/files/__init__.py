@@ -7,5 +7,7 @@ lines      lists of turns, runs, teams: one entry a line
 tabular    CSV and TSV, with the line that each row begins on
 trec       qrels and runs; ids as columns and as file names
 processes  a function of many files in processes of their own, where cores are free
+extras     packages that pip installs only if asked to, and what says so
+zstandard  the module for Zstandard, whichever Python runs
 bundle     files that are installed with the program: prompts, gold, example; its version
 """

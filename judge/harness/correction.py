@@ -10,6 +10,7 @@ import msgspec
 
 from judge.ask.labels import JUDGMENTS, is_jury
 from judge.calibrate.report.plots import raw_vs_corrected
+from judge.draw.drawable import can_draw, undrawn
 from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, replace_folder, write_atomic
 from judge.files.paths import JobPlan, StrPath, in_folders
@@ -68,7 +69,7 @@ class CorrectionOutcome(msgspec.Struct, frozen=True):
     cautions: tuple[str, ...]
     """What limits the corrected means, a sentence each."""
     warnings: tuple[str, ...]
-    """A line for each prompt file that has changed since."""
+    """A line for each prompt file that has changed since, and one for pictures that are not drawn."""
     gold: str
     """Digest of the gold files."""
     seal: str | None
@@ -110,7 +111,7 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
             for criterion in criteria
         },
         cautions=all_cautions,
-        warnings=judged.warnings,
+        warnings=(*judged.warnings, *_undrawn(out)),
         gold=digest,
         seal=None if seal is None else read_seal(seal).commitment,
         clustered=judged.clustered,
@@ -223,6 +224,10 @@ def _is_file(out: Path) -> bool:
     return out.suffix in {".tsv", ".md"} and not out.is_dir()
 
 
+def _undrawn(out: Path | None) -> tuple[str, ...]:
+    return () if out is None or _is_file(out) else undrawn("pictures of the raw and the corrected means")
+
+
 def _write(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:
     table = corrected_tsv(outcome.rows).encode()
     report = corrected_markdown(
@@ -236,6 +241,7 @@ def _write(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:
     if _is_file(out):
         write_atomic(out, table if out.suffix == ".tsv" else report)
         return
-    svg, png = raw_vs_corrected(outcome.rows)
-    files = {"corrected.tsv": table, "corrected.md": report, "corrected.svg": svg, "corrected.png": png}
+    files = {"corrected.tsv": table, "corrected.md": report}
+    if can_draw():
+        files["corrected.svg"], files["corrected.png"] = raw_vs_corrected(outcome.rows)
     replace_folder(out, files, RECORD)

@@ -25,6 +25,7 @@ from judge.crowd.tables import MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.crowd.workers import TOO_FAST, WorkerRow
 from judge.errors import UsageError
+from judge.files.extras import need_extra
 from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.gold import read_bank
 from judge.gold.words import Words, folded, level_words
@@ -190,6 +191,7 @@ class _Words:
 
 
 def _check(plan: CrowdPlan) -> None:
+    need_extra("crowd", "reading workers' labels")
     if not plan.scales and not plan.prompts:
         raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
     if plan.aggregator not in VOTING and (plan.majority or plan.tie):

@@ -10,6 +10,7 @@ from judge.ask.labels import JUDGMENTS, read_judgments
 from judge.crowd.layout import TASK
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, UsageError
+from judge.files.extras import need_extra
 from judge.files.folder import make_folder, write_atomic
 from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.files.stored import read_stored, unpack
@@ -167,7 +168,9 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
     """
     if plan.source not in GOLD_SOURCES:
         raise UsageError(f"no source called {plan.source!r}: there are {', '.join(GOLD_SOURCES)}")
-    if plan.source != CROWD and (plan.table or plan.task != TASK or plan.wide or plan.wide_map):
+    if plan.source == CROWD:
+        need_extra("crowd", "reading workers' labels")
+    elif plan.table or plan.task != TASK or plan.wide or plan.wide_map:
         raise UsageError(f"--table, --task, --wide and --wide-map are about tables of a crowd, not about {plan.source}")
     plan = in_folders(plan, bank=("bank.json", "response_bank.json"), plan=("plan.jsonl",))
     out, files = Path(plan.out), list(map(Path, plan.files))

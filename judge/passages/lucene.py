@@ -10,13 +10,12 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.files.extras import how_to_get
 from judge.passages.jsonl import Line, passage_of
 from judge.records import Passage
 from judge.text.ids import natural_key
 
-_NEEDS = (
-    "a Lucene index is read through Pyserini: `pip install 'judge[lucene]'`, and Java 21 (11 for a Pyserini < 0.35)"
-)
+_NEEDS = f"a Lucene index is read through Pyserini: {how_to_get('lucene')}"
 
 
 def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:

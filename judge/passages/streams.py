@@ -20,9 +20,8 @@ Bad = Callable[[int | None, str], None]
 Hit = tuple[int | None, str, str]
 """The number of the line on which a wanted passage begins (None in an index), its id and its text."""
 
-_ZSTD_PIECE = 4096
-"""Bytes unpacked at once: a Zstandard block of 4 bytes may unpack to 128 KiB, so these unpack to 128 MiB at most."""
-_BZIP2_PIECE = 1 << 13
+_PIECE = 1 << 13
+"""Packed bytes that an unpacker of bzip2 or Zstandard gets at once."""
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard"}
 _SKIPPED = range(0x50, 0x60)
 """First bytes of skippable Zstandard frames, which parallel packers write first; three fixed bytes follow."""
@@ -140,8 +139,14 @@ def _unpacker(stored: io.BufferedReader) -> _Source | None:
 
         return cast(_Source, igzip.IGzipFile(fileobj=stored))  # type: ignore[no-untyped-call]
     if packed == "bzip2":
-        return _Bzip2(stored)
-    return _Zstd(stored) if packed else None
+        import bz2
+
+        return _Parts(stored, bz2.BZ2Decompressor, "bzip2 stream", between=b"\0")
+    if packed == "Zstandard":
+        from judge.files.zstandard import zstd
+
+        return _Parts(stored, zstd.ZstdDecompressor, "Zstandard frame")
+    return None
 
 
 class _Unpacked(io.RawIOBase):
@@ -149,11 +154,13 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, stored: io.BufferedReader, source: _Source) -> None:
         from isal.isal_zlib import error as gzip_error
-        from zstandard import ZstdError
+
+        from judge.files.zstandard import zstd
 
         self._stored = stored
         self._source = source
-        self._damage: tuple[type[BaseException], ...] = (EOFError, cast(type[BaseException], gzip_error), ZstdError)
+        damage = (EOFError, cast(type[BaseException], gzip_error), zstd.ZstdError)
+        self._damage: tuple[type[BaseException], ...] = damage
 
     def readable(self) -> bool:
         return True
@@ -183,63 +190,49 @@ class _CutShort(EOFError):
     """Packed data that end too soon, with a message of this module."""
 
 
-class _Bzip2:
-    """Consecutive bzip2 streams, with zeros between and after them.
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
 
-    The standard library's file ends silently at other bytes after a stream, so a damaged file would read as shorter.
+    @property
+    def needs_input(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+class _Parts:
+    """Consecutive parts that are packed each by itself: bzip2 streams or Zstandard frames.
+
+    The standard library's file for bzip2 ends silently at other bytes after a stream, so a damaged file would read as
+    shorter.
     """
 
-    def __init__(self, stored: io.BufferedReader) -> None:
-        import bz2
-
+    def __init__(
+        self, stored: io.BufferedReader, unpacker: Callable[[], _Decompressor], part: str, between: bytes = b""
+    ) -> None:
         self._stored = stored
-        self._stream = bz2.BZ2Decompressor
-        self._open = self._stream()
+        self._unpacker = unpacker
+        self._part = part
+        self._between = between
+        self._open = unpacker()
 
     def read(self, size: int, /) -> bytes:
         while True:
             if self._open.eof:
-                piece = self._open.unused_data.lstrip(b"\0")
-                while not piece and (read := self._stored.read(_BZIP2_PIECE)):
-                    piece = read.lstrip(b"\0")
+                piece = self._open.unused_data.lstrip(self._between)
+                while not piece and (read := self._stored.read(_PIECE)):
+                    piece = read.lstrip(self._between)
                 if not piece:
                     return b""
-                self._open = self._stream()
+                self._open = self._unpacker()
             elif self._open.needs_input:
-                piece = self._stored.read(_BZIP2_PIECE)
+                piece = self._stored.read(_PIECE)
                 if not piece:
-                    raise _CutShort("the file ends inside a bzip2 stream")
+                    raise _CutShort(f"the file ends inside a {self._part}")
             else:
                 piece = b""
             if content := self._open.decompress(piece, size):
                 return content
-
-
-class _Zstd:
-    """Consecutive Zstandard frames; the library's own stream reader takes a file that is cut short for a whole one."""
-
-    def __init__(self, stored: io.BufferedReader) -> None:
-        import zstandard
-
-        self._stored = stored
-        self._frame = zstandard.ZstdDecompressor().decompressobj
-        self._open = self._frame()
-        self._begun = False
-        self._rest = b""
-        self._ready = memoryview(b"")
-
-    def read(self, size: int, /) -> bytes:
-        while not self._ready:
-            piece = self._rest or self._stored.read(_ZSTD_PIECE)
-            if not piece:
-                if self._begun:
-                    raise _CutShort("the file ends inside a Zstandard frame")
-                return b""
-            self._ready = memoryview(self._open.decompress(piece))
-            self._begun = not self._open.eof
-            self._rest = self._open.unused_data if self._open.eof else b""
-            if self._open.eof:
-                self._open = self._frame()
-        taken = bytes(self._ready[:size])
-        self._ready = self._ready[size:]
-        return taken

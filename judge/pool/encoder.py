@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
+from judge.files.extras import need_extra
 from judge.files.paths import StrPath
 from judge.text.safe import shown
 from judge.text.sentences import split_sentences
@@ -26,10 +27,11 @@ def open_encoder(model: StrPath) -> Encoder:
     Raises:
         UsageError: sentence-transformers is not installed, or has no such model.
     """
+    need_extra("encoder", "--encoder")
     try:
         from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
-        raise UsageError("--encoder needs sentence-transformers: pip install judge[encoder]") from error
+        raise UsageError(f"--encoder needs sentence-transformers, which cannot be loaded here: {error}") from error
     try:
         transformer = SentenceTransformer(os.fspath(model))
     except (OSError, ValueError) as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from judge.draw.drawable import can_draw, undrawn
 from judge.errors import UsageError
 from judge.files.folder import make_folder, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, in_folders, paths
@@ -48,7 +49,7 @@ class ReportOutcome(msgspec.Struct, frozen=True):
     """Names in the folder, the page first."""
     content: Content
     warnings: tuple[str, ...]
-    """A line for each prompt file that has changed since."""
+    """A line for each prompt file that has changed since, and one for pictures that are not drawn."""
 
     @property
     def page(self) -> Path:
@@ -86,16 +87,18 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     steps(Step("listing judgments"))
     browser = browse(given, gold, plan.criterion, plan.prompts)
     files = {PAGE: report_page(content, browser), **browser.files}
+    warnings = _warnings(folders)
     if not plan.page_only:
         steps(Step("drawing"))
-        drawn = pictures(folders, content)
+        drawn = pictures(folders, content) if can_draw() else ()
+        warnings += undrawn("pictures of the tables")
         files[MARKDOWN] = report_markdown(content, drawn)
         files |= {f"report/{picture.name}.svg": picture.svg for picture in drawn}
     out = Path(plan.out) if plan.out is not None else given[0]
     steps(Step("writing"))
     make_folder(out)
     replace_folder(out, files, REPORT_RECORD, inputs=gold)
-    return ReportOutcome(out, tuple(files), content, _warnings(folders))
+    return ReportOutcome(out, tuple(files), content, warnings)
 
 
 def _check(plan: ReportPlan, folders: Sequence[Path]) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -418,6 +419,30 @@ def test_an_optional_file_goes_with_its_option(
     # Its own copy, so that the calls may come in any order.
     again = Path(shutil.copytree(out, out.with_name(f"{out.name}-again")))
     assert made(command, called.inputs, again, WRITERS[command].plain) == plain[command]
+
+
+PICTURED = (
+    *((name, writer.plain) for name, writer in WRITERS.items()),
+    ("evaluate-qrels", "evaluate qrels {}/judged {}/judged"),
+    ("reproduce", "reproduce llmjudge {}/llmjudge"),
+)
+
+
+@pytest.mark.parametrize(("command", "arguments"), PICTURED)
+def test_without_matplotlib_everything_but_the_pictures_is_made(
+    called: Called,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    arguments: str,
+) -> None:
+    _, names = called(command, arguments)
+    pictures = {name for name in names if name.endswith((".svg", ".png"))}
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    capsys.readouterr()
+    assert made(command, called.inputs, tmp_path / "out", arguments) == names - pictures
+    assert "".join(capsys.readouterr()).count("pip install 'judge[pictures]'") == bool(pictures)
 
 
 def test_every_file_that_a_folder_can_hold_is_made_here(called: Called, plain: dict[str, set[str]]) -> None:

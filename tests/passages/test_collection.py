@@ -1,19 +1,20 @@
 import bz2
 import gzip
-import io
+import itertools
 import json
 import os
 import threading
+import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
+from judge.files.zstandard import zstd as zstandard
 from judge.passages import (
     MAX_PROBLEMS,
     check_texts,
@@ -114,7 +115,7 @@ def test_shapes_of_a_line(tmp_path: Path, line: str, expected: dict[str, str]) -
 
 def zstd(content: bytes) -> bytes:
     """With the checksum of the content, as the `zstd` command writes it."""
-    return zstandard.ZstdCompressor(write_checksum=True).compress(content)
+    return zstandard.compress(content, options={zstandard.CompressionParameter.checksum_flag: 1})
 
 
 SKIPPED = b"\x50\x2a\x4d\x18\x05\x00\x00\x00hello"
@@ -178,8 +179,7 @@ def broken(packed: bytes, place: int) -> bytes:
 
 
 def zstd_long(content: bytes) -> bytes:
-    wide = zstandard.ZstdCompressionParameters(window_log=28)
-    packer = zstandard.ZstdCompressor(compression_params=wide).compressobj()
+    packer = zstandard.ZstdCompressor(options={zstandard.CompressionParameter.window_log: 28})
     return packer.compress(content) + packer.flush()
 
 
@@ -387,18 +387,33 @@ def test_bzip2_streams_in_a_row_are_one_content(tmp_path: Path, fill: bytes) -> 
 
 
 @pytest.mark.slow
-def test_a_bzip2_file_is_unpacked_in_pieces(tmp_path: Path) -> None:
-    """One packed block of 46 bytes may hold 45 MB."""
-    stream = streams._Bzip2(io.BufferedReader(io.BytesIO(bz2.compress(b"\0" * (64 << 20)))))
-    assert stream.read(100) == b"\0" * 100
+@pytest.mark.parametrize("pack", [bz2.compress, zstd])
+def test_a_packed_file_is_unpacked_in_pieces(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """A packed block of 46 bytes may hold 45 MB."""
+    bomb = pack(b"\0" * (64 << 20))
+    assert len(bomb) < streams._PIECE
+    with open_stream(written(tmp_path, bomb)) as stream:
+        tracemalloc.start()
+        try:
+            assert stream.read(100) == b"\0" * 100
+            assert tracemalloc.get_traced_memory()[1] < 4 << 20
+        finally:
+            tracemalloc.stop()
 
 
 @pytest.mark.slow
-def test_a_zstandard_file_is_unpacked_in_pieces(tmp_path: Path) -> None:
-    bomb = zstd(b"\0" * (64 << 20))
-    assert len(bomb) < streams._ZSTD_PIECE * 2
-    with open_stream(written(tmp_path, bomb)) as stream:
-        assert len(stream.read(100)) == 100
+def test_zstandard_frames_are_read_to_every_cut(tmp_path: Path) -> None:
+    """A file that is cut between two frames is a whole one; any other cut is said."""
+    frames = [zstd(b"one\n" * 9), SKIPPED, zstd(os.urandom(300))]
+    whole = b"".join(frames)
+    ends = list(itertools.accumulate(map(len, frames)))
+    for cut in range(5, len(whole) + 1):
+        with open_stream(written(tmp_path, whole[:cut])) as stream:
+            if cut in ends:
+                stream.read()
+            else:
+                with pytest.raises(OSError, match=r"^the file ends inside a Zstandard frame$"):
+                    stream.read()
 
 
 def test_texts_are_checked_against_the_hash_list() -> None:

@@ -14,7 +14,7 @@ from judge.pool.encoder import Similarity, open_encoder
 
 def test_without_the_extra_the_user_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(UsageError, match=r"pip install judge\[encoder\]"):
+    with pytest.raises(UsageError, match=r"pip install 'judge\[encoder\]'"):
         open_encoder("any")
 
 

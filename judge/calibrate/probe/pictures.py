@@ -1,11 +1,14 @@
 """The shifts of a judge as a picture, word overlap beside them."""
 
 from judge.calibrate.probe.card import ProbeCard
+from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
 
 
 def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
-    """A picture for each judge and prompt, by file name; numbered if there are several."""
+    """A picture for each judge and prompt, by file name, numbered if there are several; none without matplotlib."""
+    if not can_draw():
+        return {}
     files: dict[str, bytes] = {}
     for number, of in enumerate(card.judges, 1):
         name = "probe" if len(card.judges) == 1 else f"probe-{number}"

@@ -20,6 +20,7 @@ from judge.calibrate.report.tables import (
     system_tsv,
 )
 from judge.calibrate.report.together import together_tsv
+from judge.draw.drawable import can_draw
 from judge.files.jsonl import json_bytes
 from judge.text.ids import Cluster
 
@@ -28,7 +29,7 @@ SCHEMA = 1
 
 
 def calibration_files(calibration: Calibration) -> dict[str, bytes]:
-    """The content of every file by its name; an empty table or picture is left out."""
+    """The content of every file by its name; an empty table is left out, and so are pictures without matplotlib."""
     tables = {
         "agreement.tsv": agreement_tsv(calibration.agreement, calibration.verdicts),
         "confusion.tsv": confusion_tsv(calibration.agreement),
@@ -50,6 +51,8 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
     builtins = msgspec.to_builtins(calibration)
     files["calibration.json"] = json_bytes({"schema": SCHEMA, **builtins})
     files["selection.json"] = json_bytes({"schema": SCHEMA, "selections": builtins["selections"]})
+    if not can_draw():
+        return files
     by_criterion: dict[str, list[int]] = {}
     for place, row in enumerate(calibration.agreement):
         by_criterion.setdefault(row.criterion, []).append(place)

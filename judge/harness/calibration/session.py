@@ -42,6 +42,7 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.report.disagreements import disagreement_files
 from judge.calibrate.report.folder import calibration_files
 from judge.calibrate.selection import choose
+from judge.draw.drawable import undrawn
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder, replace_folder
 from judge.files.paths import in_folders, published
@@ -88,6 +89,8 @@ class CalibrationOutcome(msgspec.Struct, frozen=True):
     """The items outside the test part that some judge grades otherwise than the assessors, worst first."""
     accounts: tuple[JudgeAccount, ...] = ()
     """What the calls to each model took; none where labels were read."""
+    not_drawn: tuple[str, ...] = ()
+    """A sentence where pictures are missing among the files."""
 
 
 def calibrate_judges(
@@ -201,8 +204,9 @@ class _Session:
             with reported(self.out, RECORD):
                 # The certificate comes last, so that one never stands beside tables of another calibration.
                 replace_folder(self.out, files, RECORD, inputs=self._inputs(), last=CERTIFICATE)
+        not_drawn = undrawn("pictures of agreement and confusion") if self.out else ()
         trusted = bool(calibration.verdicts) and all(verdict.word == "TRUSTED" for verdict in calibration.verdicts)
-        return CalibrationOutcome(calibration, certificate, trusted, found, self.asking.account.rows())
+        return CalibrationOutcome(calibration, certificate, trusted, found, self.asking.account.rows(), not_drawn)
 
     def _inputs(self) -> list[Path]:
         """The files that were read."""

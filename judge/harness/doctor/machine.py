@@ -15,6 +15,7 @@ from pathlib import Path
 
 from judge.errors import JudgeError, UsageError
 from judge.files.bundle import __version__
+from judge.files.extras import EXTRAS, has_extra
 from judge.harness.doctor.findings import CheckFinding
 from judge.models.address import read_key
 from judge.models.catalog import CATALOG
@@ -25,7 +26,7 @@ from judge.runs.tokens import TokenCounter
 from judge.text.cells import count
 
 _OLDEST = (3, 11)
-_PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "xllamacpp", "krippendorff")
+_PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "krippendorff")
 """The packages that reading, counting, asking and statistics rest on."""
 _COUNTED = ("It's 7:30 p.m., isn't it?", 5, 9, 5)
 """A text, and its tokens by the rules `bare`, `english` and `whitespace`."""
@@ -59,6 +60,24 @@ def packages(folder: Path) -> CheckFinding:
     if missing:
         return CheckFinding("packages", "fails", f"not installed: {', '.join(missing)}", "install judge anew with pip")
     return CheckFinding("packages", "ok", found)
+
+
+def extras(folder: Path) -> CheckFinding:
+    """Which extras are installed, and how to get the others."""
+    here: list[str] = []
+    missing: list[str] = []
+    for name, extra in EXTRAS.items():
+        if has_extra(name):
+            here.append(name)
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                here[-1] += f" ({extra.package} {importlib.metadata.version(extra.package)})"
+        else:
+            missing.append(name)
+    found = f"installed: {', '.join(here) or 'none'}"
+    if not missing:
+        return CheckFinding("extras", "ok", found)
+    found += f"; not installed: {', '.join(missing)}"
+    return CheckFinding("extras", "ok", found, "`pip install 'judge[NAME]'` adds one")
 
 
 def keys(folder: Path) -> CheckFinding:
@@ -193,6 +212,7 @@ def weights(folder: Path) -> CheckFinding:
 MACHINE_CHECKS: tuple[Callable[[Path], CheckFinding], ...] = (
     python,
     packages,
+    extras,
     environment,
     keys,
     weights,

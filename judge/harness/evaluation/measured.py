@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from judge.draw.drawable import undrawn
 from judge.errors import InputError, UsageError
 from judge.evaluate.breakdown import TurnFacts, stacked, turn_facts
 from judge.evaluate.intake import Rank, ranked_runs
@@ -83,7 +84,7 @@ class RankingsOutcome(msgspec.Struct, frozen=True):
     facts: dict[str, TurnFacts]
     """What the turns are grouped by."""
     warnings: tuple[str, ...]
-    """What was passed over, a sentence each."""
+    """What was passed over or not drawn, a sentence each."""
 
     def tables(self, by: RunTable) -> tuple[Grid, ...]:
         """The tables with a line for each run, pair, topic and so on.
@@ -174,6 +175,7 @@ def measure_runs(
     steps(Step("comparing runs"))
     evaluations = tuple(evaluator.result() for evaluator in evaluators)
     facts = turn_facts({turn_id for assessment in assessments for turn_id in assessment.grades}, topics)
+    warnings += undrawn("pictures of runs, topics and depths") if out is not None else ()
     outcome = RankingsOutcome(evaluations, facts, tuple(warnings))
     outcome.tables(plan.by)
     if out is not None:

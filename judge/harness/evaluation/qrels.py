@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from judge.calibrate.intake import OffScale
+from judge.draw.drawable import can_draw, undrawn
 from judge.draw.slopes import RankLine, slope_plot
 from judge.errors import InputError, UsageError
 from judge.evaluate.sets.grades import GradeSet, SetsAgreement, binary, common_turns, sets_agreement
@@ -134,7 +135,12 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     outcome = QrelsOutcome(
         agreement=sets_agreement(a, b, cluster=plan.cluster, rng=rng, replicates=REPLICATES),
         rankings=rankings,
-        warnings=(*warnings, *_ungraded(rankings), *clustering(map(topic_of, turns), plan.cluster)),
+        warnings=(
+            *warnings,
+            *_ungraded(rankings),
+            *clustering(map(topic_of, turns), plan.cluster),
+            *(undrawn("pictures of the rankings") if rankings and plan.out is not None else ()),
+        ),
         cluster=plan.cluster,
     )
     if plan.out is not None:
@@ -179,7 +185,7 @@ def _write(plan: QrelsPlan, outcome: QrelsOutcome) -> None:
     inputs = [Path(path) for path in (plan.a, plan.b, *plan.runs)]
     check_apart(out, inputs)
     files = {name: content for key, grid in outcome.grids.items() for name, content in grid_files(key, grid).items()}
-    for place, ranking in enumerate(outcome.rankings, 1):
+    for place, ranking in enumerate(outcome.rankings if can_draw() else (), 1):
         name = "slopes" if len(outcome.rankings) == 1 else f"slopes-{place}"
         files[f"{name}.svg"], files[f"{name}.png"] = _picture(ranking, outcome.agreement)
     replace_folder(out, files, RECORD, inputs=[path for path in inputs if path.is_file()])

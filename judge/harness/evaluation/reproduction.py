@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
 from judge.errors import UsageError
 from judge.evaluate.published import PUBLICATIONS, PublishedNumber, Reproduction, reproduce_publication
@@ -90,15 +91,21 @@ def reproduction_files(made: Reproduction) -> dict[str, bytes]:
     files = {name: whole[name] if name in tools else content for name, content in shown.items()}
     for grid in made.beyond:
         files |= grid_files(_slug(grid.title), grid)
-    for table, measure in dict.fromkeys((each.table, each.measure) for each in made.numbers):
+    for table, measure in with_intervals(made) if can_draw() else ():
         of = [each for each in made.numbers if (each.table, each.measure) == (table, measure)]
         rows = [(each.row, each.ours) for each in of if each.ours is not None]
-        if any(ours.low is not None for _, ours in rows):
-            printed = [_printed(each) for each in of if each.ours is not None]
-            name, heading = _slug(f"{table} {measure}"), f"{made.name}, {table}: {measure}"
-            pictures = interval_plot(rows, measure, heading, "n", marks=printed, names=("made again", "published"))
-            files[f"{name}.svg"], files[f"{name}.png"] = pictures
+        printed = [_printed(each) for each in of if each.ours is not None]
+        name, heading = _slug(f"{table} {measure}"), f"{made.name}, {table}: {measure}"
+        pictures = interval_plot(rows, measure, heading, "n", marks=printed, names=("made again", "published"))
+        files[f"{name}.svg"], files[f"{name}.png"] = pictures
     return files
+
+
+def with_intervals(made: Reproduction) -> tuple[tuple[str, str], ...]:
+    """The published tables and measures of which some number has an interval: those that are drawn."""
+    return tuple(
+        dict.fromkeys((each.table, each.measure) for each in made.numbers if each.ours and each.ours.low is not None)
+    )
 
 
 def _ours(number: PublishedNumber) -> Cell:

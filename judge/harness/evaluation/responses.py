@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from judge.draw.drawable import undrawn
 from judge.errors import UsageError
 from judge.evaluate.breakdown import TurnFacts, turn_facts
 from judge.evaluate.kinds import TABLES, RunTable, is_known, unknown_facts
@@ -114,7 +115,8 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
         evaluated_criterion(runs, qrels, plan.over, plan.cluster)
         for qrels in stepped("measuring runs", all_qrels, steps)
     )
-    warnings = (*_below_zero(all_qrels), *_unusual(criteria), *_unknown(facts, topics))
+    not_drawn = undrawn("pictures of runs, topics and depths") if plan.out is not None else ()
+    warnings = (*_below_zero(all_qrels), *_unusual(criteria), *_unknown(facts, topics), *not_drawn)
     outcome = ResponsesOutcome(criteria, facts, warnings)
     steps(Step("making tables"))
     outcome.table(plan.by)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
 from judge.errors import InputError, UsageError
 from judge.evaluate.scores import Over
@@ -230,7 +231,7 @@ def _write(out: Path, outcome: SpansOutcome, inputs: Sequence[Path]) -> None:
         ("spans", overlaps, "overlap", "Weighted overlap of spans", "groups"),
         ("passages", precisions, "AP", "Average precision of passages", "topics"),
     ):
-        if rows:
+        if rows and can_draw():
             svg, png = interval_plot(rows, axis, heading, unit)
             files |= {f"{stem}.svg": svg, f"{stem}.png": png}
     replace_folder(out, files, RECORD, inputs=inputs)

@@ -18,6 +18,7 @@ from judge.calibrate.probe.page import probe_markdown
 from judge.calibrate.probe.pairs import ProbePair
 from judge.calibrate.probe.pictures import probe_pictures
 from judge.calibrate.probe.records import KINDS
+from judge.draw.drawable import undrawn
 from judge.files.bundle import __version__
 from judge.files.folder import replace_folder
 from judge.files.jsonl import json_bytes, jsonl_bytes
@@ -183,6 +184,7 @@ def _carry_out(
             files[CERTIFICATE] = json_bytes(certificate)
     files[MANIFEST] = _manifest(prepared, PROBED)
     replace_folder(out, files, PROBE_RECORD, last=CERTIFICATE)
+    notes += undrawn("pictures of the shifts")
     failures = tuple(result for _, answers in answered for result in answers.values() if isinstance(result, Failure))
     return ProbeOutcome(card, tuple(pairs), certificate, failures, tuple(notes), account.rows())
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge.errors import OperationalError, UsageError
+from judge.files.extras import need_extra
 from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.chat import chat_messages, response_format
 from judge.models.engine import Engine, engine_version, load_engine, start, usable_cores
@@ -70,6 +71,7 @@ class LocalModel:
             UsageError: The engine cannot be used here.
             InputError: The file is missing or is no GGUF file.
         """
+        need_extra("llama", self.name)
         load_engine()
         if isinstance(self._source, Path):
             trained_context(self._source)

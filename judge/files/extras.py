@@ -1,0 +1,65 @@
+"""The extras: large packages that a plain installation leaves out, and how a user gets them.
+
+An extra is a row here and a line in pyproject.toml. Where its package is needed, `need_extra` stops before any work.
+"""
+
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from judge.errors import UsageError
+
+
+class Extra(NamedTuple):
+    """A package that only some users need."""
+
+    package: str
+    """Its name for pip."""
+    module: str
+    """Its name in Python."""
+    beside: str = ""
+    """What pip cannot install with it."""
+
+
+EXTRAS = {
+    "crowd": Extra("polars", "polars"),
+    "llama": Extra("xllamacpp", "xllamacpp"),
+    "pictures": Extra("matplotlib", "matplotlib"),
+    "encoder": Extra("sentence-transformers", "sentence_transformers"),
+    "lucene": Extra("pyserini", "pyserini", "Java 21 (11 for a Pyserini < 0.35)"),
+}
+"""The extras by name."""
+
+
+def has_extra(name: str) -> bool:
+    """Whether the package of an extra is installed; it is not imported."""
+    try:
+        spec = find_spec(EXTRAS[name].module)
+    except ValueError:
+        # The module is loaded, and nothing says from where.
+        return True
+    # A folder of this name without a module in it is no package.
+    return spec is not None and spec.has_location
+
+
+def how_to_get(name: str) -> str:
+    """The command that installs an extra, and what is needed beside it.
+
+    >>> how_to_get("crowd")
+    "`pip install 'judge[crowd]'`"
+    """
+    beside = EXTRAS[name].beside
+    return f"`pip install 'judge[{name}]'`" + (f", and {beside}" if beside else "")
+
+
+def need_extra(name: str, what: str) -> None:
+    """Stop where the package of an extra is not installed.
+
+    Args:
+        name: A key of EXTRAS.
+        what: What needs it, as the subject of the message.
+
+    Raises:
+        UsageError: The package is not installed; the message says how to get it.
+    """
+    if not has_extra(name):
+        raise UsageError(f"{what} needs {EXTRAS[name].package}, which is not installed: {how_to_get(name)}")

@@ -1,0 +1,138 @@
+"""What commands do where an extra is not installed: one message before any work, or everything but a part."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from judge import (
+    CalibrationPlan,
+    CrowdPlan,
+    GoldImportPlan,
+    Plan,
+    calibrate_judges,
+    grade_crowd,
+    import_gold_files,
+    run,
+)
+from judge.cli import main
+from judge.errors import UsageError
+from judge.files.extras import EXTRAS
+from judge.harness.doctor import machine
+from tests.calibration_world import gold_rows, items, pool, write_gold, write_pool
+from tests.conftest import PROJECT
+
+RUNS = PROJECT / "examples/runs"
+_CROWD = "reading workers' labels needs polars, which is not installed: `pip install 'judge[crowd]'`"
+_LOCAL = "{} needs xllamacpp, which is not installed: `pip install 'judge[llama]'`"
+_DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
+_SMALL = _LOCAL.format("local/smollm2-135m")
+_ENCODER = "--encoder needs sentence-transformers, which is not installed: `pip install 'judge[encoder]'`"
+
+
+@pytest.fixture
+def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for extra in EXTRAS.values():
+        monkeypatch.setitem(sys.modules, extra.module, None)
+    monkeypatch.delenv("JUDGE_MODEL", raising=False)
+
+
+# Most inputs do not exist: the message comes before anything is read.
+@pytest.mark.usefixtures("_plain")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("crowd absent.csv --scale 0-3 --out new", _CROWD),
+        ("gold import crowd absent.csv --out new", _CROWD),
+        ("run --runs absent --out new", _DEFAULT),
+        ("run --runs absent --out new --dry-run", _DEFAULT),
+        (
+            "run --runs absent --out new --jury majority --model baseline/overlap --model local/smollm2-135m "
+            "--criteria groundedness",
+            _SMALL,
+        ),
+        (f"probe {RUNS}/absent --model local/smollm2-135m --criteria groundedness --out new", _SMALL),
+        ("demo new --model local/smollm2-135m", _SMALL),
+        ("pool --runs absent --encoder x --out new", _ENCODER),
+    ],
+)
+def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: str,
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments.split()) == 2
+    assert capsys.readouterr().err == f"judge: {said}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("_plain")
+def test_python_gets_the_same_message(tmp_path: Path) -> None:
+    out = tmp_path / "new"
+    with pytest.raises(UsageError, match=r"judge\[crowd\]"):
+        grade_crowd(CrowdPlan(labels=["absent.csv"], scales=["0-3"], out=out))
+    with pytest.raises(UsageError, match=r"judge\[crowd\]"):
+        import_gold_files(GoldImportPlan(source="crowd", files=["absent.csv"], out=out))
+    with pytest.raises(UsageError, match=r"judge\[llama\]"):
+        run(Plan(runs="absent", model="local/smollm2-135m", out=out))
+    world = items(topics=2)
+    write_gold(tmp_path / "gold.jsonl", gold_rows(world))
+    write_pool(tmp_path / "pool", pool(world))
+    asked = CalibrationPlan(
+        gold=[tmp_path / "gold.jsonl"],
+        models=["local/smollm2-135m"],
+        prompts=["groundedness"],
+        pool=tmp_path / "pool",
+        out=out,
+    )
+    with pytest.raises(UsageError, match=r"judge\[llama\]"):
+        calibrate_judges(asked)
+    assert {path.name for path in tmp_path.iterdir()} == {"gold.jsonl", "pool"}
+
+
+def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("llama", "lucene", "encoder"):
+        monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
+    found = machine.extras(tmp_path)
+    assert found.state == "ok"
+    assert found.found.startswith("installed: crowd (polars ")
+    assert found.found.endswith("; not installed: llama, encoder, lucene")
+    assert found.advice == "`pip install 'judge[NAME]'` adds one"
+
+
+PLAIN = """
+import importlib.abc, sys
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1].split(","):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+for name in sys.argv[1].split(","):
+    sys.modules[name] = None
+sys.meta_path.insert(0, Missing())
+from judge.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.slow
+def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
+    modules = ",".join(extra.module for extra in EXTRAS.values())
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN, modules, "demo"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"2. left out: {_DEFAULT}\n" in done.stderr
+    assert (tmp_path / "judge-demo/out-baseline/report.html").is_file()
+    assert not (tmp_path / "judge-demo/out").exists()
