@@ -16,6 +16,7 @@ from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion
+from judge.results.citations import CitationRow, citations_tsv
 from judge.results.differences import differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
@@ -63,6 +64,7 @@ def result_files(
     pairs: Sequence[RunDifference] = (),
     clustered: Sequence[str] = (),
     sentences: Sequence[SentenceRow] = (),
+    citations: Sequence[CitationRow] = (),
 ) -> dict[str, bytes]:
     """The files of a judge's results, by name.
 
@@ -77,6 +79,7 @@ def result_files(
         pairs: Every two runs.
         clustered: From `clustering`.
         sentences: The labels of sentences, by run.
+        citations: Citation precision and recall, by run.
     """
     partial = partial or {}
     judgments = [result for result in results if isinstance(result, Judgment)]
@@ -92,6 +95,8 @@ def result_files(
     }
     if sentences:
         files["sentences.tsv"] = sentences_tsv(sentences).encode()
+    if citations:
+        files["citations.tsv"] = citations_tsv(citations).encode()
     if notes is not None:
         files["members.jsonl"] = jsonl_bytes(vote for vote in notes.said if isinstance(vote, Judgment))
         files["member_failures.jsonl"] = jsonl_bytes(notes.failures)

@@ -19,6 +19,7 @@ from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem
+from judge.results.citations import CitationRow, citation_rows
 from judge.results.differences import differences
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow, RunDifference
@@ -92,6 +93,11 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     def sentences(self) -> tuple[SentenceRow, ...]:
         """The labels of sentences by run, where a prompt asked for them."""
         return sentence_rows(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
+
+    @property
+    def citations(self) -> tuple[CitationRow, ...]:
+        """Citation precision and recall by run, where the judge is a checker."""
+        return citation_rows(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
 
     def judges(self, criterion: Criterion) -> set[str]:
         """The judges that gave the grades; for a jury also its members, which the manifest lists.
