@@ -10,7 +10,7 @@ class SentenceSupport(Record, frozen=True):
     """What a checker found for one sentence."""
 
     passages: tuple[str, ...]
-    """The used passages that support it, as `pool.jsonl` names them."""
+    """The used passages that support it, as `pool.jsonl` names them, the likeliest first."""
     probability: float | None
     """The highest probability that a passage supports it; None where none was asked about."""
 

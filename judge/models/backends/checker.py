@@ -106,12 +106,13 @@ class Checker:
         await self._scorer.aclose()
 
     def _label(self, scores: Sequence[PairScore] | None, labels: Sequence[str]) -> dict[str, Any]:
-        """The label of a sentence, its highest support, and the numbers of the passages that support it."""
+        """The label of a sentence, its highest support, and the passages that support it, the likeliest first."""
         if not scores:
             label = NO_CLAIM if scores is None and NO_CLAIM in labels else UNSUPPORTED
             return {"label": label, "probability": None, "passages": []}
         best = max(score.supports for score in scores)
-        found = [number for number, score in enumerate(scores, 1) if score.supports >= self._threshold]
+        likeliest = sorted(enumerate(scores, 1), key=lambda entry: -entry[1].supports)
+        found = [number for number, score in likeliest if score.supports >= self._threshold]
         against = max(score.contradicts for score in scores) >= self._threshold and CONTRADICTED in labels
         label = SUPPORTED if found else CONTRADICTED if against else UNSUPPORTED
         return {"label": label, "probability": round(best, 6), "passages": found}
