@@ -106,6 +106,10 @@ class Rollup(Record, frozen=True):
     ignored: str | None = None
     """Sentences with this label do not count; if no other sentence is left, the grade is that of `unable`."""
 
+    def grade(self, share: float) -> int:
+        """The grade of the first cut that a share from 0 to 1 reaches."""
+        return next(grade for least, grade in self.cuts if share >= least)
+
 
 class Criterion(Record, frozen=True):
     """One prompt file: what is asked, on which scale, in which words."""

@@ -492,9 +492,9 @@ def test_the_notebook_of_the_readme_runs_in_a_kernel(example: Path, monkeypatch:
     client.km = kernel
     client.execute()
     outputs = [cell.outputs for cell in notebook.cells]
-    line, table = outputs[1]
-    # A job of under two seconds has a line and no bar.
-    assert line.text.startswith("baseline/overlap: 77/77 judged, ")
+    # A job of under two seconds has a line and no bar; on a busy machine it may take longer.
+    *shown, table = outputs[1]
+    assert any(one.get("text", "").startswith("baseline/overlap: 77/77 judged, ") for one in shown)
     assert "<td>harbor-grounded</td>" in table.data["text/html"]
     assert "mean.low" in outputs[2][-1].data["text/html"]
     assert table.data["text/html"] == outputs[3][-1].data["text/html"]

@@ -7,7 +7,7 @@ import msgspec
 
 from judge.ask.group_verdict import parse_group
 from judge.ask.prompt import repair
-from judge.ask.records import Failure, Judgment, Unreadable, Verdict
+from judge.ask.records import Failure, Judgment, SentenceSupport, Unreadable, Verdict
 from judge.ask.verdict import parse
 from judge.models.records import Completion, Request
 from judge.pool.build import lacking_texts
@@ -127,6 +127,17 @@ def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | F
         form=answer.request.form,
         repaired=answer.repaired,
         sample=task.sample,
+        support=_support(verdict, task.response.passages),
+    )
+
+
+def _support(verdict: Verdict, passages: Sequence[str]) -> tuple[SentenceSupport, ...]:
+    """The support of each sentence by keys of passages; empty if a number is none of a passage."""
+    if any(number > len(passages) for _, numbers in verdict.support for number in numbers):
+        return ()
+    return tuple(
+        SentenceSupport(tuple(passages[number - 1] for number in numbers), probability)
+        for probability, numbers in verdict.support
     )
 
 

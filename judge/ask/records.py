@@ -6,6 +6,15 @@ from judge.models.records import AnswerForm
 from judge.records import FailureReason, Record, bare
 
 
+class SentenceSupport(Record, frozen=True):
+    """What a checker found for one sentence."""
+
+    passages: tuple[str, ...]
+    """The used passages that support it, as `pool.jsonl` names them, the likeliest first."""
+    probability: float | None
+    """The highest probability that a passage supports it; None where none was asked about."""
+
+
 class Verdict(Record, frozen=True):
     """The grade that one completion gives."""
 
@@ -17,6 +26,9 @@ class Verdict(Record, frozen=True):
     """Mean of the grades under the label probabilities; None where the judge gave none."""
     unable: bool = False
     """Whether the grade is the level of "unable to judge"."""
+    support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()
+    """For each sentence the highest probability of support, and the numbers of the passages that support it, from 1;
+    empty where the reply does not tell."""
 
 
 class Unreadable(Record, frozen=True):
@@ -26,7 +38,7 @@ class Unreadable(Record, frozen=True):
     detail: str
 
 
-class Judgment(Record, frozen=True, tag="judgment", tag_field="kind"):
+class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defaults=True):
     """One grade of one judge for one pooled response; docs/run.md lists the fields."""
 
     response_id: str
@@ -53,6 +65,8 @@ class Judgment(Record, frozen=True, tag="judgment", tag_field="kind"):
     """Whether the first reply was unreadable and the judge was asked again."""
     sample: int
     """Number of the repetition, from 0."""
+    support: tuple[SentenceSupport, ...] = ()
+    """Of a checker: which passages support each sentence."""
 
     def __repr__(self) -> str:
         grade = "unable" if self.unable else self.grade

@@ -7,6 +7,8 @@ guessed.
 import math
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from judge.ask.filler import CUT_OFF
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.reply import (
@@ -115,6 +117,7 @@ def _parse_sentences(
     if isinstance(answer, Unreadable):
         return answer
     entries: Sequence[tuple[object, object]]
+    support: Sequence[dict[str, object]] = ()
     if answer is None:
         entries, rationale = numbered_lines(reply)
         if not entries or cut:
@@ -124,8 +127,52 @@ def _parse_sentences(
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
             return Unreadable("unreadable", '"sentences" is not a list of objects with "n" and "label"')
         entries = [(entry.get("n"), entry.get("label")) for entry in listed]
+        support = listed
     labels = _by_number(entries, answer_labels(criterion), sentences)
-    return labels if isinstance(labels, Unreadable) else _rolled_up(labels, criterion, rationale)
+    if isinstance(labels, Unreadable):
+        return labels
+    verdict = _rolled_up(labels, criterion, rationale)
+    if isinstance(verdict, Unreadable):
+        return verdict
+    found = _support(support, sentences)
+    return msgspec.structs.replace(verdict, support=found, expected=_expected_by_support(found, labels, criterion))
+
+
+def _expected_by_support(
+    support: Sequence[tuple[float | None, tuple[int, ...]]], labels: Sequence[str], criterion: Criterion
+) -> float | None:
+    """The mean grade if each sentence that counts were supported with its probability, apart from the others."""
+    rollup = criterion.rollup
+    if rollup is None or not support:
+        return None
+    chances = [chance for (chance, _), label in zip(support, labels, strict=True) if label != rollup.ignored]
+    # How likely it is that k of the sentences so far are supported.
+    likely = [1.0]
+    for chance in chances:
+        if chance is None:
+            return None
+        likely = [
+            math.fsum((stays * (1 - chance), goes * chance))
+            for stays, goes in zip([*likely, 0.0], [0.0, *likely], strict=True)
+        ]
+    return math.fsum(p * rollup.grade(k / len(chances)) for k, p in enumerate(likely)) if chances else None
+
+
+def _support(
+    entries: Sequence[Mapping[str, object]], sentences: int
+) -> tuple[tuple[float | None, tuple[int, ...]], ...]:
+    """What a checker says beside the labels, in the order of the sentences; empty where any of it is missing."""
+    if [entry.get("n") for entry in entries] != list(range(1, sentences + 1)):
+        return ()
+    found: list[tuple[float | None, tuple[int, ...]]] = []
+    for entry in entries:
+        probability, passages = entry.get("probability"), entry.get("passages")
+        if not isinstance(passages, list) or not all(type(number) is int and number > 0 for number in passages):
+            return ()
+        if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):  # type: ignore[operator]
+            return ()
+        found.append((probability, tuple(passages)))  # type: ignore[arg-type]
+    return tuple(found)
 
 
 def _by_number(
@@ -163,8 +210,7 @@ def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | N
             return Unreadable("unreadable", "no sentence counts towards a grade")
         return Verdict(unable.grade, rationale, sentences=labels, unable=True)
     share = counted.count(rollup.label) / len(counted)
-    grade = next(grade for least, grade in rollup.cuts if share >= least)
-    return Verdict(grade, rationale, sentences=labels)
+    return Verdict(rollup.grade(share), rationale, sentences=labels)
 
 
 def expected_grade(probabilities: Mapping[str, float] | None, scale: Scale) -> float | None:

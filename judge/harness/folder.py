@@ -16,10 +16,12 @@ from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion
+from judge.results.citations import CitationRow, citations_tsv
 from judge.results.differences import differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.sentences import SentenceRow, sentences_tsv
 from judge.text.tsv import tsv
 
 UNCALIBRATED = (
@@ -61,6 +63,8 @@ def result_files(
     models: Sequence[str] = (),
     pairs: Sequence[RunDifference] = (),
     clustered: Sequence[str] = (),
+    sentences: Sequence[SentenceRow] = (),
+    citations: Sequence[CitationRow] = (),
 ) -> dict[str, bytes]:
     """The files of a judge's results, by name.
 
@@ -74,6 +78,8 @@ def result_files(
         models: From `model_notes`, and from `certainty_notes`.
         pairs: Every two runs.
         clustered: From `clustering`.
+        sentences: The labels of sentences, by run.
+        citations: Citation precision and recall, by run.
     """
     partial = partial or {}
     judgments = [result for result in results if isinstance(result, Judgment)]
@@ -84,9 +90,13 @@ def result_files(
         "judgments.jsonl": jsonl_bytes(judgments),
         "failures.jsonl": jsonl_bytes(failures),
         "leaderboard.tsv": leaderboard_tsv(rows).encode(),
-        "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines, told_apart(pairs)).encode(),
+        "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines, told_apart(pairs), sentences).encode(),
         "differences.tsv": differences_tsv(pairs).encode(),
     }
+    if sentences:
+        files["sentences.tsv"] = sentences_tsv(sentences).encode()
+    if citations:
+        files["citations.tsv"] = citations_tsv(citations).encode()
     if notes is not None:
         files["members.jsonl"] = jsonl_bytes(vote for vote in notes.said if isinstance(vote, Judgment))
         files["member_failures.jsonl"] = jsonl_bytes(notes.failures)

@@ -1,8 +1,9 @@
-"""A connection to one OpenAI-compatible server, straight on aiohttp; one call is one HTTP request."""
+"""A connection to one server, straight on aiohttp; one call is one HTTP request."""
 
 import base64
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from judge.models.address import Address, proxy_for, read_key
 from judge.models.chat import read_completion
@@ -20,18 +21,28 @@ if TYPE_CHECKING:
 KEY = "JUDGE_API_KEY"  # the name of a variable, not its value
 
 
+class Reply(NamedTuple):
+    """What a server sent with status 200."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    latency: float
+    """Seconds."""
+
+
 class Connection:
     """Asks one server; the TCP connections stay open for the next requests.
 
     Args:
         address: The server; a user and a password are sent where there is no key.
         options: The longest reply, the time of one call, and whether probabilities of labels are asked for.
+        path: What follows the address.
     """
 
-    def __init__(self, address: Address, options: ModelOptions) -> None:
+    def __init__(self, address: Address, options: ModelOptions, path: str = "/chat/completions") -> None:
         self._address = address
         self._options = options
-        self._endpoint = f"{address.url}/chat/completions"
+        self._endpoint = f"{address.url}{path}"
         self._proxy: str | None = None
         self._session: aiohttp.ClientSession | None = None
         self.limits: RateLimits | None = None
@@ -48,11 +59,27 @@ class Connection:
             CallError: This call failed; TransientError if asking again may help.
             OperationalError: No call can succeed until the user fixes something.
         """
+        # A label is asked for by a choice or a grammar, which a server may refuse as it refuses a schema.
+        structured, probable = request.form != "text", self._options.logprobs
+        reply = await self.fetch(body, structured=structured, probable=probable)
+        completion = read_completion(reply.body, reply.headers, structured=structured, latency=reply.latency)
+        return with_probabilities(completion, reply.body, request) if probable else completion
+
+    async def fetch(self, body: bytes, *, structured: bool = False, probable: bool = False) -> Reply:
+        """Send a request and read what comes back with status 200.
+
+        Args:
+            body: The request as JSON.
+            structured: Whether it asks for a schema, a choice or a grammar, which a server may refuse.
+            probable: Whether it asks for probabilities of labels, likewise.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user fixes something.
+        """
         import aiohttp
 
         session = self._session or self._open()
-        # A label is asked for by a choice or a grammar, which a server may refuse as it refuses a schema.
-        structured, probable = request.form != "text", self._options.logprobs
         started = time.perf_counter()
         try:
             async with session.post(self._endpoint, data=body, proxy=self._proxy, allow_redirects=False) as answer:
@@ -67,8 +94,7 @@ class Connection:
             refusal = read_refusal(answer.status, reply)
             unasked = logprobs_refused(refusal) if probable else None
             raise unasked or error_for(refusal, answer.headers, structured=structured)
-        completion = read_completion(reply, answer.headers, structured=structured, latency=latency)
-        return with_probabilities(completion, reply, request) if probable else completion
+        return Reply(reply, answer.headers, latency)
 
     async def aclose(self) -> None:
         """Close all TCP connections."""

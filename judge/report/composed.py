@@ -15,6 +15,7 @@ from judge.report.sections.counts import failures, statuses
 from judge.report.sections.inputs import submissions
 from judge.report.sections.making import made
 from judge.report.sections.rechecked import rechecked
+from judge.report.sections.sentences import sentence_labels
 from judge.report.sections.spending import spent
 from judge.report.sections.summary import summary
 from judge.text.cells import count
@@ -61,6 +62,7 @@ def _against_gold(folder: RunFolder) -> Iterator[Section]:
 RUN_SECTIONS: tuple[Callable[[RunFolder], Iterator[Section]], ...] = (
     summary,
     leaderboards,
+    sentence_labels,
     corrected_boards,
     _against_gold,
     statuses,

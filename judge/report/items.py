@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.calibrate.disagreements import AssessorGrade
 from judge.calibrate.intake import same_grades
 from judge.records import Passage, Record, Scale
@@ -35,6 +35,7 @@ class Opinion(Record, frozen=True):
     probabilities: dict[str, float] | None = None
     rationale: str | None = None
     sentences: tuple[str, ...] = ()
+    support: tuple[SentenceSupport, ...] = ()
     model: str | None = None
     criterion_digest: str = ""
     request_digest: str | None = None
@@ -138,6 +139,7 @@ def opinion(result: Judgment | Failure, votes: tuple[Opinion, ...] = ()) -> Opin
         probabilities=result.probabilities,
         rationale=result.rationale,
         sentences=result.sentences,
+        support=result.support,
         model=result.model,
         criterion_digest=result.criterion_digest,
         request_digest=result.request_digest,

@@ -1,4 +1,4 @@
-"""Which used passage holds most words of a sentence: a pointer for the reader, which no judge gave. Pure."""
+"""Which used passage belongs to a sentence: the one that a checker found, else the one with most of its words. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from judge.text.words import content_words
 
 
 class Support(NamedTuple):
-    """The passage that holds most of a sentence's content words."""
+    """The passage to look at."""
 
     passage: int
     """Its place among the used passages, from 0."""
     share: float
-    """The share of the sentence's content words that it holds."""
+    """The share of the sentence's content words that it holds; of a checker, its probability of support."""
 
 
 def supports(sentences: Sequence[str], passages: Sequence[str | None]) -> list[Support | None]:
@@ -31,6 +31,18 @@ def supports(sentences: Sequence[str], passages: Sequence[str | None]) -> list[S
         best = max(shares, default=0.0)
         found.append(Support(shares.index(best), best) if best else None)
     return found
+
+
+def checked_supports(item: BrowsedItem, sentences: int) -> list[Support | None] | None:
+    """For each sentence the first passage that a checker says supports it; None if no checker judged the item."""
+    places = {used.passage_id: place for place, used in reversed([*enumerate(item.passages)])}
+    for said in item.opinions.values():
+        if said.support and len(said.support) == sentences:
+            found = [
+                (places.get(one.passages[0].partition("#")[0]) if one.passages else None, one) for one in said.support
+            ]
+            return [None if at is None else Support(at, one.probability or 0.0) for at, one in found]
+    return None
 
 
 def labeled_sentences(item: BrowsedItem) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from judge.records import Scale
 from judge.report.chunks import CHUNK, NONE, PackedTable, Packer, TextTables, json_text, pack
 from judge.report.items import BrowsedItem, BrowsedItems, Gaps, Opinion, gaps, off_gold
 from judge.report.items_sent import Sent, pieces
-from judge.report.items_support import labeled_sentences, supports
+from judge.report.items_support import checked_supports, labeled_sentences, supports
 from judge.runs.records import Turn
 from judge.text.ids import natural_key
 
@@ -191,7 +191,8 @@ class _Lister:
         self._texts.searched(item.text)
         passages = [[used.passage_id, self._texts.stored(used.text), used.source] for used in item.passages]
         sentences = labeled_sentences(item)
-        support = supports(sentences, [used.text for used in item.passages]) if sentences else []
+        checked = checked_supports(item, len(sentences)) if sentences else None
+        support = supports(sentences, [used.text for used in item.passages]) if checked is None else checked
         return {
             "cut": item.truncated,
             "runs": [[self._runs.number(run), rank] for run, rank in item.runs],
@@ -199,6 +200,7 @@ class _Lister:
             "gold": [[one.assessor, one.grade, one.made] for one in item.gold],
             "sentences": list(map(self._texts.stored, sentences)),
             "support": [one and [one.passage, round(one.share, _DIGITS)] for one in support],
+            "checked": checked is not None,
             "sides": {str(side): self._opinion(said, sent[side]) for side, said in sorted(item.opinions.items())},
         }
 

@@ -10,6 +10,7 @@ from judge.ask.records import Failure, Judgment
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason
 from judge.results.rows import LeaderboardRow, RowFlag, noted
+from judge.results.sentences import SentenceRow, sentences_markdown
 from judge.results.turns import HARNESS, RunTurns, run_turns, top_pooled, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell
@@ -239,6 +240,7 @@ def leaderboard_markdown(
     criteria: Sequence[Criterion] = (),
     notes: Iterable[str] = (),
     apart: Mapping[str, str] | None = None,
+    sentences: Sequence[SentenceRow] = (),
 ) -> str:
     """A table for each criterion under the banner and the notes.
 
@@ -248,6 +250,7 @@ def leaderboard_markdown(
         criteria: The prompts, for how to read the grades.
         notes: What else to know.
         apart: Criterion to a sentence on which runs differ.
+        sentences: The labels of sentences, where a prompt asks for them.
     """
     prompts = {criterion.name: criterion for criterion in criteria}
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
@@ -260,7 +263,8 @@ def leaderboard_markdown(
         parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
         parts += [f"\n{apart[name]}\n"] if apart and name in apart else []
     clustered = _CLUSTERED[next((row.cluster for row in rows), "topic")]
-    return "".join([*parts, _NOTES, clustered, *(f"\n{line}.\n" for line in flag_lines(rows))])
+    parts += [sentences_markdown(sentences), _NOTES, clustered]
+    return "".join([*parts, *(f"\n{line}.\n" for line in flag_lines(rows))])
 
 
 def flag_lines(rows: Iterable[LeaderboardRow]) -> list[str]:

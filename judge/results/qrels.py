@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from judge.ask.records import Failure, Judgment
 from judge.files.trec import QrelRow, column, qrels_lines, safe_name
 from judge.records import Criterion, Level, Scale
+from judge.results.sentences import label_counts
 from judge.text.ids import natural_key
 
 _Result = TypeVar("_Result", Judgment, Failure)
@@ -77,6 +78,7 @@ def sidecar(
             "unable": len(under) - len(graded),
             "failures": dict(sorted(Counter(failure.reason for failure in failed).items())),
         },
+        **({"sentences": label_counts(under, criterion)} if criterion.answer == "sentences" else {}),
     }
 
 

@@ -88,6 +88,7 @@ _READ = f"--topics {PROJECT}/examples/topics.json --passages {PROJECT}/examples/
 _POOL = f"pool --runs {{}}/runs {_READ}"
 _RUN = f"run --runs {{}}/runs {_READ}"
 _OVERLAP = "--criteria groundedness --model baseline/overlap"
+_CHECKED = "--criteria groundedness --model checker/overlap --prompt groundedness/sentences"
 _FEW = "--select-runs {}/two.txt --screen off"
 _RULE = "--select-runs best-per-team --passage-qrels {}/passages.qrel --teams {}/teams.tsv --screen off"
 _CALIBRATE = "calibrate --replicates 200 --permutations 200"
@@ -127,6 +128,7 @@ OPTIONAL = (
     ("run", f"{_RUN} {_OVERLAP} --select-runs {{}}/two.txt", "screen.tsv"),
     ("run", f"{_RUN} {_OVERLAP} {_RULE}", "run_choice.tsv"),
     ("run", f"{_RUN} {_OVERLAP} --screen off", "response_runs/*.run"),
+    ("run", f"{_RUN} {_CHECKED} {_FEW}", "sentences.tsv citations.tsv"),
     ("run", f"{_RUN} {_OVERLAP} {_FEW} --jury majority --samples 2", "members.jsonl member_failures.jsonl"),
     (
         "run",
@@ -228,6 +230,7 @@ OPTIONAL = (
         "report/corrected.svg report/agreement-*.svg report/confusion-*.svg",
     ),
     ("release", "release {}/judged --keep-names", "response_runs/*.run"),
+    ("release", "release {}/checked", "sentences.tsv citations.tsv prompts/groundedness/sentences.md"),
     ("reproduce", "reproduce cast-regin {}/release", "means.* retests.* variance.* correlations.* lengths.*"),
 )
 """Command, a call that makes more files than the plain one, and patterns of these."""
@@ -296,6 +299,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = {"run_name": "r", "run_type": "automatic", "turns": answers}
     (folder / "matched/r.json").write_text(json.dumps(run), encoding="utf-8")
     call(folder, "--out", folder / "judged", f"{_RUN} {_OVERLAP}")
+    call(folder, "--out", folder / "checked", f"{_RUN} {_CHECKED} {_FEW}")
     asked = "--model baseline/overlap --prompt groundedness/graded --pool {}/judged"
     (folder / "grounded").mkdir()
     gold = (PROJECT / "gold" / "example.gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
+from judge.ask.records import SentenceSupport
 from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
 from judge.errors import InputError
 from judge.files.jsonl import jsonl_bytes
@@ -17,7 +18,7 @@ from judge.records import Level, Scale
 from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
 from judge.report.items_merged import gather
 from judge.report.items_sent import Sent, pieces
-from judge.report.items_support import Support, labeled_sentences, supports
+from judge.report.items_support import Support, checked_supports, labeled_sentences, supports
 from judge.runs.records import Exchange
 from tests.report.browsed import FERRY, failed, judgment, response, runs, write_folder
 
@@ -337,6 +338,16 @@ def test_the_passage_that_holds_most_words_of_a_sentence() -> None:
         Support(2, 0.75),
         None,
     ]
+
+
+def test_the_passage_of_a_checker_goes_before_the_one_with_most_words() -> None:
+    support = (SentenceSupport(("p2#a", "p1"), 0.9), SentenceSupport((), 0.2), SentenceSupport((), None))
+    said = Opinion("R00001", "checker/overlap", "groundedness/sentences", 1, support=support)
+    passages = tuple(UsedPassage(name, "A ferry leaves.", "run") for name in ("p1", "p2"))
+    one = BrowsedItem("1-1_1", "1-1", "groundedness", "It leaves. At noon. Why?", False, passages, (), {0: said})
+    assert checked_supports(one, 3) == [Support(1, 0.9), None, None]
+    # The sentences are counted otherwise now than when the response was judged.
+    assert checked_supports(one, 2) is None
 
 
 def test_sentences_are_shown_only_where_a_judge_labeled_as_many() -> None:

@@ -22,9 +22,11 @@ from judge.harness.release.pseudonyms import Pseudonyms, renamed
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, PooledRun
 from judge.records import Criterion
+from judge.results.citations import citations_tsv
 from judge.results.differences import differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name
+from judge.results.sentences import sentences_tsv
 from judge.text.ids import natural_key
 from judge.text.steps import Step, Steps
 
@@ -136,10 +138,14 @@ def _tables(public: JudgedFolder) -> dict[str, bytes]:
     juries = [_jury(about) for about in public.manifest.get("jury", {}).values()]
     warnings = dict.fromkeys(f"Warning: {text}" for about in juries for text in about["warnings"])
     notes = (*model_notes(public.results), *warnings, *(f"{line}." for line in public.clustered))
+    sentences, citations = public.sentences, public.citations
+    board = leaderboard_markdown(rows, public.banner, public.criteria, notes, told_apart(pairs), sentences)
     return {
-        "leaderboard.md": leaderboard_markdown(rows, public.banner, public.criteria, notes, told_apart(pairs)).encode(),
+        "leaderboard.md": board.encode(),
         "leaderboard.tsv": leaderboard_tsv(rows).encode(),
         "differences.tsv": differences_tsv(pairs).encode(),
+        **({"sentences.tsv": sentences_tsv(sentences).encode()} if sentences else {}),
+        **({"citations.tsv": citations_tsv(citations).encode()} if citations else {}),
     }
 
 

@@ -14,6 +14,8 @@ _FILES = (
     ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
     ("leaderboard.tsv", "the same as a table"),
     ("differences.tsv", "every two runs, and whether they can be told apart"),
+    ("sentences.tsv", "per run and label of a sentence: how many sentences have it, contradicted ones among them"),
+    ("citations.tsv", "per run: how many used passages support a sentence, and how many sentences a passage supports"),
     ("qrels/*.qrel", "the grades as qrels: `turn_id 0 response_id grade`; marked `.llm`, since a model gave them"),
     ("qrels/*.json", "for each of them the judge, the prompt and the scale"),
     ("response_runs/*.run", "each run as TREC run lines over response ids"),

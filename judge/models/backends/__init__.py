@@ -15,6 +15,7 @@ from judge.text.hints import did_you_mean
 
 BACKENDS = {
     "baseline": "judge.models.backends.baseline",
+    "checker": "judge.models.backends.checker",
     "litellm": "judge.models.backends.litellm",
     "local": "judge.models.backends.local",
     "openai": "judge.models.backends.openai",

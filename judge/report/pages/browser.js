@@ -591,9 +591,10 @@
     if (detail.cut) title.append(make("span", { class: "badge warn" }, "cut at the token limit"));
     if (whole === null) return [title, make("p", { class: "note" }, "The text of this response is not on record.")];
     if (!detail.sentences.length) return [title, ...textBox(whole), ...unmatched(detail)];
-    return [title, await sentencesList(detail), make("p", { class: "note" },
-      "The verdicts are the judge's. The passage named beside a sentence holds most of its words: it was computed, and no " +
-      "judge named it.")];
+    const named = detail.checked
+      ? "The passage named beside a sentence is the one that most likely supports it, as the checker has it."
+      : "The passage named beside a sentence holds most of its words: it was computed, and no judge named it.";
+    return [title, await sentencesList(detail), make("p", { class: "note" }, `The verdicts are the judge's. ${named}`)];
   }
 
   function labelers(detail) {
@@ -631,7 +632,9 @@
   }
 
   function pointer(passage, share, detail) {
-    const said = `passage ${passage + 1} holds ${Math.round(share * 100)} % of its words`;
+    const said = detail.checked
+      ? `passage ${passage + 1} supports it, probability ${share.toFixed(2)}`
+      : `passage ${passage + 1} holds ${Math.round(share * 100)} % of its words`;
     const button = make("button", { type: "button", class: "browse-pointer" }, said);
     button.addEventListener("click", () => {
       for (const one of at("item").querySelectorAll(".pointed")) one.classList.remove("pointed");

@@ -1,0 +1,156 @@
+"""`checker/<scorer>[@threshold]`: groundedness sentence by sentence, each against each used passage."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.models.limits import RateLimits
+from judge.models.model import FREE, Model, ModelOptions, Price
+from judge.models.records import AnswerForm, Completion, Request
+from judge.models.scorers import OverlapScorer, PairScore, Scorer, ServerScorer
+from judge.records import Criterion
+from judge.text.hints import did_you_mean
+from judge.text.sentences import split_sentences
+from judge.text.words import content_words
+
+VERSION = 1
+"""Goes up whenever the same scores may give other labels."""
+THRESHOLD = 0.5
+SUPPORTED, CONTRADICTED, UNSUPPORTED, NO_CLAIM = "supported", "contradicted", "unsupported", "no_claim"
+
+
+class Checker:
+    """Labels sentences by the scores of (passage, sentence); the prompt's roll-up makes a grade of the labels.
+
+    A sentence is supported if some passage's score reaches the threshold, else contradicted if a passage's
+    contradiction does, else unsupported. A question and a sentence without a content word claim nothing. It reads one
+    sentence and one passage at a time, so a claim that only two passages together bear out is unsupported, and so is
+    one whose "it" stands for something in the sentence before.
+
+    Args:
+        name: What the judge is called, with its threshold if one was given.
+        scorer: Scores the pairs.
+        threshold: The least probability that counts.
+    """
+
+    forms: tuple[AnswerForm, ...] = ("json",)
+    endpoint: str | None = None
+    limits: RateLimits | None = None
+
+    def __init__(self, name: str, scorer: Scorer, threshold: float) -> None:
+        self.name = name
+        self.max_concurrency = scorer.concurrency
+        self._scorer = scorer
+        self._threshold = threshold
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse all but groundedness by sentences, and options of the scorer that can never work.
+
+        Raises:
+            UsageError: There is one of these.
+        """
+        for criterion in criteria:
+            labels = {level.label for level in criterion.sentence_levels}
+            if criterion.name != "groundedness" or not {SUPPORTED, UNSUPPORTED} <= labels or criterion.together:
+                raise UsageError(
+                    f"{self.name} compares sentences with the used passages and can label groundedness by sentences "
+                    f"only, not {criterion.prompt_id}: add --prompt groundedness/sentences"
+                )
+        self._scorer.check()
+
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
+        """Nothing is fetched."""
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """The version of the rule, the threshold, the labels, and what decides the scores."""
+        return {
+            "version": VERSION,
+            "threshold": self._threshold,
+            "labels": list(request.labels),
+            **self._scorer.parameters(),
+        }
+
+    def price(self) -> Price | None:
+        """Nothing is paid for the built-in scorer; of a server, no price is known."""
+        return FREE if isinstance(self._scorer, OverlapScorer) else None
+
+    async def complete(self, request: Request) -> Completion:
+        """Label every sentence, with the passages that support it.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user fixes something.
+        """
+        sentences = split_sentences(request.response)
+        asked = [number for number, sentence in enumerate(sentences) if claims(sentence)]
+        pairs = [(passage, sentences[number]) for number in asked for passage in request.passages]
+        scores = await self._scorer.score(pairs)
+        width = len(request.passages)
+        by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
+        entries = [
+            {"n": number + 1, **self._label(by_number.get(number), request.labels)} for number in range(len(sentences))
+        ]
+        table = {str(number + 1): [list(score) for score in row] for number, row in by_number.items()}
+        return Completion(
+            text=msgspec.json.encode({"sentences": entries}).decode(),
+            finish_reason="stop",
+            model=self.name,
+            cost=0.0 if self.price() == FREE else None,
+            raw=msgspec.json.encode({"supports, contradicts": table}).decode(),
+        )
+
+    async def aclose(self) -> None:
+        """Release the scorer's connections."""
+        await self._scorer.aclose()
+
+    def _label(self, scores: Sequence[PairScore] | None, labels: Sequence[str]) -> dict[str, Any]:
+        """The label of a sentence, its highest support, and the passages that support it, the likeliest first."""
+        if not scores:
+            label = NO_CLAIM if scores is None and NO_CLAIM in labels else UNSUPPORTED
+            return {"label": label, "probability": None, "passages": []}
+        best = max(score.supports for score in scores)
+        likeliest = sorted(enumerate(scores, 1), key=lambda entry: -entry[1].supports)
+        found = [number for number, score in likeliest if score.supports >= self._threshold]
+        against = max(score.contradicts for score in scores) >= self._threshold and CONTRADICTED in labels
+        label = SUPPORTED if found else CONTRADICTED if against else UNSUPPORTED
+        return {"label": label, "probability": round(best, 6), "passages": found}
+
+
+def claims(sentence: str) -> bool:
+    """Whether a sentence may state a fact: it is no question, and has a content word."""
+    return not sentence.rstrip("\"'”’)]*_ ").endswith(("?", "？")) and bool(content_words(sentence))
+
+
+def open_model(model: str, options: ModelOptions) -> Model:
+    """The checker of this name: `overlap` or `server/MODEL`, each with `@threshold` or without.
+
+    Raises:
+        UsageError: No checker has this name, or the threshold is no probability.
+    """
+    name, at, written = model.rpartition("@")
+    threshold = _threshold(written) if at else THRESHOLD
+    name = name if at else model
+    kind, _, rest = name.partition("/")
+    if kind not in SCORERS or (kind == "server") != bool(rest):
+        names = "checker/overlap or checker/server/MODEL"
+        raise UsageError(f"no checker called {name!r}{did_you_mean(name, SCORERS)} (expected {names})")
+    return Checker(f"checker/{model}", SCORERS[kind](rest, options), threshold)
+
+
+def _threshold(written: str) -> float:
+    try:
+        threshold = float(written)
+    except ValueError:
+        threshold = -1.0
+    if not 0 < threshold <= 1:
+        raise UsageError(f"threshold {written!r} of a checker: expected a number above 0 and up to 1, as in @0.5")
+    return threshold
+
+
+SCORERS: dict[str, Callable[[str, ModelOptions], Scorer]] = {
+    "overlap": lambda model, options: OverlapScorer(),
+    "server": ServerScorer,
+}
+"""Name of a scorer to what makes it of the rest of the name and the options."""
