@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -73,6 +74,9 @@ A command lives in the module of its name in this folder, `crowd cast-regin` in 
 """
 COMMANDS = {name: summary for commands in ROOMS.values() for name, summary in commands.items()}
 
+OBJECTS_BETWEEN_COLLECTIONS = 50_000
+"""How many more objects start a search for garbage in cycles; by Python's 700, a command looks at its data again and
+again, of which hardly anything is in a cycle."""
 PROBLEMS_SHOWN = 50
 """The most lines about problems under a message."""
 
@@ -81,6 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _settle_streams()
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     for argument in arguments:
         remember_credentials(argument)
     try:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from judge.errors import InputError
 from judge.files.paths import StrPath, paths
 from judge.files.processes import mapped, processes_for
-from judge.passages import check_texts, listed, read_passages
-from judge.passages.hashes import Hashes, same_text
+from judge.passages import check_texts, listed, read_passages, same_text
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
 from judge.pool.records import OverLimit, Pool
 from judge.pool.selection import Selection, candidates
@@ -25,6 +25,10 @@ from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Tur
 from judge.runs.tokens import TokenCounter
 from judge.text.steps import Step, Steps, counted, quiet
 from judge.text.table import Table
+
+if TYPE_CHECKING:
+    # Each process that reads runs imports this module, and numpy would take as long as a run.
+    from judge.passages.hashes import Hashes
 
 
 class Submission(Record, frozen=True):
@@ -92,7 +96,7 @@ def read_runs(
     selection: Selection | None = None,
     token_rule: TokenRule = "bare",
     token_limit: int = 250,
-    hashes: Hashes | None = None,
+    hashes: "Hashes | None" = None,
     measured: Callable[[Run], None] | None = None,
     steps: Steps = quiet,
 ) -> Submitted:
@@ -163,7 +167,7 @@ def _take(
     turns: Mapping[str, Turn] | None,
     count_tokens: TokenCounter,
     selection: Selection,
-    hashes: Hashes | None = None,
+    hashes: "Hashes | None" = None,
     measured: Callable[[Run], None] | None = None,
 ) -> _Taken:
     """Read and check one file; the arguments are those of `read_runs`."""
@@ -231,7 +235,7 @@ def make_pool(
     *,
     over_limit: OverLimit = "flag",
     previous: Pool | None = None,
-    hashes: Hashes | None = None,
+    hashes: "Hashes | None" = None,
     screen: Screen | None = None,
     steps: Steps = quiet,
 ) -> Pool:
@@ -315,7 +319,7 @@ def _earlier(previous: Pool, traces: Sequence[Trace]) -> Iterator[Trace]:
             yield Trace("", run.run_id, run.format, turn_ids, year=run.year, of_topics=of_topics)
 
 
-def _verified(pooled: Sequence[Candidate], hashes: Hashes) -> tuple[Candidate, ...]:
+def _verified(pooled: Sequence[Candidate], hashes: "Hashes") -> tuple[Candidate, ...]:
     """The candidates, without the passage texts that are not the collection's."""
     given = [passage for candidate in pooled for passage in candidate.used if passage.text]
     ids = list(dict.fromkeys(passage.passage_id for passage in given))
