@@ -3,8 +3,6 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,40 +10,20 @@ from judge.errors import InputError
 from judge.files.paths import StrPath, paths
 from judge.files.processes import mapped, processes_for
 from judge.passages import check_texts, listed, read_passages, same_text
+from judge.passages.hashes import Hashes
+from judge.pool.admission import Submission, admit
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
 from judge.pool.records import OverLimit, Pool
-from judge.pool.selection import Selection, candidates
+from judge.pool.selection import Selection
 from judge.records import Passage, Problem, Record
-from judge.runs.check.sheet import CollectionHashes
-from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.check.validate import validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
-from judge.runs.formats import find_runs, read_run
+from judge.runs.formats import find_runs
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
 from judge.text.steps import Step, Steps, counted, quiet
 from judge.text.table import Table
-
-if TYPE_CHECKING:
-    # Each process that reads runs imports this module, and numpy would take as long as a run.
-    from judge.passages.hashes import Hashes
-
-
-class Submission(Record, frozen=True):
-    """A run file once its responses are candidates: its header, without the turns."""
-
-    run_id: str
-    run_type: str | None
-    team: str | None
-    format: str
-    file: str
-    digest: str
-    eval_response: bool
-    turns: int
-    selected: bool = True
-    """Whether the run is among those to be pooled."""
-    year: int | None = None
-    """The year of the topics that the run is for; None for no known year."""
 
 
 class Submitted(Record, frozen=True):
@@ -70,19 +48,6 @@ class Submitted(Record, frozen=True):
         return tuple(problem for problem in self.problems if problem.severity == "error" and problem.file not in fine)
 
 
-class _Taken(msgspec.Struct, frozen=True):
-    """What is kept of one file."""
-
-    problems: tuple[Problem, ...]
-    exclusions: tuple[Exclusion, ...] = ()
-    header: Run | None = None
-    """The run without its turns; None if the file cannot be read."""
-    trace: Trace | None = None
-    submission: Submission | None = None
-    """None if nothing of the run can be judged."""
-    candidates: tuple[Candidate, ...] = ()
-
-
 def turns_by_id(topics: Sequence[Topic]) -> dict[str, Turn]:
     """The turns of all topics by turn id."""
     return {turn.turn_id: turn for topic in topics for turn in topic.turns}
@@ -96,7 +61,7 @@ def read_runs(
     selection: Selection | None = None,
     token_rule: TokenRule = "bare",
     token_limit: int = 250,
-    hashes: "Hashes | None" = None,
+    hashes: Hashes | None = None,
     measured: Callable[[Run], None] | None = None,
     steps: Steps = quiet,
 ) -> Submitted:
@@ -120,7 +85,7 @@ def read_runs(
     files, folder_problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
     count_tokens = TokenCounter(rule=token_rule, limit=token_limit)
-    take = partial(_take, format=format, turns=turns, count_tokens=count_tokens, selection=selection)
+    take = partial(admit, format=format, turns=turns, count_tokens=count_tokens, selection=selection)
     processes = processes_for(files)
     if hashes is not None or measured is not None:
         # The list is open here, and the measure is kept here.
@@ -160,48 +125,6 @@ def read_runs(
     )
 
 
-def _take(
-    path: Path,
-    *,
-    format: str | None,
-    turns: Mapping[str, Turn] | None,
-    count_tokens: TokenCounter,
-    selection: Selection,
-    hashes: "Hashes | None" = None,
-    measured: Callable[[Run], None] | None = None,
-) -> _Taken:
-    """Read and check one file; the arguments are those of `read_runs`."""
-    read = read_run(path, format)
-    if read.run is None:
-        return _Taken(read.problems)
-    checked = validate_run(
-        read.run,
-        turns,
-        count_tokens.token_limit,
-        problems=read.problems,
-        places=read.places,
-        hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
-    )
-    header, run = msgspec.structs.replace(read.run, turns=()), checked.run
-    if run is None:
-        return _Taken(checked.problems, checked.exclusions, header, checked.trace)
-    submission = Submission(
-        run_id=run.run_id,
-        run_type=run.run_type,
-        team=run.team,
-        format=run.format,
-        file=run.file,
-        digest=run.digest,
-        eval_response=run.eval_response,
-        turns=len(run.turns),
-        year=checked.trace.year,
-    )
-    if measured is not None and run.eval_response:
-        measured(run)
-    kept, dropped = candidates(run, selection)
-    return _Taken(checked.problems, (*checked.exclusions, *dropped), header, checked.trace, submission, kept)
-
-
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:
     """The submissions with only the chosen runs selected; each turn of another run is an exclusion with the reason.
 
@@ -235,7 +158,7 @@ def make_pool(
     *,
     over_limit: OverLimit = "flag",
     previous: Pool | None = None,
-    hashes: "Hashes | None" = None,
+    hashes: Hashes | None = None,
     screen: Screen | None = None,
     steps: Steps = quiet,
 ) -> Pool:
@@ -319,7 +242,7 @@ def _earlier(previous: Pool, traces: Sequence[Trace]) -> Iterator[Trace]:
             yield Trace("", run.run_id, run.format, turn_ids, year=run.year, of_topics=of_topics)
 
 
-def _verified(pooled: Sequence[Candidate], hashes: "Hashes") -> tuple[Candidate, ...]:
+def _verified(pooled: Sequence[Candidate], hashes: Hashes) -> tuple[Candidate, ...]:
     """The candidates, without the passage texts that are not the collection's."""
     given = [passage for candidate in pooled for passage in candidate.used if passage.text]
     ids = list(dict.fromkeys(passage.passage_id for passage in given))
