@@ -1,7 +1,9 @@
 """Cli: the command line, a thin layer over the Python API; data goes to stdout, messages to stderr."""
 
 import argparse
+import atexit
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -73,6 +75,11 @@ A command lives in the module of its name in this folder, `crowd cast-regin` in 
 """
 COMMANDS = {name: summary for commands in ROOMS.values() for name, summary in commands.items()}
 
+OBJECTS_BETWEEN_COLLECTIONS = 50_000
+"""How many more objects than before start a search for garbage in cycles.
+
+With Python's 700, a command would search its data again and again, and hardly anything there is in a cycle.
+"""
 PROBLEMS_SHOWN = 50
 """The most lines about problems under a message."""
 
@@ -81,6 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _settle_streams()
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    # Python would search everything again before it ends.
+    atexit.register(gc.freeze)
     for argument in arguments:
         remember_credentials(argument)
     try:

@@ -27,9 +27,12 @@ def read_stored(path: StrPath) -> bytes:
     """
     try:
         with io.BufferedReader(open_stored(Path(path))) as file:
-            # A pipe does not say its size.
-            large = os.fstat(file.fileno()).st_size > largest_file()
-            stored = b"" if large else file.read(largest_file() + 1)
+            size = os.fstat(file.fileno()).st_size
+            large = size > largest_file()
+            # Room for the most that may be read takes longer to make than a file to read. A pipe does not say its size.
+            stored = b"" if large else file.read(size + 1)
+            if len(stored) > size:
+                stored += file.read(largest_file() + 1 - len(stored))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:

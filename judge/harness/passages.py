@@ -11,7 +11,7 @@ from judge.files.jsonl import jsonl_bytes
 from judge.files.paths import JobPlan, StrPath, paths
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.manifest import MANIFEST
-from judge.passages import differing, files_of, listed, read_passages
+from judge.passages import differing, files_of, listed, read_passages, same_text
 from judge.pool.folder import BESIDE
 from judge.pool.intake import read_runs
 from judge.pool.selection import Selection
@@ -113,7 +113,7 @@ def extract_passages(
     kept = stored
     foreign: Collection[str] = ()
     if plan.passage_hashes is not None:
-        from judge.passages.hashes import open_hashes, same_text
+        from judge.passages.hashes import open_hashes
 
         hashes = open_hashes(Path(plan.passage_hashes))
         kept = listed(stored, hashes.find)

@@ -143,7 +143,8 @@ class _Checker:
         self._teams = read_teams(Path(plan.teams)) if plan.teams is not None else {}
         self._hashes: CollectionHashes | None = None
         if plan.passage_hashes is not None:
-            from judge.passages.hashes import open_hashes, same_text
+            from judge.passages import same_text
+            from judge.passages.hashes import open_hashes
 
             self._hashes = CollectionHashes(open_hashes(Path(plan.passage_hashes)).find, same_text)
 

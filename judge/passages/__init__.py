@@ -6,7 +6,7 @@ index       where each passage of a plain collection begins
 lucene      texts out of a Lucene index
 """
 
-from judge.passages.collection import check_texts, differing, files_of, listed, read_passages
+from judge.passages.collection import check_texts, differing, files_of, listed, read_passages, same_text
 from judge.passages.problems import MAX_PROBLEMS
 
-__all__ = ["MAX_PROBLEMS", "check_texts", "differing", "files_of", "listed", "read_passages"]
+__all__ = ["MAX_PROBLEMS", "check_texts", "differing", "files_of", "listed", "read_passages", "same_text"]

@@ -1,6 +1,7 @@
 """The texts of wanted passages from a collection: files, folders of shards, an index, a Lucene index."""
 
 import functools
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -102,6 +103,19 @@ def check_texts(
         Problem("passage_text_differs", "error", file, None, f"passage {passages[key].passage_id}: $", message)
         for key in differing(passages, find, same)
     ]
+
+
+def same_text(text: str, md5: bytes) -> bool:
+    """Whether a text has an MD5: as it is, without outer line breaks, or without outer white space.
+
+    iKAT's segmenter writes no line breaks around a text; its lists of canonical passages (`*_psg_text.jsonl`) and
+    TREC-web add some.
+    """
+    return md5 in (_md5(text), _md5(text.strip("\r\n")), _md5(text.strip()))
+
+
+def _md5(text: str) -> bytes:
+    return hashlib.md5(text.encode(errors="surrogatepass"), usedforsecurity=False).digest()
 
 
 def _new_problems() -> CollectionProblems:

@@ -41,19 +41,6 @@ _LONGEST = 1 << 16
 """The most bytes of a line."""
 
 
-def same_text(text: str, md5: bytes) -> bool:
-    """Whether a text has an MD5: as it is, without outer line breaks, or without outer white space.
-
-    iKAT's segmenter writes no line breaks around a text; its lists of canonical passages (`*_psg_text.jsonl`) and
-    TREC-web add some.
-    """
-    return md5 in (_md5(text), _md5(text.strip("\r\n")), _md5(text.strip()))
-
-
-def _md5(text: str) -> bytes:
-    return hashlib.md5(text.encode(errors="surrogatepass"), usedforsecurity=False).digest()
-
-
 class Hashes:
     """The MD5 of every passage of a collection."""
 

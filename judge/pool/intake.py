@@ -3,45 +3,27 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
 from judge.errors import InputError
 from judge.files.paths import StrPath, paths
 from judge.files.processes import mapped, processes_for
-from judge.passages import check_texts, listed, read_passages
-from judge.passages.hashes import Hashes, same_text
+from judge.passages import check_texts, listed, read_passages, same_text
+from judge.passages.hashes import Hashes
+from judge.pool.admission import Submission, admit
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
 from judge.pool.records import OverLimit, Pool
-from judge.pool.selection import Selection, candidates
+from judge.pool.selection import Selection
 from judge.records import Passage, Problem, Record
-from judge.runs.check.sheet import CollectionHashes
-from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.check.validate import validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
-from judge.runs.formats import find_runs, read_run
+from judge.runs.formats import find_runs
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
 from judge.text.steps import Step, Steps, counted, quiet
 from judge.text.table import Table
-
-
-class Submission(Record, frozen=True):
-    """A run file once its responses are candidates: its header, without the turns."""
-
-    run_id: str
-    run_type: str | None
-    team: str | None
-    format: str
-    file: str
-    digest: str
-    eval_response: bool
-    turns: int
-    selected: bool = True
-    """Whether the run is among those to be pooled."""
-    year: int | None = None
-    """The year of the topics that the run is for; None for no known year."""
 
 
 class Submitted(Record, frozen=True):
@@ -64,19 +46,6 @@ class Submitted(Record, frozen=True):
         """The errors that take a whole run out, so that a leaderboard would miss it."""
         fine = {run.file for run in self.runs} | self.left_out
         return tuple(problem for problem in self.problems if problem.severity == "error" and problem.file not in fine)
-
-
-class _Taken(msgspec.Struct, frozen=True):
-    """What is kept of one file."""
-
-    problems: tuple[Problem, ...]
-    exclusions: tuple[Exclusion, ...] = ()
-    header: Run | None = None
-    """The run without its turns; None if the file cannot be read."""
-    trace: Trace | None = None
-    submission: Submission | None = None
-    """None if nothing of the run can be judged."""
-    candidates: tuple[Candidate, ...] = ()
 
 
 def turns_by_id(topics: Sequence[Topic]) -> dict[str, Turn]:
@@ -116,7 +85,7 @@ def read_runs(
     files, folder_problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
     count_tokens = TokenCounter(rule=token_rule, limit=token_limit)
-    take = partial(_take, format=format, turns=turns, count_tokens=count_tokens, selection=selection)
+    take = partial(admit, format=format, turns=turns, count_tokens=count_tokens, selection=selection)
     processes = processes_for(files)
     if hashes is not None or measured is not None:
         # The list is open here, and the measure is kept here.
@@ -154,48 +123,6 @@ def read_runs(
         names={head.file: head.run_id for head in headers},
         traces=tuple(traces),
     )
-
-
-def _take(
-    path: Path,
-    *,
-    format: str | None,
-    turns: Mapping[str, Turn] | None,
-    count_tokens: TokenCounter,
-    selection: Selection,
-    hashes: Hashes | None = None,
-    measured: Callable[[Run], None] | None = None,
-) -> _Taken:
-    """Read and check one file; the arguments are those of `read_runs`."""
-    read = read_run(path, format)
-    if read.run is None:
-        return _Taken(read.problems)
-    checked = validate_run(
-        read.run,
-        turns,
-        count_tokens.token_limit,
-        problems=read.problems,
-        places=read.places,
-        hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
-    )
-    header, run = msgspec.structs.replace(read.run, turns=()), checked.run
-    if run is None:
-        return _Taken(checked.problems, checked.exclusions, header, checked.trace)
-    submission = Submission(
-        run_id=run.run_id,
-        run_type=run.run_type,
-        team=run.team,
-        format=run.format,
-        file=run.file,
-        digest=run.digest,
-        eval_response=run.eval_response,
-        turns=len(run.turns),
-        year=checked.trace.year,
-    )
-    if measured is not None and run.eval_response:
-        measured(run)
-    kept, dropped = candidates(run, selection)
-    return _Taken(checked.problems, (*checked.exclusions, *dropped), header, checked.trace, submission, kept)
 
 
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:

@@ -10,18 +10,20 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
 from judge.files.processes import mapped, processes_of
 from judge.pool.build import lacking_texts
-from judge.pool.encoder import Encoder, Similarity
 from judge.pool.records import Pool
 from judge.runs.check.evidence import absent_evidence
 from judge.text.sentences import split_sentences
 from judge.text.tsv import tsv
 from judge.text.words import share_known, without_stop_words, words_of
+
+if TYPE_CHECKING:
+    from judge.pool.encoder import Encoder, Similarity
 
 ScreenCode = Literal[
     "near_empty", "repeated_sentences", "repeated_ngrams", "verbatim_passage", "off_passage", "not_english"
@@ -286,9 +288,16 @@ class _Screened(NamedTuple):
     complete: bool
 
 
-def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: Encoder | None = None) -> tuple[ScreenRow, ...]:
+def screen_pool(
+    pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: "Encoder | None" = None
+) -> tuple[ScreenRow, ...]:
     """Every flag of every pooled response, in the pool's order."""
-    similar = Similarity(encoder) if encoder else None
+    similar = None
+    if encoder is not None:
+        # Each process that screens imports this module, and hardly any needs numpy.
+        from judge.pool.encoder import Similarity
+
+        similar = Similarity(encoder)
     screened = []
     for response in pool.responses:
         texts = [pool.passages[key].text for key in response.passages if key in pool.passages]
@@ -301,7 +310,7 @@ def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: Encoder 
         return tuple(row for part in rows for row in part)
 
 
-def _rows(thresholds: Thresholds, similar: Similarity | None, part: Sequence[_Screened]) -> list[ScreenRow]:
+def _rows(thresholds: Thresholds, similar: "Similarity | None", part: Sequence[_Screened]) -> list[ScreenRow]:
     """The flags of some responses."""
     rows: list[ScreenRow] = []
     for each in part:

@@ -19,8 +19,8 @@ pairs none is small.
 """
 ROUNDING = 1e-9
 """Studentized differences this close are the same number."""
-_CHUNK = 2**22
-"""Numbers that are held at once."""
+_CHUNK = 2**18
+"""Numbers that are held at once, few enough for the cache of a processor."""
 
 
 class Difference(NamedTuple):

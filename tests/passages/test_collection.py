@@ -23,10 +23,10 @@ from judge.passages import (
     jsonl,
     listed,
     read_passages,
+    same_text,
     streams,
     trecweb,
 )
-from judge.passages.hashes import same_text
 from judge.passages.index import index_collection
 from judge.passages.streams import open_stream, whole_lines
 from judge.records import Passage

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
-from judge.passages import hash_rows, hashes
-from judge.passages.hashes import index_hashes, open_hashes, same_text
+from judge.passages import hash_rows, hashes, same_text
+from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.streams import open_stream
 
 DOCUMENT = "clueweb22-en0012-34-56789"

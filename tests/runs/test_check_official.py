@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from judge.files.limits import LARGEST_FILE, most_values
-from judge.passages.hashes import open_hashes, same_text
+from judge.passages import same_text
+from judge.passages.hashes import open_hashes
 from judge.runs.check.codes import CODES, NEEDS_TOPICS
 from judge.runs.check.rules import MAX_RANK
 from judge.runs.check.sheet import CollectionHashes

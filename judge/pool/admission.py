@@ -1,0 +1,96 @@
+"""One run file: read, checked, and of its responses those kept that may be judged.
+
+Every process that reads runs imports this module, so it needs no numpy, which takes as long to load as a run to read.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from judge.passages import same_text
+from judge.pool.build import Candidate
+from judge.pool.selection import Selection, candidates
+from judge.records import Problem, Record
+from judge.runs.check.sheet import CollectionHashes
+from judge.runs.check.validate import validate_run
+from judge.runs.check.year import Trace
+from judge.runs.formats import read_run
+from judge.runs.records import Exclusion, Run, Turn
+from judge.runs.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from judge.passages.hashes import Hashes
+
+
+class Submission(Record, frozen=True):
+    """A run file once its responses are candidates: its header, without the turns."""
+
+    run_id: str
+    run_type: str | None
+    team: str | None
+    format: str
+    file: str
+    digest: str
+    eval_response: bool
+    turns: int
+    selected: bool = True
+    """Whether the run is among those to be pooled."""
+    year: int | None = None
+    """The year of the topics that the run is for; None for no known year."""
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """What is kept of one file."""
+
+    problems: tuple[Problem, ...]
+    exclusions: tuple[Exclusion, ...] = ()
+    header: Run | None = None
+    """The run without its turns; None if the file cannot be read."""
+    trace: Trace | None = None
+    submission: Submission | None = None
+    """None if nothing of the run can be judged."""
+    candidates: tuple[Candidate, ...] = ()
+
+
+def admit(
+    path: Path,
+    *,
+    format: str | None,
+    turns: Mapping[str, Turn] | None,
+    count_tokens: TokenCounter,
+    selection: Selection,
+    hashes: "Hashes | None" = None,
+    measured: Callable[[Run], None] | None = None,
+) -> Admitted:
+    """Read and check one file; the arguments are those of `read_runs`."""
+    read = read_run(path, format)
+    if read.run is None:
+        return Admitted(read.problems)
+    checked = validate_run(
+        read.run,
+        turns,
+        count_tokens.token_limit,
+        problems=read.problems,
+        places=read.places,
+        hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
+    )
+    header, run = msgspec.structs.replace(read.run, turns=()), checked.run
+    if run is None:
+        return Admitted(checked.problems, checked.exclusions, header, checked.trace)
+    submission = Submission(
+        run_id=run.run_id,
+        run_type=run.run_type,
+        team=run.team,
+        format=run.format,
+        file=run.file,
+        digest=run.digest,
+        eval_response=run.eval_response,
+        turns=len(run.turns),
+        year=checked.trace.year,
+    )
+    if measured is not None and run.eval_response:
+        measured(run)
+    kept, dropped = candidates(run, selection)
+    return Admitted(checked.problems, (*checked.exclusions, *dropped), header, checked.trace, submission, kept)
