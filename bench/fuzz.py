@@ -80,6 +80,7 @@ from judge.models.prices import read_prices
 from judge.models.records import AnswerForm, Request
 from judge.models.spending import read_spending
 from judge.models.storable import storable
+from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
@@ -542,6 +543,22 @@ def _of_bytes(folder: Path, content: bytes, *, read: Callable[[bytes, str], obje
     read(unpack(content, "x"), "x")
 
 
+def _nuggets(folder: Path, content: bytes) -> None:
+    """A bank read, and written in every form that can hold it."""
+    bank = parse_bank(unpack(content, "x"), "x")
+    for form in WRITTEN:
+        try:
+            written = bank_bytes(bank.nuggets, form)
+        except InputError:
+            continue
+        try:
+            again = parse_bank(written, "y", form)
+        except InputError as error:
+            raise AssertionError(f"{form}: a bank that was written is refused") from error
+        # The nuggets of a turn may come to stand together.
+        assert sorted(nugget.text for nugget in again.nuggets) == sorted(nugget.text for nugget in bank.nuggets)
+
+
 def _reproduced(folder: Path, content: bytes, *, name: str, file: str) -> None:
     """A publication of which one file is damaged and the others are sound."""
     for other in ("groundedness_judgement-gpt4.txt", "naturallness_judgement-gpt4.txt"):
@@ -929,6 +946,11 @@ def _runs() -> tuple[bytes, ...]:
     return (*_RUNS, *_RUNS, *_examples("examples/runs/*"))
 
 
+_NUGGETS = (
+    b'{"qid":"1-1_1","nuggets":[{"text":"Ramps are free.","importance":"vital"}]}\n',
+    b'{"1-1_1": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": {"text": "Book."}}}',
+    b'"id","rubrik"\n1-1-r1,"What food helps, and what not?"\n1-1-r2,Why?\n',
+)
 READERS: dict[str, Reader] = {
     "runs": Reader(_runs, _run),
     **{f"runs-as-{name}": Reader(_runs, partial(_run, format=name)) for name in FORMATS},
@@ -948,6 +970,7 @@ READERS: dict[str, Reader] = {
     "disagreements": Reader(lambda: (_json(msgspec.to_builtins(_APART)) * 2,), _disagreements),
     "gold": Reader(lambda: _GOLD, _gold),
     "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), partial(_of_bytes, read=parse_gold)),
+    "nugget-banks": Reader(lambda: (*_NUGGETS, *_examples("examples/nuggets.jsonl")), _nuggets),
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
     "gold-desk": Reader(_desk_stores, partial(_import, source="desk")),
     "gold-begin": Reader(lambda: _BEGIN, partial(_import, source="begin")),

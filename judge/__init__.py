@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from judge.harness.gold_sheet import GoldSheetPlan as GoldSheetPlan
     from judge.harness.gold_sheet import write_gold_sheet as write_gold_sheet
     from judge.harness.judged import read_judged as read_judged
+    from judge.harness.nuggets.conversion import NuggetConvertPlan as NuggetConvertPlan
+    from judge.harness.nuggets.conversion import convert_bank as convert_bank
     from judge.harness.passages import ExtractPlan as ExtractPlan
     from judge.harness.passages import IndexPlan as IndexPlan
     from judge.harness.passages import extract_passages as extract_passages

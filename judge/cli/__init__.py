@@ -44,6 +44,9 @@ ROOMS = {
         "crowd": "from workers' labels to one grade per item",
         "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
     },
+    "nuggets": {
+        "nuggets convert": "a bank of nuggets in another form",
+    },
     "calibrate": {
         "calibrate": "find out which judge can be trusted, and how far",
         "probe": "test a judge itself on altered responses: injections, altered facts, other words",

@@ -106,6 +106,10 @@ EXAMPLES = {
         "judge crowd cast-regin CAsT-ReGIn/ --out regin/",
         "judge crowd cast-regin CAsT-ReGIn/ --runs runs/ --evaluate --out regin/",
     ),
+    "nuggets convert": (
+        "judge nuggets convert gold_nuggets_human.json --to judge --vital-from 3 --out bank.jsonl",
+        "judge nuggets convert rubrics.csv --to judge --made-by track --out rubrics.jsonl",
+    ),
     "drift": (
         "judge drift out-2025/ out-2026/ --margin 0.1",
         "judge drift before/judgments.jsonl after/judgments.jsonl --margin 0.1 --json",
