@@ -46,6 +46,7 @@ ROOMS = {
     },
     "nuggets": {
         "nuggets convert": "a bank of nuggets in another form",
+        "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
     },
     "calibrate": {
         "calibrate": "find out which judge can be trusted, and how far",

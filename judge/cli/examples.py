@@ -110,6 +110,10 @@ EXAMPLES = {
         "judge nuggets convert gold_nuggets_human.json --to judge --vital-from 3 --out bank.jsonl",
         "judge nuggets convert rubrics.csv --to judge --made-by track --out rubrics.jsonl",
     ),
+    "nuggets score": (
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl",
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl --main vital_score --out scores/",
+    ),
     "drift": (
         "judge drift out-2025/ out-2026/ --margin 0.1",
         "judge drift before/judgments.jsonl after/judgments.jsonl --margin 0.1 --json",

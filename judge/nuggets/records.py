@@ -61,6 +61,10 @@ class MatchedNugget(Record, frozen=True, omit_defaults=True):
     nugget_id: str
     label: MatchLabel
     response_id: str | None = None
+    text_sha256: str | None = None
+    """SHA-256 of the response's text in NFC without outer white space, as in gold."""
+    nugget_sha256: str | None = None
+    """SHA-256 of the nugget's text as it was matched."""
     run_id: str | None = None
     """A run that ranked the response first in the turn, where there is no `response_id`."""
     assessor: str | None = None

@@ -59,3 +59,39 @@ def test_a_bank_is_not_written_over_itself(tmp_path: Path, capsys: pytest.Captur
     assert main(["nuggets", "convert", str(bank), "--to", "judge", "--out", str(bank)]) == 2
     assert "written over what it is made of" in capsys.readouterr().err
     assert bank.read_text() == CONE
+
+
+def test_scores_go_to_stdout_and_notes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "pooled"
+    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json")]
+    assert main(["pool", *runs, "--out", str(folder)]) == 0
+    rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    people = tmp_path / "people.jsonl"
+    people.write_text(
+        "".join(
+            json.dumps({"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget.nugget_id,
+                        "label": "supports", "assessor": "ann"}) + "\n"
+            for row in rows for nugget in read_bank(BANK).nuggets if nugget.turn_id == row["turn_id"] != "3-1_5"
+        )
+    )  # fmt: skip
+    capsys.readouterr()
+    command = ["nuggets", "score", "--pool", str(folder), "--bank", str(BANK), "--matches", str(people)]
+    assert main([*command, "--format", "json", "--out", str(tmp_path / "scores")]) == 0
+    out, err = capsys.readouterr()
+    runs_grid, measures = json.loads(out)
+    # Nobody asked about the turn 3-1_5, so it counts against no run.
+    assert {(row["mean"]["value"], row["left_out"]) for row in runs_grid["rows"]} == {(1.0, 1), (1.0, 0)}
+    assert {row["bound"] for row in runs_grid["rows"] if row["run"] != "thistle-faulty"} == {1.0}
+    assert len(measures["rows"]) == 7
+    assert err.splitlines()[-1] == f"tables in {tmp_path / 'scores'}"
+    first = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
+    assert main([*command, "--format", "json", "--out", str(tmp_path / "scores")]) == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()} == first
+    capsys.readouterr()
+    for more, message in (
+        (["--gold", str(people)], "--matches has those of people"),
+        (["--inclusion", "0"], "expected a probability above 0"),
+        (["--out", str(folder)], "this is where"),
+    ):
+        assert main([*command, *more]) == 2
+        assert message in capsys.readouterr().err
