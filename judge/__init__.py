@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from judge.harness.judged import read_judged as read_judged
     from judge.harness.nuggets.conversion import NuggetConvertPlan as NuggetConvertPlan
     from judge.harness.nuggets.conversion import convert_bank as convert_bank
+    from judge.harness.nuggets.matching import NuggetMatchPlan as NuggetMatchPlan
+    from judge.harness.nuggets.matching import match_nuggets as match_nuggets
     from judge.harness.nuggets.scoring import NuggetScorePlan as NuggetScorePlan
     from judge.harness.nuggets.scoring import score_nuggets as score_nuggets
     from judge.harness.passages import ExtractPlan as ExtractPlan

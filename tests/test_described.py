@@ -271,6 +271,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "scores", "nuggets", "score", "--pool", to("run"), "--bank", bank, "--matches", to("judge.matches"), "--gold",
         to("assessor.matches"), "--out", to("scores"),
     )  # fmt: skip
+    folders["judge nuggets match"] = judge(
+        "matched", "nuggets", "match", "--pool", to("run"), "--bank", bank, *overlap, "--out", to("matched")
+    )
     folders["judge evaluate qrels"] = judge("sets", "evaluate", "qrels", to("run"), to("run"), "--out", to("sets"))
     folders["judge leaderboard"] = judge(
         "corrected", "leaderboard", to("run"), "--gold", str(gold), "--out", to("corrected")
@@ -322,7 +325,7 @@ TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judg
          "judge convert", "judge crowd", "judge crowd cast-regin", "judge calibrate", "judge calibrate --judgments",
          "judge run --jury", "judge leaderboard", "judge evaluate responses", "judge evaluate spans",
          "judge bench", "judge probe", "judge reproduce", "judge evaluate passages", "judge evaluate statements",
-         "judge evaluate qrels", "judge nuggets score")  # fmt: skip
+         "judge evaluate qrels", "judge nuggets score", "judge nuggets match")  # fmt: skip
 
 
 @pytest.mark.slow

@@ -46,6 +46,7 @@ ROOMS = {
     },
     "nuggets": {
         "nuggets convert": "a bank of nuggets in another form",
+        "nuggets match": "ask a judge which nuggets the responses of a pool support",
         "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
     },
     "calibrate": {

@@ -110,9 +110,14 @@ EXAMPLES = {
         "judge nuggets convert gold_nuggets_human.json --to judge --vital-from 3 --out bank.jsonl",
         "judge nuggets convert rubrics.csv --to judge --made-by track --out rubrics.jsonl",
     ),
+    "nuggets match": (
+        "judge nuggets match --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out matched/",
+        "judge nuggets match --pool out/ --bank rubrics.csv --model openai/gpt-4.1-mini --dry-run --out covered/",
+    ),
     "nuggets score": (
         "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl",
         "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl --main vital_score --out scores/",
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --gold people.jsonl --out corrected/",
     ),
     "drift": (
         "judge drift out-2025/ out-2026/ --margin 0.1",

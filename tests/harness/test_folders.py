@@ -50,6 +50,7 @@ CALLERS = {
     "harness/evaluation/reproduction",
     "harness/evaluation/measured",
     "harness/evaluation/qrels",
+    "harness/nuggets/matching",
     "harness/nuggets/scoring",
     "harness/probe/job",
     "harness/pooled",
@@ -118,6 +119,9 @@ WRITERS = {
     "evaluate-statements": Writer("statements.sha256", f"evaluate statements --runs {{}}/one {_LINKS}"),
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
+    "nuggets-match": Writer(
+        "matches.sha256", f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"
+    ),
     "nuggets-score": Writer(
         "scores.sha256", f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"
     ),
