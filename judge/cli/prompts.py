@@ -26,6 +26,10 @@ from judge.text.hints import nearest
 _HEADER = ("PROMPT", "SCALE", "POSITIVE", "ANSWER", "DEFAULT", "DIGEST", "INPUTS")
 
 
+_WORDS = 12
+"""The most characters of a scale of words in the table."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     actions = add_actions(parser, "list|show|check")
@@ -112,16 +116,15 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _scale(row: dict[str, Any]) -> str:
-    """`0-3` where labels are grades, `yes=1 no=0` for up to three words, then `-1 to 2`; `/ -1` for unable."""
+    """`0-3` where labels are grades, `yes=1 no=0` where they are short words, else `-1 to 2`; `/ -1` for unable."""
     levels: dict[str, int] = row["levels"]
     plain = all(label == str(grade) for label, grade in levels.items())
     grades = levels.values()
+    words = " ".join(f"{label}={grade}" for label, grade in levels.items())
     if plain:
         text = f"{min(grades)}-{max(grades)}"
-    elif len(levels) > 3:
-        text = f"{min(grades)} to {max(grades)}"
     else:
-        text = " ".join(f"{k}={v}" for k, v in levels.items())
+        text = words if len(words) <= _WORDS else f"{min(grades)} to {max(grades)}"
     direction = "" if row["polarity"] == "higher" else " (lower is better)"
     return text + (f" / {row['unable']}" if row["unable"] is not None else "") + direction
 
