@@ -114,6 +114,10 @@ EXAMPLES = {
         "judge nuggets match --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out matched/",
         "judge nuggets match --pool out/ --bank rubrics.csv --model openai/gpt-4.1-mini --dry-run --out covered/",
     ),
+    "nuggets agree": (
+        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/",
+        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/ --format json",
+    ),
     "nuggets score": (
         "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl",
         "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl --main vital_score --out scores/",

@@ -56,6 +56,7 @@ TABLES = {
     "evaluate qrels": f"out {NAME.format(0)}.qrel --scale 0-3",
     "nuggets match --dry-run": "--pool out --bank nuggets.jsonl --model server/a "
     "--base-url http://127.0.0.1:9/v1 --out m",
+    "nuggets agree": "--pool out --bank nuggets.jsonl --gold people.jsonl --matches judged.jsonl",
     "nuggets score": "--pool out --bank nuggets.jsonl --matches people.jsonl",
     "calibrate": "--gold gold.jsonl --judgments out/judgments.jsonl",
     "drift": "out out",
@@ -112,14 +113,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "labels.csv", (header, *labels))
     (folder / "nuggets.jsonl").write_bytes((PROJECT / "examples/nuggets.jsonl").read_bytes())
     nuggets = [json.loads(line) for line in (folder / "nuggets.jsonl").read_text(encoding="utf-8").splitlines()]
-    matches = (
-        {"turn_id": turn, "response_id": item, "nugget_id": nugget["nugget_id"], "label": MATCH_LABELS[grade],
-         "assessor": "ann"}
-        for turn, item, grade in graded
-        for nugget in nuggets
-        if nugget["turn_id"] == turn
-    )  # fmt: skip
-    write(folder / "people.jsonl", (json.dumps(match) for match in matches))
+    for name, by in (("people", {"assessor": "ann"}), ("judged", {"judge": "server/m"})):
+        matches = (
+            {"turn_id": turn, "response_id": item, "nugget_id": nugget["nugget_id"],
+             "label": MATCH_LABELS[(grade + rng.randrange(2)) % 4], **by}
+            for turn, item, grade in graded
+            for nugget in nuggets
+            if nugget["turn_id"] == turn
+        )  # fmt: skip
+        write(folder / f"{name}.jsonl", (json.dumps(match) for match in matches))
     return folder
 
 

@@ -84,7 +84,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     files = [*map(Path, plan.matches), *map(Path, plan.gold)]
     if plan.out is not None:
         check_apart(Path(plan.out), [pool_file(folder), Path(plan.bank), *files])
-    known = _labels(plan.matches, bank, pool, plan.renamed)
+    known = read_labels_of(plan.matches, bank, pool, plan.renamed)
     units = run_units(pool, bank, known)
     if not units:
         raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
@@ -96,7 +96,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     if plan.gold:
         if known.people:
             raise UsageError("--gold corrects the matches of a judge, and --matches has those of people")
-        gold = _labels(plan.gold, bank, pool, plan.renamed)
+        gold = read_labels_of(plan.gold, bank, pool, plan.renamed)
         if not gold.people:
             raise UsageError("--gold: expected people's matches, with `assessor` in every row")
         name = ", ".join(map(str, plan.gold))
@@ -121,8 +121,12 @@ def read_pool_with_runs(path: Path) -> Pool:
     return read_pool_folder(path, *(name for name in beside if pool_file(path).with_name(name).exists()))
 
 
-def _labels(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> PairLabels:
-    """The labels of files and folders of matches."""
+def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> PairLabels:
+    """The labels of files and folders of matches, joined to a bank and a pool.
+
+    Raises:
+        InputError: A file is bad or of another bank or pool; every problem is listed.
+    """
     rows: list[MatchedNugget] = []
     failures: list[MatchFailure] = []
     for path in map(Path, given):
