@@ -115,3 +115,11 @@ def test_a_trial_is_spread_over_the_pool() -> None:
     pairs = nugget_pairs(POOL, BANK)
     assert spread_pairs(pairs, 2) == (pairs[0], pairs[1])
     assert spread_pairs(pairs, 9) == spread_pairs(pairs, None) == pairs
+
+
+def test_a_judge_that_cannot_tell_gives_no_label() -> None:
+    pairs = nugget_pairs(POOL, BANK)[:1]
+    request = render(GRADED, pairs[0].response, {}, None, "json", nugget=pairs[0].nugget.text)
+    answer = Answer(Verdict(-9, "Too vague.", unable=True), Completion("…", "stop", "m-1"), request, repaired=False)
+    matches, failures = matched(pairs, [outcome(pair_task(pairs[0], GRADED), answer, "server/m", "d1")], GRADED)
+    assert (matches, [(failed.reason, failed.raw) for failed in failures]) == ([], [("unable", "Too vague.")])
