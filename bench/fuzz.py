@@ -58,7 +58,6 @@ from judge.evaluate.cards.comparison import ReadCard, compare_cards
 from judge.evaluate.datasets.catalog import DATASETS
 from judge.evaluate.intake import passage_ranking, ranked_runs
 from judge.evaluate.published import reproduce_publication
-from judge.evaluate.published.nugget_matches import read_matches
 from judge.files.jsonl import json_bytes
 from judge.files.stored import unpack
 from judge.files.trec import parse_qrels
@@ -80,6 +79,9 @@ from judge.models.prices import read_prices
 from judge.models.records import AnswerForm, Request
 from judge.models.spending import read_spending
 from judge.models.storable import storable
+from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank
+from judge.nuggets.matches import join, read_matches
+from judge.nuggets.study import read_study
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
@@ -540,6 +542,29 @@ def _of_bytes(folder: Path, content: bytes, *, read: Callable[[bytes, str], obje
     read(unpack(content, "x"), "x")
 
 
+def _matches(folder: Path, content: bytes) -> None:
+    """A file of matches, joined to a pool and a bank that have one of each."""
+    rows = read_matches(_file(folder, content, "matches.jsonl"))
+    bank = parse_bank(_NUGGETS[1], "bank")
+    join(rows, (), bank, _POOL, "x")
+
+
+def _nuggets(folder: Path, content: bytes) -> None:
+    """A bank read, and written in every form that can hold it."""
+    bank = parse_bank(unpack(content, "x"), "x")
+    for form in WRITTEN:
+        try:
+            written = bank_bytes(bank.nuggets, form)
+        except InputError:
+            continue
+        try:
+            again = parse_bank(written, "y", form)
+        except InputError as error:
+            raise AssertionError(f"{form}: a bank that was written is refused") from error
+        # The nuggets of a turn may come to stand together.
+        assert sorted(nugget.text for nugget in again.nuggets) == sorted(nugget.text for nugget in bank.nuggets)
+
+
 def _reproduced(folder: Path, content: bytes, *, name: str, file: str) -> None:
     """A publication of which one file is damaged and the others are sound."""
     for other in ("groundedness_judgement-gpt4.txt", "naturallness_judgement-gpt4.txt"):
@@ -927,6 +952,15 @@ def _runs() -> tuple[bytes, ...]:
     return (*_RUNS, *_RUNS, *_examples("examples/runs/*"))
 
 
+_NUGGETS = (
+    b'{"qid":"1-1_1","nuggets":[{"text":"Ramps are free.","importance":"vital"}]}\n',
+    b'{"1-1_1": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": {"text": "Book."}}}',
+    b'"id","rubrik"\n1-1-r1,"What food helps, and what not?"\n1-1-r2,Why?\n',
+)
+_MATCHED = (
+    b'{"turn_id":"1-1_1","nugget_id":"1-1_1/1","label":"partly","response_id":"R00000","assessor":"ann"}\n'
+    b'{"turn_id":"1-1_1","nugget_id":"1-1_1/2","label":"contradicts","response_id":"R00000","assessor":"ann"}\n',
+)
 READERS: dict[str, Reader] = {
     "runs": Reader(_runs, _run),
     **{f"runs-as-{name}": Reader(_runs, partial(_run, format=name)) for name in FORMATS},
@@ -946,6 +980,8 @@ READERS: dict[str, Reader] = {
     "disagreements": Reader(lambda: (_json(msgspec.to_builtins(_APART)) * 2,), _disagreements),
     "gold": Reader(lambda: _GOLD, _gold),
     "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), partial(_of_bytes, read=parse_gold)),
+    "nugget-matches": Reader(lambda: _MATCHED, _matches),
+    "nugget-banks": Reader(lambda: (*_NUGGETS, *_examples("examples/nuggets.jsonl")), _nuggets),
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
     "gold-desk": Reader(_desk_stores, partial(_import, source="desk")),
     "gold-begin": Reader(lambda: _BEGIN, partial(_import, source="begin")),
@@ -1016,7 +1052,7 @@ READERS: dict[str, Reader] = {
         lambda: (b"q1 0 p1 3\nq1 0 p2 5\nq2 0 p3 0\n", b"q1 0 p1 -1\n"),
         partial(_reproduced, name="llmjudge", file="a-b.txt"),
     ),
-    "published-matches": Reader(lambda: _MATCHES, partial(_of_path, name="matches.txt", read=read_matches)),
+    "published-matches": Reader(lambda: _MATCHES, partial(_of_path, name="matches.txt", read=read_study)),
     "desk": Reader(_desk_stores, _desk_store),
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
     "journal-lines": Reader(_exported, partial(_of_path, name="journal.jsonl", read=read_recorded)),

@@ -72,6 +72,14 @@ if TYPE_CHECKING:
     from judge.harness.gold_sheet import GoldSheetPlan as GoldSheetPlan
     from judge.harness.gold_sheet import write_gold_sheet as write_gold_sheet
     from judge.harness.judged import read_judged as read_judged
+    from judge.harness.nuggets.agreement import NuggetAgreePlan as NuggetAgreePlan
+    from judge.harness.nuggets.agreement import compare_matches as compare_matches
+    from judge.harness.nuggets.conversion import NuggetConvertPlan as NuggetConvertPlan
+    from judge.harness.nuggets.conversion import convert_bank as convert_bank
+    from judge.harness.nuggets.matching import NuggetMatchPlan as NuggetMatchPlan
+    from judge.harness.nuggets.matching import match_nuggets as match_nuggets
+    from judge.harness.nuggets.scoring import NuggetScorePlan as NuggetScorePlan
+    from judge.harness.nuggets.scoring import score_nuggets as score_nuggets
     from judge.harness.passages import ExtractPlan as ExtractPlan
     from judge.harness.passages import IndexPlan as IndexPlan
     from judge.harness.passages import extract_passages as extract_passages

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from judge.cli import main
 from judge.crowd.regin.resource import KINDS
+from judge.nuggets.forms import read_bank
+from judge.text.words import containment
 from tests.conftest import PROJECT
 from tests.evaluate.test_llmjudge import COHEN
 from tests.evaluate.test_llmjudge import lines as label_lines
@@ -115,6 +117,21 @@ def _split(path: Path) -> None:
 
 def _judged_once(path: Path) -> None:
     _output_folder(path, "--criteria", "groundedness", "--model", JUDGE)
+
+
+def _matched(path: Path) -> None:
+    """People's matches of the responses that the reader's output folders hold: what shares most words is supported."""
+    nuggets = read_bank(EXAMPLE / "nuggets.jsonl").nuggets
+    if not Path(".judged").exists():
+        _judged(Path(".judged"))
+    rows = [
+        {"turn_id": row["turn_id"], "nugget_id": nugget.nugget_id, "response_id": row["response_id"],
+         "label": "supports" if containment(nugget.text, [row["text"]]) > 0.6 else "does_not", "assessor": "ann"}
+        for row in map(json.loads, Path(".judged/pool.jsonl").read_text(encoding="utf-8").splitlines())
+        for nugget in nuggets
+        if nugget.turn_id == row["turn_id"]
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def _pooled(path: Path) -> None:
@@ -282,6 +299,22 @@ MADE: dict[str, Callable[[Path], None]] = {
     "out": _judged,
     "docs/report.md: out": _overlapping,
     "judged": _judged_once,
+    "people.jsonl": _matched,
+    "matched": lambda path: _run(
+        "nuggets",
+        "match",
+        "--pool",
+        str(_need("out")),
+        "--bank",
+        str(_need("nuggets.jsonl")),
+        "--model",
+        "baseline/overlap",
+        "--out",
+        str(path),
+    ),
+    "nuggets.jsonl": _example("nuggets.jsonl"),
+    "gold_nuggets_human.json": _text('{"1-1_1": {"[1]": {"text": "Ramps are free.", "relevance": "3"}}}'),
+    "rubrics.csv": _text("id,rubrik\n1-1-r1,Are ramps free?\n"),
     "out-may": _judged_once,
     "out-june": _judged_once,
     "pooled": _pooled,

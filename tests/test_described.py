@@ -257,6 +257,23 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "statements", "evaluate", "statements", "--runs", harbor, "--topics", runs[-1], "--qrels", to("nist"),
         to("org"), "--out", to("statements"),
     )  # fmt: skip
+    bank = str(EXAMPLE / "nuggets.jsonl")
+    nuggets = [json.loads(line) for line in (EXAMPLE / "nuggets.jsonl").read_text(encoding="utf-8").splitlines()]
+    pooled_rows = [json.loads(line) for line in (out / "run" / "pool.jsonl").read_text(encoding="utf-8").splitlines()]
+    for who in ("assessor", "judge"):
+        matches = (
+            {"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget["nugget_id"],
+             "label": "supports", who: "ann"}
+            for row in pooled_rows for nugget in nuggets if nugget["turn_id"] == row["turn_id"]
+        )  # fmt: skip
+        (out / f"{who}.matches").write_text("".join(json.dumps(match) + "\n" for match in matches))
+    folders["judge nuggets score"] = judge(
+        "scores", "nuggets", "score", "--pool", to("run"), "--bank", bank, "--matches", to("judge.matches"), "--gold",
+        to("assessor.matches"), "--out", to("scores"),
+    )  # fmt: skip
+    folders["judge nuggets match"] = judge(
+        "matched", "nuggets", "match", "--pool", to("run"), "--bank", bank, *overlap, "--out", to("matched")
+    )
     folders["judge evaluate qrels"] = judge("sets", "evaluate", "qrels", to("run"), to("run"), "--out", to("sets"))
     folders["judge leaderboard"] = judge(
         "corrected", "leaderboard", to("run"), "--gold", str(gold), "--out", to("corrected")
@@ -308,7 +325,7 @@ TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judg
          "judge convert", "judge crowd", "judge crowd cast-regin", "judge calibrate", "judge calibrate --judgments",
          "judge run --jury", "judge leaderboard", "judge evaluate responses", "judge evaluate spans",
          "judge bench", "judge probe", "judge reproduce", "judge evaluate passages", "judge evaluate statements",
-         "judge evaluate qrels")  # fmt: skip
+         "judge evaluate qrels", "judge nuggets score", "judge nuggets match")  # fmt: skip
 
 
 @pytest.mark.slow

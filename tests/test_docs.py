@@ -53,7 +53,7 @@ def options_of(command: str) -> set[str]:
 def test_every_command_and_option_in_a_document_exists(document: str) -> None:
     text = (PROJECT / document).read_text(encoding="utf-8")
     for command, rest in re.findall(
-        r"^[ `]*(?:\.venv/bin/)?judge (crowd cast-regin|(?:evaluate|serve) [a-z-]+|[a-z]+)([^\n`|]*)",
+        r"^[ `]*(?:\.venv/bin/)?judge (crowd cast-regin|(?:evaluate|nuggets|serve) [a-z-]+|[a-z]+)([^\n`|]*)",
         text,
         re.MULTILINE,
     ):

@@ -25,6 +25,7 @@ DOORS = [
     "gold",
     "results",
     "crowd",
+    "nuggets",
     "calibrate",
     "evaluate",
     "harness",

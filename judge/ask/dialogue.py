@@ -21,6 +21,8 @@ class Task(NamedTuple):
     response: PooledResponse
     criterion: Criterion
     sample: int = 0
+    nugget: str | None = None
+    """The text of the nugget to match the response with, for criteria that show one."""
 
 
 class Answer(NamedTuple):

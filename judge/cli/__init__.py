@@ -46,6 +46,12 @@ ROOMS = {
         "crowd": "from workers' labels to one grade per item",
         "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
     },
+    "nuggets": {
+        "nuggets convert": "a bank of nuggets in another form",
+        "nuggets match": "ask a judge which nuggets the responses of a pool support",
+        "nuggets agree": "a judge's matches against people's of the same pairs",
+        "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
+    },
     "calibrate": {
         "calibrate": "find out which judge can be trusted, and how far",
         "probe": "test a judge itself on altered responses: injections, altered facts, other words",

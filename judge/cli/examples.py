@@ -106,6 +106,23 @@ EXAMPLES = {
         "judge crowd cast-regin CAsT-ReGIn/ --out regin/",
         "judge crowd cast-regin CAsT-ReGIn/ --runs runs/ --evaluate --out regin/",
     ),
+    "nuggets convert": (
+        "judge nuggets convert gold_nuggets_human.json --to judge --vital-from 3 --out bank.jsonl",
+        "judge nuggets convert rubrics.csv --to judge --made-by track --out rubrics.jsonl",
+    ),
+    "nuggets match": (
+        "judge nuggets match --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out matched/",
+        "judge nuggets match --pool out/ --bank rubrics.csv --model openai/gpt-4.1-mini --dry-run --out covered/",
+    ),
+    "nuggets agree": (
+        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/",
+        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/ --format json",
+    ),
+    "nuggets score": (
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl",
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl --main vital_score --out scores/",
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --gold people.jsonl --out corrected/",
+    ),
     "drift": (
         "judge drift out-2025/ out-2026/ --margin 0.1",
         "judge drift before/judgments.jsonl after/judgments.jsonl --margin 0.1 --json",

@@ -26,6 +26,10 @@ from judge.text.hints import nearest
 _HEADER = ("PROMPT", "SCALE", "POSITIVE", "ANSWER", "DEFAULT", "DIGEST", "INPUTS")
 
 
+_WORDS = 12
+"""The most characters of a scale of words in the table."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     actions = add_actions(parser, "list|show|check")
@@ -112,18 +116,24 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _scale(row: dict[str, Any]) -> str:
-    """`0-3` where the labels are the grades, `yes=1 no=0` where they are words; the unable grade after a slash."""
+    """`0-3` where labels are grades, `yes=1 no=0` where they are short words, else `-1 to 2`; `/ -1` for unable."""
     levels: dict[str, int] = row["levels"]
     plain = all(label == str(grade) for label, grade in levels.items())
     grades = levels.values()
-    text = f"{min(grades)}-{max(grades)}" if plain else " ".join(f"{k}={v}" for k, v in levels.items())
+    words = " ".join(f"{label}={grade}" for label, grade in levels.items())
+    if plain:
+        text = f"{min(grades)}-{max(grades)}"
+    else:
+        text = words if len(words) <= _WORDS else f"{min(grades)} to {max(grades)}"
     direction = "" if row["polarity"] == "higher" else " (lower is better)"
     return text + (f" / {row['unable']}" if row["unable"] is not None else "") + direction
 
 
 def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     """The messages about the sample response, each under a line with its role."""
-    request = render(criterion, _RESPONSE, {passage.passage_id: passage for passage in _PASSAGES}, _TURN, form)
+    request = render(
+        criterion, _RESPONSE, {passage.passage_id: passage for passage in _PASSAGES}, _TURN, form, nugget=_NUGGET
+    )
     return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)
 
 
@@ -172,6 +182,7 @@ _RESPONSE = PooledResponse(
     truncated=False,
     runs=(),
 )
+_NUGGET = "Lifeguards are at the beach of Oss from June to August."
 _TURN = Turn(
     turn_id="1-1_2",
     topic_id="1-1",

@@ -44,6 +44,8 @@ class Request(Record, frozen=True):
     """Number of the repetition, from 0."""
     together: tuple[AskedCriterion, ...] = ()
     """The criteria that are asked together, in order; empty if only one is asked."""
+    nugget: str | None = None
+    """The raw text of the nugget that the response is matched with; no part of the digest; None if there is none."""
 
 
 class Completion(Record, frozen=True):

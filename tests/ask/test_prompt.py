@@ -39,7 +39,7 @@ def turn(text: str = "x") -> Turn:
 
 def user_message(criterion: Criterion, text: str, form: AnswerForm = "json") -> str:
     passages = collection(text, text)
-    return render(criterion, pooled(text, *passages), passages, turn(text), form).messages[1].content
+    return render(criterion, pooled(text, *passages), passages, turn(text), form, nugget=text).messages[1].content
 
 
 def test_the_whole_request_of_a_grade() -> None:
@@ -111,12 +111,12 @@ def test_sentences_cannot_be_answered_by_one_label() -> None:
 def test_only_declared_inputs_are_shown_and_the_instruction_comes_last(criterion: Criterion) -> None:
     texts = {
         "response": "RESPONSE", "sentences": "RESPONSE", "passages": "PASSAGE", "context": "CONTEXT", "ptkb": "PTKB",
-        "utterance": "UTTERANCE", "resolved_utterance": "RESOLVED",
+        "utterance": "UTTERANCE", "resolved_utterance": "RESOLVED", "nugget": "NUGGET",
     }  # fmt: skip
     told = Turn("t_1", "t", "UTTERANCE", "RESOLVED", (Exchange("CONTEXT", "c"),), (PtkbStatement("1", "PTKB"),))
     for form in supported_forms(criterion):
         passages = {"PASSAGEKEY": Passage("PASSAGEID", "PASSAGE", "run")}
-        request = render(criterion, pooled("RESPONSE", "PASSAGEKEY"), passages, told, form)
+        request = render(criterion, pooled("RESPONSE", "PASSAGEKEY"), passages, told, form, nugget="NUGGET")
         content = request.messages[1].content
         assert {text for text in texts.values() if text in content} == {texts[name] for name in criterion.inputs}
         assert "PASSAGEKEY" not in content

@@ -16,6 +16,7 @@ from judge.cli import main
 from judge.cli.look import columns, known_columns, shows_color, styled
 from judge.cli.printing import print_fact, print_listed, print_table, print_text
 from judge.cli.tables import print_leaderboard
+from judge.nuggets.records import MATCH_LABELS
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow
 from judge.text.cells import columns_of
@@ -53,6 +54,10 @@ TABLES = {
     "evaluate statements": "--runs runs/mill-fluent-invented.json runs/harbor-grounded.json "
     "--qrels georgetown_infosense_trec_ptkb_assessments_1 ptkb_2",
     "evaluate qrels": f"out {NAME.format(0)}.qrel --scale 0-3",
+    "nuggets match --dry-run": "--pool out --bank nuggets.jsonl --model server/a "
+    "--base-url http://127.0.0.1:9/v1 --out m",
+    "nuggets agree": "--pool out --bank nuggets.jsonl --gold people.jsonl --matches judged.jsonl",
+    "nuggets score": "--pool out --bank nuggets.jsonl --matches people.jsonl",
     "calibrate": "--gold gold.jsonl --judgments out/judgments.jsonl",
     "drift": "out out",
     "probe": "out --criteria groundedness --model baseline/overlap --items 12 --out probe",
@@ -106,6 +111,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for criterion in CRITERIA
     )
     write(folder / "labels.csv", (header, *labels))
+    (folder / "nuggets.jsonl").write_bytes((PROJECT / "examples/nuggets.jsonl").read_bytes())
+    nuggets = [json.loads(line) for line in (folder / "nuggets.jsonl").read_text(encoding="utf-8").splitlines()]
+    for name, by in (("people", {"assessor": "ann"}), ("judged", {"judge": "server/m"})):
+        matches = (
+            {"turn_id": turn, "response_id": item, "nugget_id": nugget["nugget_id"],
+             "label": MATCH_LABELS[(grade + rng.randrange(2)) % 4], **by}
+            for turn, item, grade in graded
+            for nugget in nuggets
+            if nugget["turn_id"] == turn
+        )  # fmt: skip
+        write(folder / f"{name}.jsonl", (json.dumps(match) for match in matches))
     return folder
 
 

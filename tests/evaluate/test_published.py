@@ -10,8 +10,8 @@ import pytest
 from judge.errors import InputError
 from judge.evaluate.published import PUBLICATIONS, beside_ours, counted, reproduce_publication
 from judge.evaluate.published.gpt4_labels import MOST_RUNS
-from judge.evaluate.published.nugget_matches import read_matches
 from judge.evaluate.published.released import ReleasedFile, find_all, find_released
+from judge.nuggets.study import read_study
 from judge.records import Estimate
 from judge.text.grid import Grid
 
@@ -374,7 +374,7 @@ def test_files_of_cone_rag_that_cannot_be_used_are_named_with_the_place(
 
 def test_two_people_may_label_one_pair(tmp_path: Path) -> None:
     path = write(tmp_path / "matches.txt", "1_0_2_1_b-1\t0\n7_0_2_1_b-1\t1\n")
-    assert read_matches(path) == (("0_2", 1, "b-1", False), ("0_2", 1, "b-1", True))
+    assert read_study(path) == (("0_2", 1, "b-1", False), ("0_2", 1, "b-1", True))
 
 
 def line_of_2025(turn_id: str, text: str, run_id: str = "r") -> str:

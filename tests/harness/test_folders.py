@@ -51,6 +51,8 @@ CALLERS = {
     "harness/evaluation/reproduction",
     "harness/evaluation/measured",
     "harness/evaluation/qrels",
+    "harness/nuggets/matching",
+    "harness/nuggets/scoring",
     "harness/probe/job",
     "harness/pooled",
     "harness/release/job",
@@ -96,6 +98,7 @@ _STORED = f"{_CALIBRATE} --gold {{}}/gold.jsonl --judgments {{}}/labels"
 _CROWD = "crowd {}/labels.csv --scale 0-3"
 _REGIN = "crowd cast-regin {}/release/response_evaluation"
 _LINKS = f"--topics {PROJECT}/examples/topics.json"
+_BANK = PROJECT / "examples/nuggets.jsonl"
 _RANKED = "runs.* rankings.* pairs.* swaps.* holes.* tau_range.*"
 _TABLES = "systems.tsv expected.tsv probabilities.tsv diagnostics.tsv"
 _PICTURES = "agreement{0}.svg agreement{0}.png confusion{0}.svg confusion{0}.png"
@@ -118,6 +121,12 @@ WRITERS = {
     "evaluate-statements": Writer("statements.sha256", f"evaluate statements --runs {{}}/one {_LINKS}"),
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
+    "nuggets-match": Writer(
+        "matches.sha256", f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"
+    ),
+    "nuggets-score": Writer(
+        "scores.sha256", f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"
+    ),
     "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
     "reproduce": Writer("reproduction.sha256", "reproduce ikat2025 {}/topics-2025"),
     "report": Writer("report.sha256", "report {}/judged"),
@@ -229,6 +238,11 @@ OPTIONAL = (
         "report {}/judged --gold {}/example.gold.jsonl",
         "report/corrected.svg report/agreement-*.svg report/confusion-*.svg",
     ),
+    (
+        "nuggets-score",
+        f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --gold {{}}/people.jsonl",
+        "corrected.*",
+    ),
     ("release", "release {}/judged --keep-names", "response_runs/*.run"),
     ("release", "release {}/checked", "sentences.tsv citations.tsv prompts/groundedness/sentences.md"),
     ("reproduce", "reproduce cast-regin {}/release", "means.* retests.* variance.* correlations.* lengths.*"),
@@ -300,12 +314,27 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "matched/r.json").write_text(json.dumps(run), encoding="utf-8")
     call(folder, "--out", folder / "judged", f"{_RUN} {_OVERLAP}")
     call(folder, "--out", folder / "checked", f"{_RUN} {_CHECKED} {_FEW}")
+    _matches(folder)
     asked = "--model baseline/overlap --prompt groundedness/graded --pool {}/judged"
     (folder / "grounded").mkdir()
     gold = (PROJECT / "gold" / "example.gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "grounded" / "gold.jsonl").write_text("".join(line for line in gold if '"groundedness"' in line))
     call(folder, "--out", folder / "cal", f"{_CALIBRATE} --gold {{}}/grounded/gold.jsonl {asked}")
     return folder
+
+
+def _matches(folder: Path) -> None:
+    """Matches of every response with every nugget of its turn, by a person and by a judge."""
+    rows = [json.loads(line) for line in (folder / "judged/pool.jsonl").read_text(encoding="utf-8").splitlines()]
+    nuggets = [json.loads(line) for line in _BANK.read_text(encoding="utf-8").splitlines()]
+    pairs = [(row, nugget) for row in rows for nugget in nuggets if row["turn_id"] == nugget["turn_id"]]
+    for name, by in {"people": {"assessor": "ann"}, "judged": {"judge": "server/m"}}.items():
+        matches = [
+            {"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget["nugget_id"],
+             "label": "supports" if (place + len(name)) % 3 else "does_not", **by}
+            for place, (row, nugget) in enumerate(pairs)
+        ]  # fmt: skip
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(match) + "\n" for match in matches), encoding="utf-8")
 
 
 def _public(folder: Path) -> None:

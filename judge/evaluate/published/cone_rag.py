@@ -9,10 +9,11 @@ from judge.crowd.regin.resource import repeated_keys
 from judge.errors import InputError
 from judge.evaluate.published import PublishedNumber, Reproduction, beside_ours, counted
 from judge.evaluate.published.lengths import lengths_grid
-from judge.evaluate.published.nugget_matches import matches_grid, read_matches
+from judge.evaluate.published.nugget_matches import matches_grid
 from judge.evaluate.published.released import ReleasedFile, find_released, nothing_found
 from judge.files.lines import text_of
 from judge.files.trec import QrelRow, parse_qrels
+from judge.nuggets.study import read_study
 from judge.records import Estimate
 from judge.runs.document import open_document
 from judge.runs.fields import ProblemLog, member, usable_turn_id
@@ -74,7 +75,7 @@ def reproduce(folder: Path) -> Reproduction:
     if grades is not None:
         beyond.append(_grades(grades))
     if "matches" in paths:
-        beyond.append(matches_grid(read_matches(paths["matches"])))
+        beyond.append(matches_grid(read_study(paths["matches"])))
     if "responses" in paths:
         beyond.append(lengths_grid(_responses(paths["responses"])))
     absent = [file.name for file in FILES if file.key not in paths]

@@ -17,7 +17,7 @@ VERSION = 1
 
 
 class Overlap:
-    """The share of the response's content words that occur in its used passages.
+    """The share of the response's content words that occur in its used passages, or of a nugget's in the response.
 
     The share is spread evenly over the scale: two neighboring levels divide the probability by distance. This judge
     cannot see a negation, a swapped number or a new claim made of old words.
@@ -30,13 +30,13 @@ class Overlap:
     limits: RateLimits | None = None
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse all but graded groundedness.
+        """Refuse all but graded groundedness and nuggets.
 
         Raises:
-            UsageError: A criterion is not groundedness, or is asked sentence by sentence or together with others.
+            UsageError: A criterion is another one, or is asked sentence by sentence or together with others.
         """
         for criterion in criteria:
-            if criterion.name != "groundedness" or criterion.answer != "grade" or criterion.together:
+            if criterion.name not in ("groundedness", "nugget") or criterion.answer != "grade" or criterion.together:
                 raise UsageError(
                     f"{self.name} compares words with the used passages and can grade groundedness only, "
                     f"{'asked alone, ' if criterion.together else ''}not {criterion.prompt_id}"
@@ -54,11 +54,16 @@ class Overlap:
         return Price(0.0, 0.0)
 
     async def complete(self, request: Request) -> Completion:
-        """Grade by the share of content words that the passages contain."""
+        """Grade by the share of content words that the passages contain, or the response if there is a nugget."""
         levels = sorted(request.scale.levels, key=lambda level: level.grade)
+        claim, evidence = request.response, request.passages
+        if request.nugget is not None:
+            claim, evidence = request.nugget, (request.response,)
+            # Words tell no contradiction.
+            levels = [level for level in levels if level.grade >= 0]
         if request.scale.polarity == "lower":
             levels.reverse()
-        position = containment(request.response, request.passages) * (len(levels) - 1)
+        position = containment(claim, evidence) * (len(levels) - 1)
         below = min(math.floor(position), len(levels) - 2)
         share = position - below
         probabilities = dict.fromkeys((level.label for level in levels), 0.0)

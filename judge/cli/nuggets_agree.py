@@ -1,0 +1,56 @@
+"""How far the matches of a judge agree with those of people of the same pairs, with intervals over topics."""
+
+import argparse
+from pathlib import Path
+
+from judge.cli.forms import add_form_option, print_grids
+from judge.cli.options import add_cluster_option, by_name, pair
+from judge.cli.printing import progress
+from judge.harness.nuggets.agreement import SEED, NuggetAgreePlan, compare_matches
+from judge.nuggets.agreement import agreement_grids
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder with the pool")
+    parser.add_argument("--bank", type=Path, required=True, metavar="FILE", help="bank of nuggets, in any form")
+    parser.add_argument("--gold", type=Path, nargs="+", required=True, metavar="FILE", help="people's matches")
+    parser.add_argument(
+        "--matches",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE|DIR",
+        help="folders of `judge nuggets match`; of several judges the majority counts",
+    )
+    parser.add_argument(
+        "--rename",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="NAME=RUN",
+        help="the run of the pool that the matches call NAME; may be repeated",
+    )
+    parser.add_argument(
+        "--resampling-seed", type=int, default=SEED, metavar="N", help=f"seed of the resamples (default {SEED})"
+    )
+    add_cluster_option(parser)
+    add_form_option(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Compare and print."""
+    with progress("comparing matches"):
+        agreement = compare_matches(
+            NuggetAgreePlan(
+                pool=args.pool,
+                bank=args.bank,
+                gold=args.gold,
+                matches=args.matches,
+                renamed=by_name("--rename", args.rename),
+                cluster=args.cluster,
+                seed=args.resampling_seed,
+            )
+        )
+    print_grids(agreement_grids(agreement), args.format)
+    return 0

@@ -1,0 +1,80 @@
+"""The recall of runs: which share of the nuggets of a turn the responses support, by people's matches or a judge's.
+
+Names of measures are nuggetizer's. With --gold, the recall by a judge is corrected by people's matches of a part of the
+responses.
+"""
+
+import argparse
+from pathlib import Path
+
+from judge.cli.forms import add_form_option, print_grids
+from judge.cli.options import add_cluster_option, add_output_option, by_name, pair
+from judge.cli.printing import progress, say
+from judge.harness.nuggets.scoring import NuggetScorePlan, score_nuggets
+from judge.nuggets.measures import MAIN, RECALLS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder with the pool")
+    parser.add_argument("--bank", type=Path, required=True, metavar="FILE", help="bank of nuggets, in any form")
+    parser.add_argument(
+        "--matches",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE|DIR",
+        help="people's matches, or folders of `judge nuggets match`; of several judges the majority counts",
+    )
+    parser.add_argument(
+        "--gold",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="people's matches of a part of the responses, to correct the recall by a judge",
+    )
+    parser.add_argument(
+        "--inclusion",
+        type=float,
+        metavar="P",
+        help="probability with which responses were drawn for --gold, where its rows do not say it",
+    )
+    parser.add_argument(
+        "--rename",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="NAME=RUN",
+        help="the run of the pool that the matches call NAME; may be repeated",
+    )
+    parser.add_argument(
+        "--main", choices=RECALLS, default=MAIN, help=f"recall that runs are ranked by (default {MAIN})"
+    )
+    add_cluster_option(parser)
+    add_output_option(parser, "DIR", "folder for the tables")
+    add_form_option(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Score and print; 1 if no response has all its nuggets matched."""
+    with progress("scoring runs"):
+        scored = score_nuggets(
+            NuggetScorePlan(
+                pool=args.pool,
+                bank=args.bank,
+                matches=args.matches,
+                gold=args.gold,
+                inclusion=args.inclusion,
+                renamed=by_name("--rename", args.rename),
+                main=args.main,
+                cluster=args.cluster,
+                out=args.out,
+            )
+        )
+    print_grids(scored.grids, args.format)
+    for note in scored.notes:
+        say(f"note: {note}")
+    if args.out is not None:
+        say(f"tables in {args.out}")
+    return 0 if any(unit.status == "matched" for unit in scored.units) else 1

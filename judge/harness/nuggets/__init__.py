@@ -1,0 +1,1 @@
+"""The jobs about nuggets, from files to files."""

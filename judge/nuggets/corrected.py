@@ -1,0 +1,156 @@
+"""The recall of runs by a judge's matches, corrected by people's matches of a part of the responses. Pure.
+
+People's value of a turn counts where people matched each of its nuggets. The correction is that of the leaderboard
+(`judge.stats.correction`).
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from judge.errors import InputError
+from judge.nuggets.matches import PairLabels
+from judge.nuggets.measures import MEASURES
+from judge.nuggets.scores import value_of
+from judge.nuggets.units import RunUnit
+from judge.records import Estimate, Record
+from judge.stats.correction import correct
+from judge.stats.gold_sample import RunGrades
+from judge.stats.means import mean_interval
+from judge.text.cells import count
+from judge.text.grid import Cell, Grid
+from judge.text.ids import Cluster, cluster_of, natural_key
+
+
+class CorrectedRecall(Record, frozen=True):
+    """One run: its recall by the judge, and the recall that people's matches imply."""
+
+    run_id: str
+    raw: Estimate
+    """The mean of the judge over the turns that it matched."""
+    people: int
+    """Those of them that people matched too."""
+    corrected: Estimate
+    method: str
+    """How it was corrected, as on the corrected leaderboard."""
+    bias: float | None
+    """Mean of the judge minus people, where both matched."""
+
+
+def corrected_recall(
+    judged: Sequence[RunUnit],
+    people: Sequence[RunUnit],
+    gold: PairLabels,
+    measure: str,
+    name: str,
+    inclusion: float | None = None,
+    cluster: Cluster = "topic",
+) -> tuple[CorrectedRecall, ...]:
+    """Correct the recall of every run, best corrected mean first, then runs without one.
+
+    Args:
+        judged: The units by the judge.
+        people: The same units by people.
+        gold: People's matches, for their inclusion probabilities.
+        measure: A recall of MEASURES.
+        name: The file of people's matches, for messages.
+        inclusion: The probability with which a response was drawn for people, where the rows do not say it.
+        cluster: What the intervals are over.
+
+    Raises:
+        InputError: An inclusion probability is unknown or contradicts how much people matched.
+    """
+    by_people = {(unit.run_id, unit.scope): unit for unit in people if unit.status == "matched"}
+    by_run: dict[str, list[tuple[RunUnit, float, float, float]]] = {unit.run_id: [] for unit in judged}
+    unknown: list[str] = []
+    for unit in judged:
+        value = value_of(unit, MEASURES[measure])
+        if unit.status != "matched" or value is None:
+            continue
+        twin = by_people.get((unit.run_id, unit.scope))
+        truth = None if twin is None else value_of(twin, MEASURES[measure])
+        drawn = None if truth is None else _probability(unit, gold, inclusion)
+        if truth is not None and drawn is None:
+            unknown.append(f"{unit.run_id} in {unit.scope}")
+        by_run[unit.run_id].append(
+            (unit, value, math.nan if truth is None else truth, math.nan if drawn is None else drawn)
+        )
+    census = all(not math.isnan(truth) for rows in by_run.values() for _, _, truth, _ in rows)
+    if unknown and not census:
+        raise InputError(
+            f"{name}: without the probability with which responses were drawn for people, corrected means can be far "
+            f"off; it is unknown for {count(len(unknown), 'unit')}, the first {unknown[0]}: give "
+            "`inclusion_probability` in the rows, or --inclusion P"
+        )
+    topics: dict[str, int] = defaultdict(lambda: len(topics))
+    scopes: dict[str, int] = defaultdict(lambda: len(scopes))
+    run_ids = sorted(by_run, key=natural_key)
+    samples = [
+        RunGrades(
+            judged=np.array([value for _, value, _, _ in by_run[run_id]], dtype=np.float64),
+            gold=np.array([truth for _, _, truth, _ in by_run[run_id]], dtype=np.float64),
+            inclusion=np.array([1.0 if census else drawn for *_, drawn in by_run[run_id]], dtype=np.float64),
+            topics=np.array([topics[_cluster(unit, cluster)] for unit, *_ in by_run[run_id]], dtype=np.int64),
+            turns=np.array([scopes[unit.scope] for unit, *_ in by_run[run_id]], dtype=np.int64),
+        )
+        for run_id in run_ids
+    ]
+    try:
+        corrections = correct(samples, target="pool", bounds=(0.0, 1.0))
+    except ValueError as error:
+        raise InputError(
+            f"{name}: every response that people matched was drawn with probability 1, but people did not match all: "
+            "expected less than 1"
+        ) from error
+    rows: list[CorrectedRecall] = []
+    for run_id, correction in zip(run_ids, corrections, strict=True):
+        of_run = by_run[run_id]
+        clusters = [_cluster(unit, cluster) for unit, *_ in of_run]
+        with_people = {_cluster(unit, cluster) for unit, _, truth, _ in of_run if not math.isnan(truth)}
+        rows.append(
+            CorrectedRecall(
+                run_id=run_id,
+                raw=mean_interval([value for _, value, _, _ in of_run], clusters, bounds=(0.0, 1.0), what="turns"),
+                people=correction.n,
+                corrected=Estimate(
+                    *(correction.value, correction.low, correction.high, correction.n),
+                    *(len(with_people), correction.reason),
+                ),
+                method=correction.method,
+                bias=correction.bias,
+            )
+        )
+    return tuple(
+        sorted(
+            rows, key=lambda row: (row.corrected.value is None, -(row.corrected.value or 0), natural_key(row.run_id))
+        )
+    )
+
+
+def _cluster(unit: RunUnit, cluster: Cluster) -> str:
+    return cluster_of(unit.topic_id, cluster)
+
+
+def _probability(unit: RunUnit, gold: PairLabels, inclusion: float | None) -> float | None:
+    """The probability with which people were to match a unit, by its rows or as given; None if nobody knows."""
+    said = {
+        gold.inclusion[key]
+        for response_id in unit.responses
+        for nugget in unit.nuggets
+        if (key := (response_id, nugget.nugget_id)) in gold.inclusion
+    }
+    return min(said) if said else inclusion
+
+
+def corrected_grid(rows: Sequence[CorrectedRecall], measure: str) -> Grid:
+    """The runs with their recall by the judge, and corrected."""
+    lines: list[tuple[Cell, ...]] = [
+        (row.run_id, row.raw, row.people, row.corrected, row.method, row.bias) for row in rows
+    ]
+    notes = (
+        f"{measure}, by the judge and corrected by people's matches; means over the turns that the judge matched.",
+        "bias: the judge minus people, where both matched.",
+    )
+    return Grid("Corrected", ("run", "judge", "people", "corrected", "method", "bias"), tuple(lines), notes, places=3)

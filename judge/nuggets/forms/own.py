@@ -1,0 +1,95 @@
+"""Our own form: a nugget a line, with `nugget_id`, `turn_id` or `topic_id`, and `text`. Pure."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from judge.files.jsonl import decode_lines, jsonl_bytes
+from judge.nuggets.forms.problems import BankProblems, usable_topic_id
+from judge.nuggets.records import Importance, Nugget
+from judge.records import Problem
+from judge.runs.fields import usable_turn_id
+from judge.text.ids import topic_of
+from judge.text.safe import shown
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields of a line as JSON may hold them."""
+
+    nugget_id: str
+    text: str
+    turn_id: str | None = None
+    topic_id: str | None = None
+    importance: Importance | None = None
+    relevance: int | None = None
+    passages: list[str] = []
+    made_by: str | None = None
+    edited_by: str | None = None
+
+
+def looks(content: bytes) -> bool:
+    """Whether the first line is an object with an id and a text."""
+    return {"nugget_id", "text"} & first_object(content).keys() != set()
+
+
+def first_object(content: bytes) -> dict[str, Any]:
+    """The JSON object on the first line; empty if there is none."""
+    try:
+        value = json.loads(content.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def read(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
+    """The nuggets of a file."""
+    nuggets: list[Nugget] = []
+    for number, line in decode_lines(content, _Line, name, "bad_nugget"):
+        if problems.full:
+            break
+        if isinstance(line, Problem):
+            problems.append(line)
+            continue
+        path = f"line {number}: $"
+        turn_id, topic_id = line.turn_id, line.topic_id
+        before = len(problems)
+        if turn_id is None and topic_id is None:
+            problems.add("missing_field", path, "expected `turn_id`, or `topic_id` for a nugget of the whole topic")
+        elif turn_id is not None and not usable_turn_id(turn_id):
+            problems.add("bad_id", f"{path}.turn_id", f"expected a turn id such as 9-1_3, found {shown(turn_id)}")
+        elif topic_id is not None and not usable_topic_id(topic_id):
+            problems.add("bad_id", f"{path}.topic_id", f"expected a topic id such as 9-1, found {shown(topic_id)}")
+        elif None not in (turn_id, topic_id) and topic_of(turn_id or "") != topic_id:
+            problems.add("bad_id", f"{path}.topic_id", f"{shown(topic_id)} is not the topic of {shown(turn_id)}")
+        problems.nugget_id(f"{path}.nugget_id", line.nugget_id)
+        text = problems.text(f"{path}.text", line.text)
+        if text is not None and len(problems) == before:
+            nuggets.append(
+                Nugget(
+                    nugget_id=line.nugget_id,
+                    topic_id=topic_id or topic_of(turn_id or ""),
+                    text=text,
+                    turn_id=turn_id,
+                    importance=line.importance,
+                    relevance=line.relevance,
+                    passages=tuple(line.passages),
+                    made_by=line.made_by,
+                    edited_by=line.edited_by,
+                )
+            )
+    return nuggets
+
+
+def write(nuggets: Sequence[Nugget]) -> bytes:
+    """A line for each nugget; fields that say nothing are left out."""
+    rows = (
+        {
+            **{"nugget_id": nugget.nugget_id, "turn_id": nugget.turn_id, "topic_id": nugget.topic_id},
+            **{"text": nugget.text, "importance": nugget.importance, "relevance": nugget.relevance},
+            **{"passages": nugget.passages or None, "made_by": nugget.made_by, "edited_by": nugget.edited_by},
+        }
+        for nugget in nuggets
+    )
+    return jsonl_bytes({field: value for field, value in row.items() if value is not None} for row in rows)

@@ -1,0 +1,103 @@
+"""Nuggets, the matches of responses with them, and the matches that are missing. Pure."""
+
+from typing import Literal, get_args
+
+from judge.records import FailureReason, Record
+
+Importance = Literal["vital", "okay"]
+"""vital: a good response must say it. okay: a good response may say it."""
+MatchLabel = Literal["supports", "partly", "does_not", "contradicts"]
+"""What a response does with a nugget.
+
+supports: it says all of it. partly: it says a part. does_not: it says nothing of it. contradicts: it says the opposite.
+"""
+MATCH_LABELS: tuple[MatchLabel, ...] = get_args(MatchLabel)
+
+
+class Nugget(Record, frozen=True):
+    """A fact that a good response says, or a question that it answers; docs/nuggets.md explains the fields."""
+
+    nugget_id: str
+    topic_id: str
+    text: str
+    turn_id: str | None = None
+    """The turn that it is about; None for a nugget of the whole topic."""
+    importance: Importance | None = None
+    """None where the bank does not say."""
+    relevance: int | None = None
+    """The grade of the passage that it was taken from, where the bank says it."""
+    passages: tuple[str, ...] = ()
+    """Ids of the passages that it was taken from."""
+    made_by: str | None = None
+    edited_by: str | None = None
+    """Who changed the text since."""
+
+    @property
+    def scope(self) -> str:
+        """The turn that it is about, or else the topic."""
+        return self.turn_id or self.topic_id
+
+
+class NuggetBank(Record, frozen=True):
+    """The nuggets of a file, in its order."""
+
+    form: str
+    """The form of the file, a key of FORMS."""
+    nuggets: tuple[Nugget, ...]
+
+    def by_scope(self) -> dict[str, list[Nugget]]:
+        """Turn or topic to its nuggets, in the order of the bank."""
+        scopes: dict[str, list[Nugget]] = {}
+        for nugget in self.nuggets:
+            scopes.setdefault(nugget.scope, []).append(nugget)
+        return scopes
+
+
+class MatchedNugget(Record, frozen=True, omit_defaults=True):
+    """What one judge or one assessor says of a response and a nugget."""
+
+    turn_id: str
+    """The turn of the response."""
+    nugget_id: str
+    label: MatchLabel
+    response_id: str | None = None
+    text_sha256: str | None = None
+    """SHA-256 of the response's text in NFC without outer white space, as in gold."""
+    nugget_sha256: str | None = None
+    """SHA-256 of the nugget's text as it was matched."""
+    run_id: str | None = None
+    """A run that ranked the response first in the turn, where there is no `response_id`."""
+    assessor: str | None = None
+    """Who matched; None where a judge did."""
+    judge: str | None = None
+    """`backend/model`; None where a person matched."""
+    inclusion_probability: float | None = None
+    """The probability with which a person was to match the nuggets of this response."""
+    expected: float | None = None
+    """Mean of the grades under the label probabilities."""
+    probabilities: dict[str, float] | None = None
+    rationale: str | None = None
+    model: str | None = None
+    """The model, as the provider names it."""
+    prompt: str | None = None
+    """`criterion/variant`."""
+    prompt_digest: str | None = None
+    """SHA-256 of the prompt file."""
+    request_digest: str | None = None
+    repaired: bool = False
+    """Whether the first reply was unreadable and the judge was asked again."""
+
+
+class MatchFailure(Record, frozen=True, omit_defaults=True):
+    """A match that is missing, and why; never the label `does_not`."""
+
+    turn_id: str
+    nugget_id: str
+    response_id: str
+    reason: FailureReason | Literal["unable"]
+    """unable: the judge said that it cannot tell."""
+    detail: str
+    judge: str
+    raw: str | None = None
+    """The full reply, if there was one."""
+    request_digest: str | None = None

@@ -1,0 +1,97 @@
+"""`judge nuggets …`: what it prints where, what it writes, and its exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.cli import main
+from judge.nuggets.forms import read_bank
+from tests.conftest import PROJECT
+
+BANK = PROJECT / "examples" / "nuggets.jsonl"
+CONE = '{"9-1_3": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": {"text": "Book.", "relevance": "2"}}}'
+
+
+def test_a_bank_is_converted_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "cone.json"
+    assert main(["nuggets", "convert", str(BANK), "--to", "cone-rag", "--out", str(out)]) == 0
+    assert capsys.readouterr() == ("", f"{out}: 44 nuggets of 16 turns, 3 topics: 16 okay, 28 vital\n")
+    assert [nugget.text for nugget in read_bank(out).nuggets] == [nugget.text for nugget in read_bank(BANK).nuggets]
+
+
+def test_importance_comes_from_the_grade_of_the_passage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cone, out = tmp_path / "cone.json", tmp_path / "bank.jsonl"
+    cone.write_text(CONE)
+    options = ["--to", "judge", "--vital-from", "3", "--made-by", "nist", "--json"]
+    assert main(["nuggets", "convert", str(cone), *options, "--out", str(out)]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert counts["form"] == "cone-rag"
+    assert counts["importance"] == {"okay": 1, "vital": 1}
+    assert [(row.importance, row.made_by) for row in read_bank(out).nuggets] == [("vital", "nist"), ("okay", "nist")]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (CONE, ["--to", "judge", "--form", "rubrics"], "expected the header id,rubrik"),
+        (CONE, ["--to", "nuggetizer"], "needs an importance: '9-1_3/1', '9-1_3/2' have none"),
+        ("id,rubrik\n1-1-r1,Why?\n", ["--to", "judge", "--vital-from", "2"], "neither an importance nor a grade"),
+        ('{"nugget_id": "a b", "topic_id": "1", "text": "\\u001b[2J"}', ["--to", "judge"], "line 1: $.nugget_id"),
+        ("hello", ["--to", "judge"], "not a bank of nuggets"),
+    ],
+)
+def test_a_bank_that_cannot_be_written_leaves_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, options: list[str], message: str
+) -> None:
+    bank, out = tmp_path / "bank", tmp_path / "out"
+    bank.write_text(content)
+    assert main(["nuggets", "convert", str(bank), *options, "--out", str(out)]) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "\x1b" not in shown
+    assert not out.exists()
+
+
+def test_a_bank_is_not_written_over_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bank = tmp_path / "bank.json"
+    bank.write_text(CONE)
+    assert main(["nuggets", "convert", str(bank), "--to", "judge", "--out", str(bank)]) == 2
+    assert "written over what it is made of" in capsys.readouterr().err
+    assert bank.read_text() == CONE
+
+
+def test_scores_go_to_stdout_and_notes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "pooled"
+    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json")]
+    assert main(["pool", *runs, "--out", str(folder)]) == 0
+    rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    people = tmp_path / "people.jsonl"
+    people.write_text(
+        "".join(
+            json.dumps({"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget.nugget_id,
+                        "label": "supports", "assessor": "ann"}) + "\n"
+            for row in rows for nugget in read_bank(BANK).nuggets if nugget.turn_id == row["turn_id"] != "3-1_5"
+        )
+    )  # fmt: skip
+    capsys.readouterr()
+    command = ["nuggets", "score", "--pool", str(folder), "--bank", str(BANK), "--matches", str(people)]
+    assert main([*command, "--format", "json", "--out", str(tmp_path / "scores")]) == 0
+    out, err = capsys.readouterr()
+    runs_grid, measures = json.loads(out)
+    # Nobody asked about the turn 3-1_5, so it counts against no run.
+    assert {(row["mean"]["value"], row["left_out"]) for row in runs_grid["rows"]} == {(1.0, 1), (1.0, 0)}
+    assert {row["bound"] for row in runs_grid["rows"] if row["run"] != "thistle-faulty"} == {1.0}
+    assert len(measures["rows"]) == 7
+    assert err.splitlines()[-1] == f"tables in {tmp_path / 'scores'}"
+    first = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
+    assert main([*command, "--format", "json", "--out", str(tmp_path / "scores")]) == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()} == first
+    capsys.readouterr()
+    for more, message in (
+        (["--gold", str(people)], "--matches has those of people"),
+        (["--inclusion", "0"], "expected a probability above 0"),
+        (["--out", str(folder)], "this is where"),
+    ):
+        assert main([*command, *more]) == 2
+        assert message in capsys.readouterr().err

@@ -1,0 +1,147 @@
+"""`judge nuggets match` against a server: nothing is paid twice, failures stay failures, a killed run goes on."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judge.ask.loop import Settings
+from judge.cli import main
+from judge.errors import InputError, OperationalError
+from judge.harness.nuggets.matching import NuggetMatchPlan, forecast_matching, match_nuggets
+from judge.models.model import ModelOptions, Price
+from tests.conftest import PROJECT
+from tests.mock import Mock, start_mock
+
+pytestmark = pytest.mark.slow
+
+BANK = PROJECT / "examples" / "nuggets.jsonl"
+PAIRS = 211
+"""77 pooled responses with the nuggets of their turns."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Mock]:
+    with start_mock() as mock:
+        yield mock
+
+
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("pooled") / "out"
+    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json")]
+    runs += ["--passages", str(PROJECT / "examples/passages.jsonl")]
+    assert main(["pool", *runs, "--out", str(out)]) == 0
+    return out
+
+
+def plan(mock: Mock, pooled: Path, out: Path, **more: object) -> NuggetMatchPlan:
+    options = ModelOptions(base_url=mock.base_url)
+    return NuggetMatchPlan(pool=pooled, bank=BANK, model="server/mock", out=out, options=options, **more)  # type: ignore[arg-type]
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in ("matches.jsonl", "failures.jsonl", "nuggets.json")}
+
+
+def test_every_pair_is_asked_once_and_never_again(server: Mock, pooled: Path, tmp_path: Path) -> None:
+    server.reset()
+    assert forecast_matching(plan(server, pooled, tmp_path / "out")).forecast.calls <= PAIRS
+    assert not (tmp_path / "out").exists()
+    first = match_nuggets(plan(server, pooled, tmp_path / "out"))
+    assert len(first.matches) == PAIRS and not first.failures
+    paid, written = server.stats()["paid"], results(tmp_path / "out")
+    assert set(server.paid_per_item().values()) == {1}
+    again = match_nuggets(plan(server, pooled, tmp_path / "out"))
+    assert again.matches == first.matches
+    assert server.stats()["paid"] == paid
+    assert results(tmp_path / "out") == written
+    assert forecast_matching(plan(server, pooled, tmp_path / "out")).forecast.calls == 0
+
+
+def test_a_budget_leaves_failures_and_the_next_call_goes_on(server: Mock, pooled: Path, tmp_path: Path) -> None:
+    server.reset()
+    prices = {"*": Price(1e-4, 1e-4)}
+    short = match_nuggets(plan(server, pooled, tmp_path, settings=Settings(max_cost=1.0, prices=prices, concurrency=4)))
+    assert {failed.reason for failed in short.failures} == {"budget"}
+    assert len(short.matches) + len(short.failures) == PAIRS
+    rest = match_nuggets(plan(server, pooled, tmp_path))
+    assert len(rest.matches) == PAIRS
+    assert set(server.paid_per_item().values()) == {1}
+
+
+def test_a_reply_without_a_label_is_a_failure(server: Mock, pooled: Path, tmp_path: Path) -> None:
+    server.reset()
+    body = {"choices": [{"message": {"content": "Hm."}, "finish_reason": "stop"}], "model": "m"}
+    server.script(*[{"status": 200, "body": json.dumps(body)}] * 2)
+    outcome = match_nuggets(plan(server, pooled, tmp_path, limit=1))
+    assert [failed.reason for failed in outcome.failures] == ["unreadable"]
+    assert not outcome.matches
+    assert (tmp_path / "matches.jsonl").read_bytes() == b""
+
+
+def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tmp_path: Path) -> None:
+    server.reset()
+    match_nuggets(plan(server, pooled, tmp_path / "whole"))
+    server.reset()
+    server.config(latency=0.02)
+    command = [
+        sys.executable, "-m", "judge", "nuggets", "match", "--pool", str(pooled), "--bank", str(BANK), "--model",
+        "server/mock", "--base-url", server.base_url, "--concurrency", "4", "--out", str(tmp_path / "out"),
+    ]  # fmt: skip
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    process = subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while server.stats()["paid"] < 20 and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    process.wait(timeout=30)
+    server.config(latency=0.0)
+    assert not (tmp_path / "out" / "matches.jsonl").exists()
+    match_nuggets(plan(server, pooled, tmp_path / "out"))
+    assert results(tmp_path / "out") == results(tmp_path / "whole")
+    # A kill costs at most the calls in flight, and those that were not yet on the disk.
+    assert sum(server.paid_per_item().values()) - len(server.paid_per_item()) <= 8
+
+
+def test_a_folder_with_other_matches_is_refused_before_anything_is_sent(
+    server: Mock, pooled: Path, tmp_path: Path
+) -> None:
+    match_nuggets(plan(server, pooled, tmp_path, limit=3))
+    server.reset()
+    with pytest.raises(InputError, match="made with another prompt: choose another --out"):
+        match_nuggets(plan(server, pooled, tmp_path, prompt="nugget/yes_no"))
+    assert server.stats()["paid"] == 0
+    (tmp_path / "nuggets.json").write_text("[")
+    with pytest.raises(InputError, match="not as `judge nuggets match` writes it"):
+        match_nuggets(plan(server, pooled, tmp_path))
+
+
+def test_a_server_that_is_not_there_ends_the_run(pooled: Path, tmp_path: Path) -> None:
+    settings = Settings(attempts=1, concurrency=2)
+    gone = NuggetMatchPlan(
+        pool=pooled, bank=BANK, model="server/mock", out=tmp_path, settings=settings,
+        options=ModelOptions(base_url="http://127.0.0.1:9/v1"),
+    )  # fmt: skip
+    with pytest.raises(OperationalError):
+        match_nuggets(gone)
+
+
+def test_matches_of_judges_are_scored_and_several_vote(
+    server: Mock, pooled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    match_nuggets(plan(server, pooled, tmp_path / "a"))
+    overlap = ["--model", "baseline/overlap", "--out", str(tmp_path / "b")]
+    assert main(["nuggets", "match", "--pool", str(pooled), "--bank", str(BANK), *overlap]) == 0
+    capsys.readouterr()
+    command = ["nuggets", "score", "--pool", str(pooled), "--bank", str(BANK), "--format", "json", "--matches"]
+    assert main([*command, str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    runs = json.loads(capsys.readouterr().out)[0]["rows"]
+    assert {row["run"] for row in runs} >= {"harbor-grounded", "bramble-broken"}
+    assert all(row["matched"] + row["unanswered"] == row["units"] for row in runs)
