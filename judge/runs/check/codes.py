@@ -143,6 +143,16 @@ SECTIONS: dict[str, dict[str, Code]] = {
         "wrong_topics": Code("error", "by its turns or PTKB statements the run is for other topics", _E,
             advice="send the run for the topics of this track", needs="topics"),
     },
+    "Interactive runs": {
+        "empty_utterance": Code("warning", "a turn in which the user said nothing", advice="give the user's utterance",
+            cause="the program that wrote the run had no utterances"),
+        "missing_exchange": Code("warning", "a turn before this one is not in the run, so its context has a gap",
+            advice="give every turn of a topic, from 0 or 1 on",
+            cause="turns with an empty response were left out"),
+        "utterance_differs": Code("warning", "two responses of a turn have different utterances of the user",
+            advice="give every response of a turn the same utterance",
+            cause="turns of several dialogues were joined"),
+    },
     "Responses": {
         "bad_rank": Code("error", "a rank that is not between 1 and 1,000,000", ("W", "W", "–"),
             advice="number the responses of a turn 1, 2, 3, …",
