@@ -11,12 +11,14 @@ from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.paths import published
 from judge.files.trec import response_run, safe_names
 from judge.harness.pooling import Pooled
-from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl
+from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl, turns_jsonl
 from judge.pool.build import lacking_texts
+from judge.pool.folder import TURNS
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion
 from judge.results.differences import differences_tsv, told_apart
+from judge.results.interactive import TopicRow, interactive_tsv
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow, RunDifference
@@ -26,6 +28,8 @@ UNCALIBRATED = (
     "UNCALIBRATED: these grades come from an automatic judge that nobody has compared with human assessors on "
     "these responses; they rank runs as this judge sees them, not as people would."
 )
+INTERACTIVE = "interactive.tsv"
+"""The file of interactive runs topic by topic, which a pool without such runs does not have."""
 MISSING_COLUMNS = ("response_id", "turn_id", "passage_id")
 
 
@@ -44,6 +48,8 @@ def pool_files(pooled: Pooled) -> dict[str, bytes]:
         ),
         "missing_passages.tsv": _missing_passages(pool),
     }
+    if pool.turns:
+        files[TURNS] = turns_jsonl(pool)
     if pooled.screened is not None:
         files["screen.tsv"] = screen_tsv(pooled.screened)
     if pooled.choice is not None:
@@ -61,6 +67,7 @@ def result_files(
     models: Sequence[str] = (),
     pairs: Sequence[RunDifference] = (),
     clustered: Sequence[str] = (),
+    topics: Sequence[TopicRow] = (),
 ) -> dict[str, bytes]:
     """The files of a judge's results, by name.
 
@@ -74,6 +81,7 @@ def result_files(
         models: From `model_notes`, and from `certainty_notes`.
         pairs: Every two runs.
         clustered: From `clustering`.
+        topics: Interactive runs topic by topic.
     """
     partial = partial or {}
     judgments = [result for result in results if isinstance(result, Judgment)]
@@ -87,6 +95,8 @@ def result_files(
         "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines, told_apart(pairs)).encode(),
         "differences.tsv": differences_tsv(pairs).encode(),
     }
+    if topics:
+        files[INTERACTIVE] = interactive_tsv(topics).encode()
     if notes is not None:
         files["members.jsonl"] = jsonl_bytes(vote for vote in notes.said if isinstance(vote, Judgment))
         files["member_failures.jsonl"] = jsonl_bytes(notes.failures)

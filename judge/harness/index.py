@@ -33,6 +33,7 @@ _ALWAYS = (MANIFEST, RECORD)
 _FILES = (
     ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
     ("leaderboard.tsv", "the same as a table"),
+    ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),
     ("differences.tsv", "every two runs, and whether they can be told apart"),
     ("qrels/*.qrel", "the grades as qrels; marked `.llm`, since a model gave them"),
     ("qrels/*.json", "for each of them the judge, the prompt and the scale"),
@@ -47,6 +48,7 @@ _FILES = (
     ("passages.jsonl", "the passages that the responses used"),
     ("response_runs/*.run", "each run as TREC run lines over response ids"),
     ("runs.jsonl", "the runs, and the turns that each had to answer"),
+    ("turns.jsonl", "the turns of interactive runs: what the user said, and what led to it"),
     ("run_choice.tsv", "which runs were chosen, and by what"),
     ("excluded.tsv", "what was not judged, and why"),
     ("problems.json", "what is wrong with the runs"),

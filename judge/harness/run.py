@@ -28,6 +28,7 @@ from judge.models.records import Completion
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
+from judge.results.interactive import topic_rows
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.text.steps import Step, Steps, quiet
@@ -140,7 +141,18 @@ def carry_out(
         )
         partial = _on_partial_evidence(pool, results, criteria)
         told = (*outcome.model_notes, *outcome.label_notes)
-        files |= result_files(results, criteria, rows, outcome.banner, notes, partial, told, pairs, outcome.clustered)
+        files |= result_files(
+            results,
+            criteria,
+            rows,
+            outcome.banner,
+            notes,
+            partial,
+            told,
+            pairs,
+            outcome.clustered,
+            topic_rows(pool, results, criteria),
+        )
         files |= rechecked.files() if rechecked else {}
         steps(Step("writing results"))
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}

@@ -13,16 +13,18 @@ from judge.files.processes import mapped, processes_for
 from judge.passages import check_texts, listed, read_passages
 from judge.passages.hashes import Hashes, same_text
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
-from judge.pool.records import OverLimit, Pool
+from judge.pool.conversation import own_turns
+from judge.pool.records import OverLimit, Pool, PooledTurn
 from judge.pool.selection import Selection, candidates
 from judge.records import Passage, Problem, Record
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
-from judge.runs.formats import find_runs, read_run
+from judge.runs.formats import find_runs, read_run, rules_of
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
+from judge.text.ids import run_turn_id
 from judge.text.steps import Step, Steps, counted, quiet
 from judge.text.table import Table
 
@@ -58,6 +60,8 @@ class Submitted(Record, frozen=True):
     """Files of runs that are not selected."""
     traces: tuple[Trace, ...] = ()
     """What tells the year of each run that could be read, even where the run has errors."""
+    turns: tuple[PooledTurn, ...] = ()
+    """The turns of interactive runs."""
 
     @property
     def unusable(self) -> tuple[Problem, ...]:
@@ -77,6 +81,7 @@ class _Taken(msgspec.Struct, frozen=True):
     submission: Submission | None = None
     """None if nothing of the run can be judged."""
     candidates: tuple[Candidate, ...] = ()
+    turns: tuple[PooledTurn, ...] = ()
 
 
 def turns_by_id(topics: Sequence[Topic]) -> dict[str, Turn]:
@@ -128,6 +133,7 @@ def read_runs(
     pooled: list[Candidate] = []
     exclusions: list[Exclusion] = []
     problems: list[Problem] = list(folder_problems)
+    own: list[PooledTurn] = []
     with closing(mapped(take, files, processes)) as taken:
         for run in counted("reading and checking runs", taken, len(files), steps):
             problems.extend(run.problems)
@@ -138,6 +144,7 @@ def read_runs(
             if run.submission is not None:
                 submissions.append(run.submission)
             pooled.extend(run.candidates)
+            own.extend(run.turns)
             if processes > 1:
                 # Counted while other processes read; the counter remembers it.
                 for candidate in run.candidates:
@@ -153,6 +160,7 @@ def read_runs(
         count_tokens=count_tokens,
         names={head.file: head.run_id for head in headers},
         traces=tuple(traces),
+        turns=tuple(own),
     )
 
 
@@ -179,8 +187,10 @@ def _take(
         hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
     )
     header, run = msgspec.structs.replace(read.run, turns=()), checked.run
+    own = own_turns(read.run) if rules_of(read.run.format).own_turns else {}
+    excluded = tuple(_of_own_turn(row, own) for row in checked.exclusions)
     if run is None:
-        return _Taken(checked.problems, checked.exclusions, header, checked.trace)
+        return _Taken(checked.problems, excluded, header, checked.trace)
     submission = Submission(
         run_id=run.run_id,
         run_type=run.run_type,
@@ -194,8 +204,25 @@ def _take(
     )
     if measured is not None and run.eval_response:
         measured(run)
-    kept, dropped = candidates(run, selection)
-    return _Taken(checked.problems, (*checked.exclusions, *dropped), header, checked.trace, submission, kept)
+    kept, dropped = candidates(run, selection, own)
+    return _Taken(
+        problems=checked.problems,
+        exclusions=(*excluded, *dropped),
+        header=header,
+        trace=checked.trace,
+        submission=submission,
+        candidates=kept,
+        turns=tuple(own.values()),
+    )
+
+
+def _of_own_turn(row: Exclusion, own: Mapping[str, PooledTurn]) -> Exclusion:
+    """An exclusion under the id of the pool's turn."""
+    turn = own.get(row.turn_id)
+    # What is wrong with a turn that is given twice is not wrong with the first one, which counts.
+    if turn is None or row.reason == "duplicate_turn":
+        return row
+    return msgspec.structs.replace(row, turn_id=turn.turn_id)
 
 
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:
@@ -279,6 +306,7 @@ def make_pool(
         screen=screen,
         previous=previous,
         excluded=submitted.exclusions,
+        turns=submitted.turns,
     )
 
 
@@ -302,10 +330,10 @@ def _earlier(previous: Pool, traces: Sequence[Trace]) -> Iterator[Trace]:
     turns: dict[str, set[str]] = {}
     for response in previous.responses:
         for entry in response.runs:
-            turns.setdefault(entry.run_id, set()).add(response.turn_id)
+            turns.setdefault(entry.run_id, set()).add(run_turn_id(response.turn_id))
     for row in previous.exclusions:
-        if row.reason != "missing_turn":
-            turns.setdefault(row.run_id, set()).add(row.turn_id)
+        if row.reason not in ("missing_turn", "unreached_topic"):
+            turns.setdefault(row.run_id, set()).add(run_turn_id(row.turn_id))
     # Topics are the same as before, or the pool is not extended.
     of_topics = True if any(trace.of_topics is not None for trace in traces) else None
     new = {trace.run_id for trace in traces}
