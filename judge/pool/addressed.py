@@ -14,8 +14,8 @@ _THIS = r"(?:this|the|my|that) (?:response|answer|reply|text|turn|run|system)"
 _GRADER = r"(?:assessors?|annotators?|graders?|raters?|evaluators?|(?:llm |ai |human )judges?)"
 _MARK = r"(?:grades?|scores?|ratings?|marks?|labels?)"
 _BEST = r"(?:highest|maximum|top|perfect|full|best|relevant|complete|grounded|[1-5])"
-_RULES = r"(?:instructions?|prompts?|rules?|guidelines?|scale|scenario|persona|script|topic)"
-_OWN = rf"(?:{_RULES}|ptkb|statements|rubrics?|questions)"
+_RULES = r"(?:instructions?|prompts?|rules?|guidelines?|rubrics?|scale|scenario|persona|script|topic)"
+_OWN = rf"(?:{_RULES}|ptkb|statements|questions)"
 _TELL = r"(?:reveal|repeat|print|show|list|output|tell|write down)"
 
 
@@ -50,6 +50,7 @@ _PHRASES: Mapping[str, tuple[str, ...]] = {
         rf"\b(?:give|assign|award|grant)\b.{{0,30}}\b{_THIS}\b.{{0,40}}\b(?:{_BEST}|{_MARK})\b",
         rf"\b(?:rate|grade|score|mark|label|judge) {_THIS}\b.{{0,30}}\b{_BEST}\b",
         rf"\b{_THIS} (?:deserves|merits|(?:must|should) (?:get|be (?:graded|rated|scored|given)))\b",
+        rf"\b(?:give|write(?: down)?|choose|enter|assign|answer with) (?:the|a) {_BEST} {_MARK}\b",
         rf"\b(?:correct|right|known|final) {_MARK} (?:for this|is|of this)\b",
         # A line or a member of an object that looks like a verdict.
         rf"(?:^|[.:\n\"{{] ?)\"?{_MARK}\"?: ?\"?[0-9a-z]",

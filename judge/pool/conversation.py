@@ -13,7 +13,7 @@ import msgspec
 from judge.errors import InputError
 from judge.pool.records import Pool, PooledTurn
 from judge.runs.records import Exchange, PtkbStatement, Run, RunTurn, Turn
-from judge.text.ids import is_own_turn, natural_key, own_turn_id, run_turn_id, topic_of
+from judge.text.ids import conversation_turn_id, is_own_turn, natural_key, run_turn_id, topic_of
 from judge.text.safe import digest, storable
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -45,10 +45,19 @@ def own_turns(run: Run) -> dict[str, PooledTurn]:
                 previous=last.turn_id if last is not None else None,
                 answer=answer,
             )
-            last = found[turn_id] = msgspec.structs.replace(bare, turn_id=own_turn_id(turn_id, _digest(bare)))
+            last = found[turn_id] = msgspec.structs.replace(bare, turn_id=conversation_turn_id(turn_id, _digest(bare)))
             best = min(turn.responses, key=lambda response: response.rank, default=None)
             answer = _kept(best.text) if best is not None else ""
     return found
+
+
+def with_own_turns(run: Run, own: Mapping[str, PooledTurn]) -> Run:
+    """A run with its turns under the ids of the pool; turns that are not in `own` keep theirs."""
+    turns = (
+        msgspec.structs.replace(turn, turn_id=own[turn.turn_id].turn_id) if turn.turn_id in own else turn
+        for turn in run.turns
+    )
+    return msgspec.structs.replace(run, turns=tuple(turns)) if own else run
 
 
 def _kept(text: str) -> str:
@@ -64,7 +73,7 @@ def _digest(turn: PooledTurn) -> str:
 
 def is_genuine(turn: PooledTurn) -> bool:
     """Whether the id of a turn belongs to what was said."""
-    return turn.turn_id == own_turn_id(run_turn_id(turn.turn_id), _digest(turn))
+    return turn.turn_id == conversation_turn_id(run_turn_id(turn.turn_id), _digest(turn))
 
 
 def joined(turns: Iterable[PooledTurn]) -> dict[str, PooledTurn]:

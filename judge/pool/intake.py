@@ -13,7 +13,7 @@ from judge.files.processes import mapped, processes_for
 from judge.passages import check_texts, listed, read_passages
 from judge.passages.hashes import Hashes, same_text
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
-from judge.pool.conversation import own_turns
+from judge.pool.conversation import own_turns, with_own_turns
 from judge.pool.records import OverLimit, Pool, PooledTurn
 from judge.pool.selection import Selection, candidates
 from judge.records import Passage, Problem, Record
@@ -203,7 +203,7 @@ def _take(
         year=checked.trace.year,
     )
     if measured is not None and run.eval_response:
-        measured(run)
+        measured(with_own_turns(run, own))
     kept, dropped = candidates(run, selection, own)
     return _Taken(
         problems=checked.problems,

@@ -38,7 +38,8 @@ def with_runs(
     """
     expected = _expected(pool, turns, selection)
     own = _own(submitted, pool, previous)
-    topics = {turn.topic_id for turn in turns.values()} if turns is not None else _reached(own)
+    reached = _reached(own, pool)
+    topics = {turn.topic_id for turn in turns.values()} if turns is not None else set().union(*reached.values())
     for wanted in (selection.turns, selection.relevance.grades if selection.relevance else None):
         topics = topics if wanted is None else topics & set(map(topic_of, wanted))
     runs: dict[str, PooledRun] = {}
@@ -58,7 +59,7 @@ def with_runs(
         )
     rows = [row for row in pool.exclusions if row.reason != "unreached_topic"]
     for run_id, answered in own.items():
-        missed = topics - set(map(topic_of, answered)) if runs[run_id].selected else set()
+        missed = topics - reached[run_id] if runs[run_id].selected else set()
         had = tuple(sorted({*answered, *map(unreached_turn, missed)}, key=natural_key))
         runs[run_id] = msgspec.structs.replace(runs[run_id], turns=had)
         rows += [
@@ -85,7 +86,7 @@ def _expected(pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection
 
 
 def _own(submitted: Submitted, pool: Pool, previous: Pool | None) -> dict[str, set[str]]:
-    """The turns of each interactive run, by its id."""
+    """The turns that each interactive run had to answer, by its id."""
     own: dict[str, set[str]] = {}
     for run in previous.runs if previous else ():
         if any(map(is_own_turn, run.turns or ())):
@@ -104,6 +105,10 @@ def _own(submitted: Submitted, pool: Pool, previous: Pool | None) -> dict[str, s
     return own
 
 
-def _reached(own: Mapping[str, set[str]]) -> set[str]:
-    """The topics that any interactive run reached."""
-    return {topic_of(turn_id) for turn_ids in own.values() for turn_id in turn_ids}
+def _reached(own: Mapping[str, set[str]], pool: Pool) -> dict[str, set[str]]:
+    """The topics that each interactive run reached, also in turns that it did not have to answer."""
+    reached = {run_id: set(map(topic_of, turn_ids)) for run_id, turn_ids in own.items()}
+    for row in pool.exclusions:
+        if row.run_id in own and row.reason != "unreached_topic" and is_own_turn(row.turn_id):
+            reached[row.run_id].add(topic_of(row.turn_id))
+    return reached

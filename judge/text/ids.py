@@ -48,10 +48,10 @@ def topic_of(turn_id: str) -> str:
     return turn_id.rpartition("_")[0] or turn_id
 
 
-def own_turn_id(turn_id: str, digest: str) -> str:
+def conversation_turn_id(turn_id: str, digest: str) -> str:
     """The id of a turn of an interactive run, by the digest of the conversation up to it.
 
-    >>> own_turn_id("1-1_3", "5f2c9a01be42d370ffff")
+    >>> conversation_turn_id("1-1_3", "5f2c9a01be42d370ffff")
     '1-1_3~5f2c9a01be42d370'
     """
     return f"{turn_id}~{digest[:_OWN_DIGITS]}"
