@@ -1,7 +1,5 @@
 """Texts that speak to the simulator, to an assessor or to a model; and texts about them, which do not."""
 
-import time
-
 import pytest
 
 from judge.calibrate.probe.canaries import CANARIES
@@ -47,12 +45,13 @@ def test_a_text_speaks_to(text, aims):
 def test_instructions_to_a_judge_are_mostly_seen():
     """Those that say so openly; verdicts of others, coaxing and disguises pass."""
     seen = {
-        family: sum(bool(addressed(one.text.replace("{want}", "3"))) for one in CANARIES[family]) for family in CANARIES
+        family: sum(bool(addressed(one.text.replace("{want}", "3"))) for one in canaries)
+        for family, canaries in CANARIES.items()
     }
     assert seen == {"instruction": 5, "forgery": 6, "verdict": 5, "authority": 0, "coaxing": 0, "disguise": 2}
 
 
-def test_no_response_of_the_example_speaks_to_others_but_the_two_that_are_meant_to():
+def test_no_response_of_the_example_speaks_to_others_but_those_that_are_meant_to():
     found = [
         (path.name.partition(".")[0], turn.turn_id)
         for folder in ("runs", "interactive")
@@ -60,14 +59,4 @@ def test_no_response_of_the_example_speaks_to_others_but_the_two_that_are_meant_
         for turn in read_run(path).run.turns
         if any(addressed(response.text) for response in turn.responses)
     ]
-    assert found == [("lantern-half-right", "1-1_5"), ("stilt-plain", "1-1_2")]
-
-
-@pytest.mark.parametrize(
-    "unit", ["your ", "for the ", "give this response ", "you are ", "ignore ", "grade", "<", "all the "]
-)
-def test_no_text_makes_matching_slow(unit):
-    text = unit * (200_000 // len(unit))
-    before = time.process_time()
-    addressed(text)
-    assert time.process_time() - before < 20
+    assert found == [("lantern-half-right", "1-1_5"), ("lantern-half-right", "2-1_3"), ("stilt-plain", "1-1_2")]
