@@ -149,6 +149,13 @@ def test_the_number_of_turns_and_their_ptkb_are_up_to_the_user(tmp_path):
     assert checked(written(tmp_path, array(far)), TOPICS) == []
 
 
+def test_a_conversation_without_end_is_not_read(tmp_path):
+    turns = [of_2026(f"1-1_{k}", "And?", "Yes.", citations={A: 0.5}, told=[], ptkb=None) for k in range(1, 1_002)]
+    assert len(read_run(written(tmp_path, array(turns[:-1]))).run.turns) == 1_000
+    read = read_run(written(tmp_path, array(turns)))
+    assert (read.run, [(problem.code, problem.path) for problem in read.problems]) == (None, [("too_many_turns", "$")])
+
+
 def test_an_array_with_a_fault_of_json_is_no_list_of_broken_lines(tmp_path):
     content = "[\n" + ",\n".join(map(json.dumps, OLD)) + "\n]"
     read = read_run(written(tmp_path, content.replace('"rank": 1', '"rank": True', 1).encode()))

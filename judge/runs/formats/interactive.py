@@ -4,7 +4,8 @@ The organizers' documentation of 2025 and their program of April 2026 name the m
 count turns from 0 and from 1. Both are read.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -26,6 +27,7 @@ from judge.runs.formats.shape import (
     turn_label,
 )
 from judge.runs.records import Response, Run, RunTurn
+from judge.text.ids import topic_of
 from judge.text.safe import shown
 
 FORMAT = "interactive"
@@ -54,6 +56,8 @@ _MEMBERS = {
 _METADATA = ("team_id", "run_id", "type", "description", "track_persona", "extra", "topic_id")
 _MARKS = frozenset({"user_utterance", "assistant_text", "assistant_citations"})
 """Members that responses of no other format have."""
+_MOST_TURNS = 1_000
+"""The most turns of a conversation that are read."""
 _FIRST = 20
 """Turns that are looked at to recognize the format."""
 
@@ -88,7 +92,7 @@ def read(document: Document) -> ReadRun:
     log = ProblemLog(document.file)
     log.problems.extend(document.problems)
     entries = list(_entries(document))
-    if too_many(log, "$", [value for _, value in entries]):
+    if too_many(log, "$", [value for _, value in entries]) or _too_long(log, entries):
         return ReadRun(None, tuple(log.problems))
     turns: list[RunTurn] = []
     places: list[TurnPlace] = []
@@ -121,6 +125,16 @@ def read(document: Document) -> ReadRun:
         turns=tuple(turns),
     )
     return ReadRun(run, tuple(log.problems), tuple(places))
+
+
+def _too_long(log: ProblemLog, entries: Iterable[tuple[str, Any]]) -> bool:
+    """Whether a conversation has too many turns to be read, each with all before it; if so, a problem is added."""
+    labels = (turn_label(value, RULES.turn_id) for _, value in entries)
+    topics = Counter(topic_of(label) for label in labels if label is not None)
+    topic_id, most = max(topics.items(), key=lambda item: item[1], default=("", 0))
+    if most > _MOST_TURNS:
+        log.add("too_many_turns", "$", f"{most:,} turns of topic {shown(topic_id)}, at most {_MOST_TURNS:,} are read")
+    return most > _MOST_TURNS
 
 
 def _common(log: ProblemLog, metadata: Fields, first: dict[str, str]) -> None:
