@@ -489,6 +489,24 @@ def test_faults_of_conversations_are_found_at_their_turn(tmp_path, code, turn_id
     assert read_run(path_of_run).run.format == "interactive"
 
 
+def test_citations_over_the_limit_are_warned_of(tmp_path):
+    entries = [exchange(citations={IDS[0]: 0.9, IDS[1]: 0.8}), exchange("9-1_2", citations={IDS[0]: 0.9})]
+    flagged = [passage(0), passage(1), passage(2, used=False)]
+    for document, path in (
+        (entries, "$[0].responses[0].citations"),
+        (cited({IDS[0]: 0.9, IDS[1]: 0.8}), "line 1: $.responses[0].citations"),
+        (passages24(*flagged), f"{R0}.passage_provenance"),
+    ):
+        content = json.dumps(document).encode() if document is entries else dump(document)
+        read = read_run(written(tmp_path, content))
+        for limit, found in ((1, [path]), (2, []), (None, [])):
+            validated = validate_run(
+                read.run, None, None, problems=read.problems, places=read.places, citation_limit=limit
+            )
+            assert [one.path for one in validated.problems if one.code == "too_many_citations"] == found
+            assert len(validated.run.turns) == len(read.run.turns)
+
+
 @pytest.mark.parametrize("code", TOPICS_FILES)
 def test_faults_of_topics_are_in_the_table_too(tmp_path, code):
     with pytest.raises(InputError) as caught:
@@ -506,6 +524,7 @@ def test_every_code_of_the_table_is_provoked_here():
         *TOGETHER,
         *TOPICS_FILES,
         *NEEDS_HASHES,
+        "too_many_citations",
     }
     assert provoked == set(CODES)
     assert all(row.severity in ("error", "warning") and row.meaning for row in CODES.values())

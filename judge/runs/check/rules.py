@@ -147,6 +147,15 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
         _check_passage_texts(sheet, (i, j), base, response, marked)
 
 
+def check_citations(sheet: Sheet, i: int, j: int, response: Response, limit: int) -> None:
+    """Check that a response cites no more passages than the guidelines of its year allow."""
+    rules, place = sheet.rules, sheet.places[i].responses[j]
+    cited = sum(passage.used is True for passage in response.provenance)
+    if cited > limit:
+        path = f"{place.path}.{place.names.citations if rules.keyed else rules.passages}"
+        sheet.add((i, j), "too_many_citations", path, f"{cited} used passages, at most {limit} are allowed")
+
+
 def _check_used(
     sheet: Sheet, owner: Owner, base: str, own: str, passages: Sequence[Provenance], marked: Sequence[Provenance]
 ) -> None:

@@ -14,6 +14,7 @@ from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
 from judge.runs.check.conversation import check_conversation, check_topic
 from judge.runs.check.rules import (
+    check_citations,
     check_evidence,
     check_passages,
     check_text,
@@ -57,6 +58,7 @@ def validate_run(
     problems: Sequence[Problem] = (),
     places: Sequence[TurnPlace] = (),
     hashes: CollectionHashes | None = None,
+    citation_limit: int | None = None,
 ) -> Validated:
     """Check one run against the rules of its format.
 
@@ -68,6 +70,7 @@ def validate_run(
         places: Paths of turns and responses, from the run's reader; without them the file is taken to be one JSON
             document (or one turn a line) that was read completely.
         hashes: The MD5s of the collection, looked up once; None skips the checks that need them.
+        citation_limit: The most passages that a response may cite or flag as used; None for no limit.
     """
     sheet = Sheet(run, problems, places)
     _check_head(sheet)
@@ -97,6 +100,8 @@ def validate_run(
             if run.eval_response:
                 check_text(sheet, i, j, response, tokens)
             check_passages(sheet, i, j, response)
+            if citation_limit is not None:
+                check_citations(sheet, i, j, response, citation_limit)
             check_ptkb(sheet, i, j, response, topic_turn)
             sheet.log.close_lists()
     if sheet.rules.own_turns:
