@@ -219,8 +219,9 @@ def _take(
 def _of_own_turn(row: Exclusion, own: Mapping[str, PooledTurn]) -> Exclusion:
     """An exclusion under the id of the pool's turn."""
     turn = own.get(row.turn_id)
-    # What is wrong with a turn that is given twice is not wrong with the first one, which counts.
-    if turn is None or row.reason == "duplicate_turn":
+    # What is wrong with a turn that is given twice is not wrong with the first one, which counts. A turn whose id names
+    # no topic is of no conversation.
+    if turn is None or row.reason == "duplicate_turn" or not usable_turn_id(row.turn_id):
         return row
     return msgspec.structs.replace(row, turn_id=turn.turn_id)
 

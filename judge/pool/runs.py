@@ -13,7 +13,7 @@ from judge.runs.formats import rules_of
 from judge.runs.records import Exclusion, Turn
 from judge.text.ids import is_own_turn, is_unreached, natural_key, topic_of, unreached_turn
 
-_NOT_ASKED = frozenset({"not_selected_turn", "turn_not_judged"})
+_NOT_ASKED = frozenset({"not_selected_turn", "turn_not_judged", "unknown_turn"})
 """Reasons of exclusions for which a run did not have to answer the turn."""
 
 

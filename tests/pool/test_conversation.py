@@ -18,7 +18,7 @@ from judge.pool.records import PooledTurn
 from judge.pool.runs import with_runs
 from judge.pool.screen import screen_pool
 from judge.pool.selection import PassageRelevance, Selection
-from judge.runs.records import Exchange, PtkbStatement, Response, Run, RunTurn, Turn
+from judge.runs.records import Exchange, PtkbStatement, Response, Run, RunTurn, Topic, Turn
 from judge.text.ids import is_own_turn, natural_key, topic_of
 
 A = "clueweb22-en0000-00-00000:0"
@@ -241,6 +241,23 @@ def test_selected_turns_are_those_that_the_run_calls_so(tmp_path):
     pool = with_runs(submitted, make_pool(submitted), None, Selection(turns=frozenset({"1-1_2"})), None)
     assert len(pool.turns) == 2
     assert [turn_id.partition("~")[0] for turn_id in pool.runs[0].turns] == ["1-1_2"]
+
+
+def test_a_turn_without_a_topic_counts_against_no_other_run(tmp_path):
+    odd = [*talk("tern", TIDE), entry("tern", "odd", "Hi.", "No.")]
+    runs = folder_of(tmp_path / "runs", gull=talk("gull", TIDE, ("7-1_1", "Hi.", "No.", [])), tern=odd)
+    pool = pooled(runs)
+    assert [(row.run_id, row.turn_id, row.reason) for row in pool.exclusions] == [
+        ("tern", "7-1_0~unreached", "unreached_topic"), ("tern", "odd", "malformed_turn_id"),
+    ]  # fmt: skip
+    topics = {"1-1_1": Turn("1-1_1", "1-1", "What?", None, (), ())}
+    submitted = read_runs(runs, [Topic("1-1", None, (), tuple(topics.values()))])
+    pool = with_runs(submitted, make_pool(submitted), topics, Selection(), None)
+    # Nobody had to answer a turn of a topic that there is not.
+    assert [(row.run_id, row.reason) for row in pool.exclusions] == [
+        ("gull", "unknown_turn"), ("tern", "malformed_turn_id"),
+    ]  # fmt: skip
+    assert [len(run.turns) for run in pool.runs] == [1, 1]
 
 
 def test_passage_grades_are_of_one_conversation(tmp_path):
