@@ -27,7 +27,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
@@ -85,9 +85,11 @@ from judge.nuggets.study import read_study
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
-from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
+from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, turns_jsonl
+from judge.pool.build import Candidate, build_pool
+from judge.pool.conversation import own_turns, turns_shown
 from judge.pool.lists import read_relevance, read_run_ids, read_turns
-from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.pool.records import Pool, PooledResponse, PooledTurn, RunEntry
 from judge.pool.selection import Selection, candidates
 from judge.records import Estimate, Passage, Problem
 from judge.report.browser import Browser, browse
@@ -101,7 +103,7 @@ from judge.runs.convert import TARGETS, convert_run
 from judge.runs.document import open_document
 from judge.runs.fix import fixed_copy
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
-from judge.runs.records import Exchange, TokenCount, Turn
+from judge.runs.records import Exchange, Exclusion, Run, RunTurn, TokenCount, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from judge.text.grid import grid_files
@@ -346,14 +348,32 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
     turns = _turns() if len(content) % 2 else None
     checked = validate_run(read.run, turns, _counter().token_limit, problems=read.problems, places=read.places)
     validate_together((read.run, msgspec.structs.replace(read.run, run_id=read.run.run_id.swapcase())))
+    own = own_turns(read.run) if rules_of(read.run.format).own_turns else {}
     if checked.run is not None:
-        candidates(checked.run, Selection(depth=2))
+        found, dropped = candidates(checked.run, Selection(depth=2), own)
+        if own:
+            _conversations(found, dropped, own)
     fixed_copy(path, read.run, _counter(), format)
     for target in TARGETS:
         try:
             convert_run(read, target, turns=turns, team="t" if TARGETS[target].needs_team else None)
         except InputError:
             continue
+
+
+def _conversations(found: Sequence[Candidate], dropped: Sequence[Exclusion], own: Mapping[str, PooledTurn]) -> None:
+    """The pool of an interactive run is written with its conversations and read back."""
+    pool = build_pool(
+        found, None, _counter(), over_limit="flag", limit=250, rule="bare", excluded=dropped, turns=own.values()
+    )
+    read = read_pool(pool_jsonl(pool), passages_jsonl(pool), "out", turns=turns_jsonl(pool))
+    if read.turns != pool.turns or turns_shown(read, None) != turns_shown(pool, None):
+        raise AssertionError("the conversations of the pool are read back otherwise than they were written")
+
+
+def _pool_turns(folder: Path, content: bytes) -> None:
+    del folder
+    turns_shown(read_pool(pool_jsonl(_TALK), b"", "out", turns=content), None)
 
 
 def _check_slow_path(path: Path, read: ReadRun, format: str | None) -> None:
@@ -671,6 +691,9 @@ _POOL = Pool(
     {"p#" + digest("Tea."): Passage("p", "Tea.", "run"), "q": Passage("q", "Milk.", "collection")},
     (),
 )  # fmt: skip
+_TALKED = (RunTurn("1-1_1", (), "By train?", ("I hurry.",)), RunTurn("1-1_2", (), "And back?"))
+_TURNS = own_turns(Run("r", "interactive", None, "interactive", "f", "d", True, _TALKED))
+_TALK = msgspec.structs.replace(_POOL, turns={turn.turn_id: turn for turn in _TURNS.values()})
 _EXCLUDED = b"run_id\tturn_id\trank\treason\tdetail\nr\t1-1_1\t2\tbelow_depth\tnumber 2 by rank, pool depth 1\n"
 _SAID = Judgment(
     "R00000", "1-1_1", "1-1", "groundedness", "graded", 2, False, 1.5, {"2": 0.5, "1": 0.5}, "why", (), "server/m", "m",
@@ -949,7 +972,7 @@ def _sent(path: Path) -> None:
 
 
 def _runs() -> tuple[bytes, ...]:
-    return (*_RUNS, *_RUNS, *_examples("examples/runs/*"))
+    return (*_RUNS, *_RUNS, *_examples("examples/runs/*"), *_examples("examples/interactive/*"))
 
 
 _NUGGETS = (
@@ -1032,6 +1055,7 @@ READERS: dict[str, Reader] = {
     "pool": Reader(lambda: (pool_jsonl(_POOL),), partial(_pool, part=0)),
     "gold-sheet": Reader(lambda: (pool_jsonl(_POOL),), _sheet),
     "pool-passages": Reader(lambda: (passages_jsonl(_POOL),), partial(_pool, part=1)),
+    "pool-turns": Reader(lambda: (turns_jsonl(_TALK),), _pool_turns),
     "pool-excluded": Reader(lambda: (_EXCLUDED,), partial(_pool, part=2)),
     "passage-qrels": Reader(lambda: _QRELS, partial(_of_path, name="p.qrels", read=read_relevance)),
     "trec-runs": Reader(lambda: _TREC_RUNS, _trec_run),

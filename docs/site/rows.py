@@ -59,7 +59,12 @@ def _formats() -> str:
     ]
     for name in FORMATS:
         rules = rules_of(name)
-        form = {"document": "one JSON object", "lines": "JSON Lines, one turn a line", "pool": "a pool beside its bank"}
+        form = {
+            "document": "one JSON object",
+            "lines": "JSON Lines, one turn a line",
+            "entries": "a JSON array or JSON Lines, a turn each",
+            "pool": "a pool beside its bank",
+        }
         pairs = [
             ("file", form[rules.form]),
             ("run id", code(rules.run_id)),
@@ -69,6 +74,7 @@ def _formats() -> str:
             ("run types without scores", ", ".join(map(code, rules.scoreless)) or "–"),
             ("passages", code(rules.passages) if rules.passages else "–"),
             ("says which passages it used", "yes" if rules.flags_used else "no"),
+            ("has its own conversations", "yes" if rules.own_turns else "no"),
             ("names PTKB statements", _NUMBER_OF_STATEMENTS[rules.ptkb]),
             ("passage ids", code(_readable(rules.passage_id)) if rules.passage_id else "–"),
             ("year of the track", str(rules.year or "–")),

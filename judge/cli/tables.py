@@ -8,7 +8,6 @@ from judge.cli.printing import print_table, print_text, say
 from judge.harness.pooling import Pooled
 from judge.harness.recheck import Rechecked
 from judge.pool.build import lacking_texts
-from judge.pool.records import Pool
 from judge.records import Criterion, Problem
 from judge.results.differences import told_apart
 from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
@@ -139,17 +138,18 @@ def print_pooled(pooled: Pooled) -> None:
     if lacking:
         use = "uses" if lacking == 1 else "use"
         say(f"  {count(lacking, 'response')} {use} passages without a text, see missing_passages.tsv")
-    if pooled.turns is None and runs > 1:
-        for run_id, n in sorted(_answered_alone(pool).items(), key=lambda item: natural_key(item[0])):
+    if runs > 1:
+        for run_id, n in sorted(_answered_alone(pooled).items(), key=lambda item: natural_key(item[0])):
             say(
                 f"warning: {shown(run_id)} is alone in answering {count(n, 'turn')}, which count against every other "
                 "run; --topics FILE tells whether they exist"
             )
 
 
-def _answered_alone(pool: Pool) -> Counter[str]:
-    """By run, the number of turns of the pool that no other run answered."""
+def _answered_alone(pooled: Pooled) -> Counter[str]:
+    """By run, the number of turns that no other run answered and no topics or conversation has."""
     runs: dict[str, set[str]] = {}
-    for response in pool.responses:
-        runs.setdefault(response.turn_id, set()).update(entry.run_id for entry in response.runs)
+    for response in pooled.pool.responses:
+        if response.turn_id not in (pooled.turns or {}):
+            runs.setdefault(response.turn_id, set()).update(entry.run_id for entry in response.runs)
     return Counter(min(names) for names in runs.values() if len(names) == 1)

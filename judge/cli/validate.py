@@ -9,7 +9,7 @@ With --fix, 0 and 1 say what is wrong with the copies, and with the files that h
 import argparse
 from pathlib import Path
 
-from judge.cli.options import add_input_arguments, add_output_option, given_runs
+from judge.cli.options import add_input_arguments, add_output_option, given_runs, positive
 from judge.cli.printing import print_json, print_listed, print_table, progress, say
 from judge.errors import UsageError
 from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
@@ -32,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="the collection's list of `doc_id passage_number MD5`, or its index, to check passage ids and texts",
+    )
+    parser.add_argument(
+        "--citation-limit",
+        type=positive,
+        metavar="N",
+        help="most passages that a response may cite or flag as used (default: no limit)",
     )
     parser.add_argument("--strict", action="store_true", help="count warnings as errors")
     output = parser.add_argument_group("output")
@@ -70,6 +76,7 @@ def main(args: argparse.Namespace) -> int:
                 format=args.format,
                 token_rule=args.token_rule,
                 token_limit=args.token_limit,
+                citation_limit=args.citation_limit,
                 passage_hashes=args.passage_hashes,
                 strict=args.strict,
                 lengths=args.json,

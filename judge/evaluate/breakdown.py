@@ -55,7 +55,9 @@ class TurnFacts(Record, frozen=True):
     """Whether the topic's author linked statements of the PTKB to it; None where nothing says so."""
 
 
-def turn_facts(turn_ids: Iterable[str], topics: Sequence[Topic] | None = None) -> dict[str, TurnFacts]:
+def turn_facts(
+    turn_ids: Iterable[str], topics: Sequence[Topic] | None = None, depths: Mapping[str, int] | None = None
+) -> dict[str, TurnFacts]:
     """The facts of turns, in natural order.
 
     In a tree of CAsT, the depth is the number of user turns on the path from the root, which no turn id tells:
@@ -65,13 +67,15 @@ def turn_facts(turn_ids: Iterable[str], topics: Sequence[Topic] | None = None) -
     Args:
         turn_ids: The turns.
         topics: The conversations.
+        depths: The depths of turns of interactive runs, which no topics file tells.
     """
+    depths = depths or {}
     known = {turn.turn_id: turn for topic in topics or () for turn in topic.turns}
     personal = any(turn.ptkb for turn in known.values())
     facts: dict[str, TurnFacts] = {}
     for turn_id in sorted(set(turn_ids), key=natural_key):
         turn = known.get(turn_id)
-        depth = _number(turn_id) if turn is None else len(turn.context) + 1
+        depth = depths.get(turn_id, _number(turn_id)) if turn is None else len(turn.context) + 1
         linked = None if turn is None or not personal else bool(turn.ptkb_provenance)
         facts[turn_id] = TurnFacts(turn_id, topic_of(turn_id), depth, linked)
     return facts

@@ -9,6 +9,7 @@ from judge.errors import InputError
 from judge.files.lines import text_of
 from judge.files.paths import StrPath
 from judge.files.trec import column
+from judge.pool.conversation import own_turns, with_own_turns
 from judge.pool.lists import own_turn_id
 from judge.records import Problem, Record
 from judge.runs.document import read_head
@@ -17,6 +18,7 @@ from judge.runs.ranking import ranking
 from judge.runs.trec_run import looks_like_trec_run, parse_trec_run
 from judge.runs.years import possible_years
 from judge.text.cells import count
+from judge.text.ids import topic_of
 from judge.text.safe import shown
 from judge.text.steps import Steps, quiet, stepped
 
@@ -104,9 +106,15 @@ def _ranked(path: Path, rank: Rank) -> RankedRun:
     read = read_run(path)
     if read.run is None:
         raise InputError(f"{path}: not a run", read.problems)
-    run = rank(read)
     rules = rules_of(read.run.format)
-    years = possible_years({turn.turn_id for turn in read.run.turns}, rules.year)
+    turn_ids = {turn.turn_id for turn in read.run.turns}
+    if rules.own_turns:
+        # Grades of a turn of the topics, or of another run's conversation, say nothing about this one.
+        run = rank(msgspec.structs.replace(read, run=with_own_turns(read.run, own_turns(read.run))))
+        turn_ids = {f"{topic_of(turn_id)}_1" for turn_id in turn_ids}
+    else:
+        run = rank(read)
+    years = possible_years(turn_ids, rules.year)
     errors = sum(problem.count for problem in read.problems if problem.severity == "error")
     twice = len(read.run.turns) - len({turn.turn_id for turn in read.run.turns})
     remarks = (

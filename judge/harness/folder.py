@@ -11,13 +11,15 @@ from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.paths import published
 from judge.files.trec import response_run, safe_names
 from judge.harness.pooling import Pooled
-from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl
+from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl, turns_jsonl
 from judge.pool.build import lacking_texts
+from judge.pool.folder import TURNS
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion
 from judge.results.citations import CitationRow, citations_tsv
 from judge.results.differences import differences_tsv, told_apart
+from judge.results.interactive import TopicRow, interactive_tsv
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow, RunDifference
@@ -28,6 +30,8 @@ UNCALIBRATED = (
     "UNCALIBRATED: these grades come from an automatic judge that nobody has compared with human assessors on "
     "these responses; they rank runs as this judge sees them, not as people would."
 )
+INTERACTIVE = "interactive.tsv"
+"""The file of interactive runs topic by topic, which a pool without such runs does not have."""
 MISSING_COLUMNS = ("response_id", "turn_id", "passage_id")
 
 
@@ -46,6 +50,8 @@ def pool_files(pooled: Pooled) -> dict[str, bytes]:
         ),
         "missing_passages.tsv": _missing_passages(pool),
     }
+    if pool.turns:
+        files[TURNS] = turns_jsonl(pool)
     if pooled.screened is not None:
         files["screen.tsv"] = screen_tsv(pooled.screened)
     if pooled.choice is not None:
@@ -65,6 +71,7 @@ def result_files(
     clustered: Sequence[str] = (),
     sentences: Sequence[SentenceRow] = (),
     citations: Sequence[CitationRow] = (),
+    topics: Sequence[TopicRow] = (),
 ) -> dict[str, bytes]:
     """The files of a judge's results, by name.
 
@@ -80,6 +87,7 @@ def result_files(
         clustered: From `clustering`.
         sentences: The labels of sentences, by run.
         citations: Citation precision and recall, by run.
+        topics: Interactive runs topic by topic.
     """
     partial = partial or {}
     judgments = [result for result in results if isinstance(result, Judgment)]
@@ -97,6 +105,8 @@ def result_files(
         files["sentences.tsv"] = sentences_tsv(sentences).encode()
     if citations:
         files["citations.tsv"] = citations_tsv(citations).encode()
+    if topics:
+        files[INTERACTIVE] = interactive_tsv(topics).encode()
     if notes is not None:
         files["members.jsonl"] = jsonl_bytes(vote for vote in notes.said if isinstance(vote, Judgment))
         files["member_failures.jsonl"] = jsonl_bytes(notes.failures)

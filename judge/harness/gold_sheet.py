@@ -14,6 +14,7 @@ from judge.gold import read_plan
 from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
 from judge.gold.sheets.table import LARGEST_CELL, long_cells
 from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.pool.conversation import turns_shown
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.runs.topics import read_topics
 from judge.text.cells import count
@@ -88,7 +89,10 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     prompts |= {name: given for name, (given,) in choose_prompts(known, (), ()).items()}
     topics = read_topics(plan.topics) if plan.topics is not None else None
     turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
-    sheet = make_sheet(read_pool_folder(Path(plan.pool), "passages.jsonl"), prompts, rows, turns)
+    pool = read_pool_folder(Path(plan.pool), "passages.jsonl")
+    if turns is not None or all(response.turn_id in pool.turns for response in pool.responses):
+        turns = turns_shown(pool, turns)
+    sheet = make_sheet(pool, prompts, rows, turns)
     options = SheetOptions(tuple(plan.assessors), plan.double, plan.items_per_task, plan.seed)
     files = SHEETS[plan.to](sheet, options)
     replace_folder(Path(plan.out), files, RECORD, inputs=inputs)

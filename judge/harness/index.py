@@ -33,6 +33,7 @@ _ALWAYS = (MANIFEST, RECORD)
 _FILES = (
     ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
     ("leaderboard.tsv", "the same as a table"),
+    ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),
     ("differences.tsv", "every two runs, and whether they can be told apart"),
     ("sentences.tsv", "per run and label of a sentence: how many sentences have it, contradicted ones among them"),
     ("citations.tsv", "per run: how many used passages support a sentence, and how many sentences a passage supports"),
@@ -49,6 +50,7 @@ _FILES = (
     ("passages.jsonl", "the passages that the responses used"),
     ("response_runs/*.run", "each run as TREC run lines over response ids"),
     ("runs.jsonl", "the runs, and the turns that each had to answer"),
+    ("turns.jsonl", "the turns of interactive runs: what the user said, and what led to it"),
     ("run_choice.tsv", "which runs were chosen, and by what"),
     ("excluded.tsv", "what was not judged, and why"),
     ("problems.json", "what is wrong with the runs"),

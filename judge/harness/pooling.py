@@ -1,7 +1,7 @@
 """From a folder of runs to a pool: responses selected, passages checked, low quality screened."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,21 +15,22 @@ from judge.harness.earlier import check_extended, earlier_runs, read_earlier_poo
 from judge.harness.manifest import pool_configuration
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
+from judge.pool.conversation import turns_shown
 from judge.pool.encoder import Similarity, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs, turns_by_id
 from judge.pool.lists import read_relevance, read_turns
-from judge.pool.records import MissingPassages, OverLimit, Pool, PooledRun
+from judge.pool.records import MissingPassages, OverLimit, Pool
 from judge.pool.run_choice import RunChoice, listed_runs
+from judge.pool.runs import with_runs
 from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool, without_evidence
 from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
 from judge.records import Problem, Record
 from judge.runs.check.codes import problem
-from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import TokenRule, Turn
 from judge.runs.topics import read_topics
 from judge.text.cells import count
-from judge.text.ids import natural_key
+from judge.text.ids import natural_key, run_turn_id
 from judge.text.safe import shown
 from judge.text.steps import Step, Steps, quiet
 from judge.text.table import Table
@@ -90,7 +91,7 @@ class Pooled(Record, frozen=True):
     submitted: Submitted
     pool: Pool
     turns: dict[str, Turn] | None
-    """The turns of the topics by id; None without topics."""
+    """The turns of the topics and those of interactive runs, by id; None without either."""
     screened: tuple[ScreenRow, ...] | None
     """The screen's flags of pooled responses; None if the screen was off."""
     choice: str | None
@@ -148,7 +149,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         steps=steps,
     )
     steps(Step("screening" if pooling.screen != "off" else "pooling"))
-    pool = msgspec.structs.replace(pool, runs=_pooled_runs(submitted, pool, turns, selection, previous))
+    pool = with_runs(submitted, pool, turns, selection, previous)
     submitted = _with_absent_evidence(submitted, pool, pooling, hashes)
     configured = pool_configuration(
         submitted,
@@ -169,7 +170,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     return Pooled(
         submitted=submitted,
         pool=pool,
-        turns=turns,
+        turns=turns_shown(pool, turns),
         screened=screen_pool(pool, pooling.thresholds, encoder) if pooling.screen != "off" else None,
         choice=choice.table if choice else None,
         configured=configured,
@@ -226,39 +227,11 @@ def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | No
     known = {candidate.turn_id for candidate in submitted.candidates} | {row.turn_id for row in submitted.exclusions}
     if previous:
         known |= {response.turn_id for response in previous.responses} | {row.turn_id for row in previous.exclusions}
+    known = set(map(run_turn_id, known))
     absent = sorted((selection.turns or frozenset()) - known, key=natural_key)
     if absent:
         names = ", ".join(map(shown, absent[:5]))
         raise UsageError(f"no run has the selected turns {names}; --topics FILE tells whether they exist")
-
-
-def _pooled_runs(
-    submitted: Submitted, pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, previous: Pool | None
-) -> tuple[PooledRun, ...]:
-    """The runs of the pool, earlier ones included, and the turns that each run had to answer."""
-    known = turns.keys() if turns is not None else {response.turn_id for response in pool.responses}
-    if turns is None:
-        # A run had to answer a turn even if all responses to the turn were left out.
-        known |= {
-            row.turn_id for row in pool.exclusions if row.reason != "not_selected_run" and usable_turn_id(row.turn_id)
-        }
-    expected = tuple(sorted(selection.wanted_turns(known), key=natural_key))
-    runs: dict[str, PooledRun] = {}
-    for earlier in previous.runs if previous else ():
-        had = expected if earlier.turns is not None else None
-        runs[earlier.run_id] = msgspec.structs.replace(earlier, turns=had)
-    for run in submitted.runs:
-        runs[run.run_id] = PooledRun(
-            run_id=run.run_id,
-            run_type=run.run_type,
-            team=run.team,
-            format=run.format,
-            digest=run.digest,
-            selected=run.selected and run.eval_response,
-            turns=expected if rules_of(run.format).all_turns else None,
-            year=run.year,
-        )
-    return tuple(runs[run_id] for run_id in sorted(runs, key=natural_key))
 
 
 def _reason_against(

@@ -165,21 +165,14 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
     families = read_families(Path(plan.families)) if plan.families is not None else {}
     with_turn = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
-    if with_turn and plan.topics is None:
-        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
+    # Without topics only interactive runs have conversations: others are refused before a model is opened.
+    early = _pooled(plan, with_turn, steps) if with_turn and plan.topics is None else None
     names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
     models = open_models(names, plan.options, shown, plan.settings, keys=keys)
-    pooled = pool_runs(plan, steps)
-    pool, turns = pooled.pool, pooled.turns
-    if not pool.responses:
-        raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
+    pooled = early or _pooled(plan, with_turn, steps)
+    pool = pooled.pool
     if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
         check_complete(pool)
-    unknown = sorted({response.turn_id for response in pool.responses} - (turns or {}).keys(), key=natural_key)
-    if with_turn and unknown:
-        raise UsageError(
-            f"{plan.topics}: lacks turns of the pool that {', '.join(with_turn)} shows: {', '.join(unknown[:5])}"
-        )
     jury = None
     if plan.jury is not None:
         runs = [run.run_id for run in pooled.submitted.runs if run.selected]
@@ -201,6 +194,22 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         certificate=certificate,
         jury=jury,
     )
+
+
+def _pooled(plan: Plan, with_turn: Sequence[str], steps: Steps) -> Pooled:
+    """The pool of a plan, with every turn that the prompts named in `with_turn` show."""
+    pooled = pool_runs(plan, steps)
+    pool = pooled.pool
+    if not pool.responses:
+        raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
+    unknown = sorted({response.turn_id for response in pool.responses} - (pooled.turns or {}).keys(), key=natural_key)
+    if with_turn and unknown and plan.topics is None:
+        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
+    if with_turn and unknown:
+        raise UsageError(
+            f"{plan.topics}: lacks turns of the pool that {', '.join(with_turn)} shows: {', '.join(unknown[:5])}"
+        )
+    return pooled
 
 
 def _choose(plan: Plan) -> dict[str, list[Criterion]]:

@@ -29,6 +29,7 @@ from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.results.citations import citation_rows
+from judge.results.interactive import topic_rows
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.sentences import sentence_rows
@@ -156,6 +157,7 @@ def carry_out(
             outcome.clustered,
             sentences,
             citations,
+            topic_rows(pool, results, criteria),
         )
         files |= rechecked.files() if rechecked else {}
         steps(Step("writing results"))

@@ -44,6 +44,8 @@ class ValidationPlan(JobPlan, frozen=True, kw_only=True):
     """A key of FORMATS; detected if None."""
     token_rule: TokenRule = "bare"
     token_limit: int = 250
+    citation_limit: int | None = None
+    """The most passages that a response may cite or flag as used; None for no limit."""
     passage_hashes: StrPath | None = None
     """The collection's list of MD5s, or an index of it."""
     strict: bool = False
@@ -160,6 +162,7 @@ class _Checker:
             problems=read.problems,
             places=read.places,
             hashes=self._hashes,
+            citation_limit=self.plan.citation_limit,
         )
         # The terminal has no room for lengths, and they need all counts of every text.
         wanted = self.plan.lengths or self.plan.report_dir is not None

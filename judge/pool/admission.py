@@ -11,12 +11,15 @@ import msgspec
 
 from judge.passages import same_text
 from judge.pool.build import Candidate
+from judge.pool.conversation import own_turns, with_own_turns
+from judge.pool.records import PooledTurn
 from judge.pool.selection import Selection, candidates
 from judge.records import Problem, Record
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run
 from judge.runs.check.year import Trace
-from judge.runs.formats import read_run
+from judge.runs.fields import usable_turn_id
+from judge.runs.formats import read_run, rules_of
 from judge.runs.records import Exclusion, Run, Turn
 from judge.runs.tokens import TokenCounter
 
@@ -52,6 +55,8 @@ class Admitted(msgspec.Struct, frozen=True):
     submission: Submission | None = None
     """None if nothing of the run can be judged."""
     candidates: tuple[Candidate, ...] = ()
+    turns: tuple[PooledTurn, ...] = ()
+    """The turns of an interactive run."""
 
 
 def admit(
@@ -77,8 +82,10 @@ def admit(
         hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
     )
     header, run = msgspec.structs.replace(read.run, turns=()), checked.run
+    own = own_turns(read.run) if rules_of(read.run.format).own_turns else {}
+    excluded = tuple(_of_own_turn(row, own) for row in checked.exclusions)
     if run is None:
-        return Admitted(checked.problems, checked.exclusions, header, checked.trace)
+        return Admitted(checked.problems, excluded, header, checked.trace)
     submission = Submission(
         run_id=run.run_id,
         run_type=run.run_type,
@@ -91,6 +98,24 @@ def admit(
         year=checked.trace.year,
     )
     if measured is not None and run.eval_response:
-        measured(run)
-    kept, dropped = candidates(run, selection)
-    return Admitted(checked.problems, (*checked.exclusions, *dropped), header, checked.trace, submission, kept)
+        measured(with_own_turns(run, own))
+    kept, dropped = candidates(run, selection, own)
+    return Admitted(
+        problems=checked.problems,
+        exclusions=(*excluded, *dropped),
+        header=header,
+        trace=checked.trace,
+        submission=submission,
+        candidates=kept,
+        turns=tuple(own.values()),
+    )
+
+
+def _of_own_turn(row: Exclusion, own: Mapping[str, PooledTurn]) -> Exclusion:
+    """An exclusion under the id of the pool's turn."""
+    turn = own.get(row.turn_id)
+    # What is wrong with a turn that is given twice is not wrong with the first one, which counts. A turn whose id names
+    # no topic is of no conversation.
+    if turn is None or row.reason == "duplicate_turn" or not usable_turn_id(row.turn_id):
+        return row
+    return msgspec.structs.replace(row, turn_id=turn.turn_id)

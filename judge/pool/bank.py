@@ -12,7 +12,8 @@ from judge.errors import InputError
 from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.files.trec import column
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
-from judge.pool.records import Pool, PooledResponse, PooledRun
+from judge.pool.conversation import is_genuine, without_turn
+from judge.pool.records import Pool, PooledResponse, PooledRun, PooledTurn
 from judge.records import Passage, Problem
 from judge.runs.records import Exclusion
 from judge.text.ids import natural_key
@@ -59,14 +60,21 @@ def runs_jsonl(pool: Pool) -> bytes:
     return jsonl_bytes(pool.runs)
 
 
+def turns_jsonl(pool: Pool) -> bytes:
+    """`turns.jsonl`: the turns of interactive runs, a line each, with what led to them."""
+    return jsonl_bytes(pool.turns.values())
+
+
 def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:
     r"""`excluded.tsv`: what is not judged and why; characters that break a line are escaped (`\t`, `\n`, `\x00`)."""
     rows = sorted(exclusions, key=exclusion_order)
     return tsv(EXCLUDED_COLUMNS, map(msgspec.structs.astuple, rows)).encode()
 
 
-def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"", runs: bytes = b"") -> Pool:
-    """The pool behind `pool.jsonl`, `passages.jsonl`, `excluded.tsv` and `runs.jsonl` of the folder `name`.
+def read_pool(
+    responses: bytes, passages: bytes, name: str, excluded: bytes = b"", runs: bytes = b"", turns: bytes = b""
+) -> Pool:
+    """The pool behind `pool.jsonl`, `passages.jsonl`, `excluded.tsv`, `runs.jsonl` and `turns.jsonl` of `name`.
 
     Raises:
         InputError: Lines are damaged; each of them is listed.
@@ -96,9 +104,17 @@ def read_pool(responses: bytes, passages: bytes, name: str, excluded: bytes = b"
         by_id[response_id] = response
     exclusions = tuple(_read_excluded(excluded, f"{name}/excluded.tsv", problems))
     pooled_runs = tuple(run for run, _ in _rows(runs, PooledRun, f"{name}/runs.jsonl", problems))
+    by_turn: dict[str, PooledTurn] = {}
+    for turn, bad in _rows(turns, PooledTurn, f"{name}/turns.jsonl", problems):
+        if not is_genuine(turn):
+            bad("$.turn_id", f"the turn id {turn.turn_id} does not belong to this conversation")
+        by_turn[turn.turn_id] = turn
+    for turn_id in without_turn({response.turn_id for response in by_id.values()}, by_turn):
+        message = f"no line has the turn {turn_id} of an interactive run, so its conversation is not known"
+        problems.append(Problem("pool_damaged", "error", f"{name}/turns.jsonl", None, "$", message))
     if problems:
         raise InputError(f"{name}: the files of the pool are damaged", problems)
-    return Pool(tuple(by_id.values()), by_key, exclusions, pooled_runs)
+    return Pool(tuple(by_id.values()), by_key, exclusions, pooled_runs, by_turn)
 
 
 def _rows(

@@ -1,7 +1,8 @@
 """From candidates to a pool: distinct responses, each with its passages and an id. Pure.
 
 A pooled response is a distinct (turn, normalized text, set of used passages). Its id depends on that content
-and on the pool that is extended, never on the order of files, runs or turns.
+and on the pool that is extended, never on the order of files, runs or turns. A turn of an interactive run is told from
+others by its conversation (`judge.pool.conversation`), so equal texts in unlike conversations are two responses.
 """
 
 import unicodedata
@@ -10,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 import msgspec
 
 from judge.errors import InputError
-from judge.pool.records import OverLimit, Pool, PooledResponse, RunEntry
+from judge.pool.conversation import joined, with_earlier
+from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunEntry
 from judge.records import Passage, Problem
 from judge.runs.records import Exclusion, Provenance, ProvenanceRule, TokenCount, TokenRule
 from judge.runs.tokens import truncated
@@ -76,6 +78,7 @@ def build_pool(
     screen: Screen | None = None,
     previous: Pool | None = None,
     excluded: Iterable[Exclusion] = (),
+    turns: Iterable[PooledTurn] = (),
 ) -> Pool:
     """Group candidates into pooled responses and number them.
 
@@ -93,9 +96,10 @@ def build_pool(
         previous: The pool to extend. Its responses keep id, text and passages, even where no run holds them any more,
             so that an id never changes its meaning. A run of `previous` that is among the candidates is replaced whole.
         excluded: Exclusions of earlier stages; the pool holds them beside its own.
+        turns: The turns of interactive runs.
 
     Raises:
-        InputError: A passage of `previous` has another text now.
+        InputError: A passage of `previous` has another text now, or two conversations have one id.
     """
     exclusions = list(excluded)
     current = {row.run_id for row in exclusions}
@@ -140,10 +144,12 @@ def build_pool(
     if previous:
         wanted |= previous.passages.keys()
         exclusions.extend(row for row in previous.exclusions if row.run_id not in current)
+    own = joined((*(previous.turns.values() if previous else ()), *turns))
     return Pool(
         responses=tuple(sorted(responses, key=lambda r: (natural_key(r.turn_id), natural_key(r.response_id)))),
         passages={key: passages[key] for key in sorted(wanted & passages.keys(), key=passage_order)},
         exclusions=tuple(sorted(exclusions, key=exclusion_order)),
+        turns=with_earlier((response.turn_id for response in responses), own),
     )
 
 

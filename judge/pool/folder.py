@@ -10,6 +10,8 @@ from judge.pool.records import Pool
 Beside = Literal["passages.jsonl", "excluded.tsv", "runs.jsonl"]
 BESIDE: tuple[Beside, ...] = get_args(Beside)
 """The files of a pool beside its responses."""
+TURNS = "turns.jsonl"
+"""The file of a pool with interactive runs, which is always read, since their turn ids mean nothing without it."""
 
 
 def pool_file(path: Path) -> Path:
@@ -36,6 +38,7 @@ def read_pool_folder(path: Path, *beside: Beside) -> Pool:
         str(file.parent),
         contents.get("excluded.tsv", b""),
         contents.get("runs.jsonl", b""),
+        _content(turns) if (turns := file.with_name(TURNS)).exists() else b"",
     )
 
 

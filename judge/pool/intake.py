@@ -13,7 +13,7 @@ from judge.passages import check_texts, listed, read_passages, same_text
 from judge.passages.hashes import Hashes
 from judge.pool.admission import Submission, admit
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
-from judge.pool.records import OverLimit, Pool
+from judge.pool.records import OverLimit, Pool, PooledTurn
 from judge.pool.selection import Selection
 from judge.records import Passage, Problem, Record
 from judge.runs.check.validate import validate_together
@@ -22,6 +22,7 @@ from judge.runs.fields import usable_turn_id
 from judge.runs.formats import find_runs
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
+from judge.text.ids import run_turn_id
 from judge.text.steps import Step, Steps, counted, quiet
 from judge.text.table import Table
 
@@ -40,6 +41,8 @@ class Submitted(Record, frozen=True):
     """Files of runs that are not selected."""
     traces: tuple[Trace, ...] = ()
     """What tells the year of each run that could be read, even where the run has errors."""
+    turns: tuple[PooledTurn, ...] = ()
+    """The turns of interactive runs."""
 
     @property
     def unusable(self) -> tuple[Problem, ...]:
@@ -97,6 +100,7 @@ def read_runs(
     pooled: list[Candidate] = []
     exclusions: list[Exclusion] = []
     problems: list[Problem] = list(folder_problems)
+    own: list[PooledTurn] = []
     with closing(mapped(take, files, processes)) as taken:
         for run in counted("reading and checking runs", taken, len(files), steps):
             problems.extend(run.problems)
@@ -107,6 +111,7 @@ def read_runs(
             if run.submission is not None:
                 submissions.append(run.submission)
             pooled.extend(run.candidates)
+            own.extend(run.turns)
             if processes > 1:
                 # Counted while other processes read; the counter remembers it.
                 for candidate in run.candidates:
@@ -122,6 +127,7 @@ def read_runs(
         count_tokens=count_tokens,
         names={head.file: head.run_id for head in headers},
         traces=tuple(traces),
+        turns=tuple(own),
     )
 
 
@@ -206,6 +212,7 @@ def make_pool(
         screen=screen,
         previous=previous,
         excluded=submitted.exclusions,
+        turns=submitted.turns,
     )
 
 
@@ -229,10 +236,10 @@ def _earlier(previous: Pool, traces: Sequence[Trace]) -> Iterator[Trace]:
     turns: dict[str, set[str]] = {}
     for response in previous.responses:
         for entry in response.runs:
-            turns.setdefault(entry.run_id, set()).add(response.turn_id)
+            turns.setdefault(entry.run_id, set()).add(run_turn_id(response.turn_id))
     for row in previous.exclusions:
-        if row.reason != "missing_turn":
-            turns.setdefault(row.run_id, set()).add(row.turn_id)
+        if row.reason not in ("missing_turn", "unreached_topic"):
+            turns.setdefault(row.run_id, set()).add(run_turn_id(row.turn_id))
     # Topics are the same as before, or the pool is not extended.
     of_topics = True if any(trace.of_topics is not None for trace in traces) else None
     new = {trace.run_id for trace in traces}

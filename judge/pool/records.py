@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import msgspec
+
 from judge.records import Passage, Record
 from judge.runs.records import Exclusion, ProvenanceRule, TokenCount
 
@@ -22,6 +24,7 @@ LeftOut = Literal[
     "no_relevant_passage",
     "empty_text",
     "over_limit",
+    "unreached_topic",
 ]
 """Why the pool leaves out a response, beside the flags of the screen and the errors of a run."""
 
@@ -66,6 +69,21 @@ class PooledRun(Record, frozen=True):
     """The year of the topics that it is for; None for no known year."""
 
 
+class PooledTurn(Record, frozen=True):
+    """A turn of an interactive run: what the user said, and where in the conversation."""
+
+    turn_id: str
+    """The run's own id, `~` and 16 digits of the digest of the conversation up to here."""
+    topic_id: str
+    utterance: str
+    ptkb: tuple[str, ...]
+    """PTKB statements that the user told here and not before."""
+    previous: str | None
+    """Id of the turn before; None of the first one."""
+    answer: str | None
+    """What the run answered to the turn before; None of the first one."""
+
+
 class Pool(Record, frozen=True):
     """The responses to be judged with their passages, and every exclusion."""
 
@@ -74,3 +92,5 @@ class Pool(Record, frozen=True):
     """Key to passage: its id, then `#` and the text's SHA-256 in hexadecimal if a run gave the text."""
     exclusions: tuple[Exclusion, ...]
     runs: tuple[PooledRun, ...] = ()
+    turns: dict[str, PooledTurn] = msgspec.field(default_factory=dict)
+    """The turns of interactive runs by id: those of the responses, and those that led to them."""

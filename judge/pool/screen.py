@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from judge.files.processes import mapped, processes_of
+from judge.pool.addressed import addressed
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.runs.check.evidence import absent_evidence
+from judge.text.ids import is_own_turn
 from judge.text.sentences import split_sentences
 from judge.text.tsv import tsv
 from judge.text.words import share_known, without_stop_words, words_of
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from judge.pool.encoder import Encoder, Similarity
 
 ScreenCode = Literal[
-    "near_empty", "repeated_sentences", "repeated_ngrams", "verbatim_passage", "off_passage", "not_english"
+    "near_empty", "repeated_sentences", "repeated_ngrams", "verbatim_passage", "off_passage", "not_english", "addressed"
 ]  # fmt: skip
 
 N_GRAM = 4
@@ -315,10 +317,18 @@ def _rows(thresholds: Thresholds, similar: "Similarity | None", part: Sequence[_
     rows: list[ScreenRow] = []
     for each in part:
         similarity = similar(each.text, each.passages) if similar and each.passages and each.complete else None
-        for flag in screen(each.text, each.passages, thresholds, similarity, complete=each.complete):
+        flags = screen(each.text, each.passages, thresholds, similarity, complete=each.complete)
+        for flag in (*flags, *_addressed(each)):
             values = (flag.code, flag.value, flag.threshold, flag.detail)
             rows.append(ScreenRow(each.response_id, each.turn_id, *values))
     return rows
+
+
+def _addressed(each: _Screened) -> Iterator[ScreenFlag]:
+    """The flag of a response of an interactive run that speaks to others than the user; it never excludes."""
+    aims = addressed(each.text) if is_own_turn(each.turn_id) else ()
+    if aims:
+        yield ScreenFlag("addressed", len(aims), 0, f"speaks to {', '.join(aims)} instead of the user")
 
 
 def without_evidence(pool: Pool, exists: Callable[[str], bool] | None = None) -> dict[str, str]:

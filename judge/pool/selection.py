@@ -11,11 +11,11 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.pool.build import Candidate
-from judge.pool.records import LeftOut
+from judge.pool.records import LeftOut, PooledTurn
 from judge.runs.formats import rules_of
 from judge.runs.provenance import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
-from judge.text.ids import natural_key
+from judge.text.ids import natural_key, run_turn_id
 from judge.text.safe import has_content, printable
 from judge.text.tsv import tsv
 
@@ -81,25 +81,34 @@ class Selection(msgspec.Struct, frozen=True):
         return kept & self.relevance.grades.keys() if self.relevance else kept
 
 
-def candidates(run: Run, selection: Selection) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
+def candidates(
+    run: Run, selection: Selection, own: Mapping[str, PooledTurn] | None = None
+) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
     """The responses of a run to be pooled, and an exclusion for each turn or response that is left out.
 
     Of each turn, the `depth` best-ranked responses; with `relevance`, the `depth` best-ranked of those that use a
     relevant passage. A response without text uses up its place: the next one in rank does not move up.
+
+    Args:
+        run: The run.
+        selection: Which responses are pooled. It names turns as the run does, but passage grades are of pooled turns.
+        own: The turns of an interactive run, by the ids that the run gives them.
     """
+    own = own or {}
     kept: list[Candidate] = []
     excluded: list[Exclusion] = []
     for turn in run.turns:
-        reason = _turn_left_out(run, turn.turn_id, selection)
+        turn_id = own[turn.turn_id].turn_id if turn.turn_id in own else turn.turn_id
+        reason = _turn_left_out(run, turn_id, selection)
         if reason:
-            excluded.append(Exclusion(run.run_id, turn.turn_id, None, *reason))
+            excluded.append(Exclusion(run.run_id, turn_id, None, *reason))
             continue
         ranked = sorted(turn.responses, key=lambda response: response.rank)
-        for response, outcome in _choose(ranked, run, turn.turn_id, selection):
+        for response, outcome in _choose(ranked, run, turn_id, selection):
             if isinstance(outcome, Candidate):
                 kept.append(outcome)
             else:
-                excluded.append(Exclusion(run.run_id, turn.turn_id, response.rank, *outcome))
+                excluded.append(Exclusion(run.run_id, turn_id, response.rank, *outcome))
     return tuple(kept), tuple(excluded)
 
 
@@ -107,7 +116,7 @@ def _turn_left_out(run: Run, turn_id: str, selection: Selection) -> _Why | None:
     """Reason and detail why no response to a turn is pooled; None if some may be."""
     if not run.eval_response:
         return "eval_response_false", "the run says eval_response: false"
-    if selection.turns is not None and turn_id not in selection.turns:
+    if selection.turns is not None and run_turn_id(turn_id) not in selection.turns:
         return "not_selected_turn", f"the turn is not among the {len(selection.turns)} selected"
     if selection.relevance and turn_id not in selection.relevance.grades:
         return "turn_not_judged", "the passage qrels have no passage for this turn"

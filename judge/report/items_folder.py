@@ -12,6 +12,7 @@ from judge.errors import InputError, UsageError
 from judge.files.stored import read_stored, sha256
 from judge.gold.rows import GoldRow, match
 from judge.harness.manifest import JOURNAL, read_manifest
+from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
@@ -42,7 +43,7 @@ def read_folder_items(
     if (folder / "members.jsonl").exists():
         for vote in read_results(folder / "members.jsonl", folder / "member_failures.jsonl"):
             votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
-    turns, notes = _conversations(folder, name)
+    turns, notes = _conversations(folder, name, pool)
     journal = folder / JOURNAL
     if not journal.is_file():
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
@@ -98,7 +99,15 @@ def _scales(results: Sequence[Judgment | Failure], own: Sequence[Criterion]) -> 
     return scales
 
 
-def _conversations(folder: Path, name: str) -> tuple[dict[str, Turn], tuple[str, ...]]:
+def _conversations(folder: Path, name: str, pool: Pool) -> tuple[dict[str, Turn], tuple[str, ...]]:
+    """The turns of the pool's conversations and of the topics file, and a note where the latter cannot be shown."""
+    turns, notes = _of_topics(folder, name)
+    if all(response.turn_id in pool.turns for response in pool.responses):
+        notes = ()
+    return turns_shown(pool, turns) or {}, notes
+
+
+def _of_topics(folder: Path, name: str) -> tuple[dict[str, Turn], tuple[str, ...]]:
     """The turns of the topics file that the manifest names, if it still is the same file; else a note."""
     manifest: Mapping[str, Any] = read_manifest(folder) or {}
     options = manifest.get("options")

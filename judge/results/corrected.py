@@ -213,11 +213,11 @@ def _row(
     levels = [level.grade for level in criterion.scale.levels]
     bounds = min(levels), max(levels)
     n = len(entry.judged)
-    low, high = _bounds(entry, correction, gold, bounds)
     raw, worst = (
         mean_interval([grade for _, grade in entry.judged], entry.clusters, bounds=bounds),
         worst_grade(criterion.scale),
     )
+    low, high = _bounds(entry, correction, gold, bounds, worst)
     row = CorrectedRow(
         run_id=entry.run_id,
         criterion=criterion.name,
@@ -249,13 +249,15 @@ def _row(
 
 
 def _bounds(
-    entry: GradedRun, correction: Corrected, gold: Mapping[str, GoldGrade], bounds: tuple[int, int]
+    entry: GradedRun, correction: Corrected, gold: Mapping[str, GoldGrade], bounds: tuple[int, int], worst: int
 ) -> tuple[float | None, float | None]:
     """The ends of the interval if each response without the judge's grade had its gold grade, else an extreme grade.
 
-    Without an interval, the corrected mean stands for both ends, else the raw mean; None if no grade is missing.
+    Without an interval, the corrected mean stands for both ends, else the raw mean; None if no grade is missing. A
+    topic that an interactive run never reached has the worst grade in both.
     """
     n, mean = len(entry.judged), correction.value
+    turns = entry.turns - entry.run.unreached
     if correction.low is None or correction.high is None:
         if entry.turns == n:
             return None, None
@@ -265,10 +267,10 @@ def _bounds(
     else:
         ends = correction.low, correction.high
     known = [gold[response.response_id].grade for response in entry.others if response.response_id in gold]
-    left = entry.turns - n - len(known)
+    left = turns - n - len(known)
     low, high = (
-        math.fsum([n * end, *known, left * worst]) / entry.turns if entry.turns > n else end
-        for end, worst in zip(ends, bounds, strict=True)
+        entry.run.over_topics(math.fsum([n * end, *known, left * extreme]) / turns if turns > n else end, worst)
+        for end, extreme in zip(ends, bounds, strict=True)
     )
     return low, high
 
@@ -280,7 +282,8 @@ def _flags(
         "SELF": row.family in judge_families,
         "UNCORRECTED": correction.value is None,
         "DEGENERATE": correction.degenerate,
-        "MISSING": bool(run.failed or run.unanswered),
+        "MISSING": bool(run.failed or run.unanswered > run.unreached),
+        "UNREACHED": run.unreached > 0,
         "HARNESS": any(reason in HARNESS for reason in run.reasons),
         "TRIAL": run.not_asked > 0,
         "FEWGOLD": correction.method in {"ppi++", "ppi++ pooled", "gold only"} and correction.drawn < FEWEST_OWN,

@@ -32,7 +32,9 @@ def differences(
     """A row for each criterion and pair of runs: criteria as given, runs in natural order.
 
     Runs are compared on the turns that both had to answer. As in their ranks, a turn has the worst grade where the lack
-    of a grade counts against a run (`run_turns`); where it counts against no run, the turn is left out.
+    of a grade counts against a run (`run_turns`); where it counts against no run, the turn is left out. Interactive
+    runs are compared on the means of topics, one that a run never reached having the worst grade; they share nothing
+    with other runs.
 
     Args:
         pool: As for `leaderboard`.
@@ -55,7 +57,7 @@ def _under(
     rng: np.random.Generator,
 ) -> list[RunDifference]:
     runs = run_turns(pool, results, criterion, expected)
-    by_run = [run.grades(worst_grade(criterion.scale)) for run in runs]
+    by_run = [run.compared(worst_grade(criterion.scale)) for run in runs]
     turns = sorted(set().union(*by_run), key=natural_key)
     grades = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run]).reshape(len(runs), len(turns))
     return [

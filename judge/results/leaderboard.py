@@ -36,6 +36,7 @@ ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "posi
 BOUND = "bound: the mean over all turns, with the worst grade where there is none; ranks go by it"
 FLAGS: dict[RowFlag, str] = {
     "MISSING": "turns without a grade count against the run in its bound and its rank",
+    "UNREACHED": "topics that an interactive run never reached have the worst grade in its bound and its rank",
     "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
     "TRIAL": "only a part of its responses was asked about",
 }
@@ -152,7 +153,8 @@ def _row(run: RunTurns, criterion: Criterion, share_of_turns: float | None, clus
     n, worst = len(judgments), worst_grade(scale)
     harness = sum(count for reason, count in run.reasons.items() if reason in HARNESS)
     flags: dict[RowFlag, bool] = {
-        "MISSING": bool(run.failed or run.unanswered),
+        "MISSING": bool(run.failed or run.unanswered > run.unreached),
+        "UNREACHED": run.unreached > 0,
         "HARNESS": harness > 0,
         "TRIAL": run.not_asked > 0,
     }

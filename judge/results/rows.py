@@ -5,11 +5,12 @@ from typing import Literal
 from judge.records import Estimate, FailureReason, Record
 from judge.text.ids import Cluster
 
-RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "HARNESS", "TRIAL", "FEWGOLD", "FAMILY"]
+RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "FEWGOLD", "FAMILY"]
 """Warnings about a run's row.
 
 SELF: the run's model is of the judge's family. UNCORRECTED: too little gold for a correction. DEGENERATE: its
-grades, or gold minus judge, do not vary. MISSING: turns without a grade count against it. HARNESS: the provider failed
+grades, or gold minus judge, do not vary. MISSING: turns without a grade count against it. UNREACHED: topics that an
+interactive run never reached count against it. HARNESS: the provider failed
 or the budget was spent. TRIAL: only a part of its responses was asked about. FEWGOLD: fewer than 8 gold grades that
 were drawn, so the variance is shared by the runs. FAMILY: corrected by its family's mean error.
 """

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from judge.ask.records import Failure, Judgment
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
-from judge.text.ids import NaturalKey, natural_key
+from judge.text.ids import NaturalKey, is_own_turn, is_unreached, natural_key, topic_of
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
@@ -18,7 +18,8 @@ class RunTurns(Record, frozen=True):
 
     run_id: str
     turn_ids: tuple[str, ...]
-    """The turns that the run had to answer, in natural order."""
+    """The turns that the run had to answer, in natural order; of an interactive run also an id for each topic that it
+    never reached."""
     graded: tuple[tuple[PooledResponse, Judgment], ...]
     """The responses with a grade, in natural order of turns."""
     failed: tuple[PooledResponse, ...]
@@ -42,11 +43,31 @@ class RunTurns(Record, frozen=True):
         """Turns without a pooled response that the run ranked first."""
         return self.turns - len(self.graded) - len(self.failed) - len(self.left_out)
 
+    @property
+    def unreached(self) -> int:
+        """Topics that an interactive run never reached."""
+        return sum(map(is_unreached, self.turn_ids))
+
+    def over_topics(self, value: float, worst: float) -> float:
+        """A mean over the turns of the reached topics as one over all topics.
+
+        A topic never reached has the worst grade and weighs as much as a reached topic does on average.
+
+        Args:
+            value: The mean over the turns of the topics that the run reached.
+            worst: The worst grade of the scale.
+        """
+        missed = self.unreached
+        if not missed:
+            return value
+        reached = len({topic_of(turn_id) for turn_id in self.turn_ids if not is_unreached(turn_id)})
+        return math.fsum([reached * value, missed * worst]) / (reached + missed)
+
     def bound(self, mean: float | None, failed: Sequence[float], worst: float) -> float | None:
         """The mean over all turns that the run had to answer; None if nobody asked about its responses.
 
         Responses that are left out count as the run's other responses do on average, unanswered turns as the worst
-        grade.
+        grade, and so do topics that an interactive run never reached (`over_topics`).
 
         Args:
             mean: The mean of the responses with a grade; None if there are none.
@@ -57,14 +78,31 @@ class RunTurns(Record, frozen=True):
         answered = asked + len(self.left_out)
         if answered and not asked:
             return None
+        turns, unanswered = self.turns - self.unreached, self.unanswered - self.unreached
+        if not turns:
+            return float(worst)
         total = math.fsum([len(self.graded) * (mean or 0.0), *failed])
-        return math.fsum([total * answered / asked if asked else 0.0, self.unanswered * worst]) / self.turns
+        value = math.fsum([total * answered / asked if asked else 0.0, unanswered * worst]) / turns
+        return self.over_topics(value, worst)
 
     def grades(self, worst: float) -> dict[str, float]:
         """Turn to its grade, or to the worst one where the lack of a grade counts against the run."""
         left_out = {response.turn_id for response in self.left_out}
         grades = {turn_id: worst for turn_id in self.turn_ids if turn_id not in left_out}
         return grades | {response.turn_id: float(judgment.grade) for response, judgment in self.graded}
+
+    def compared(self, worst: float) -> dict[str, float]:
+        """The grades by which the run is compared with others: of an interactive run the mean grade of each topic.
+
+        Turns of interactive runs are the runs' own, so two of them share their topics and no more.
+        """
+        grades = self.grades(worst)
+        if not any(map(is_own_turn, self.turn_ids)):
+            return grades
+        topics: dict[str, list[float]] = {}
+        for turn_id, grade in grades.items():
+            topics.setdefault(f"{topic_of(turn_id)}_0~all", []).append(grade)
+        return {topic: math.fsum(values) / len(values) for topic, values in topics.items()}
 
 
 def worst_grade(scale: Scale) -> int:
@@ -103,6 +141,7 @@ def run_turns(
     }
     expected = had_to_answer(pool) if expected is None else expected
     every = {response.turn_id for response in pool.responses}.union(*expected.values())
+    every = {turn_id for turn_id in every if not is_own_turn(turn_id)}
     firsts = first_ranked(pool)
     declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
     declined.update(run.run_id for run in pool.runs if not run.selected)

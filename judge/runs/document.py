@@ -163,7 +163,8 @@ def open_document(
     value, unread = decode(content, file)
     if unread is None:
         return document(content, value)
-    if _is_json_lines(content):
+    # The last turn of an array may stand on a line of its own too.
+    if not content.lstrip().startswith(b"[") and _is_json_lines(content):
         return document(content, None, _decode_lines(content, file, problems))
     problems.append(unread)
     return document(content)
@@ -196,9 +197,7 @@ def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Pro
             end = "the line" if line is not None else "the file"
             return refused("truncated_json", f"{at}: {end} ends in the middle of the JSON; it was cut short")
         if error.msg == "Extra data":
-            message = (
-                "more after the end of the JSON; of runs only iKAT 2025's are JSON Lines, with metadata and references"
-            )
+            message = "more after the end of the JSON; only runs of iKAT 2025 and after are JSON Lines, with metadata"
             return refused("not_json", f"{at}: {message}")
         return refused("not_json", f"{at}: not JSON: {error.msg}, found {shown(rest[:20])}")
     except RecursionError:

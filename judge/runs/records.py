@@ -78,6 +78,10 @@ class RunTurn(Record, frozen=True):
 
     turn_id: str
     responses: tuple[Response, ...]
+    utterance: str | None = None
+    """What the user said, where a run has its own conversations; None where the topics say it."""
+    ptkb: tuple[str, ...] = ()
+    """PTKB statements that the user of this conversation told in this turn or before, where the run has them."""
 
 
 class Run(Record, frozen=True):

@@ -14,6 +14,9 @@ Cluster = Literal["topic", "theme"]
 CLUSTERS: tuple[Cluster, ...] = get_args(Cluster)
 
 _DIGITS = re.compile(r"(\d+)")
+_OWN_DIGITS = 16
+"""Hexadecimal digits of a conversation's digest: no two conversations share them by chance."""
+_UNREACHED = "unreached"
 
 
 # Every table sorts the same ids again.
@@ -43,6 +46,47 @@ def topic_of(turn_id: str) -> str:
     ('9-1', '132')
     """
     return turn_id.rpartition("_")[0] or turn_id
+
+
+def conversation_turn_id(turn_id: str, digest: str) -> str:
+    """The id of a turn of an interactive run, by the digest of the conversation up to it.
+
+    >>> conversation_turn_id("1-1_3", "5f2c9a01be42d370ffff")
+    '1-1_3~5f2c9a01be42d370'
+    """
+    return f"{turn_id}~{digest[:_OWN_DIGITS]}"
+
+
+def unreached_turn(topic_id: str) -> str:
+    """The id that stands for a topic that an interactive run never reached.
+
+    >>> unreached_turn("2-1"), is_own_turn("2-1_0~unreached"), topic_of("2-1_0~unreached")
+    ('2-1_0~unreached', True, '2-1')
+    """
+    return f"{topic_id}_0~{_UNREACHED}"
+
+
+def is_own_turn(turn_id: str) -> bool:
+    """Whether a turn is one of an interactive run; no turn of a topics file has such an id.
+
+    >>> is_own_turn("1-1_3~5f2c9a01be42d370"), is_own_turn("1-1_3")
+    (True, False)
+    """
+    return "~" in turn_id.rpartition("_")[2]
+
+
+def is_unreached(turn_id: str) -> bool:
+    """Whether an id stands for a topic that an interactive run never reached."""
+    return turn_id.endswith(f"_0~{_UNREACHED}")
+
+
+def run_turn_id(turn_id: str) -> str:
+    """The id of a turn as its run gives it.
+
+    >>> run_turn_id("1-1_3~5f2c9a01be42d370"), run_turn_id("1-1_3")
+    ('1-1_3', '1-1_3')
+    """
+    return turn_id.rpartition("~")[0] if is_own_turn(turn_id) else turn_id
 
 
 def check_cluster(cluster: str) -> None:

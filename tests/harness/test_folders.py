@@ -89,6 +89,7 @@ class Writer(NamedTuple):
 _READ = f"--topics {PROJECT}/examples/topics.json --passages {PROJECT}/examples/passages.jsonl --replace"
 _POOL = f"pool --runs {{}}/runs {_READ}"
 _RUN = f"run --runs {{}}/runs {_READ}"
+_TALKED = f"run --runs {PROJECT}/examples/interactive {_READ}"
 _OVERLAP = "--criteria groundedness --model baseline/overlap"
 _CHECKED = "--criteria groundedness --model checker/overlap --prompt groundedness/sentences"
 _FEW = "--select-runs {}/two.txt --screen off"
@@ -147,6 +148,8 @@ OPTIONAL = (
     ("pool", f"{_POOL} --select-runs {{}}/two.txt", "screen.tsv"),
     ("pool", f"{_POOL} {_RULE}", "run_choice.tsv"),
     ("pool", f"{_POOL} --screen off", "response_runs/*.run"),
+    ("run", f"{_TALKED} {_OVERLAP} --screen off", "turns.jsonl interactive.tsv response_runs/*.run"),
+    ("pool", f"pool {_TALKED.partition(' ')[2]} --screen off", "turns.jsonl response_runs/*.run"),
     (
         "pool",
         f"{_RUN} {_OVERLAP} {_FEW}",

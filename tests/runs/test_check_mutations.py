@@ -742,6 +742,10 @@ ELSEWHERE = {
     "test_runs_are_compared_by_their_ids": ("duplicate_run_id", "similar_run_ids"),
     "test_runs_of_several_years_are_told_by_their_turns": ("several_years",),
     "test_a_run_most_of_whose_evidence_does_not_exist_is_named_once": ("absent_evidence",),
+    "test_citations_over_the_limit_are_warned_of": ("too_many_citations",),
+    "test_faults_of_conversations_are_found_at_their_turn": (
+        "empty_utterance", "missing_exchange", "utterance_differs",
+    ),
     "test_faults_of_topics_are_in_the_table_too": ("broken_parent", "duplicate_topic", "unknown_statement"),
 }  # fmt: skip
 """Codes that no run file with a format's turns can provoke, by the test of test_validate.py that provokes them."""

@@ -458,6 +458,55 @@ def test_a_pool_of_too_many_lines_is_not_read(tmp_path, monkeypatch):
     )  # fmt: skip
 
 
+def exchange(turn_id="9-1_1", utterance="What?", **changes):
+    """An entry of an interactive run in the shape of 2025."""
+    response = {"rank": 1, "user_utterance": utterance, "text": "Some text.", "citations": {IDS[0]: 0.9}}
+    return {
+        "metadata": {"team_id": "t", "run_id": "r", "type": "interactive", "topic_id": turn_id},
+        "responses": [changed(response, changes)],
+    }
+
+
+TWO_UTTERANCES = exchange()
+TWO_UTTERANCES["responses"] += exchange(utterance="Why?", rank=2)["responses"]
+CONVERSATIONS = [
+    ("empty_utterance", "9-1_1", "$[0].responses[0].user_utterance", [exchange(utterance=" ")]),
+    ("missing_exchange", "9-1_2", "$[0].metadata.topic_id", [exchange("9-1_2")]),
+    ("missing_exchange", "9-1_2", "$[1].metadata.topic_id", [exchange("9-1_0"), exchange("9-1_2")]),
+    ("missing_exchange", "9-1_1", "$[1].metadata.topic_id", [exchange("1-1_0"), exchange("9-1_1")]),
+    ("utterance_differs", "9-1_1", "$[0].responses[1].user_utterance", [TWO_UTTERANCES]),
+]
+
+
+@pytest.mark.parametrize(("code", "turn_id", "path", "entries"), CONVERSATIONS)
+def test_faults_of_conversations_are_found_at_their_turn(tmp_path, code, turn_id, path, entries):
+    path_of_run = written(tmp_path, json.dumps(entries).encode())
+    _, validated = check(path_of_run)
+    assert [(one.code, one.turn_id, one.path) for one in validated.problems if one.code != "unknown_turn"] == [
+        (code, turn_id, path)
+    ]
+    assert len(validated.run.turns) == sum("9-1" in entry["metadata"]["topic_id"] for entry in entries)
+    assert read_run(path_of_run).run.format == "interactive"
+
+
+def test_citations_over_the_limit_are_warned_of(tmp_path):
+    entries = [exchange(citations={IDS[0]: 0.9, IDS[1]: 0.8}), exchange("9-1_2", citations={IDS[0]: 0.9})]
+    flagged = [passage(0), passage(1), passage(2, used=False)]
+    for document, path in (
+        (entries, "$[0].responses[0].citations"),
+        (cited({IDS[0]: 0.9, IDS[1]: 0.8}), "line 1: $.responses[0].citations"),
+        (passages24(*flagged), f"{R0}.passage_provenance"),
+    ):
+        content = json.dumps(document).encode() if document is entries else dump(document)
+        read = read_run(written(tmp_path, content))
+        for limit, found in ((1, [path]), (2, []), (None, [])):
+            validated = validate_run(
+                read.run, None, None, problems=read.problems, places=read.places, citation_limit=limit
+            )
+            assert [one.path for one in validated.problems if one.code == "too_many_citations"] == found
+            assert len(validated.run.turns) == len(read.run.turns)
+
+
 @pytest.mark.parametrize("code", TOPICS_FILES)
 def test_faults_of_topics_are_in_the_table_too(tmp_path, code):
     with pytest.raises(InputError) as caught:
@@ -467,7 +516,7 @@ def test_faults_of_topics_are_in_the_table_too(tmp_path, code):
 
 
 def test_every_code_of_the_table_is_provoked_here():
-    provoked = {row[0] for row in (*DOCUMENTS, *CONTENTS, *POOLS)} | {
+    provoked = {row[0] for row in (*DOCUMENTS, *CONTENTS, *POOLS, *CONVERSATIONS)} | {
         "too_large",
         "too_many_values",
         "several_years",
@@ -475,6 +524,7 @@ def test_every_code_of_the_table_is_provoked_here():
         *TOGETHER,
         *TOPICS_FILES,
         *NEEDS_HASHES,
+        "too_many_citations",
     }
     assert provoked == set(CODES)
     assert all(row.severity in ("error", "warning") and row.meaning for row in CODES.values())

@@ -184,6 +184,7 @@ def test_a_named_format_is_not_second_guessed(tmp_path):
 def test_every_format_has_its_rules():
     assert {name: rules_of(name).flags_used for name in FORMATS} == {
         "cast2022": False, "cast_regin": False, "ikat2023": True, "ikat2024": True, "ikat2025": True,
+        "interactive": True,
     }  # fmt: skip
 
 

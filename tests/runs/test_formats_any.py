@@ -43,6 +43,18 @@ def line(turn_id):
     }
 
 
+def exchange(turn_id):
+    response = {"rank": 1, "user_utterance": "What?", "user_meta": {"ptkb": ["I am vegan."]}, "assistant_text": "Text."}
+    return {
+        "metadata": {"team_id": "t", "run_id": "r", "type": "interactive", "topic_id": turn_id},
+        "responses": [
+            response | {"assistant_citations": {IDS[0]: 0.9}, "assistant_meta": {"ptkb_provenance": ["I am vegan."]}},
+            {"rank": 2, "user_utterance": "What?", "text": "Text.", "citations": {}, "ptkb_provenance": []},
+        ],
+        "references": {},
+    }
+
+
 BASES = {
     "ikat2023": run(
         "9-1_1",
@@ -51,13 +63,15 @@ BASES = {
     ),
     "ikat2024": run("9-1_1", passage_provenance=PASSAGES, ptkb_provenance=[1, 2]) | {"eval_response": True},
     "ikat2025": [line("9-1_1"), line("9-1_2")],
+    "interactive": [exchange("1-1_0"), exchange("1-1_1")],
     "cast2022": run("132_1-1", provenance=[{"id": f"MARCO_{k}-1", "score": float(k), "text": "t"} for k in range(8)]),
     "cast_regin": {"R0": "Text.", "R1": "More."},
 }
 FIELDS = [
     *("run_name", "run_type", "eval_response", "turns", "turn_id", "responses", "rank", "text", "provenance"),
     *("passage_provenance", "ptkb_provenance", "id", "score", "used"),
-    *("metadata", "run_id", "references", "citations", "R0"),
+    *("metadata", "run_id", "references", "citations", "R0", "topic_id", "user_utterance", "user_meta", "ptkb"),
+    *("assistant_text", "assistant_citations", "assistant_meta"),
 ]
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.integers(10**300, 10**310) | st.floats() | st.text(max_size=8)

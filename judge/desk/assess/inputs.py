@@ -23,6 +23,7 @@ from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
 from judge.gold.seal import SEAL
 from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.pool.conversation import turns_shown
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool, PooledResponse
@@ -82,7 +83,7 @@ def read_work(plan: AssessPlan) -> Work:
         items=items,
         responses=tuple(responses),
         passages={key: passage.text for key, passage in pool.passages.items()},
-        turns=_turns(plan, items, criteria),
+        turns=_turns(plan, pool, items, criteria),
         criteria=criteria,
         suggestions=suggestions,
         settings={
@@ -186,14 +187,16 @@ def _item(response: PooledResponse, row: PlanRow | None, criteria: tuple[str, ..
     )
 
 
-def _turns(plan: AssessPlan, items: Sequence[DeskItem], criteria: Mapping[str, Criterion]) -> Mapping[str, Turn]:
+def _turns(
+    plan: AssessPlan, pool: Pool, items: Sequence[DeskItem], criteria: Mapping[str, Criterion]
+) -> Mapping[str, Turn]:
     """The turns of the items by id."""
     shown = ", ".join(prompt.prompt_id for prompt in criteria.values() if needs_turn(prompt))
+    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
     if plan.topics is None:
-        if shown:
+        if shown and not {item.turn_id for item in items} <= turns.keys():
             raise UsageError(f"{shown}: shown with the conversation, so a topics file is needed (--topics)")
-        return {}
-    turns = turns_by_id(read_topics(plan.topics))
+        return turns
     lacking = sorted({item.turn_id for item in items} - turns.keys(), key=natural_key)
     if lacking:
         raise UsageError(f"{plan.topics}: lacks {count(len(lacking), 'turn')} to label: {', '.join(lacking[:5])}")

@@ -27,6 +27,7 @@ from judge.harness.dry_run import model_forecasts
 from judge.harness.manifest import JOURNAL
 from judge.models.journal import Journal
 from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
@@ -131,7 +132,7 @@ def cost(plan: ReviewPlan, question: Rewording) -> Cost:
     prompts = _prompts(question)
     model = open_one(question.model, plan.options, prompts, plan.settings, keys=False)
     wanted = gold_tasks(rows, part, prompts, 1, "gold")
-    turns = turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None
+    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None)
     with Journal(None) as journal:
         for known in _journals(plan):
             journal.adopt(known)

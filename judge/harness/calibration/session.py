@@ -62,6 +62,7 @@ from judge.models.backends import open_model
 from judge.models.families import read_families
 from judge.models.journal import Journal
 from judge.models.model import Model, recorded_options
+from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
@@ -195,7 +196,8 @@ class _Session:
         entries = certified(self.plan, gold, panels, calibration, seal, self.asking.endpoints)
         certificate = make_certificate(entries, self.now.date().isoformat())
         pool = next((source.pool for source in sources if source.pool is not None), None)
-        found = disagreements(panels, pool, self.turns, self.sealed)
+        turns = turns_shown(pool, self.turns) if pool is not None else self.turns
+        found = disagreements(panels, pool, turns, self.sealed)
         if self.out:
             self._steps(Step("making tables and pictures"))
             open_items = sum(side != "test" for panel in panels for side in panel.split)
@@ -386,7 +388,7 @@ class _Session:
             raise UsageError(ASKING)
         pool, out = read_pool_folder(Path(plan.pool), "passages.jsonl"), self.out
         prompts = [prompt for prompt in self.prompts.values() if self.only in (None, prompt.name)]
-        turns = self.turns
+        turns = turns_shown(pool, self.turns)
         with_turn = [prompt.prompt_id for prompt in prompts if needs_turn(prompt)]
         if with_turn and turns is None:
             names = ", ".join(with_turn)

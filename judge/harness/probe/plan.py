@@ -26,6 +26,7 @@ from judge.harness.pooling import Pooling, pool_runs
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, judging_options
 from judge.models.model import Model, ModelOptions
 from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.conversation import turns_shown
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
@@ -142,8 +143,6 @@ def prepare_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -
     criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
     _check_criteria(criteria, kinds)
     with_turn = [criterion.prompt_id for criterion in criteria if needs_turn(criterion)]
-    if with_turn and plan.topics is None:
-        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
     certificate = None
     if plan.certificate is not None:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
@@ -159,6 +158,8 @@ def prepare_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -
             + ("; --passages FILE gives the texts of the passages" if with_passages and pool.responses else "")
         )
     unknown = sorted({item.response.turn_id for item in items} - (turns or {}).keys(), key=natural_key)
+    if with_turn and unknown and plan.topics is None:
+        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
     if with_turn and unknown:
         raise UsageError(f"{plan.topics}: lacks turns that {', '.join(with_turn)} shows: {', '.join(unknown[:5])}")
     posed = tuple(
@@ -231,7 +232,8 @@ def _read(plan: ProbePlan, steps: Steps) -> tuple[Pool, dict[str, Turn] | None]:
             raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
         return pooled.pool, pooled.turns
     turns = turns_by_id(read_topics(Path(plan.topics))) if plan.topics is not None else None
-    return read_earlier_pool(Path(plan.folder)), turns
+    pool = read_earlier_pool(Path(plan.folder))
+    return pool, turns_shown(pool, turns)
 
 
 def _configuration(

@@ -29,6 +29,8 @@ _FILES = (
     ("recheck.jsonl", "the second answer to the questions that were asked again"),
     ("passages.jsonl", "the passages that the responses used"),
     ("runs.jsonl", "the runs, and the turns that each had to answer"),
+    ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),
+    ("turns.jsonl", "the turns of interactive runs: what the user said, and what led to it"),
     ("excluded.tsv", "what was not judged, and why"),
     ("missing_passages.tsv", "used passages without a text"),
     ("screen.tsv", "responses that are empty, repeated, copied, off their passages or not English"),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from judge.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
 from judge.evaluate.scores import MeasuredRun
+from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
 from judge.report.parts import Mark, Plot, ReportPart, ReportTable, Section
@@ -25,7 +26,9 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
             if not any(row.n for row in folder.rows if row.criterion == criterion.name):
                 continue
             runs = _runs(folder, criterion)
-            facts = turn_facts({turn_id for run in runs for turn_id in run.turns})
+            facts = turn_facts(
+                {turn_id for run in runs for turn_id in run.turns}, depths=depths(folder.judged.pool.turns)
+            )
             if sheet := _sheet(folder, criterion, runs, facts, kind):
                 parts.append(sheet)
         if parts:

@@ -22,6 +22,7 @@ FLAGS: dict[RowFlag, str] = {
     "UNCORRECTED": "too little gold to correct",
     "DEGENERATE": "its grades do not vary",
     "MISSING": "turns without a grade count against it",
+    "UNREACHED": "topics that it never reached count against it",
     "HARNESS": "the provider failed or the budget was spent",
     "TRIAL": "only a part was judged",
     "FEWGOLD": "few gold grades",
@@ -35,6 +36,7 @@ SCREENED: dict[ScreenCode, str] = {
     "verbatim_passage": "copied from a passage nearly word for word",
     "off_passage": "hardly shares a word with the passages it says it used",
     "not_english": "not in English",
+    "addressed": "speaks to the simulator or to an assessor",
 }
 """What a flag of the screen means."""
 EXCLUDED: dict[LeftOut, str] = {
@@ -46,6 +48,7 @@ EXCLUDED: dict[LeftOut, str] = {
     "no_relevant_passage": "none of the passages that it used is relevant",
     "empty_text": "the response has no text",
     "over_limit": "longer than the token limit",
+    "unreached_topic": "the run never reached the topic",
 }
 """Why the pool leaves out what breaks no rule; the screen's reasons stand in `SCREENED`, errors in `CODES`."""
 SCREEN_REASON = "screen_"

@@ -25,7 +25,7 @@ def check_turn(sheet: Sheet, i: int, turn: RunTurn, first: dict[str, str]) -> No
     """Check a turn's id and its responses' ranks; `first` maps each id seen to the path of its first turn."""
     place = sheet.places[i]
     owner = (i, None)
-    path = _below(place.path, ".turn_id")
+    path = _below(place.path, sheet.rules.turn_id)
     if not usable_turn_id(turn.turn_id):
         message = f"{shown(turn.turn_id)} is not a turn id such as 9-1_3, 0_3 or 132_1-3"
         sheet.add(owner, "malformed_turn_id", path, message)
@@ -58,7 +58,7 @@ def check_turn(sheet: Sheet, i: int, turn: RunTurn, first: dict[str, str]) -> No
 
 def check_unknown(sheet: Sheet, i: int, turn_id: str, highest: Mapping[str, int | None]) -> None:
     """Report a turn that the topics do not have; `highest` is the number of each topic's last turn."""
-    path = _below(sheet.places[i].path, ".turn_id")
+    path = _below(sheet.places[i].path, sheet.rules.turn_id)
     topic_id, number = topic_of(turn_id), turn_id.rpartition("_")[2]
     last = highest.get(topic_id)
     if last is not None and re.fullmatch("[0-9]{1,9}", number) and int(number) > last:
@@ -75,7 +75,7 @@ def check_topics(sheet: Sheet, reason: str | None) -> bool:
     if reason is None:
         return True
     message = f"{reason}, so the topics are of another year or the run is; nothing else was compared with them"
-    sheet.add(None, "wrong_topics", sheet.rules.turns or _below(sheet.places[0].path, ".turn_id"), message)
+    sheet.add(None, "wrong_topics", sheet.rules.turns or _below(sheet.places[0].path, sheet.rules.turn_id), message)
     return False
 
 
@@ -87,7 +87,8 @@ def check_text(
     tokens: TokenLimit | None,
 ) -> None:
     """Check that a response has a text that can be judged; with `tokens`, check its length."""
-    path = _below(sheet.places[i].responses[j].path, ".text")
+    place = sheet.places[i].responses[j]
+    path = _below(place.path, f".{place.names.text}")
     text = response.text
     if not has_content(text):
         content = "empty" if not text else "only characters that cannot be seen" if text.strip() else "only white space"
@@ -125,9 +126,10 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
         return
     turn, place = sheet.places[i], sheet.places[i].responses[j]
     base = f"{(turn if rules.keyed else place).path}.{rules.passages}"
-    own = f"{place.path}.citations" if rules.keyed else base
+    own = f"{place.path}.{place.names.citations}" if rules.keyed else base
     if not passages:
-        sheet.add((i, j), "no_provenance", base, "no passage, so groundedness cannot be judged")
+        at = own if rules.own_turns else base
+        sheet.add((i, j), "no_provenance", at, "no passage, so groundedness cannot be judged")
         return
     # One cheap loop keeps few entries: a run may have 300,000.
     marked = [passage for passage in passages if passage.used is not False or passage.text is not None]
@@ -143,6 +145,15 @@ def check_passages(sheet: Sheet, i: int, j: int, response: Response) -> None:
         _check_entries(sheet, (i, j), own, passages[shared:])
     if any(passage.text for passage in marked):
         _check_passage_texts(sheet, (i, j), base, response, marked)
+
+
+def check_citations(sheet: Sheet, i: int, j: int, response: Response, limit: int) -> None:
+    """Check that a response cites no more passages than the guidelines of its year allow."""
+    rules, place = sheet.rules, sheet.places[i].responses[j]
+    cited = sum(passage.used is True for passage in response.provenance)
+    if cited > limit:
+        path = f"{place.path}.{place.names.citations if rules.keyed else rules.passages}"
+        sheet.add((i, j), "too_many_citations", path, f"{cited} used passages, at most {limit} are allowed")
 
 
 def _check_used(

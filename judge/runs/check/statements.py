@@ -17,8 +17,9 @@ def check_ptkb(sheet: Sheet, i: int, j: int, response: Response, turn: Turn | No
     rules, place = sheet.rules, sheet.places[i].responses[j]
     if rules.ptkb is None:
         return
-    base = f"{place.path}.ptkb_provenance"
-    if not response.ptkb_provenance:
+    base = f"{place.path}.{place.names.ptkb}"
+    # A simulated user may have told nothing yet.
+    if not response.ptkb_provenance and not rules.own_turns:
         sheet.add((i, j), "no_ptkb", base, "no PTKB statement")
     if rules.ptkb == "texts":
         _check_texts(sheet, (i, j), base, response.ptkb_provenance)

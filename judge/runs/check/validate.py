@@ -12,7 +12,9 @@ import msgspec
 
 from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
+from judge.runs.check.conversation import check_conversation, check_topic
 from judge.runs.check.rules import (
+    check_citations,
     check_evidence,
     check_passages,
     check_text,
@@ -56,6 +58,7 @@ def validate_run(
     problems: Sequence[Problem] = (),
     places: Sequence[TurnPlace] = (),
     hashes: CollectionHashes | None = None,
+    citation_limit: int | None = None,
 ) -> Validated:
     """Check one run against the rules of its format.
 
@@ -67,6 +70,7 @@ def validate_run(
         places: Paths of turns and responses, from the run's reader; without them the file is taken to be one JSON
             document (or one turn a line) that was read completely.
         hashes: The MD5s of the collection, looked up once; None skips the checks that need them.
+        citation_limit: The most passages that a response may cite or flag as used; None for no limit.
     """
     sheet = Sheet(run, problems, places)
     _check_head(sheet)
@@ -86,7 +90,9 @@ def validate_run(
         sheet.log.turn_id = printable_id(turn.turn_id) or None
         check_turn(sheet, i, turn, first)
         topic_turn = None
-        if turns is not None:
+        if turns is not None and sheet.rules.own_turns:
+            check_topic(sheet, i, turn.turn_id, highest)
+        elif turns is not None:
             topic_turn = turns.get(turn.turn_id)
             if topic_turn is None and usable_turn_id(turn.turn_id):
                 check_unknown(sheet, i, turn.turn_id, highest)
@@ -94,8 +100,12 @@ def validate_run(
             if run.eval_response:
                 check_text(sheet, i, j, response, tokens)
             check_passages(sheet, i, j, response)
+            if citation_limit is not None:
+                check_citations(sheet, i, j, response, citation_limit)
             check_ptkb(sheet, i, j, response, topic_turn)
             sheet.log.close_lists()
+    if sheet.rules.own_turns:
+        check_conversation(sheet)
     if turns is not None and sheet.rules.all_turns:
         for turn_id in sorted(turns.keys() - first.keys(), key=natural_key):
             sheet.log.turn_id = turn_id
@@ -132,19 +142,24 @@ def _look(run_id: str) -> str:
 
 def _check_head(sheet: Sheet) -> None:
     run, rules = sheet.run, sheet.rules
-    # In JSON Lines the first line stands for the run.
-    prefix = sheet.places[0].path.rpartition("$")[0] if sheet.places else ""
+    # Where every turn names the run, the first one stands for it.
+    first = sheet.places[0].path if sheet.places else "$"
+    top = first if rules.form == "entries" else first.rpartition("$")[0] + "$"
+
+    def path(member: str) -> str:
+        return top + member.removeprefix("$") if member.startswith("$") else member
+
     if not run.run_id.strip():
-        sheet.add(None, "empty_run_id", prefix + rules.run_id, "the run has no name")
+        sheet.add(None, "empty_run_id", path(rules.run_id), "the run has no name")
     elif not run.run_id.isprintable() or len(run.run_id) > MAX_ID:
         message = f"{shown(run.run_id)} has unprintable characters or more than {MAX_ID} characters"
-        sheet.add(None, "unusable_run_id", prefix + rules.run_id, message)
+        sheet.add(None, "unusable_run_id", path(rules.run_id), message)
     expected = "one of " + ", ".join(rules.run_types)
     if rules.run_type is not None and not run.run_type:
-        sheet.add(None, "empty_run_type", prefix + rules.run_type, f"missing or empty, expected {expected}")
+        sheet.add(None, "empty_run_type", path(rules.run_type), f"missing or empty, expected {expected}")
     elif rules.run_type is not None and run.run_type not in rules.run_types:
         message = f"{shown(run.run_type)} is not {expected}"
-        sheet.add(None, "unknown_run_type", prefix + rules.run_type, message)
+        sheet.add(None, "unknown_run_type", path(rules.run_type), message)
     if not run.turns:
         sheet.add(None, "no_turns", rules.turns, "the run has no turns")
 
@@ -167,7 +182,7 @@ def _result(sheet: Sheet, unchecked: tuple[str, ...], trace: Trace) -> Validated
                 exclusions.append(Exclusion(run_id, turn_id, rank_of(response), *sheet.out[i, j]))
         left = tuple(response for j, response in enumerate(turn.responses) if (i, j) not in sheet.out)
         if left:
-            kept.append(turn if len(left) == len(turn.responses) else RunTurn(turn.turn_id, left))
+            kept.append(turn if len(left) == len(turn.responses) else msgspec.structs.replace(turn, responses=left))
     for lost in (*sheet.lost, *(missing for missing in problems if missing.code == "missing_turn")):
         exclusions.append(Exclusion(run_id, lost.turn_id or "?", None, lost.code, detail_of(lost.path, lost.message)))
     run = msgspec.structs.replace(sheet.run, turns=tuple(kept)) if kept else None

@@ -58,7 +58,8 @@ def trace_of(run: Run, places: Sequence[TurnPlace], turns: Mapping[str, Turn] | 
         places: Its turns in the file, from its reader.
         turns: The turns of the topics; None without topics.
     """
-    form = rules_of(run.format).ptkb
+    # A simulated user says what it wants, in words of its own.
+    form = None if rules_of(run.format).own_turns else rules_of(run.format).ptkb
     statements: dict[str, set[str]] = {}
     for i, turn in enumerate(run.turns):
         for j, response in enumerate(turn.responses):
@@ -70,7 +71,7 @@ def trace_of(run: Run, places: Sequence[TurnPlace], turns: Mapping[str, Turn] | 
                 statements.setdefault(topic_of(turn.turn_id), set()).update(said)
     turn_ids = frozenset(turn.turn_id for turn in run.turns if usable_turn_id(turn.turn_id))
     named = {topic: frozenset(texts) for topic, texts in statements.items()}
-    trace = Trace(run.file, run.run_id, run.format, turn_ids, named, year_of(turn_ids))
+    trace = Trace(run.file, run.run_id, run.format, turn_ids, named, year_of(_of_topics(run.format, turn_ids)))
     if turns is None:
         return trace
     reason = against_topics(trace, turns)
@@ -87,7 +88,7 @@ def against_topics(trace: Trace, turns: Mapping[str, Turn]) -> str | None:
     if 2 * inside < total:
         which = f"only {inside} of the run's {total} turns are" if inside else f"none of the run's {total} turns is"
         return f"{which} of a topic of the topics file {beside}"
-    years, topics_year = possible_years(trace.turn_ids, rules_of(trace.format).year), year_of(turns)
+    years, topics_year = _years(trace), year_of(turns)
     if topics_year is not None and years and topics_year not in years:
         return f"the run has turns of {_or(years)}, the topics are those of {topics_year} {beside}"
     texts: dict[str, set[str]] = {}
@@ -99,6 +100,16 @@ def against_topics(trace: Trace, turns: Mapping[str, Turn]) -> str | None:
     return _other_statements(trace.statements, texts, "the topics file")
 
 
+def _years(trace: Trace) -> frozenset[int]:
+    """The years whose topics may have the run's turns."""
+    return possible_years(_of_topics(trace.format, trace.turn_ids), rules_of(trace.format).year)
+
+
+def _of_topics(format: str, turn_ids: Collection[str]) -> Collection[str]:
+    """The turns that tell a year: of a run with turns of its own the first one of each topic, which every topic has."""
+    return {f"{topic_of(turn_id)}_1" for turn_id in turn_ids} if rules_of(format).own_turns else turn_ids
+
+
 def between(one: Trace, other: Trace) -> str | None:
     """Why two runs cannot be of one year, about the first of them; None where nothing shows it."""
     if one.of_topics is not None and other.of_topics is not None and one.of_topics != other.of_topics:
@@ -106,7 +117,7 @@ def between(one: Trace, other: Trace) -> str | None:
     if one.of_topics and other.of_topics:
         return None
     name = shown(other.run_id)
-    years, other_years = (possible_years(run.turn_ids, rules_of(run.format).year) for run in (one, other))
+    years, other_years = _years(one), _years(other)
     total = len(one.turn_ids)
     shared = len(one.turn_ids & other.turn_ids)
     few = f"{shared} of its {count(total, 'turn')} {'is' if shared == 1 else 'are'} in {name} too"

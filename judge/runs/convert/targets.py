@@ -281,6 +281,8 @@ def _only_in_a_run(source: ConvertedRun, changes: Changes) -> None:
 def _turns(source: ConvertedRun, changes: Changes) -> Iterable[tuple[RunTurn, TurnPlace]]:
     for turn, place in zip(source.run.turns, source.places, strict=True):
         changes.turn_id, changes.rank = turn.turn_id, None
+        changes.dropped_all("utterances of the user", turn.utterance is not None, "turn")
+        changes.dropped_all("PTKB as told", len(turn.ptkb), "statement")
         yield turn, place
     changes.turn_id = changes.rank = None
 

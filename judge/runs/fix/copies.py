@@ -169,7 +169,10 @@ def _whole(document: Document, fixer: Fixer) -> bytes:
     """The content with the one JSON value fixed."""
     content = document.content
     before = len(fixer.fixes)
-    if fixer.rules.form == "lines":
+    if fixer.rules.form == "entries" and type(document.value) is list:
+        for i, turn in enumerate(document.value):
+            fixer.turn(turn, f"$[{i}]")
+    elif fixer.rules.form in ("lines", "entries"):
         fixer.turn(document.value, "line 1: $")
     else:
         fixer.run(document.value)

@@ -15,7 +15,7 @@ import msgspec
 from judge.runs.check.statements import PTKB_ID
 from judge.runs.fields import Fields, member
 from judge.runs.formats import rules_of
-from judge.runs.formats.shape import Rules, turn_label
+from judge.runs.formats.shape import Rules, names_of, turn_label
 from judge.runs.provenance import used_provenance
 from judge.runs.records import Provenance, Response, Run, TokenCount
 from judge.runs.tokens import countable
@@ -60,7 +60,7 @@ class Fixer:
         """Fix one turn; `path` is its JSON path."""
         if type(turn) is not dict:
             return
-        self._turn_id = turn_label(turn)
+        self._turn_id = turn_label(turn, self.rules.turn_id)
         if self.rules.keyed:
             self._coerce_members(turn.get("references"), f"{path}.references")
             self._order_references(turn, f"{path}.references")
@@ -74,14 +74,17 @@ class Fixer:
 
     def _response(self, response: dict[str, Any], turn: dict[str, Any], path: str) -> None:
         self._coerce(response, "rank", path, Fields.integer)
-        self._shorten(response, path)
+        names = names_of(self.rules, response)
+        self._shorten(response, names.text, path)
         if self.rules.keyed:
-            self._coerce_members(response.get("citations"), f"{path}.citations")
-            self._order_citations(response, turn.get("references"), f"{path}.citations")
+            self._coerce_members(response.get(names.citations), f"{path}.{names.citations}")
+            self._order_citations(response, names.citations, turn.get("references"), path)
         elif self.rules.passages is not None:
             self._passages(response.get(self.rules.passages), f"{path}.{self.rules.passages}")
         if self.rules.ptkb is not None:
-            self._ptkb(response, f"{path}.ptkb_provenance")
+            holder, _, name = names.ptkb.rpartition(".")
+            owner = response.get(holder) if holder else response
+            self._ptkb(owner.get(name) if type(owner) is dict else None, f"{path}.{names.ptkb}")
 
     def _note(self, code: str, path: str, before: Any, after: Any) -> None:
         self.fixes.append(Fix(self._file, self._turn_id, path, code, before, after))
@@ -102,9 +105,9 @@ class Fixer:
         for name in value if type(value) is dict else ():
             self._coerce(value, name, path, Fields.number)
 
-    def _shorten(self, response: dict[str, Any], path: str) -> None:
+    def _shorten(self, response: dict[str, Any], name: str, path: str) -> None:
         """Cut an over-long text after the last token within the limit."""
-        text = response.get("text")
+        text = response.get(name)
         if not (self._texts and type(text) is str and countable(text)):
             return
         kept = text
@@ -112,22 +115,22 @@ class Fixer:
         while (cut := self._count_tokens(kept).cut) is not None:
             kept = kept[:cut]
         if len(kept) < len(text) and kept.strip():
-            response["text"] = kept
-            self._note("over_token_limit", f"{path}.text", text, kept)
+            response[name] = kept
+            self._note("over_token_limit", f"{path}.{name}", text, kept)
 
     def _order_references(self, turn: dict[str, Any], path: str) -> None:
         references = turn.get("references")
         if type(references) is dict and (scores := _scores(references.values())) and _rises(scores):
             turn["references"] = self._sorted_members(references, path)
 
-    def _order_citations(self, response: dict[str, Any], references: Any, path: str) -> None:
+    def _order_citations(self, response: dict[str, Any], name: str, references: Any, path: str) -> None:
         """Order the citations by score if those that are not references, which alone count, are out of order."""
-        citations = response.get("citations")
+        citations = response.get(name)
         if type(citations) is not dict or not _scores(citations.values()):
             return
         known = references if type(references) is dict else {}
         if _rises([score for passage_id, score in citations.items() if passage_id not in known]):
-            response["citations"] = self._sorted_members(citations, path)
+            response[name] = self._sorted_members(citations, f"{path}.{name}")
 
     def _sorted_members(self, value: dict[str, Any], path: str) -> dict[str, Any]:
         ids = list(value)
@@ -208,9 +211,8 @@ class Fixer:
             # They share one line of the log: a list may have a thousand of them.
             self._note(code, f"{path}[*].used", None, False)
 
-    def _ptkb(self, response: dict[str, Any], path: str) -> None:
+    def _ptkb(self, entries: Any, path: str) -> None:
         """Write statement numbers as numbers and keep each statement once."""
-        entries = response.get("ptkb_provenance")
         if type(entries) is not list:
             return
         first: dict[str, Any] = {}

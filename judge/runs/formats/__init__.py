@@ -116,7 +116,8 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
     """
     if format is not None:
         rules = rules_of(format)
-        quick = partial(decode_typed, flagged=rules.flags_used)
+        # The quick decoder knows documents with turns, of which entries have none.
+        quick = partial(decode_typed, flagged=rules.flags_used) if rules.form != "entries" else None
         return _module(format).read(open_document(path, as_lines=rules.form == "lines", quick=quick))
     document = open_document(path, quick=decode_typed)
     for name in FORMATS:
@@ -177,6 +178,7 @@ def _look(path: Path, also: Callable[[bytes], bool] | None) -> bytes | Problem:
 
 FORMATS = {
     "cast_regin": "judge.runs.formats.cast_regin",
+    "interactive": "judge.runs.formats.interactive",
     "ikat2025": "judge.runs.formats.ikat2025",
     "cast2022": "judge.runs.formats.cast2022",
     "ikat2023": "judge.runs.formats.ikat2023",

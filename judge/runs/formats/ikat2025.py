@@ -1,13 +1,11 @@
 """iKAT 2025: JSON Lines, one turn a line; a turn has `references`, and a response cites those that it uses."""
 
-from collections.abc import Iterable
 from functools import partial
-from itertools import islice, repeat
-from math import isfinite
 from typing import Any
 
 from judge.runs.document import Document
-from judge.runs.fields import MAX_RESPONSES, Fields, ProblemLog, member
+from judge.runs.fields import Fields, ProblemLog
+from judge.runs.formats.citations import References, read_cited, read_references, read_statements
 from judge.runs.formats.shape import (
     IKAT_PASSAGE_ID,
     ReadRun,
@@ -18,7 +16,7 @@ from judge.runs.formats.shape import (
     too_many,
     turn_label,
 )
-from judge.runs.records import Provenance, Response, Run, RunTurn
+from judge.runs.records import Response, Run, RunTurn
 from judge.text.safe import shown
 
 FORMAT = "ikat2025"
@@ -34,8 +32,6 @@ RULES = Rules(
     passage_id=IKAT_PASSAGE_ID,
     year=2025,
 )
-_MAX_COPIES = 1_000_000
-"""The most references times responses of a turn, since each response holds all of them; a run has some thousands."""
 _METADATA = ("run_id", "run_type", "team_id")
 
 
@@ -111,64 +107,21 @@ def _compare(log: ProblemLog, path: str, first: dict[str, str], here: dict[str, 
 
 
 def _turn(log: ProblemLog, fields: Fields, run_type: str) -> tuple[RunTurn, TurnPlace]:
-    references = fields.object("references", optional=True)
-    base = f"{fields.path}.references"
-    scores: Iterable[float | None] = references.values()
-    if not {float}.issuperset(map(type, scores)):
-        numbers = Fields(partial(log.add_entry, base), base, references, references)
-        scores = [numbers.number(passage_id) for passage_id in references]
-    log.close_lists()
-    # Made in C and once for all responses of the turn: a run may have 300,000 references.
-    retrieved = list(map(Provenance, references, scores, repeat(False)))
-    # The guidelines forbid references in generation-only runs, so their citations are in none. References that cannot
-    # be read are no reason to report citations either.
-    unreadable = fields.get("references") not in (None, references)
-    free = unreadable or (run_type == "generation-only" and not references)
-    read = partial(_response, retrieved=retrieved, references=references, free=free)
-    most = min(MAX_RESPONSES, _MAX_COPIES // max(1, len(references)))
-    return read_turn(log, fields, read, True, most=most)
+    # The guidelines forbid references in generation-only runs, so their citations are in none.
+    references = read_references(log, fields, optional_for_citations=run_type == "generation-only")
+    return read_turn(log, fields, partial(_response, references=references), True, most=references.most)
 
 
 def _response(
-    log: ProblemLog,
-    path: str,
-    value: Any,
-    needs_text: bool,
-    *,
-    retrieved: list[Provenance],
-    references: dict[str, Any],
-    free: bool,
+    log: ProblemLog, path: str, value: Any, needs_text: bool, *, references: References
 ) -> tuple[Response, ResponsePlace]:
     fields = Fields(log.add, path, value, ("rank", "text", "citations", "ptkb_provenance"))
-    citations = fields.object("citations", optional=True)
-    provenance = retrieved.copy()
-    cited = citations.keys() & references.keys()
-    # The loop stops at the last citation: citations are few and mostly among the first references.
-    for k in islice((k for k, passage_id in enumerate(references) if passage_id in cited), len(cited)):
-        provenance[k] = Provenance(retrieved[k].passage_id, retrieved[k].score, True)
-    base = f"{path}.citations"
-    scores = Fields(partial(log.add_entry, base), base, citations, citations)
-    for passage_id in citations:
-        score = scores.number(passage_id)
-        if passage_id in references:
-            if score is not None and not isfinite(score):
-                message = f"{score} is not a number to rank by"
-                log.add_entry(base, "score_not_finite", member(base, passage_id), message)
-            continue
-        provenance.append(Provenance(passage_id, score, True))
-        if not free:
-            message = "cited but not among the turn's references"
-            log.add_entry(base, "citation_not_in_references", member(base, passage_id), message)
-    ptkb = fields.list("ptkb_provenance", optional=True)
-    for k, entry in enumerate(ptkb):
-        if type(entry) is not str:
-            at = f"{path}.ptkb_provenance"
-            message = f"expected the text of a statement, found {shown(entry)}"
-            log.add_entry(at, "wrong_type", f"{at}[{k}]", message)
+    provenance = read_cited(log, fields, "citations", references)
+    ptkb = read_statements(log, fields, "ptkb_provenance")
     response = Response(
         rank=fields.integer("rank"),
         text=fields.text("text", optional=not needs_text),
-        provenance=tuple(provenance),
-        ptkb_provenance=tuple(entry if type(entry) is str else "" for entry in ptkb),
+        provenance=provenance,
+        ptkb_provenance=ptkb,
     )
-    return response, ResponsePlace(path, extra=len(provenance) - len(retrieved))
+    return response, ResponsePlace(path, extra=len(provenance) - len(references.scores))

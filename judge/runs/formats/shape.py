@@ -24,6 +24,18 @@ PtkbEntry = tuple[str | None, float | None]
 """Text and score that a run gives with a PTKB statement."""
 
 
+class Names(msgspec.Struct, frozen=True):
+    """What the members of a response are called; a name with a dot is that of a member's member."""
+
+    text: str = "text"
+    citations: str = "citations"
+    ptkb: str = "ptkb_provenance"
+
+
+NAMES = Names()
+"""The usual names."""
+
+
 class ResponsePlace(msgspec.Struct, frozen=True):
     """Where a response stands in its file, and values that its record does not hold."""
 
@@ -32,6 +44,7 @@ class ResponsePlace(msgspec.Struct, frozen=True):
     """One for each of the record's `ptkb_provenance`, where the format has such texts and scores."""
     extra: int = 0
     """How many of the response's passages, at the end of its list, are not among those of its turn."""
+    names: Names = NAMES
 
 
 class TurnPlace(msgspec.Struct, frozen=True):
@@ -55,15 +68,20 @@ class Rules(msgspec.Struct, frozen=True):
 
     run_id: str
     """JSON path of the run's name."""
-    form: Literal["document", "lines", "pool"] = "document"
-    """The form of a file: one JSON object, JSON Lines with a turn each, or a pool beside its bank.
+    form: Literal["document", "lines", "entries", "pool"] = "document"
+    """The form of a file: one JSON object, JSON Lines with a turn each, a JSON array or JSON Lines with a turn each, or
+    a pool beside its bank.
 
     A pool is neither fixed nor converted.
     """
     turns: str = ""
     """JSON path of the list of turns, "" where a file has no such list."""
+    turn_id: str = ".turn_id"
+    """JSON path of the turn id below a turn."""
     all_turns: bool = True
     """Whether a run must have every turn of the topics."""
+    own_turns: bool = False
+    """Whether a run has its own conversations, so that a turn id stands for another utterance in every run."""
     run_type: str | None = None
     """JSON path of the run's type."""
     run_types: tuple[str, ...] = ()
@@ -81,6 +99,8 @@ class Rules(msgspec.Struct, frozen=True):
     """Whether a run says which passages a response uses, by flags or by citations."""
     ptkb: Literal["numbers", "objects", "texts"] | None = None
     """How a response names PTKB statements: by number, by number with text and score, or by text."""
+    names: tuple[Names, ...] = (NAMES,)
+    """What the members of a response are called; several where the format changed."""
     passage_id: re.Pattern[str] | None = None
     """The form of the collection's passage ids."""
     max_rank: int | None = None
@@ -189,10 +209,19 @@ def too_many(log: ProblemLog, path: str, turns: Sequence[Any]) -> bool:
 
 
 def read_turn(
-    log: ProblemLog, fields: Fields, read: ReadResponse, needs_text: bool, *, most: int = MAX_RESPONSES
+    log: ProblemLog,
+    fields: Fields,
+    read: ReadResponse,
+    needs_text: bool,
+    *,
+    most: int = MAX_RESPONSES,
+    turn_id: str | None = None,
 ) -> tuple[RunTurn, TurnPlace]:
-    """One turn with `turn_id` and `responses`; of more than `most` responses none is read, and a problem is added."""
-    turn_id = fields.label("turn_id")
+    """One turn with `turn_id` and `responses`; of more than `most` responses none is read, and a problem is added.
+
+    `turn_id` is given where it stands elsewhere in the turn.
+    """
+    turn_id = fields.label("turn_id") if turn_id is None else turn_id
     responses: list[Response] = []
     places: list[ResponsePlace] = []
     values = fields.list("responses")
@@ -208,10 +237,20 @@ def read_turn(
     return RunTurn(turn_id, tuple(responses)), TurnPlace(fields.path, tuple(places))
 
 
-def turn_label(value: Any) -> str | None:
-    """The turn id inside a turn's JSON value, as a problem may show it."""
-    turn_id = value.get("turn_id") if type(value) is dict else None
-    return printable_id(turn_id) if type(turn_id) is str else None
+def turn_label(value: Any, path: str = ".turn_id") -> str | None:
+    """The turn id at a path inside a turn's JSON value, as a problem may show it."""
+    for name in path.split(".")[1:]:
+        value = value.get(name) if type(value) is dict else None
+    return printable_id(value) if type(value) is str else None
+
+
+def names_of(rules: Rules, response: dict[str, Any]) -> Names:
+    """What the members of a response are called: the names of which it has most, the first ones if none has more."""
+    return max(rules.names, key=lambda names: sum(name.partition(".")[0] in response for name in _each(names)))
+
+
+def _each(names: Names) -> tuple[str, str, str]:
+    return names.text, names.citations, names.ptkb
 
 
 def looks_like_run(value: Any) -> bool:

@@ -1,0 +1,137 @@
+"""Interactive runs in the leaderboard: topics never reached, both means, and each run on its own turns."""
+
+import numpy as np
+import pytest
+
+from judge.pool.records import Pool, PooledRun
+from judge.results.differences import differences
+from judge.results.interactive import COLUMNS, TopicRow, interactive_tsv, topic_rows
+from judge.results.leaderboard import leaderboard
+from judge.results.qrels import qrels_text
+from judge.results.rows import LeaderboardRow
+from judge.results.turns import had_to_answer
+from tests.results.test_leaderboard import criterion, failure, judgment, pooled
+
+
+def run_of(run_id: str, *turns: str, format: str = "interactive") -> PooledRun:
+    return PooledRun(run_id, "interactive", None, format, "", True, turns)
+
+
+def pool_of(runs: dict[str, tuple[str, ...]], *responses) -> Pool:
+    return Pool(responses, {}, (), tuple(run_of(run_id, *turns) for run_id, turns in runs.items()))
+
+
+# Topic 1 is a conversation of three turns with the grades 3, 2 and 1, topic 2 one of one turn with grade 0.
+GULL = [
+    (pooled("R0", "1_1~aa", ("gull", 1)), 3),
+    (pooled("R1", "1_2~ab", ("gull", 1)), 2),
+    (pooled("R2", "1_3~ac", ("gull", 1)), 1),
+    (pooled("R3", "2_1~ad", ("gull", 1)), 0),
+]
+REACHED = ("1_1~aa", "1_2~ab", "1_3~ac", "2_1~ad")
+
+
+def board(runs: dict[str, tuple[str, ...]], graded, failed=()) -> dict[str, LeaderboardRow]:
+    pool = pool_of(runs, *(response for response, _ in graded), *failed)
+    results = [*(judgment(response, grade) for response, grade in graded), *map(failure, failed)]
+    return {row.run_id: row for row in leaderboard(pool, results, [criterion()], expected=had_to_answer(pool))}
+
+
+@pytest.mark.parametrize(
+    ("unreached", "mean", "bound", "unanswered", "flags"),
+    [
+        ((), 6 / 4, 6 / 4, 0, ()),
+        # Of four topics two were reached: 2/4 of 6/4, and 0 for the others.
+        (("3_0~unreached", "4_0~unreached"), 6 / 4, (2 * 6 / 4 + 2 * 0) / 4, 2, ("UNREACHED",)),
+    ],
+)
+def test_a_topic_never_reached_is_left_out_of_one_mean_and_the_worst_in_the_other(
+    unreached, mean, bound, unanswered, flags
+):
+    row = board({"gull": (*REACHED, *unreached)}, GULL)["gull"]
+    assert (row.mean.value, row.bound, row.unanswered, row.flags) == (mean, bound, unanswered, flags)
+    assert row.turns == row.n + row.unable + row.missing + row.not_asked + row.unanswered == 4 + unanswered
+
+
+def test_depth_is_the_run_s_own_and_unreached_topics_do_not_weigh_less_for_it():
+    deep = [(pooled(f"R{k}", f"1_{k}~a{k}", ("deep", 1)), 3) for k in range(1, 9)]
+    flat = [(pooled("R9", "1_1~b1", ("flat", 1)), 3)]
+    runs = {"deep": (*(response.turn_id for response, _ in deep), "2_0~unreached"), "flat": ("1_1~b1", "2_0~unreached")}
+    rows = board(runs, deep + flat)
+    # Eight turns or one, each reached one topic of two.
+    assert {run_id: (row.mean.value, row.bound, row.rank) for run_id, row in rows.items()} == {
+        "deep": (3.0, 1.5, 1), "flat": (3.0, 1.5, 1),
+    }  # fmt: skip
+
+
+def test_turns_without_a_grade_and_unreached_topics_count_each_in_its_way():
+    failed = pooled("R3", "2_1~ad", ("gull", 1))
+    row = board({"gull": (*REACHED, "3_0~unreached")}, GULL[:3], [failed])["gull"]
+    # (3 + 2 + 1 + 0) / 4 turns, of two topics in three.
+    assert (row.mean.value, row.bound) == (6 / 3, 6 / 4 * 2 / 3)
+    assert row.flags == ("MISSING", "UNREACHED")
+
+
+def test_a_run_that_reached_nothing_has_the_worst_grade():
+    row = board({"gull": REACHED, "mute": ("1_0~unreached", "2_0~unreached")}, GULL)["mute"]
+    assert (row.mean.value, row.bound, row.turns, row.unanswered, row.rank) == (None, 0.0, 2, 2, 2)
+
+
+def test_a_scale_on_which_lower_is_better_has_its_own_worst_grade():
+    down = criterion(polarity="lower", positive=(0,))
+    pool = pool_of({"gull": (*REACHED, "3_0~unreached")}, *(response for response, _ in GULL))
+    results = [judgment(response, grade) for response, grade in GULL]
+    (row,) = leaderboard(pool, results, [down], expected=had_to_answer(pool))
+    assert row.bound == (2 * 6 / 4 + 3) / 3
+
+
+def test_no_run_has_to_answer_another_run_s_turns():
+    auto = pooled("R9", "1_1", ("auto", 1))
+    pool = Pool(
+        (*(response for response, _ in GULL), auto), {}, (),
+        (run_of("gull", *REACHED), run_of("auto", "1_1", format="ikat2025")),
+    )  # fmt: skip
+    results = [*(judgment(response, grade) for response, grade in GULL), judgment(auto, 2)]
+    rows = leaderboard(pool, results, [criterion()], expected=had_to_answer(pool))
+    assert {row.run_id: (row.turns, row.bound) for row in rows} == {"gull": (4, 1.5), "auto": (1, 2.0)}
+    # Also where nothing says which turns a run had to answer.
+    rows = leaderboard(Pool(pool.responses, {}, ()), results, [criterion()])
+    assert {row.run_id: row.turns for row in rows} == {"gull": 5, "auto": 1}
+
+
+def test_topics_are_shown_one_by_one():
+    pool = pool_of({"gull": (*REACHED, "3_0~unreached")}, *(response for response, _ in GULL))
+    results = [judgment(response, grade) for response, grade in GULL[:2]] + [
+        failure(GULL[2][0]),
+        judgment(GULL[3][0], 1),
+    ]
+    rows = topic_rows(pool, results, [criterion()], had_to_answer(pool))
+    assert rows == (
+        TopicRow("gull", "groundedness", "1", 1, 1, 3, 2, 5 / 2, 5 / 3),
+        TopicRow("gull", "groundedness", "2", 1, 1, 1, 1, 1.0, 1.0),
+        TopicRow("gull", "groundedness", "3", 1, 0, 0, 0, None, 0.0),
+        TopicRow("gull", "groundedness", "all", 3, 2, 4, 3, (5 / 2 + 1) / 2, (5 / 3 + 1 + 0) / 3),
+    )
+    lines = interactive_tsv(rows).splitlines()
+    assert lines[0].split("\t") == list(COLUMNS)
+    assert lines[3] == "gull\tgroundedness\t3\t1\t0\t0\t0\t\t0.0000"
+    assert topic_rows(Pool((pooled("R0", "1_1", ("auto", 1)),), {}, ()), [], [criterion()]) == ()
+
+
+def test_interactive_runs_are_compared_on_topics_and_with_no_other_run():
+    tern = [(pooled("R5", "1_1~ba", ("tern", 1)), 3), (pooled("R6", "2_1~bb", ("tern", 1)), 2)]
+    auto = pooled("R9", "1_1", ("auto", 1))
+    runs = {"gull": (*REACHED, "3_0~unreached"), "tern": ("1_1~ba", "2_1~bb", "3_0~unreached"), "auto": ("1_1",)}
+    pool = pool_of(runs, *(response for response, _ in GULL + tern), auto)
+    results = [*(judgment(response, grade) for response, grade in GULL + tern), judgment(auto, 3)]
+    rows = differences(pool, results, [criterion()], expected=had_to_answer(pool), rng=np.random.default_rng(0))
+    found = {(row.run_a, row.run_b): (row.difference.value, row.difference.n) for row in rows}
+    # Topic 1: 2 and 3; topic 2: 0 and 2; topic 3: both never reached it.
+    assert found == {
+        ("auto", "gull"): (None, 0), ("auto", "tern"): (None, 0), ("gull", "tern"): ((2 - 3 + 0 - 2 + 0) / 3, 3),
+    }  # fmt: skip
+
+
+def test_qrels_name_the_turn_of_the_conversation():
+    text = qrels_text([judgment(response, grade) for response, grade in GULL], criterion())
+    assert text == "1_1~aa 0 R0 3\n1_2~ab 0 R1 2\n1_3~ac 0 R2 1\n2_1~ad 0 R3 0\n"
