@@ -42,23 +42,24 @@ class Failover:
         failed: dict[Endpoint, JudgeError] = {}
         # The prompts of one criterion about one turn begin alike.
         start = f"{request.criterion}\n{request.turn_id}"
-        while (endpoint := self._endpoints.take(start, failed)) is not None:
+        while (call := self._endpoints.take(start, failed)) is not None:
+            endpoint = call.endpoint
             try:
                 completion = await self._connections[endpoint.url].post(body, request)
             except OperationalError as error:
                 failed[endpoint] = error
-                self._endpoints.end_failed(endpoint, str(error), lasting=True)
+                self._endpoints.end_failed(call, str(error), lasting=True)
             except TransientError as error:
                 failed[endpoint] = error
-                self._endpoints.end_failed(endpoint, str(error), wait=error.retry_after)
+                self._endpoints.end_failed(call, str(error), wait=error.retry_after)
             except CallError:
-                self._endpoints.end_replied(endpoint)
+                self._endpoints.end_replied(call)
                 raise
             except BaseException:
-                self._endpoints.end_unknown(endpoint)
+                self._endpoints.end_unknown(call)
                 raise
             else:
-                self._endpoints.end_answered(endpoint)
+                self._endpoints.end_answered(call)
                 return msgspec.structs.replace(completion, endpoint=endpoint.url)
         raise self._error(failed)
 
