@@ -172,10 +172,18 @@ class Journal:
         return self._sum.number
 
     def __contains__(self, digest: str) -> bool:
+        """Whether a completion is recorded under a digest.
+
+        Raises:
+            InputError: The journal cannot be read there.
+        """
         if not self._known.may_hold(digest):
             return False
-        with self._lock:
-            return self._connection.execute(_THERE, (digest,)).fetchone() is not None
+        try:
+            with self._lock:
+                return self._connection.execute(_THERE, (digest,)).fetchone() is not None
+        except sqlite3.Error as error:
+            raise self._damaged(f"damaged at the completion {digest}: {error}") from error
 
     def close(self) -> None:
         """Write the queued completions and release the file."""

@@ -225,6 +225,16 @@ def test_a_damaged_completion_is_named(tmp_path: Path) -> None:
         journal.get("d0")
 
 
+def test_a_journal_that_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        put(journal, "d", "Grade: 1")
+        journal._connection.execute("ALTER TABLE completion RENAME TO elsewhere")
+        for look in (lambda: "d0" in journal, lambda: journal.get("d0")):
+            with pytest.raises(InputError, match=r"j: damaged at the completion d0: no such table: .*journal salvage"):
+                look()
+        assert "absent" not in journal
+
+
 def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) -> None:
     async def run(journal: Journal) -> None:
         broken = msgspec.structs.replace(request(), turn_id="\ud800")
