@@ -86,7 +86,7 @@ class Loop:
         self._replicated = model if isinstance(model, Replicated) else None
         self._journal = journal
         self._account = account or Account()
-        self._questions = Questions(model, journal, pool, turns, self._account)
+        self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
         self._suspects = Suspects(journal, model.name)
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)

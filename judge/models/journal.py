@@ -16,8 +16,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import msgspec
-
 from judge.errors import InputError, OperationalError
 from judge.files.paths import StrPath
 from judge.models.journal_rows import (
@@ -39,7 +37,7 @@ from judge.models.journal_rows import (
 )
 from judge.models.journal_sum import SUM, DigestSum, DisorderError, KnownDigests, ascending
 from judge.models.records import Completion, Message, Request
-from judge.models.spending import CallFacts
+from judge.models.spending import CallFacts, call_sample
 
 _GROUP = 256
 """Most completions in one commit."""
@@ -242,21 +240,10 @@ class Journal:
 
         What cannot be read is left out: this is for estimates alone.
         """
-        # Digests are as good as random, so the first ones are a fair sample.
-        query = (
-            "SELECT CAST(messages AS BLOB), CAST(completion AS BLOB) FROM completion WHERE judge = ? "
-            "ORDER BY digest LIMIT ?"
-        )
-        rows: list[tuple[bytes, bytes]] = []
         # What is damaged is said where its completion is wanted.
         with self._lock, contextlib.suppress(sqlite3.Error):
-            rows.extend(self._connection.execute(query, (judge, most)))
-        drawn: list[tuple[tuple[Message, ...], CallFacts]] = []
-        for messages, completion in rows:
-            with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
-                asked = msgspec.json.decode(messages, type=tuple[Message, ...])
-                drawn.append((asked, msgspec.json.decode(completion, type=CallFacts)))
-        return drawn
+            return [(messages, facts) for _, messages, facts in call_sample(self._connection, judge, most)]
+        return []
 
     def adopt(self, path: StrPath) -> None:
         """Copy the completions of another journal into this one, so that no call is paid for again.

@@ -36,6 +36,7 @@ from judge.harness.evaluation.bench_data import choose_datasets, read_dataset
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.prepared import judging_options
 from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
 from judge.models.spending import Spending
 from judge.records import Record
 from judge.text.ids import natural_key
@@ -109,9 +110,7 @@ def forecast_bench(plan: BenchPlan) -> BenchForecast:
     """
     prepared = prepare_bench(plan, keys=False)
     path = Path(plan.out) / JOURNAL
-    with Journal(None) as journal:
-        if path.exists():
-            journal.adopt(path)
+    with JournalView([path] if path.exists() else []) as journal:
         counted = forecasts((prepared.model,), prepared.tasks, journal, prepared.pool, prepared.turns)
     (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
     items = {read.drawn.dataset.name: len(read.drawn.items) for read in prepared.sets}

@@ -30,6 +30,7 @@ from judge.harness.probe.asking import ask_probe, overlap_answers, pairs_of, pro
 from judge.harness.probe.bound import check_bound, with_probe
 from judge.harness.probe.plan import PreparedProbe, ProbePlan, prepare_probe
 from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet
 
@@ -116,9 +117,8 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
         check_folder(
             out, prepared.configured, trial=False, replace=plan.replace, may_differ=_GROWING, record=PROBE_RECORD
         )
-    with Journal(None) as journal:
-        for path in (*prepared.journals, *((out / JOURNAL,) if (out / JOURNAL).exists() else ())):
-            journal.adopt(path)
+    paths = (*((out / JOURNAL,) if (out / JOURNAL).exists() else ()), *prepared.journals)
+    with JournalView(paths) as journal:
         counted = forecasts(prepared.models, prepared.tasks, journal, prepared.pool, prepared.turns)
     return ProbeForecast(
         items=len(prepared.items),
