@@ -122,9 +122,9 @@ class Endpoints:
         ]
         return min(rest, key=lambda endpoint: (endpoint.in_flight, endpoint._until), default=None)
 
-    def wait(self) -> float:
-        """Seconds until the first server that was set aside gets a call again."""
-        return max(0.0, min(endpoint._until for endpoint in self.all) - self._clock())
+    def wait(self, waiting: Collection[Endpoint]) -> float:
+        """Seconds until the first of some servers that were set aside gets a call again."""
+        return max(0.0, min(endpoint._until for endpoint in waiting) - self._clock())
 
     def end_answered(self, call: Call) -> None:
         """A call brought a completion."""

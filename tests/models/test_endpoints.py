@@ -181,7 +181,7 @@ def test_a_server_that_asks_to_wait_is_not_asked_before() -> None:
     assert {taken(endpoints, str(number)).endpoint.url for number in range(9)} == {second.url}
     fail(endpoints, second, wait=5.0)
     assert endpoints.take("a") is None
-    assert endpoints.wait() == 5.0
+    assert endpoints.wait(endpoints.all) == 5.0
     clock.now += 5.0
     assert taken(endpoints).endpoint is second
     # One server is out of its wait and on trial; the other one still waits.
