@@ -22,12 +22,11 @@ from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.suspects import Suspects
+from judge.ask.silence import Silence
 from judge.errors import (
     AuthenticationError,
     CallError,
     Interrupted,
-    OperationalError,
     StructureUnsupported,
     TransientError,
 )
@@ -87,7 +86,7 @@ class Loop:
         self._journal = journal
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
-        self._suspects = Suspects(journal, model.name)
+        self._silence = Silence(model.name, journal, settings.concurrency, settings.attempts)
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
@@ -100,15 +99,6 @@ class Loop:
         self._waiting = 0
         self._recalled = 0
         self._failures = 0
-        self._given_up = 0
-        self._answered = False
-        """Whether the judge has answered a call."""
-        self._remembered = False
-        """Whether it had answered one before."""
-        self._refused = False
-        """Whether it has refused a request for what this one is."""
-        self._silent: OperationalError | None = None
-        """Why it seems to answer nothing at all, after the last call that was given up."""
         self._stop: BaseException | None = None
         self._stopped = asyncio.Event()
         self._released = asyncio.Event()
@@ -134,7 +124,8 @@ class Loop:
             settled: Judgment | Failure | None = self._questions.gap(task)
             if settled is None:
                 settled = self._questions.recall(task)
-                self._remembered = self._remembered or settled is not None
+                if settled is not None:
+                    self._silence.remembered()
             if settled is None:
                 open_tasks.append(index)
             else:
@@ -149,9 +140,9 @@ class Loop:
             await asyncio.gather(*(self._work(wanted, remaining) for _ in range(self._workers)))
         if self._unwritten:
             await asyncio.wait(list(self._unwritten.values()))
-        if self._silent is not None and not (self._answered or self._remembered or self._refused):
-            # Too few different requests for the count of those in a row.
-            self._end(self._silent)
+        silent = self._silence.at_the_end()
+        if silent is not None:
+            self._end(silent)
         if self._stop is not None:
             raise self._stop
         self._journal.check_there()
@@ -175,11 +166,11 @@ class Loop:
 
     def _place(self, task: Task) -> tuple[bool, str, NaturalKey, tuple[str, ...]]:
         """When a task's turn comes: suspects last, and neighbors after each other."""
-        return (len(self._suspects) > 0 and self._is_suspect(task), *_neighborhood(task))
+        return (len(self._silence.suspects) > 0 and self._is_suspect(task), *_neighborhood(task))
 
     def _is_suspect(self, task: Task) -> bool:
-        forms = self._questions.forms(task.criterion)
-        return any(self._questions.digest(self._questions.request(task, form)) in self._suspects for form in forms)
+        requests = (self._questions.request(task, form) for form in self._questions.forms(task.criterion))
+        return any(self._questions.digest(request) in self._silence.suspects for request in requests)
 
     def _settle_written(self, index: int, settled: Judgment | Failure, write: "asyncio.Future[None]") -> None:
         if write.exception() is None:
@@ -281,16 +272,18 @@ class Loop:
         reserved = await self._afford(request)
         try:
             completion = await self._attempts.complete(request)
-            self._given_up, self._answered = 0, True
+            self._silence.answered()
             completion = self._budget.charge(request, storable(completion))
         except TransientError as error:
-            self._give_up(error, digest, request)
+            silent = self._silence.given_up(error, digest, request, total=self._total, waiting=self._waiting)
+            if silent is not None:
+                self._end(silent)
             raise
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
-            raise AuthenticationError(f"{error}{self._about(request)}") from error
+            raise AuthenticationError(f"{error}{self._silence.about(request)}") from error
         except CallError:
-            self._refused = True
+            self._silence.refused()
             raise
         finally:
             self._budget.release(reserved)
@@ -328,28 +321,6 @@ class Loop:
                 return reserved
             self._released.clear()
             await self._released.wait()
-
-    def _about(self, request: Request) -> str:
-        """Which response a call was about, where others had an answer, so that it may be this one's doing."""
-        if not (self._answered or self._remembered):
-            return ""
-        return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
-
-    def _give_up(self, error: TransientError, digest: str, request: Request) -> None:
-        """Count a call that was given up; after several in a row, end the run."""
-        if digest in self._suspects:
-            return
-        if self._answered:
-            self._suspects.add(digest)
-        self._given_up += 1
-        # Where others had an answer and none is left to be asked, ending the run would save nothing.
-        useless = not self._waiting and (self._answered or self._remembered)
-        self._silent = OperationalError(
-            f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
-            f"{self._settings.attempts} attempts each, the last: {error}{self._about(request)}"
-        )
-        if self._given_up >= min(max(3, self._settings.concurrency), self._total) and not useless:
-            self._end(self._silent)
 
 
 def _neighborhood(task: Task) -> tuple[str, NaturalKey, tuple[str, ...]]:
