@@ -9,7 +9,7 @@ import contextlib
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from judge.ask.account import Account
 from judge.ask.attempts import Attempts
 from judge.ask.budget import Budget, price_of
 from judge.ask.dialogue import Task, dialogue, failure, outcome, tasks
+from judge.ask.line import TaskLine
 from judge.ask.own_loop import finish
 from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
@@ -36,7 +37,6 @@ from judge.models.records import Completion, Request
 from judge.models.storable import storable
 from judge.pool.records import Pool
 from judge.runs.records import Turn
-from judge.text.ids import NaturalKey, natural_key
 from judge.text.table import Table
 
 __all__ = ["Loop", "Progress", "Settings", "Task", "assess", "tasks"]
@@ -96,7 +96,7 @@ class Loop:
         self._workers = 0
         self._results: dict[int, Judgment | Failure] = {}
         self._total = 0
-        self._waiting = 0
+        self._line = TaskLine((), (), self._is_suspect)
         self._recalled = 0
         self._failures = 0
         self._stop: BaseException | None = None
@@ -134,10 +134,10 @@ class Loop:
         most = self._model.max_concurrency or self._settings.concurrency
         self._workers = min(self._settings.concurrency, most, len(open_tasks))
         if self._workers:
-            # Neighbors share the start of their prompt, which prompt caches compute only once.
-            remaining = iter(sorted(open_tasks, key=lambda index: self._place(wanted[index])))
-            self._waiting = len(open_tasks)
-            await asyncio.gather(*(self._work(wanted, remaining) for _ in range(self._workers)))
+            self._line = TaskLine(wanted, open_tasks, self._is_suspect)
+            # One of the first calls has another neighborhood, so that it speaks for the judge where theirs are in vain.
+            far = [False] * (self._workers - 1) + [self._workers > 1]
+            await asyncio.gather(*(self._work(wanted, far=each) for each in far))
         if self._unwritten:
             await asyncio.wait(list(self._unwritten.values()))
         silent = self._silence.at_the_end()
@@ -148,11 +148,11 @@ class Loop:
         self._journal.check_there()
         return [self._results[index] for index in range(len(wanted))]
 
-    async def _work(self, wanted: Sequence[Task], remaining: Iterator[int]) -> None:
-        for index in remaining:
-            self._waiting -= 1
+    async def _work(self, wanted: Sequence[Task], *, far: bool) -> None:
+        while self._line:
+            index, far = self._line.take(far=far or self._silence.doubted)
             try:
-                settled = await self._judge(wanted[index])
+                settled = await self._judge(wanted[index], far=far)
                 write = self._unwritten.get(settled.request_digest or "")
                 if write is None:
                     self._settle(index, settled)
@@ -163,12 +163,11 @@ class Loop:
                 self._end(error)
             if self._stop is not None:
                 return
-
-    def _place(self, task: Task) -> tuple[bool, str, NaturalKey, tuple[str, ...]]:
-        """When a task's turn comes: suspects last, and neighbors after each other."""
-        return (len(self._silence.suspects) > 0 and self._is_suspect(task), *_neighborhood(task))
+            far = False
 
     def _is_suspect(self, task: Task) -> bool:
+        if not self._silence.suspects:
+            return False
         requests = (self._questions.request(task, form) for form in self._questions.forms(task.criterion))
         return any(self._questions.digest(request) in self._silence.suspects for request in requests)
 
@@ -218,7 +217,7 @@ class Loop:
         if self._stop is not None:
             raise self._stop
 
-    async def _judge(self, task: Task) -> Judgment | Failure:
+    async def _judge(self, task: Task, *, far: bool) -> Judgment | Failure:
         """Ask until there is an outcome; if an answer form is of no use, go on with the next."""
         judge, digest = self._model.name, None
         refusal: CallError | None = None
@@ -231,7 +230,7 @@ class Loop:
                 request = next(talk)
                 while True:
                     digest = self._questions.digest(request)
-                    completions[digest] = await self._complete(digest, request)
+                    completions[digest] = await self._complete(digest, request, far=far)
                     request = talk.send(completions[digest])
             except StopIteration as stop:
                 settled = outcome(task, stop.value, judge, digest or "")
@@ -251,7 +250,7 @@ class Loop:
         self._account.rest(judge, completions)
         return lost or failure(task, judge, "provider_error", str(refusal), digest=digest)
 
-    async def _complete(self, digest: str, request: Request) -> Completion:
+    async def _complete(self, digest: str, request: Request, *, far: bool) -> Completion:
         """The completion of a request: from the journal, from an identical call in flight, or from the model."""
         recorded = self._journal.get(digest)
         if recorded is not None:
@@ -259,7 +258,7 @@ class Loop:
         call = self._in_flight.get(digest)
         if call is not None:
             return await asyncio.shield(call)
-        call = asyncio.ensure_future(self._ask(digest, request))
+        call = asyncio.ensure_future(self._ask(digest, request, far=far))
         self._in_flight[digest] = call
         try:
             return await call
@@ -268,14 +267,15 @@ class Loop:
             if digest not in self._unwritten:
                 self._in_flight.pop(digest, None)
 
-    async def _ask(self, digest: str, request: Request) -> Completion:
+    async def _ask(self, digest: str, request: Request, *, far: bool) -> Completion:
         reserved = await self._afford(request)
         try:
             completion = await self._attempts.complete(request)
             self._silence.answered()
             completion = self._budget.charge(request, storable(completion))
         except TransientError as error:
-            silent = self._silence.given_up(error, digest, request, total=self._total, waiting=self._waiting)
+            total, waiting = self._total, len(self._line)
+            silent = self._silence.given_up(error, digest, request, far=far, total=total, waiting=waiting)
             if silent is not None:
                 self._end(silent)
             raise
@@ -321,10 +321,6 @@ class Loop:
                 return reserved
             self._released.clear()
             await self._released.wait()
-
-
-def _neighborhood(task: Task) -> tuple[str, NaturalKey, tuple[str, ...]]:
-    return task.criterion.prompt_id, natural_key(task.response.turn_id), task.response.passages
 
 
 def assess(

@@ -15,7 +15,8 @@ class Silence:
     Args:
         judge: The name of the judge.
         journal: Keeps the requests that were given up while the judge answered others.
-        concurrency: Most calls in flight; so many in a row make the judge silent.
+        concurrency: Most calls in flight; so many in a row, one of them from elsewhere in the pool, show that the
+            judge is silent.
         attempts: Most attempts of a call, for the message.
     """
 
@@ -26,6 +27,8 @@ class Silence:
         self.suspects = Suspects(journal, judge)
         """The requests that may themselves be why they are given up; they count for nothing here."""
         self._row = 0
+        self._far = False
+        """Whether one of the row is from elsewhere in the pool."""
         self._answered = False
         """Whether the judge has answered a call."""
         self._remembered = False
@@ -34,9 +37,14 @@ class Silence:
         """Whether it has refused a request for what this one is."""
         self._error: OperationalError | None = None
 
+    @property
+    def doubted(self) -> bool:
+        """Whether the last call was given up, so that a text from another part of the pool is to be tried."""
+        return self._row > 0
+
     def answered(self) -> None:
         """The judge has answered a call."""
-        self._row, self._answered = 0, True
+        self._row, self._far, self._answered = 0, False, True
 
     def remembered(self) -> None:
         """The journal holds an answer of the judge."""
@@ -47,7 +55,7 @@ class Silence:
         self._refused = True
 
     def given_up(
-        self, error: TransientError, digest: str, request: Request, *, total: int, waiting: int
+        self, error: TransientError, digest: str, request: Request, *, far: bool, total: int, waiting: int
     ) -> OperationalError | None:
         """Count a call that was given up.
 
@@ -55,6 +63,7 @@ class Silence:
             error: Its last failure.
             digest: The digest of its request.
             request: The request.
+            far: Whether it has least to do with those before it.
             total: All judgments of the run.
             waiting: Those of them that nobody has begun.
 
@@ -66,13 +75,16 @@ class Silence:
         if self._answered:
             self.suspects.add(digest)
         self._row += 1
+        self._far = self._far or far
         self._error = OperationalError(
             f"{self._judge} does not answer: {self._row} calls in a row were given up after {self._attempts} attempts "
             f"each, the last: {error}{self.about(request)}"
         )
         # Where others had an answer and none is left to be asked, ending the run would save nothing.
         useless = not waiting and (self._answered or self._remembered)
-        return self._error if self._row >= min(self._enough, total) and not useless else None
+        # Neighbors alone may have a text in common that no judge can read.
+        certain = self._row >= min(self._enough, total) and (self._far or not waiting)
+        return self._error if certain and not useless else None
 
     def at_the_end(self) -> OperationalError | None:
         """The error of a run that asked all and heard nothing; it had too few different requests to be ended before."""
