@@ -8,6 +8,7 @@ from typing import Any
 from judge.ask.account import JudgeAccount
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, forecasts
@@ -125,6 +126,7 @@ def _bench_asked(
     make_folder(out)
     with Journal(out / JOURNAL) as journal:
         given = ask_bench(prepared, journal, report, fetching)
+        blank = filler_notes([model.name], journal)
     steps(Step("making the card"))
     card = _card(
         model.name,
@@ -134,7 +136,7 @@ def _bench_asked(
         models_returned=_returned(given),
         options=judging_options(plan.options, (model,)),
         expense=_expense(given.account.results),
-        notes=(*prepared.notes, *model_notes(given.results)),
+        notes=(*prepared.notes, *model_notes(given.results), *blank),
     )
     replace_folder(out, {**card_files(card, given.answers), TIMING: json_bytes(_timing(given))}, RECORD)
     failures = tuple(result for result in given.results if isinstance(result, Failure))

@@ -9,6 +9,7 @@ from typing import Any
 from judge.ask.account import Account, JudgeAccount
 from judge.ask.loop import Progress
 from judge.ask.progress import FetchReporter, Reporter
+from judge.ask.questions import filler_notes
 from judge.ask.records import Failure
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, forecasts
@@ -148,6 +149,7 @@ def _carry_out(
         replace_folder(out, {MANIFEST: _manifest(prepared, UNFINISHED)}, PROBE_RECORD, more=not changed)
         account = Account()
         answered = ask_probe(prepared, journal, account, report, fetching)
+        blank = filler_notes((model.name for model in prepared.models), journal)
     steps(Step("making tables and pictures"))
     overlap = overlap_answers(prepared)
     kinds = tuple(kind for kind in KINDS if kind in plan.kinds)
@@ -175,7 +177,8 @@ def _carry_out(
         "twins.jsonl": jsonl_bytes(pairs),
         **probe_pictures(card),
     }
-    certificate, notes = None, list(model_notes([result for _, answers in answered for result in answers.values()]))
+    results = [result for _, answers in answered for result in answers.values()]
+    certificate, notes = None, [*model_notes(results), *blank]
     if prepared.certificate is not None:
         certificate, unbound = with_probe(prepared.certificate, card, sha256(files[CARD]), prepared.criteria)
         notes += unbound
@@ -183,7 +186,7 @@ def _carry_out(
             files[CERTIFICATE] = json_bytes(certificate)
     files[MANIFEST] = _manifest(prepared, PROBED)
     replace_folder(out, files, PROBE_RECORD, last=CERTIFICATE)
-    failures = tuple(result for _, answers in answered for result in answers.values() if isinstance(result, Failure))
+    failures = tuple(result for result in results if isinstance(result, Failure))
     return ProbeOutcome(card, tuple(pairs), certificate, failures, tuple(notes), account.rows())
 
 
