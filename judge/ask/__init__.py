@@ -8,6 +8,7 @@ dialogue   one judgment, from the question to the record
 questions  what one judge is asked, and what the journal answers already; forecast: the same, counted
 estimates  how many tokens calls will have; account: what they took
 loop       all judgments of one judge: concurrency, interruption; budget: what its calls cost
+line       whose turn it is; silence: whether the judge answers nothing at all; suspects: whose texts may be why
 attempts   one call, sent in its turn, and again while its failures may pass
 pace       when the next call may be sent; rate: the calls a second that refusals teach
 several    several judges under one budget

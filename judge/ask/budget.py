@@ -54,11 +54,12 @@ class Budget:
         """
         if self._most is not None and 0 < self._in_flight >= self._most - self.spent:
             return None
-        price, mean = self._price, self.spent / self._calls if self._calls else 0.0
-        tokens = estimated_tokens(request), 0, TYPICAL_REPLY * grades_of(request)
-        expected = 0.0 if price is None else price.cost(*tokens)
-        self._in_flight += max(expected, mean)
-        return max(expected, mean)
+        reserved = self.spent / self._calls if self._calls else 0.0
+        if self._price is not None:
+            expected = self._price.cost(estimated_tokens(request), 0, TYPICAL_REPLY * grades_of(request))
+            reserved = max(reserved, expected)
+        self._in_flight += reserved
+        return reserved
 
     def release(self, reserved: float) -> None:
         """Give back what was set aside for a call that has ended."""

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -17,17 +17,17 @@ from judge.ask.account import Account
 from judge.ask.attempts import Attempts
 from judge.ask.budget import Budget, price_of
 from judge.ask.dialogue import Task, dialogue, failure, outcome, tasks
+from judge.ask.line import TaskLine
 from judge.ask.own_loop import finish
 from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.suspects import Suspects
+from judge.ask.silence import Silence
 from judge.errors import (
     AuthenticationError,
     CallError,
     Interrupted,
-    OperationalError,
     StructureUnsupported,
     TransientError,
 )
@@ -37,7 +37,6 @@ from judge.models.records import Completion, Request
 from judge.models.storable import storable
 from judge.pool.records import Pool
 from judge.runs.records import Turn
-from judge.text.ids import NaturalKey, natural_key
 from judge.text.table import Table
 
 __all__ = ["Loop", "Progress", "Settings", "Task", "assess", "tasks"]
@@ -86,8 +85,8 @@ class Loop:
         self._replicated = model if isinstance(model, Replicated) else None
         self._journal = journal
         self._account = account or Account()
-        self._questions = Questions(model, journal, pool, turns, self._account)
-        self._suspects = Suspects(journal, model.name)
+        self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
+        self._silence = Silence(model.name, journal, settings.concurrency, settings.attempts)
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
@@ -97,18 +96,9 @@ class Loop:
         self._workers = 0
         self._results: dict[int, Judgment | Failure] = {}
         self._total = 0
-        self._waiting = 0
+        self._line = TaskLine((), (), self._is_suspect)
         self._recalled = 0
         self._failures = 0
-        self._given_up = 0
-        self._answered = False
-        """Whether the judge has answered a call."""
-        self._remembered = False
-        """Whether it had answered one before."""
-        self._refused = False
-        """Whether it has refused a request for what this one is."""
-        self._silent: OperationalError | None = None
-        """Why it seems to answer nothing at all, after the last call that was given up."""
         self._stop: BaseException | None = None
         self._stopped = asyncio.Event()
         self._released = asyncio.Event()
@@ -134,7 +124,8 @@ class Loop:
             settled: Judgment | Failure | None = self._questions.gap(task)
             if settled is None:
                 settled = self._questions.recall(task)
-                self._remembered = self._remembered or settled is not None
+                if settled is not None:
+                    self._silence.remembered()
             if settled is None:
                 open_tasks.append(index)
             else:
@@ -143,25 +134,25 @@ class Loop:
         most = self._model.max_concurrency or self._settings.concurrency
         self._workers = min(self._settings.concurrency, most, len(open_tasks))
         if self._workers:
-            # Neighbors share the start of their prompt, which prompt caches compute only once.
-            remaining = iter(sorted(open_tasks, key=lambda index: self._place(wanted[index])))
-            self._waiting = len(open_tasks)
-            await asyncio.gather(*(self._work(wanted, remaining) for _ in range(self._workers)))
+            self._line = TaskLine(wanted, open_tasks, self._is_suspect)
+            # One of the first calls has another neighborhood, so that it speaks for the judge where theirs are in vain.
+            far = [False] * (self._workers - 1) + [self._workers > 1]
+            await asyncio.gather(*(self._work(wanted, far=each) for each in far))
         if self._unwritten:
             await asyncio.wait(list(self._unwritten.values()))
-        if self._silent is not None and not (self._answered or self._remembered or self._refused):
-            # Too few different requests for the count of those in a row.
-            self._end(self._silent)
+        silent = self._silence.at_the_end()
+        if silent is not None:
+            self._end(silent)
         if self._stop is not None:
             raise self._stop
         self._journal.check_there()
         return [self._results[index] for index in range(len(wanted))]
 
-    async def _work(self, wanted: Sequence[Task], remaining: Iterator[int]) -> None:
-        for index in remaining:
-            self._waiting -= 1
+    async def _work(self, wanted: Sequence[Task], *, far: bool) -> None:
+        while self._line:
+            index, far = self._line.take(far=far or self._silence.doubted)
             try:
-                settled = await self._judge(wanted[index])
+                settled = await self._judge(wanted[index], far=far)
                 write = self._unwritten.get(settled.request_digest or "")
                 if write is None:
                     self._settle(index, settled)
@@ -172,14 +163,13 @@ class Loop:
                 self._end(error)
             if self._stop is not None:
                 return
-
-    def _place(self, task: Task) -> tuple[bool, str, NaturalKey, tuple[str, ...]]:
-        """When a task's turn comes: suspects last, and neighbors after each other."""
-        return (len(self._suspects) > 0 and self._is_suspect(task), *_neighborhood(task))
+            far = False
 
     def _is_suspect(self, task: Task) -> bool:
-        forms = self._questions.forms(task.criterion)
-        return any(self._questions.digest(self._questions.request(task, form)) in self._suspects for form in forms)
+        if not self._silence.suspects:
+            return False
+        requests = (self._questions.request(task, form) for form in self._questions.forms(task.criterion))
+        return any(self._questions.digest(request) in self._silence.suspects for request in requests)
 
     def _settle_written(self, index: int, settled: Judgment | Failure, write: "asyncio.Future[None]") -> None:
         if write.exception() is None:
@@ -227,7 +217,7 @@ class Loop:
         if self._stop is not None:
             raise self._stop
 
-    async def _judge(self, task: Task) -> Judgment | Failure:
+    async def _judge(self, task: Task, *, far: bool) -> Judgment | Failure:
         """Ask until there is an outcome; if an answer form is of no use, go on with the next."""
         judge, digest = self._model.name, None
         refusal: CallError | None = None
@@ -240,7 +230,7 @@ class Loop:
                 request = next(talk)
                 while True:
                     digest = self._questions.digest(request)
-                    completions[digest] = await self._complete(digest, request)
+                    completions[digest] = await self._complete(digest, request, far=far)
                     request = talk.send(completions[digest])
             except StopIteration as stop:
                 settled = outcome(task, stop.value, judge, digest or "")
@@ -260,7 +250,7 @@ class Loop:
         self._account.rest(judge, completions)
         return lost or failure(task, judge, "provider_error", str(refusal), digest=digest)
 
-    async def _complete(self, digest: str, request: Request) -> Completion:
+    async def _complete(self, digest: str, request: Request, *, far: bool) -> Completion:
         """The completion of a request: from the journal, from an identical call in flight, or from the model."""
         recorded = self._journal.get(digest)
         if recorded is not None:
@@ -268,7 +258,7 @@ class Loop:
         call = self._in_flight.get(digest)
         if call is not None:
             return await asyncio.shield(call)
-        call = asyncio.ensure_future(self._ask(digest, request))
+        call = asyncio.ensure_future(self._ask(digest, request, far=far))
         self._in_flight[digest] = call
         try:
             return await call
@@ -277,20 +267,23 @@ class Loop:
             if digest not in self._unwritten:
                 self._in_flight.pop(digest, None)
 
-    async def _ask(self, digest: str, request: Request) -> Completion:
+    async def _ask(self, digest: str, request: Request, *, far: bool) -> Completion:
         reserved = await self._afford(request)
         try:
             completion = await self._attempts.complete(request)
-            self._given_up, self._answered = 0, True
+            self._silence.answered()
             completion = self._budget.charge(request, storable(completion))
         except TransientError as error:
-            self._give_up(error, digest, request)
+            total, waiting = self._total, len(self._line)
+            silent = self._silence.given_up(error, digest, request, far=far, total=total, waiting=waiting)
+            if silent is not None:
+                self._end(silent)
             raise
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
-            raise AuthenticationError(f"{error}{self._about(request)}") from error
+            raise AuthenticationError(f"{error}{self._silence.about(request)}") from error
         except CallError:
-            self._refused = True
+            self._silence.refused()
             raise
         finally:
             self._budget.release(reserved)
@@ -328,32 +321,6 @@ class Loop:
                 return reserved
             self._released.clear()
             await self._released.wait()
-
-    def _about(self, request: Request) -> str:
-        """Which response a call was about, where others had an answer, so that it may be this one's doing."""
-        if not (self._answered or self._remembered):
-            return ""
-        return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
-
-    def _give_up(self, error: TransientError, digest: str, request: Request) -> None:
-        """Count a call that was given up; after several in a row, end the run."""
-        if digest in self._suspects:
-            return
-        if self._answered:
-            self._suspects.add(digest)
-        self._given_up += 1
-        # Where others had an answer and none is left to be asked, ending the run would save nothing.
-        useless = not self._waiting and (self._answered or self._remembered)
-        self._silent = OperationalError(
-            f"{self._model.name} does not answer: {self._given_up} calls in a row were given up after "
-            f"{self._settings.attempts} attempts each, the last: {error}{self._about(request)}"
-        )
-        if self._given_up >= min(max(3, self._settings.concurrency), self._total) and not useless:
-            self._end(self._silent)
-
-
-def _neighborhood(task: Task) -> tuple[str, NaturalKey, tuple[str, ...]]:
-    return task.criterion.prompt_id, natural_key(task.response.turn_id), task.response.passages
 
 
 def assess(

@@ -1,6 +1,6 @@
 """What a judge is asked about a pool, and which of it the journal answers already."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from judge.ask.account import Account
@@ -13,6 +13,7 @@ from judge.errors import OperationalError
 from judge.models.forms import supported_forms
 from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
+from judge.models.journal_view import JournalView
 from judge.models.model import Model
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
@@ -32,21 +33,24 @@ class Questions:
         pool: The pool.
         turns: The turns by id, for criteria that show the conversation.
         account: Where recalled completions are entered; None where nobody wants to know.
+        remember: Keeps a fact about the judge, by its name, in the journal; None where the judge is not asked.
     """
 
     def __init__(
         self,
         model: Model,
-        journal: Journal,
+        journal: Journal | JournalView,
         pool: Pool,
         turns: Mapping[str, Turn] | None,
         account: Account | None = None,
+        remember: Callable[[str, str], None] | None = None,
     ) -> None:
         self._model = model
         self._journal = journal
         self._pool = pool
         self._turns = turns or {}
         self._account = account or Account()
+        self._remember = remember or (lambda key, value: None)
         self._form_key = f"form:{model.name}"
         self._structured = journal.meta(self._form_key) != "text"
         self._replies = SchemaReplies()
@@ -73,7 +77,7 @@ class Questions:
         """Remember, in the journal too, that the judge takes no JSON schema."""
         if self._structured:
             self._structured = False
-            self._journal.set_meta(self._form_key, "text")
+            self._remember(self._form_key, "text")
 
     def is_lost(self, answer: Answer) -> bool:
         """Whether white space under the JSON schema cost a judgment, so that the next form is to be tried.
@@ -86,7 +90,7 @@ class Questions:
         known = _MANY if self._replies.hopeless else self._filler or _SOME
         if known != self._filler:
             self._filler = known
-            self._journal.set_meta(self._filler_key, known)
+            self._remember(self._filler_key, known)
         return True
 
     def request(self, task: Task, form: AnswerForm) -> Request:
@@ -133,7 +137,7 @@ class Questions:
         forms = [form for form in self._model.forms if form in supported_forms(task.criterion)]
         answers: list[Answer] = []
         calls: dict[str, tuple[Request, Completion]] = {}
-        for form in forms if len(self._journal) else ():
+        for form in forms if self._journal else ():
             recorded = self._recorded(task, form)
             if recorded is None:
                 continue

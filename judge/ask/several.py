@@ -14,6 +14,7 @@ from judge.errors import MissingKeyError, UsageError
 from judge.models.backends import open_model
 from judge.models.forms import supported_forms
 from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
 from judge.models.model import FREE, Model, ModelOptions
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -159,7 +160,7 @@ def ask(
 def forecasts(
     models: Sequence[Model],
     wanted: Sequence[Task],
-    journal: Journal,
+    journal: Journal | JournalView,
     pool: Pool,
     turns: Mapping[str, Turn] | None,
 ) -> tuple[tuple[Model, Forecast], ...]:

@@ -13,7 +13,7 @@ from judge.ask.several import forecasts
 from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
 from judge.harness.recheck import expected_again
-from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
 from judge.models.model import Model
 from judge.records import Record
 
@@ -97,10 +97,8 @@ def dry_run(prepared: Prepared) -> DryRun:
         check_out(prepared)
     plan, pooled, jury = prepared.plan, prepared.pooled, prepared.jury
     folders = [prepared.out, *([Path(plan.extend)] if plan.extend is not None else ())]
-    with Journal(None) as journal:
-        for path in dict.fromkeys(folder.resolve() / JOURNAL for folder in folders):
-            if path.exists():
-                journal.adopt(path)
+    paths = dict.fromkeys(folder.resolve() / JOURNAL for folder in folders)
+    with JournalView(path for path in paths if path.exists()) as journal:
         asked = forecasts(prepared.models, prepared.asked, journal, pooled.pool, pooled.turns)
         seconds = [
             found

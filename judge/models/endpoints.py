@@ -7,6 +7,7 @@ start once. A server that fails is set aside, and gets a call again after a paus
 import hashlib
 import math
 from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 IN_A_ROW = 3
 """Failures without an answer between them, after which a server is set aside."""
@@ -14,7 +15,8 @@ FIRST_PAUSE = 1.0
 """Seconds after which a server that was set aside gets a call again; each further failure doubles them."""
 LONGEST_PAUSE = 60.0
 SHORT = 1.0
-"""Seconds of a wait, at most, that a reply ends early; a server that limits its rate lets other calls through."""
+"""Seconds of a wish to wait, at most, that a reply takes back; whole seconds can say no less, and at a rate it is
+long."""
 SPREAD = 1.25
 """Most load of a server, as a multiple of the mean load (Mirrokni, Thorup and Zadimoghaddam 2018, SODA, 587-604)."""
 
@@ -34,7 +36,19 @@ class Endpoint:
         self._pause = 0.0
         self._until = 0.0
         self._asked_to_wait = False
-        self._on_trial = False
+        self._not_before = 0.0
+        """Until when no reply takes back that it asked to wait."""
+        self._trial: Call | None = None
+        """The call by which it proves itself."""
+
+
+class Call(NamedTuple):
+    """A call that is in flight; no two are the same object."""
+
+    endpoint: Endpoint
+    """The server that it was sent to."""
+    aside: bool
+    """Whether the server was set aside at that time."""
 
 
 class Endpoints:
@@ -49,8 +63,8 @@ class Endpoints:
         self.all = tuple(map(Endpoint, urls))
         self._clock = clock
 
-    def take(self, start: str, tried: Collection[Endpoint] = ()) -> Endpoint | None:
-        """The server for a call; the caller says with `end` how the call went.
+    def take(self, start: str, tried: Collection[Endpoint] = ()) -> Call | None:
+        """Choose the server for a call; the caller says with one of the `end_…` methods how the call went.
 
         A server whose pause is over gets one call, by which it proves itself. Where no server is in use, those that
         failed are asked all the same; those that asked to wait are not.
@@ -60,13 +74,17 @@ class Endpoints:
             tried: Servers at which this call has failed.
 
         Returns:
-            The server; None if there is none that this call may still be tried at.
+            The call and its server; None if there is none that this call may still be tried at.
         """
-        chosen = self._due(tried) or self._in_use(start, tried) or self._last_resort(tried)
-        if chosen is not None:
-            chosen.in_flight += 1
-            chosen._on_trial = chosen.trouble is not None
-        return chosen
+        due = self._due(tried)
+        chosen = due or self._in_use(start, tried) or self._last_resort(tried)
+        if chosen is None:
+            return None
+        chosen.in_flight += 1
+        call = Call(chosen, chosen.trouble is not None)
+        if due is not None:
+            due._trial = call
+        return call
 
     def _due(self, tried: Collection[Endpoint]) -> Endpoint | None:
         now = self._clock()
@@ -75,7 +93,7 @@ class Endpoints:
             for endpoint in self.all
             if endpoint.trouble is not None
             and now >= endpoint._until
-            and not endpoint._on_trial
+            and endpoint._trial is None
             and endpoint not in tried
         )
         return next(due, None)
@@ -104,53 +122,60 @@ class Endpoints:
         ]
         return min(rest, key=lambda endpoint: (endpoint.in_flight, endpoint._until), default=None)
 
-    def wait(self) -> float:
-        """Seconds until the first server that was set aside gets a call again."""
-        return max(0.0, min(endpoint._until for endpoint in self.all) - self._clock())
+    def wait(self, waiting: Collection[Endpoint]) -> float:
+        """Seconds until the first of some servers that were set aside gets a call again."""
+        return max(0.0, min(endpoint._until for endpoint in waiting) - self._clock())
 
-    def end_answered(self, endpoint: Endpoint) -> None:
+    def end_answered(self, call: Call) -> None:
         """A call brought a completion."""
-        endpoint.answered += 1
-        self.end_replied(endpoint)
+        call.endpoint.answered += 1
+        self.end_replied(call)
 
-    def end_replied(self, endpoint: Endpoint) -> None:
+    def end_replied(self, call: Call) -> None:
         """A call brought a reply that says something of the request, so the server is well."""
-        self._end(endpoint)
-        if endpoint._asked_to_wait and endpoint._until - self._clock() > SHORT:
+        endpoint = call.endpoint
+        self._end(call)
+        if endpoint._asked_to_wait and self._clock() < endpoint._not_before:
             # The call was in flight when the server asked to wait, and takes nothing of that back.
             return
         endpoint.trouble, endpoint._failures, endpoint._pause, endpoint._asked_to_wait = None, 0, 0.0, False
+        # It is proved; what the trial brings is what any other call brings.
+        endpoint._trial = None
 
-    def end_failed(self, endpoint: Endpoint, why: str, *, lasting: bool = False, wait: float | None = None) -> None:
+    def end_failed(self, call: Call, why: str, *, lasting: bool = False, wait: float | None = None) -> None:
         """A call failed.
 
         Args:
-            endpoint: The server.
+            call: The call.
             why: The failure, in words.
             lasting: Whether the next call would fail too, so that the server is set aside at once.
             wait: Seconds that the server asks to wait; it is set aside for as long.
         """
-        self._end(endpoint)
+        endpoint = call.endpoint
+        self._end(call)
         now = self._clock()
         endpoint._failures += 1
         if wait is not None:
             self._set_aside(endpoint, why, now + wait)
             endpoint._asked_to_wait = True
+            if wait > SHORT:
+                endpoint._not_before = max(endpoint._not_before, now + wait)
         elif endpoint.trouble is None and (lasting or endpoint._failures >= IN_A_ROW):
             endpoint._pause = FIRST_PAUSE
             self._set_aside(endpoint, why, now + endpoint._pause)
-        elif endpoint.trouble is not None and now >= endpoint._until:
-            # Calls that were in flight when the server was set aside fail before that, and say nothing new.
+        elif endpoint.trouble is not None and call.aside and now >= endpoint._until:
+            # Calls that were in flight when the server was set aside say nothing new.
             endpoint._pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * endpoint._pause))
             self._set_aside(endpoint, why, now + endpoint._pause)
 
-    def end_unknown(self, endpoint: Endpoint) -> None:
+    def end_unknown(self, call: Call) -> None:
         """A call was broken off by its caller."""
-        self._end(endpoint)
+        self._end(call)
 
     def _set_aside(self, endpoint: Endpoint, why: str, until: float) -> None:
         endpoint.trouble, endpoint._until, endpoint._asked_to_wait = why, max(until, endpoint._until), False
 
-    def _end(self, endpoint: Endpoint) -> None:
-        endpoint.in_flight -= 1
-        endpoint._on_trial = False
+    def _end(self, call: Call) -> None:
+        call.endpoint.in_flight -= 1
+        if call.endpoint._trial is call:
+            call.endpoint._trial = None

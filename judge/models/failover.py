@@ -42,40 +42,45 @@ class Failover:
         failed: dict[Endpoint, JudgeError] = {}
         # The prompts of one criterion about one turn begin alike.
         start = f"{request.criterion}\n{request.turn_id}"
-        while (endpoint := self._endpoints.take(start, failed)) is not None:
+        while (call := self._endpoints.take(start, failed)) is not None:
+            endpoint = call.endpoint
             try:
                 completion = await self._connections[endpoint.url].post(body, request)
             except OperationalError as error:
                 failed[endpoint] = error
-                self._endpoints.end_failed(endpoint, str(error), lasting=True)
+                self._endpoints.end_failed(call, str(error), lasting=True)
             except TransientError as error:
                 failed[endpoint] = error
-                self._endpoints.end_failed(endpoint, str(error), wait=error.retry_after)
+                self._endpoints.end_failed(call, str(error), wait=error.retry_after)
             except CallError:
-                self._endpoints.end_replied(endpoint)
+                self._endpoints.end_replied(call)
                 raise
             except BaseException:
-                self._endpoints.end_unknown(endpoint)
+                self._endpoints.end_unknown(call)
                 raise
             else:
-                self._endpoints.end_answered(endpoint)
+                self._endpoints.end_answered(call)
                 return msgspec.structs.replace(completion, endpoint=endpoint.url)
         raise self._error(failed)
 
     def _error(self, failed: Mapping[Endpoint, JudgeError]) -> JudgeError:
-        """One error for a call that failed at every server that it was tried at."""
-        if not failed:
-            waiting = "; ".join(f"{endpoint.url}: {endpoint.trouble}" for endpoint in self.servers)
-            return RateLimitError(f"every server asks to wait: {waiting}", self._endpoints.wait())
-        message = "; ".join(f"{endpoint.url}: {error}" for endpoint, error in failed.items())
+        """One error for a call that failed at every server that it was tried at; the others ask to wait."""
+        waiting = [endpoint for endpoint in self.servers if endpoint not in failed]
         errors = list(failed.values())
-        if all(isinstance(error, OperationalError) for error in errors):
+        said = [f"{endpoint.url}: {error}" for endpoint, error in failed.items()]
+        message = "; ".join([*said, *(f"{endpoint.url}: {endpoint.trouble}" for endpoint in waiting)])
+        if not waiting and all(isinstance(error, OperationalError) for error in errors):
             # All servers refuse; what the first one says of it decides how the run ends.
             return type(errors[0])(message)
-        asked = [error.retry_after for error in errors if isinstance(error, TransientError)]
-        waits = [wait for wait in asked if wait is not None]
-        kind = RateLimitError if all(isinstance(error, RateLimitError) for error in errors) else TransientError
-        return kind(message, min(waits) if len(waits) == len(asked) else None)
+        passing = [error for error in errors if isinstance(error, TransientError)]
+        waits = [error.retry_after for error in passing if error.retry_after is not None]
+        certain = len(waits) == len(passing)
+        if waiting:
+            waits.append(self._endpoints.wait(waiting))
+        if all(isinstance(error, RateLimitError) for error in passing):
+            every = "every server asks to wait: " if not failed else ""
+            return RateLimitError(f"{every}{message}", min(waits) if certain else None)
+        return TransientError(message, min(waits) if certain else None)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -7,16 +7,12 @@ and the index when the journal is opened (`journal_sum`).
 
 import asyncio
 import contextlib
-import queue
 import sqlite3
 import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
-
-import msgspec
+from typing import Any, Self
 
 from judge.errors import InputError, OperationalError
 from judge.files.paths import StrPath
@@ -38,26 +34,15 @@ from judge.models.journal_rows import (
     unreadable,
 )
 from judge.models.journal_sum import SUM, DigestSum, DisorderError, KnownDigests, ascending
+from judge.models.journal_writer import GroupWriter
 from judge.models.records import Completion, Message, Request
-from judge.models.spending import CallFacts
-
-_GROUP = 256
-"""Most completions in one commit."""
-_CHECKPOINT = 1.0
-"""Seconds after which committed completions go from the `-wal` file into the journal itself."""
-
+from judge.models.spending import CallFacts, call_sample
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM completion WHERE digest = ?"  # noqa: S608 - names of columns only
 _THERE = "SELECT 1 FROM completion WHERE digest = ?"
 _IN_INDEX = "SELECT digest FROM completion ORDER BY digest"
 _IN_TABLE = "SELECT digest FROM completion NOT INDEXED"
 _ADOPT = f"INSERT OR IGNORE INTO completion ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - names of columns only
-
-
-class _Write(NamedTuple):
-    row: tuple[Any, ...]
-    loop: asyncio.AbstractEventLoop
-    done: "asyncio.Future[None]"
 
 
 class Journal:
@@ -72,9 +57,6 @@ class Journal:
         self._path = None if path is None else Path(path)
         self._name = "the journal in memory" if path is None else str(self._path)
         self._lock = threading.Lock()
-        self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
-        self._failure: OperationalError | None = None
-        self._gone: OperationalError | None = None
         self._known = KnownDigests()
         if self._path is not None and self._path.is_symlink():
             raise InputError(f"{self._name}: a link where the journal has to be; move it away or name its folder")
@@ -100,8 +82,7 @@ class Journal:
             self._connection.close()
             raise
         self._identity = self._there()
-        self._writer = threading.Thread(target=self._write, name="journal", daemon=True)
-        self._writer.start()
+        self._writer = GroupWriter(self._name, self._commit, self._checkpoint, self._known.add)
 
     def _settle_version(self) -> None:
         """Write the version into a new journal, and give an older one its column of checksums."""
@@ -172,15 +153,22 @@ class Journal:
         return self._sum.number
 
     def __contains__(self, digest: str) -> bool:
+        """Whether a completion is recorded under a digest.
+
+        Raises:
+            InputError: The journal cannot be read there.
+        """
         if not self._known.may_hold(digest):
             return False
-        with self._lock:
-            return self._connection.execute(_THERE, (digest,)).fetchone() is not None
+        try:
+            with self._lock:
+                return self._connection.execute(_THERE, (digest,)).fetchone() is not None
+        except sqlite3.Error as error:
+            raise self._damaged(f"damaged at the completion {digest}: {error}") from error
 
     def close(self) -> None:
         """Write the queued completions and release the file."""
-        self._queue.put(None)
-        self._writer.join()
+        self._writer.close()
         # Back to a single plain file: it can be copied, and read from a folder that cannot be written to.
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA journal_mode = DELETE")
@@ -234,21 +222,10 @@ class Journal:
 
         What cannot be read is left out: this is for estimates alone.
         """
-        # Digests are as good as random, so the first ones are a fair sample.
-        query = (
-            "SELECT CAST(messages AS BLOB), CAST(completion AS BLOB) FROM completion WHERE judge = ? "
-            "ORDER BY digest LIMIT ?"
-        )
-        rows: list[tuple[bytes, bytes]] = []
         # What is damaged is said where its completion is wanted.
         with self._lock, contextlib.suppress(sqlite3.Error):
-            rows.extend(self._connection.execute(query, (judge, most)))
-        drawn: list[tuple[tuple[Message, ...], CallFacts]] = []
-        for messages, completion in rows:
-            with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
-                asked = msgspec.json.decode(messages, type=tuple[Message, ...])
-                drawn.append((asked, msgspec.json.decode(completion, type=CallFacts)))
-        return drawn
+            return [(messages, facts) for _, messages, facts in call_sample(self._connection, judge, most)]
+        return []
 
     def adopt(self, path: StrPath) -> None:
         """Copy the completions of another journal into this one, so that no call is paid for again.
@@ -298,69 +275,16 @@ class Journal:
         Raises:
             OperationalError: The disk cannot be written; the completion is not recorded.
         """
-        if self._failure is not None:
-            raise self._failure
-        loop = asyncio.get_running_loop()
         try:
             row = new_row(digest, judge, parameters, request, completion)
         except UnicodeEncodeError as error:
             raise OperationalError(f"{self._name}: cannot be written: {error}") from error
-        write = _Write(row, loop, loop.create_future())
-        self._queue.put(write)
-        return write.done
+        return self._writer.put(row)
 
-    def _write(self) -> None:
-        stopping, unsaved, saved = False, False, time.monotonic()
-        while not stopping:
-            group: list[_Write] = []
-            try:
-                following = self._queue.get(timeout=_CHECKPOINT if unsaved else None)
-                while following is not None:
-                    group.append(following)
-                    if len(group) == _GROUP or self._queue.empty():
-                        break
-                    following = self._queue.get()
-                stopping = following is None
-            except queue.Empty:
-                pass
-            try:
-                if group:
-                    unsaved = True
-                    with self._lock, self._connection:
-                        total = self._add(INSERT, (write.row for write in group))
-                    self._sum = total
-                if unsaved and time.monotonic() - saved >= _CHECKPOINT:
-                    self._checkpoint()
-                    unsaved, saved = False, time.monotonic()
-            except OperationalError as error:
-                self._gone = error
-            except Exception as error:  # noqa: BLE001 - a writer that dies leaves everyone waiting forever
-                self._failure = OperationalError(f"{self._name}: cannot be written: {error}")
-            # As it is now: a later group may fail before the loop hears of this one.
-            lost, gone = self._failure, self._gone
-            for loop in {write.loop for write in group}:
-                # A canceled loop is closed and waits for nothing; its paid completions are written all the same.
-                with contextlib.suppress(RuntimeError):
-                    loop.call_soon_threadsafe(self._settle, [one for one in group if one.loop is loop], lost, gone)
-
-    def _settle(self, group: list[_Write], lost: OperationalError | None, gone: OperationalError | None) -> None:
-        """Tell those who wait for a group; called in their loop.
-
-        Args:
-            group: What was to be written.
-            lost: Why it is not recorded; None if it is.
-            gone: Why nothing more is to be asked, although it is recorded where the file went.
-        """
-        if lost is None:
-            self._known.add(write.row[0] for write in group)
-        failure = lost or gone
-        for write in group:
-            if write.done.done():
-                continue
-            if failure is None:
-                write.done.set_result(None)
-            else:
-                write.done.set_exception(failure)
+    def _commit(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        with self._lock, self._connection:
+            total = self._add(INSERT, rows)
+        self._sum = total
 
     def _add(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> DigestSum:
         """Insert rows whose digests are new, and give the new sum; part of a transaction that the caller ends."""

@@ -182,7 +182,9 @@ def lacks_log(path: StrPath) -> bool:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing, neither the journal nor the files beside it.
+    """A connection that changes nothing of the journal and of its `-wal` file.
+
+    Where a process was killed that wrote the journal, SQLite leaves a `-shm` file, which holds no completion.
 
     Raises:
         sqlite3.Error: The file cannot be opened.

@@ -1,5 +1,6 @@
 """What completions took: tokens, money and time, by judge; of a journal, or of the results that rest on them."""
 
+import contextlib
 import math
 import sqlite3
 from array import array
@@ -13,6 +14,7 @@ from judge.errors import InputError
 from judge.files.paths import StrPath
 from judge.models.journal_rows import open_to_read, unreadable
 from judge.models.model import Price
+from judge.models.records import Message
 from judge.records import Record
 from judge.text.ids import natural_key
 
@@ -193,6 +195,29 @@ def read_spending(path: StrPath) -> tuple[JournalSpending, ...]:
     except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         raise InputError(f"{path}: cannot be read as a journal: {unreadable(path, error)}") from error
     return tuple(by_judge[judge].spending(judge) for judge in sorted(by_judge, key=natural_key))
+
+
+def call_sample(
+    connection: sqlite3.Connection, judge: str, most: int
+) -> list[tuple[str, tuple[Message, ...], CallFacts]]:
+    """Digest, messages and facts of at most `most` calls to a judge in a journal; the same ones each time.
+
+    Rows that cannot be read are left out: this is for estimates alone.
+
+    Raises:
+        sqlite3.Error: The journal cannot be read.
+    """
+    # Digests are as good as random, so the first ones are a fair sample.
+    query = (
+        "SELECT CAST(digest AS TEXT), CAST(messages AS BLOB), CAST(completion AS BLOB) FROM completion "
+        "WHERE judge = ? ORDER BY digest LIMIT ?"
+    )
+    drawn: list[tuple[str, tuple[Message, ...], CallFacts]] = []
+    for digest, messages, completion in connection.execute(query, (judge, most)):
+        with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+            asked = msgspec.json.decode(messages, type=tuple[Message, ...])
+            drawn.append((digest, asked, msgspec.json.decode(completion, type=CallFacts)))
+    return drawn
 
 
 def _percentile(ordered: list[float], percent: int) -> float | None:

@@ -540,7 +540,29 @@ def test_an_endpoint_that_dies_on_the_way_stops_the_run(tmp_path: Path) -> None:
     model = Scripted(script)
     with pytest.raises(OperationalError, match="does not answer"):
         judged(tmp_path, model, [f"t{index}" for index in range(60)])
-    assert len(model.asked) < 10 + 3 * 2 * QUICK.concurrency
+    # Ten are answered; the others fail three times: two from the far end, four in a row, and those that follow them.
+    assert len(model.asked) <= 10 + 3 * (2 + 2 * QUICK.concurrency)
+
+
+@pytest.mark.parametrize("first", [0, 20])
+@pytest.mark.parametrize("concurrency", [1, 4, 16])
+def test_neighbors_that_no_judge_can_read_stop_no_run(tmp_path: Path, first: int, concurrency: int) -> None:
+    """Sixteen in a row, at the beginning and in the middle of the pool."""
+    texts = [f"t{index}" for index in range(60)]
+    poisoned = texts[first : first + 16]
+    model = Scripted({text: [TransientError("500")] for text in poisoned}, delay=0.001)
+    results = judged(tmp_path, model, texts, Settings(concurrency=concurrency, attempts=2))
+    assert [isinstance(one, Failure) for one in results] == [text in poisoned for text in texts]
+    assert len(model.asked) == 60 + 16
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 16])
+def test_a_judge_that_is_silent_is_asked_no_more_than_needed(tmp_path: Path, concurrency: int) -> None:
+    model = Scripted(default=TransientError("connection refused"), delay=0.001)
+    enough = max(3, concurrency)
+    with pytest.raises(OperationalError, match=f"does not answer: {enough} calls in a row"):
+        judged(tmp_path, model, [f"t{index}" for index in range(200)], Settings(concurrency=concurrency, attempts=1))
+    assert len(model.asked) <= enough + concurrency
 
 
 def test_calls_given_up_now_and_then_do_not_stop_the_run(tmp_path: Path) -> None:

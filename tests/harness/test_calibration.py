@@ -38,6 +38,7 @@ from tests.calibration_world import (
     write_pool,
 )
 from tests.conftest import PROJECT
+from tests.mock import start_mock
 
 pytestmark = pytest.mark.slow
 
@@ -178,6 +179,20 @@ def test_the_chosen_judge_is_set_against_the_baseline_that_costs_nothing(gold: P
         assert any(text in one for one in found.warnings) == (not separate)
         if said:
             assert any(f"groundedness: server/m graded {text}" in one for one in found.warnings)
+
+
+def test_white_space_under_a_schema_is_a_warning(gold: Path, tmp_path: Path) -> None:
+    with start_mock("--fault", "white-space=1.0") as mock:
+        write_pool(tmp_path / "pool", pool(WORLD))
+        asking = {"prompts": [GRADED], "pool": tmp_path / "pool", "out": tmp_path / "out"}
+        plan = {"gold": [gold], "models": ["server/mock"], "options": ModelOptions(base_url=mock.base_url), **asking}
+        told = "server/mock: replies to the JSON schema were white space up to the token limit"
+        asked = None
+        # The second time, the journal answers and remembers.
+        for _ in range(2):
+            assert any(told in warning for warning in tried(**plan).calibration.warnings)
+            asked = asked or mock.stats()["requests"]
+            assert mock.stats()["requests"] == asked
 
 
 def test_one_candidate_was_not_chosen_and_so_has_no_optimism(gold: Path, split: Path, tmp_path: Path) -> None:

@@ -411,6 +411,16 @@ def test_a_gullible_server_is_caught_by_the_whole_command(
 
 
 @pytest.mark.slow
+def test_white_space_under_a_schema_is_said(folder: Path, server: Mock, capsys: pytest.CaptureFixture[str]) -> None:
+    server.reset()
+    server.config(faults={"white-space": 1.0})
+    asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", server.base_url, "--items", "3"]
+    probe(folder, *asked, "-o", folder.parent / "out")
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "server/m: replies to the JSON schema were white space up to the token limit" in said
+
+
+@pytest.mark.slow
 def test_a_probe_that_was_killed_goes_on_and_pays_for_nothing_twice(folder: Path, server: Mock) -> None:
     server.reset()
     server.config(latency=0.02)

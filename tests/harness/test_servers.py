@@ -144,6 +144,30 @@ def test_a_server_that_only_fails_costs_a_few_calls(servers: tuple[Mock, Mock], 
     assert f"{broken.base_url} is set aside, and tried again later: status 500: internal error" in done.stderr
 
 
+def test_a_server_that_asks_to_wait_holds_no_call_back(servers: tuple[Mock, Mock], tmp_path: Path) -> None:
+    first, full = servers
+    full.config(p429=1.0, retry_after=600.0)
+    done = run(tmp_path / "out", full.base_url, first.base_url)
+    # Ten minutes are longer than --max-wait: with this server alone, the run would have ended.
+    assert done.returncode == 0, done.stderr
+    assert judged(tmp_path / "out") == JUDGMENTS
+    # The calls in flight when it first refused one.
+    assert 1 <= full.stats()["requests"] <= 8
+    assert f"{full.base_url} is set aside, and tried again later: status 429" in done.stderr
+
+
+def test_where_every_server_asks_to_wait_the_calls_wait_for_the_first(
+    servers: tuple[Mock, Mock], tmp_path: Path
+) -> None:
+    first, full = servers
+    full.config(p429=1.0, retry_after=600.0)
+    first.script(*[{"status": 429, "headers": {"Retry-After": "2"}, "body": {}}] * 8)
+    done = run(tmp_path / "out", full.base_url, first.base_url)
+    assert done.returncode == 0, done.stderr
+    assert judged(tmp_path / "out") == JUDGMENTS
+    assert first.stats()["retry_after_violations"] == 0
+
+
 def test_a_server_without_the_model_is_set_aside(servers: tuple[Mock, Mock], tmp_path: Path) -> None:
     first, other = servers
     missing = {"status": 404, "body": {"error": {"message": "The model `mock` does not exist"}}}

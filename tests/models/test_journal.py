@@ -225,6 +225,16 @@ def test_a_damaged_completion_is_named(tmp_path: Path) -> None:
         journal.get("d0")
 
 
+def test_a_journal_that_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        put(journal, "d", "Grade: 1")
+        journal._connection.execute("ALTER TABLE completion RENAME TO elsewhere")
+        for look in (lambda: "d0" in journal, lambda: journal.get("d0")):
+            with pytest.raises(InputError, match=r"j: damaged at the completion d0: no such table: .*journal salvage"):
+                look()
+        assert "absent" not in journal
+
+
 def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) -> None:
     async def run(journal: Journal) -> None:
         broken = msgspec.structs.replace(request(), turn_id="\ud800")
@@ -235,7 +245,7 @@ def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) ->
 
 
 def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.models.journal._CHECKPOINT", 0.0)
+    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 0.0)
     (tmp_path / "out").mkdir()
     with Journal(tmp_path / "out" / "j") as journal:
         put(journal, "d", "Grade: 1")
@@ -255,7 +265,7 @@ def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path, monkeypatch
 def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judge.models.journal._CHECKPOINT", 0.05)
+    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 0.05)
     with Journal(tmp_path / "j") as journal:
         put(journal, "d", "Grade: 1")
         deadline = time.monotonic() + 30

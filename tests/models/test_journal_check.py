@@ -321,7 +321,7 @@ def test_without_a_checksum_a_row_still_has_to_answer_its_question(old: Path, tm
 def test_a_copy_of_the_file_alone_has_what_was_committed_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judge.models.journal._CHECKPOINT", 0.0)
+    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 0.0)
     path, copied = tmp_path / "journal.sqlite", tmp_path / "copy.sqlite"
     with Journal(path) as journal:
         fill(journal)
@@ -352,7 +352,7 @@ def copy_with_log(tmp_path: Path, damage: Callable[[bytes], bytes]) -> Path:
 
 
 def test_what_a_kill_leaves_in_the_log_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.models.journal._CHECKPOINT", 3600.0)
+    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 3600.0)
     killed = copy_with_log(tmp_path, lambda data: data)
     assert verify_journal(killed) == JournalReport(12, 0, ())
     assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(12, 0, ())
@@ -362,7 +362,7 @@ def test_what_a_kill_leaves_in_the_log_is_seen(tmp_path: Path, monkeypatch: pyte
 
 def test_a_damaged_log_hides_nothing_from_a_salvage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite forgets whatever follows a damaged frame, and says nothing."""
-    monkeypatch.setattr("judge.models.journal._CHECKPOINT", 3600.0)
+    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 3600.0)
     # The checksum of the first frame, which nothing but SQLite's own replay needs.
     killed = copy_with_log(tmp_path, lambda data: data[:48] + bytes([data[48] ^ 1]) + data[49:])
     report = verify_journal(killed)

@@ -26,6 +26,7 @@ from judge.harness.calibration.asking import ProgressReport, gold_tasks
 from judge.harness.dry_run import model_forecasts
 from judge.harness.manifest import JOURNAL
 from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
@@ -133,9 +134,7 @@ def cost(plan: ReviewPlan, question: Rewording) -> Cost:
     model = open_one(question.model, plan.options, prompts, plan.settings, keys=False)
     wanted = gold_tasks(rows, part, prompts, 1, "gold")
     turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None)
-    with Journal(None) as journal:
-        for known in _journals(plan):
-            journal.adopt(known)
+    with JournalView(_journals(plan)) as journal:
         asked = forecasts([model], wanted, journal, part, turns)
     (row,) = model_forecasts(asked, plan.settings, plan.options.max_tokens)
     return Cost(len(part.responses), row.judgments, row.recalled, row.calls, row.cost, row.most)

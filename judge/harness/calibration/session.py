@@ -17,7 +17,7 @@ from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import needs_turn
-from judge.ask.questions import Questions
+from judge.ask.questions import Questions, filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, check_prices
@@ -445,7 +445,8 @@ class _Session:
             else:
                 sources = held_out(tuple(row for row in rows if row.split == "test"))
                 sources += self._baselines(rows, sources)
-        self.warnings += model_notes(results)
+            notes = filler_notes((model.name for model in models), journal)
+        self.warnings += (*model_notes(results), *notes)
         self.answers = {
             "judgments.jsonl": results_jsonl(results, Judgment),
             FAILURES: results_jsonl(results, Failure),

@@ -8,6 +8,7 @@ from typing import Any
 from judge.ask.account import JudgeAccount
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, forecasts
@@ -36,6 +37,7 @@ from judge.harness.evaluation.bench_data import choose_datasets, read_dataset
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.prepared import judging_options
 from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
 from judge.models.spending import Spending
 from judge.records import Record
 from judge.text.ids import natural_key
@@ -109,9 +111,7 @@ def forecast_bench(plan: BenchPlan) -> BenchForecast:
     """
     prepared = prepare_bench(plan, keys=False)
     path = Path(plan.out) / JOURNAL
-    with Journal(None) as journal:
-        if path.exists():
-            journal.adopt(path)
+    with JournalView([path] if path.exists() else []) as journal:
         counted = forecasts((prepared.model,), prepared.tasks, journal, prepared.pool, prepared.turns)
     (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
     items = {read.drawn.dataset.name: len(read.drawn.items) for read in prepared.sets}
@@ -126,6 +126,7 @@ def _bench_asked(
     make_folder(out)
     with Journal(out / JOURNAL) as journal:
         given = ask_bench(prepared, journal, report, fetching)
+        blank = filler_notes([model.name], journal)
     steps(Step("making the card"))
     card = _card(
         model.name,
@@ -135,7 +136,7 @@ def _bench_asked(
         models_returned=_returned(given),
         options=judging_options(plan.options, (model,)),
         expense=_expense(given.account.results),
-        notes=(*prepared.notes, *model_notes(given.results)),
+        notes=(*prepared.notes, *model_notes(given.results), *blank),
     )
     replace_folder(out, {**card_files(card, given.answers), TIMING: json_bytes(_timing(given))}, RECORD)
     failures = tuple(result for result in given.results if isinstance(result, Failure))

@@ -9,6 +9,7 @@ from typing import Any
 from judge.ask.account import Account, JudgeAccount
 from judge.ask.loop import Progress
 from judge.ask.progress import FetchReporter, Reporter
+from judge.ask.questions import filler_notes
 from judge.ask.records import Failure
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, forecasts
@@ -31,6 +32,7 @@ from judge.harness.probe.asking import ask_probe, overlap_answers, pairs_of, pro
 from judge.harness.probe.bound import check_bound, with_probe
 from judge.harness.probe.plan import PreparedProbe, ProbePlan, prepare_probe
 from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet
 
@@ -117,9 +119,8 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
         check_folder(
             out, prepared.configured, trial=False, replace=plan.replace, may_differ=_GROWING, record=PROBE_RECORD
         )
-    with Journal(None) as journal:
-        for path in (*prepared.journals, *((out / JOURNAL,) if (out / JOURNAL).exists() else ())):
-            journal.adopt(path)
+    paths = (*((out / JOURNAL,) if (out / JOURNAL).exists() else ()), *prepared.journals)
+    with JournalView(paths) as journal:
         counted = forecasts(prepared.models, prepared.tasks, journal, prepared.pool, prepared.turns)
     return ProbeForecast(
         items=len(prepared.items),
@@ -149,6 +150,7 @@ def _carry_out(
         replace_folder(out, {MANIFEST: _manifest(prepared, UNFINISHED)}, PROBE_RECORD, more=not changed)
         account = Account()
         answered = ask_probe(prepared, journal, account, report, fetching)
+        blank = filler_notes((model.name for model in prepared.models), journal)
     steps(Step("making tables and pictures"))
     overlap = overlap_answers(prepared)
     kinds = tuple(kind for kind in KINDS if kind in plan.kinds)
@@ -176,7 +178,8 @@ def _carry_out(
         "twins.jsonl": jsonl_bytes(pairs),
         **probe_pictures(card),
     }
-    certificate, notes = None, list(model_notes([result for _, answers in answered for result in answers.values()]))
+    results = [result for _, answers in answered for result in answers.values()]
+    certificate, notes = None, [*model_notes(results), *blank]
     if prepared.certificate is not None:
         certificate, unbound = with_probe(prepared.certificate, card, sha256(files[CARD]), prepared.criteria)
         notes += unbound
@@ -185,7 +188,7 @@ def _carry_out(
     files[MANIFEST] = _manifest(prepared, PROBED)
     replace_folder(out, files, PROBE_RECORD, last=CERTIFICATE)
     notes += undrawn("pictures of the shifts")
-    failures = tuple(result for _, answers in answered for result in answers.values() if isinstance(result, Failure))
+    failures = tuple(result for result in results if isinstance(result, Failure))
     return ProbeOutcome(card, tuple(pairs), certificate, failures, tuple(notes), account.rows())
 
 
