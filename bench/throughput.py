@@ -31,7 +31,6 @@ from typing import Any, NamedTuple
 import aiohttp
 import msgspec
 
-from judge.ask import own_loop
 from judge.ask.criteria import find_criterion
 from judge.ask.loop import Settings, assess, tasks
 from judge.ask.prompt import render
@@ -46,7 +45,6 @@ from judge.runs.records import TokenCount
 
 MOCK = Path(__file__).parent / "mock_server.py"
 SYLLABLES = ("ka", "ro", "mi", "tel", "sun", "dor", "ve", "lan", "pi", "gra")
-FACTORIES = {"asyncio": asyncio.new_event_loop, "uvloop": own_loop.new_loop}
 CASES = ((64, 0.05, 6400), (64, 0.5, 1280), (256, 0.5, 5120))
 
 
@@ -149,11 +147,6 @@ async def ask_backend(name: str, base_url: str, waiting: Iterator[Request], work
         await model.aclose()
 
 
-def run_in(factory: Callable[[], asyncio.AbstractEventLoop], job: Coroutine[Any, Any, None]) -> None:
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(job)
-
-
 class Rows:
     """The rows of a table, each a function that makes all calls of a case."""
 
@@ -166,25 +159,24 @@ class Rows:
         self.pool = make_pool(case.calls, random.Random(0))
         self.requests = requests_of(self.pool, self.criterion)
 
-    def bare(self, factory: Callable[[], asyncio.AbstractEventLoop]) -> Callable[[], None]:
+    def bare(self) -> Callable[[], None]:
         if self.name.startswith("litellm/"):
             model = open_model(self.name, ModelOptions(base_url=self.base_url))
-            return lambda: run_in(factory, ask_litellm(model, iter(self.requests), self.case.workers))
+            return lambda: asyncio.run(ask_litellm(model, iter(self.requests), self.case.workers))
         parameters = open_model("server/mock", ModelOptions(base_url=self.base_url)).parameters(self.requests[0])
         sent = {name: value for name, value in parameters.items() if name != "base_url"}
         bodies = [msgspec.json.encode({**sent, "messages": request.messages}) for request in self.requests]
         url = f"{self.base_url}/chat/completions"
-        return lambda: run_in(factory, ask_bare(url, iter(bodies), self.case.workers))
+        return lambda: asyncio.run(ask_bare(url, iter(bodies), self.case.workers))
 
-    def backend(self, factory: Callable[[], asyncio.AbstractEventLoop]) -> Callable[[], None]:
-        return lambda: run_in(factory, ask_backend(self.name, self.base_url, iter(self.requests), self.case.workers))
+    def backend(self) -> Callable[[], None]:
+        return lambda: asyncio.run(ask_backend(self.name, self.base_url, iter(self.requests), self.case.workers))
 
-    def loop(self, factory: Callable[[], asyncio.AbstractEventLoop]) -> Callable[[], None]:
+    def loop(self) -> Callable[[], None]:
         wanted = tasks(self.pool, (self.criterion,))
         settings = Settings(concurrency=self.case.workers)
 
         def ask() -> None:
-            own_loop.new_loop = factory
             path = self.folder / f"{time.monotonic_ns()}.sqlite"
             with Journal(path) as journal:
                 model = open_model(self.name, ModelOptions(base_url=self.base_url))
@@ -195,12 +187,8 @@ class Rows:
         return ask
 
     def made(self, names: list[str]) -> dict[str, Callable[[], None]]:
-        """The rows by their names, each in Python's event loop and in uvloop's, which judge takes where it is there."""
-        rows: dict[str, Callable[[], None]] = {}
-        for name in names:
-            for library, factory in FACTORIES.items():
-                rows[f"{name}, {library}"] = getattr(self, name)(factory)
-        return rows
+        """The rows by their names."""
+        return {name: getattr(self, name)() for name in names}
 
 
 def measured(row: Callable[[], None]) -> Measured:

@@ -18,16 +18,6 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 """Ctrl-C, a scheduler or `kill`, and a terminal that closes: each of them stops a job in the same way."""
 
 
-def new_loop() -> asyncio.AbstractEventLoop:
-    """A new event loop: uvloop's, which takes less CPU time a call, or Python's where there is no uvloop."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
-
-
 def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
     """Run a job to its end; it sees the caller's context variables, and its exceptions are raised here.
 
@@ -42,7 +32,7 @@ def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], 
         asyncio.get_running_loop()
     except RuntimeError:
         return _in_main(job, drain)
-    runner = asyncio.Runner(loop_factory=new_loop)
+    runner = asyncio.Runner()
     # In this thread, because the runner copies the context variables of the code that asks for its loop.
     loop = runner.get_loop()
 
@@ -69,7 +59,7 @@ def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], 
 def _in_main(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
     canceled: list[int] = []
     try:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
+        with asyncio.Runner() as runner:
             return runner.run(_draining(job, drain, canceled))
     except asyncio.CancelledError:
         if canceled:
