@@ -45,7 +45,7 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
     if isinstance(reply, Unreadable):
         return reply
     if criterion.answer == "sentences":
-        verdict = _parse_sentences(reply, criterion, form, sentences, cut=cut)
+        verdict = _parse_sentences(reply, criterion, form, sentences, completion.support, cut=cut)
     else:
         verdict = _parse_grade(reply, criterion.scale, form, completion.probabilities, cut=cut)
     return TRUNCATED if cut and isinstance(verdict, Unreadable) else verdict
@@ -111,13 +111,18 @@ def graded(
 
 
 def _parse_sentences(
-    reply: str, criterion: Criterion, form: AnswerForm, sentences: int, *, cut: bool
+    reply: str,
+    criterion: Criterion,
+    form: AnswerForm,
+    sentences: int,
+    told: tuple[tuple[float | None, tuple[int, ...]], ...],
+    *,
+    cut: bool,
 ) -> Verdict | Unreadable:
     answer = last_object(reply, "sentences", (), cut=cut) if form == "json" else None
     if isinstance(answer, Unreadable):
         return answer
     entries: Sequence[tuple[object, object]]
-    support: Sequence[dict[str, object]] = ()
     if answer is None:
         entries, rationale = numbered_lines(reply)
         if not entries or cut:
@@ -127,15 +132,15 @@ def _parse_sentences(
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
             return Unreadable("unreadable", '"sentences" is not a list of objects with "n" and "label"')
         entries = [(entry.get("n"), entry.get("label")) for entry in listed]
-        support = listed
     labels = _by_number(entries, answer_labels(criterion), sentences)
     if isinstance(labels, Unreadable):
         return labels
     verdict = _rolled_up(labels, criterion, rationale)
     if isinstance(verdict, Unreadable):
         return verdict
-    found = _support(support, sentences)
-    return msgspec.structs.replace(verdict, support=found, expected=_expected_by_support(found, labels, criterion))
+    if len(told) != sentences:
+        return verdict
+    return msgspec.structs.replace(verdict, support=told, expected=_expected_by_support(told, labels, criterion))
 
 
 def _expected_by_support(
@@ -156,23 +161,6 @@ def _expected_by_support(
             for stays, goes in zip([*likely, 0.0], [0.0, *likely], strict=True)
         ]
     return math.fsum(p * rollup.grade(k / len(chances)) for k, p in enumerate(likely)) if chances else None
-
-
-def _support(
-    entries: Sequence[Mapping[str, object]], sentences: int
-) -> tuple[tuple[float | None, tuple[int, ...]], ...]:
-    """What a checker says beside the labels, in the order of the sentences; empty where any of it is missing."""
-    if [entry.get("n") for entry in entries] != list(range(1, sentences + 1)):
-        return ()
-    found: list[tuple[float | None, tuple[int, ...]]] = []
-    for entry in entries:
-        probability, passages = entry.get("probability"), entry.get("passages")
-        if not isinstance(passages, list) or not all(type(number) is int and number > 0 for number in passages):
-            return ()
-        if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):  # type: ignore[operator]
-            return ()
-        found.append((probability, tuple(passages)))  # type: ignore[arg-type]
-    return tuple(found)
 
 
 def _by_number(

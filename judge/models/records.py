@@ -69,6 +69,9 @@ class Completion(Record, frozen=True):
     """Attempts that the loop made, the successful one included."""
     probabilities: dict[str, float] | None = None
     """Label to probability, normalized over the labels; None where the judge gives none."""
+    support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()
+    """Of a checker, for each sentence the highest probability of support, and the numbers of the passages that support
+    it, from 1; no language model's reply can bring it."""
     endpoint: str | None = None
     """The address that answered, where a judge has several."""
     raw: str | None = None

@@ -158,7 +158,10 @@ def _read_vllm(reply: Any) -> Iterator[PairScore]:
         isinstance(row, dict) and isinstance(row.get("index"), int) for row in rows
     ):
         raise RejectedError('the reply has no list "data" of objects with "index" and "score"')
-    for row in sorted(rows, key=lambda row: int(row["index"])):
+    rows = sorted(rows, key=lambda row: int(row["index"]))
+    if [row["index"] for row in rows] != list(range(len(rows))):
+        raise RejectedError(f"the scores are not numbered from 0 to {len(rows) - 1}, each once")
+    for row in rows:
         yield PairScore(_probability(row.get("score")))
 
 

@@ -164,7 +164,7 @@ def open_document(
     if unread is None:
         return document(content, value)
     # The last turn of an array may stand on a line of its own too.
-    if not content.lstrip().startswith(b"[") and _is_json_lines(content):
+    if not _is_open_array(content) and _is_json_lines(content):
         return document(content, None, _decode_lines(content, file, problems))
     problems.append(unread)
     return document(content)
@@ -210,6 +210,18 @@ def _begins_with_a_turn(content: bytes) -> bool:
     """Whether the first line is a whole turn and more lines follow, so that the content is not one JSON value."""
     end = content.find(b"\n")
     return end >= 0 and _NOT_BLANK.search(content, end) is not None and _is_turn(content[:end])
+
+
+def _is_open_array(content: bytes) -> bool:
+    """Whether the content begins with an array that its first line does not end."""
+    first, _, _ = content.lstrip().partition(b"\n")
+    if not first.startswith(b"["):
+        return False
+    try:
+        msgspec.json.decode(first, type=msgspec.Raw)
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def _is_json_lines(content: bytes) -> bool:

@@ -253,7 +253,10 @@ def test_many_pairs_take_several_requests(serve: Serve) -> None:
     [
         ("score", 200, {"data": [{"index": 0, "score": 4.2}]}, RejectedError, "score 4.2, expected a probability"),
         ("score", 200, {"data": [{"index": 0, "score": True}]}, RejectedError, "found score True"),
-        ("score", 200, {"data": [{"index": 0, "score": 0.1}] * 2}, RejectedError, "2 scores came back for 1 pairs"),
+        ("score", 200, {"data": [{"index": n, "score": 0.1} for n in (0, 1)]}, RejectedError,
+         "2 scores came back for 1 pairs"),
+        ("score", 200, {"data": [{"index": 7, "score": 0.1}]}, RejectedError, "not numbered from 0 to 0, each once"),
+        ("score", 200, {"data": [{"index": 0, "score": 0.1}] * 2}, RejectedError, "not numbered from 0 to 1"),
         ("score", 200, {"scores": [0.1]}, RejectedError, 'no list "data"'),
         ("score", 200, b"<html>", RejectedError, "not JSON: it begins '<html>'"),
         ("score", 500, {"error": {"message": "boom"}}, TransientError, "boom"),

@@ -17,6 +17,7 @@ from judge.runs.check.validate import validate_run
 from judge.runs.formats import FORMATS, read_run
 from judge.runs.records import PtkbStatement, TokenCount, Turn
 from judge.runs.tokens import TokenLimit
+from tests.conftest import PROJECT
 
 TOPICS = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), (PtkbStatement("1", "I am vegan."),))}
 IDS = ["clueweb22-en0000-00-00000:0", "clueweb22-en0000-00-00001:1"]
@@ -158,3 +159,15 @@ def test_a_run_with_one_spoiled_value_is_validated_without_raising(tmp_path, for
         node = inner
     node[key] = data.draw(ANY_JSON)
     survive(tmp_path, dump_lines(document) if format == "ikat2025" else json.dumps(document).encode())
+
+
+@pytest.mark.parametrize("first", ["5", '"x"', "[]", "null", "[1, 2]"])
+def test_a_first_line_that_is_no_turn_costs_no_other_line(tmp_path, first):
+    """An array begins like the line `[]`; it ends on another line."""
+    path = tmp_path / "run.jsonl"
+    turns = (PROJECT / "examples/runs/lantern-half-right.jsonl").read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([first, *turns[1:]]) + "\n", encoding="utf-8")
+    read = read_run(path)
+    assert read.run is not None
+    assert len(read.run.turns) == len(turns) - 1
+    assert [problem.code for problem in read.problems if problem.severity == "error"] == ["wrong_type"]

@@ -89,15 +89,15 @@ class Checker:
         scores = await self._scorer.score(pairs)
         width = len(request.passages)
         by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
-        entries = [
-            {"n": number + 1, **self._label(by_number.get(number), request.labels)} for number in range(len(sentences))
-        ]
+        found = [self._found(by_number.get(number), request.labels) for number in range(len(sentences))]
+        entries = [{"n": number, "label": label} for number, (label, _, _) in enumerate(found, 1)]
         table = {str(number + 1): [list(score) for score in row] for number, row in by_number.items()}
         return Completion(
             text=msgspec.json.encode({"sentences": entries}).decode(),
             finish_reason="stop",
             model=self.name,
             cost=0.0 if self.price() == FREE else None,
+            support=tuple((best, passages) for _, best, passages in found),
             raw=msgspec.json.encode({"supports, contradicts": table}).decode(),
         )
 
@@ -105,17 +105,19 @@ class Checker:
         """Release the scorer's connections."""
         await self._scorer.aclose()
 
-    def _label(self, scores: Sequence[PairScore] | None, labels: Sequence[str]) -> dict[str, Any]:
+    def _found(
+        self, scores: Sequence[PairScore] | None, labels: Sequence[str]
+    ) -> tuple[str, float | None, tuple[int, ...]]:
         """The label of a sentence, its highest support, and the passages that support it, the likeliest first."""
         if not scores:
             label = NO_CLAIM if scores is None and NO_CLAIM in labels else UNSUPPORTED
-            return {"label": label, "probability": None, "passages": []}
+            return label, None, ()
         best = max(score.supports for score in scores)
         likeliest = sorted(enumerate(scores, 1), key=lambda entry: -entry[1].supports)
         found = [number for number, score in likeliest if score.supports >= self._threshold]
         against = max(score.contradicts for score in scores) >= self._threshold and CONTRADICTED in labels
         label = SUPPORTED if found else CONTRADICTED if against else UNSUPPORTED
-        return {"label": label, "probability": round(best, 6), "passages": found}
+        return label, round(best, 6), tuple(found)
 
 
 def claims(sentence: str) -> bool:
