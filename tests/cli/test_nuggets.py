@@ -16,8 +16,20 @@ CONE = '{"9-1_3": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": 
 def test_a_bank_is_converted_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "cone.json"
     assert main(["nuggets", "convert", str(BANK), "--to", "cone-rag", "--out", str(out)]) == 0
-    assert capsys.readouterr() == ("", f"{out}: 44 nuggets of 16 turns, 3 topics: 16 okay, 28 vital\n")
+    assert capsys.readouterr() == ("", f"{out}: 44 nuggets of 16 turns, 3 topics: 44 without importance\n")
     assert [nugget.text for nugget in read_bank(out).nuggets] == [nugget.text for nugget in read_bank(BANK).nuggets]
+
+
+@pytest.mark.parametrize(
+    ("form", "held"),
+    [("judge", "16 okay, 28 vital"), ("nuggetizer", "16 okay, 28 vital"), ("cone-rag", "44 without importance")],
+)
+def test_what_is_counted_is_what_the_written_file_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, held: str
+) -> None:
+    out = tmp_path / "bank"
+    assert main(["nuggets", "convert", str(BANK), "--to", form, "--out", str(out)]) == 0
+    assert capsys.readouterr().err == f"{out}: 44 nuggets of 16 turns, 3 topics: {held}\n"
 
 
 def test_importance_comes_from_the_grade_of_the_passage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
