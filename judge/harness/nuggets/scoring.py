@@ -39,7 +39,7 @@ class NuggetScorePlan(JobPlan, frozen=True, kw_only=True):
     gold: Sequence[StrPath] = ()
     """People's matches of a part of the responses, to correct those of judges by."""
     inclusion: float | None = None
-    """The probability with which responses were drawn for people, where the rows do not say it."""
+    """The probability with which units were drawn for people, where the rows do not say it."""
     renamed: Mapping[str, str] = {}
     """Name of a run in the matches to its id in the pool."""
     main: str = MAIN
