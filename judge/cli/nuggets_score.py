@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inclusion",
         type=float,
         metavar="P",
-        help="probability with which responses were drawn for --gold, where its rows do not say it",
+        help="probability with which units were drawn for --gold, where its rows do not say it",
     )
     parser.add_argument(
         "--rename",

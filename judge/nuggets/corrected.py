@@ -1,7 +1,8 @@
 """The recall of runs by a judge's matches, corrected by people's matches of a part of the responses. Pure.
 
-People's value of a turn counts where people matched each of its nuggets. The correction is that of the leaderboard
-(`judge.stats.correction`).
+People's value of a unit counts where people matched each of its nuggets with each of its responses. Were one
+supporting response enough, units would be in the sample because people found support there. The correction is that of
+the leaderboard (`judge.stats.correction`).
 """
 
 import math
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from judge.errors import InputError
-from judge.nuggets.matches import PairLabels
+from judge.nuggets.matches import PairKey, PairLabels
 from judge.nuggets.measures import MEASURES
 from judge.nuggets.scores import value_of
 from judge.nuggets.units import RunUnit
@@ -53,18 +54,19 @@ def corrected_recall(
     Args:
         judged: The units by the judge.
         people: The same units by people.
-        gold: People's matches, for their inclusion probabilities.
+        gold: People's matches, for what they matched and with which inclusion probabilities.
         measure: A recall of MEASURES.
         name: The file of people's matches, for messages.
-        inclusion: The probability with which a response was drawn for people, where the rows do not say it.
+        inclusion: The probability with which a unit was drawn for people, where the rows do not say it.
         cluster: What the intervals are over.
 
     Raises:
         InputError: An inclusion probability is unknown or contradicts how much people matched.
     """
-    by_people = {(unit.run_id, unit.scope): unit for unit in people if unit.status == "matched"}
+    whole = [unit for unit in people if unit.responses and gold.labels.keys() >= _pairs(unit)]
+    by_people = {(unit.run_id, unit.scope): unit for unit in whole}
     by_run: dict[str, list[tuple[RunUnit, float, float, float]]] = {unit.run_id: [] for unit in judged}
-    unknown: list[str] = []
+    unknown: list[RunUnit] = []
     for unit in judged:
         value = value_of(unit, MEASURES[measure])
         if unit.status != "matched" or value is None:
@@ -73,16 +75,18 @@ def corrected_recall(
         truth = None if twin is None else value_of(twin, MEASURES[measure])
         drawn = None if truth is None else _probability(unit, gold, inclusion)
         if truth is not None and drawn is None:
-            unknown.append(f"{unit.run_id} in {unit.scope}")
+            unknown.append(unit)
         by_run[unit.run_id].append(
             (unit, value, math.nan if truth is None else truth, math.nan if drawn is None else drawn)
         )
     census = all(not math.isnan(truth) for rows in by_run.values() for _, _, truth, _ in rows)
     if unknown and not census:
+        several = sum(len(unit.responses) > 1 for unit in unknown)
         raise InputError(
             f"{name}: without the probability with which responses were drawn for people, corrected means can be far "
-            f"off; it is unknown for {count(len(unknown), 'unit')}, the first {unknown[0]}: give "
-            "`inclusion_probability` in the rows, or --inclusion P"
+            f"off; it is unknown for {count(len(unknown), 'unit')}, the first {unknown[0].run_id} "
+            f"in {unknown[0].scope}: give `inclusion_probability` in the rows, or --inclusion P"
+            + (f"; {several} of several responses, for which only --inclusion P tells it" if several else "")
         )
     topics: dict[str, int] = defaultdict(lambda: len(topics))
     scopes: dict[str, int] = defaultdict(lambda: len(scopes))
@@ -133,15 +137,21 @@ def _cluster(unit: RunUnit, cluster: Cluster) -> str:
     return cluster_of(unit.topic_id, cluster)
 
 
+def _pairs(unit: RunUnit) -> set[PairKey]:
+    """Every pair of response and nugget of a unit."""
+    return {(response_id, nugget.nugget_id) for response_id in unit.responses for nugget in unit.nuggets}
+
+
 def _probability(unit: RunUnit, gold: PairLabels, inclusion: float | None) -> float | None:
-    """The probability with which people were to match a unit, by its rows or as given; None if nobody knows."""
-    said = {
-        gold.inclusion[key]
-        for response_id in unit.responses
-        for nugget in unit.nuggets
-        if (key := (response_id, nugget.nugget_id)) in gold.inclusion
-    }
-    return min(said) if said else inclusion
+    """The probability with which people were to match a whole unit, by its rows or as given; None if nobody knows.
+
+    Rows say the probability of one response. That of several together does not follow from it, unless each is 1.
+    """
+    said = {gold.inclusion.get(key) for key in _pairs(unit)}
+    if len(unit.responses) == 1:
+        said.discard(None)
+    known = len(said) == 1 and (len(unit.responses) == 1 or said == {1.0})
+    return said.pop() if known else inclusion
 
 
 def corrected_grid(rows: Sequence[CorrectedRecall], measure: str) -> Grid:

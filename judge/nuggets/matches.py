@@ -66,7 +66,8 @@ def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
                 nugget_id=f"{match.turn_id}/{match.nugget}",
                 label="supports" if match.yes else "does_not",
                 run_id=match.run_id,
-                assessor="people",
+                # The same pair in another task is another person's label of it.
+                assessor=f"task {match.task}",
             )
             for match in read_study(path)
         )
@@ -140,7 +141,8 @@ def join(
     """The label of every pair of response and nugget that was matched.
 
     Where several judges or several people matched a pair, the label that most of them gave counts; of labels that are
-    given equally often, the worse one for the response.
+    given equally often, the worse one for the response. Each of them has one vote for a pair. One response may be that
+    of several runs: rows that name it by its runs and give one label are one vote.
 
     Args:
         rows: The matches.
@@ -151,14 +153,16 @@ def join(
         renamed: Name of a run in the matches to its id in the pool.
 
     Raises:
-        InputError: Rows are of nuggets that the bank does not have, or has with another text, or of another turn. Or
-            people and judges are mixed, or no row is of a response of the pool.
+        InputError: Rows are of nuggets that the bank does not have, or has with another text, or of another turn, or
+            match a pair that the same judge or assessor has matched. Or people and judges are mixed, or no row is of a
+            response of the pool.
     """
     nuggets = {nugget.nugget_id: nugget for nugget in bank.nuggets}
     responses = {response.response_id: response for response in pool.responses}
     firsts = first_ranked(pool)
     votes: dict[PairKey, list[MatchLabel]] = {}
     inclusion: dict[PairKey, float] = {}
+    voted: dict[tuple[PairKey, str | None, str | None], tuple[str, MatchLabel]] = {}
     problems: list[Problem] = []
     outside = 0
     for row in rows:
@@ -184,7 +188,14 @@ def join(
             problems.append(Problem("bad_match", "error", name, row.turn_id, where, message or ""))
             continue
         key = response.response_id, row.nugget_id
-        votes.setdefault(key, []).append(row.label)
+        vote = "" if row.response_id is not None else run_id, row.label
+        earlier = voted.setdefault((key, row.judge, row.assessor), vote)
+        if earlier is vote:
+            votes.setdefault(key, []).append(row.label)
+        elif earlier[0] == vote[0] or "" in (earlier[0], vote[0]) or earlier[1] != vote[1]:
+            where, who = f"nugget {shown(row.nugget_id)}", shown(row.judge or row.assessor or "")
+            message = f"a second match of {key[0]} by {who}: expected one"
+            problems.append(Problem("bad_match", "error", name, row.turn_id, where, message))
         drawn = row.inclusion_probability
         if drawn is not None and inclusion.setdefault(key, drawn) != drawn:
             where, message = f"nugget {shown(row.nugget_id)}", f"two inclusion probabilities for {key[0]}: expected one"

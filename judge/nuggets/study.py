@@ -18,6 +18,7 @@ STUDY_LINE = re.compile(r"([0-9]+)_([0-9]+_[0-9]+)_([0-9]+)_([^\t_]\S*)\t+([01])
 class NuggetMatch(NamedTuple):
     """Whether the response of a run holds a nugget of a turn."""
 
+    task: str
     turn_id: str
     nugget: int
     run_id: str
@@ -42,7 +43,7 @@ def read_study(path: Path) -> tuple[NuggetMatch, ...]:
             message = f"{shown(line)}: expected hit_topic_turn_nugget_run, a tab and 0 or 1"
             problems.append(line_problem("not_a_match", path, number, message))
             continue
-        match = NuggetMatch(parts[2], int(parts[3]), parts[4], parts[5] == "1")
+        match = NuggetMatch(parts[1], parts[2], int(parts[3]), parts[4], parts[5] == "1")
         # The same pair in another task is another person's label of it.
         label_id = line.split("\t", 1)[0]
         first = lines.setdefault(label_id, number)

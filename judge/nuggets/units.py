@@ -50,19 +50,24 @@ def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit,
     firsts = first_ranked(pool)
     expected = had_to_answer(pool)
     every = {response.turn_id for response in pool.responses}.union(*expected.values())
-    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
-    declined.update(run.run_id for run in pool.runs if not run.selected)
-    run_ids = {*firsts, *expected, *(row.run_id for row in pool.exclusions)} - declined
     scopes = bank.by_scope()
     reached = _reached(pool, scopes, known)
     units: list[RunUnit] = []
-    for run_id in sorted(run_ids, key=natural_key):
+    for run_id in runs_to_score(pool):
         answered = firsts.get(run_id, {})
         turns = {*expected.get(run_id, every), *answered}
         for scope in sorted({*turns, *map(topic_of, turns)} & scopes.keys(), key=natural_key):
             there = [answered[turn] for turn in sorted(answered, key=natural_key) if scope in (turn, topic_of(turn))]
             units.append(_unit(run_id, scope, there, scopes[scope], known, scope in reached))
     return tuple(units)
+
+
+def runs_to_score(pool: Pool) -> list[str]:
+    """The ids of the runs that were to be judged, in natural order."""
+    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
+    declined.update(run.run_id for run in pool.runs if not run.selected)
+    run_ids = {*first_ranked(pool), *had_to_answer(pool), *(row.run_id for row in pool.exclusions)} - declined
+    return sorted(run_ids, key=natural_key)
 
 
 def _reached(pool: Pool, scopes: Mapping[str, Sequence[Nugget]], known: PairLabels) -> set[str]:

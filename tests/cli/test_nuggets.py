@@ -16,8 +16,20 @@ CONE = '{"9-1_3": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": 
 def test_a_bank_is_converted_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "cone.json"
     assert main(["nuggets", "convert", str(BANK), "--to", "cone-rag", "--out", str(out)]) == 0
-    assert capsys.readouterr() == ("", f"{out}: 44 nuggets of 16 turns, 3 topics: 16 okay, 28 vital\n")
+    assert capsys.readouterr() == ("", f"{out}: 44 nuggets of 16 turns, 3 topics: 44 without importance\n")
     assert [nugget.text for nugget in read_bank(out).nuggets] == [nugget.text for nugget in read_bank(BANK).nuggets]
+
+
+@pytest.mark.parametrize(
+    ("form", "held"),
+    [("judge", "16 okay, 28 vital"), ("nuggetizer", "16 okay, 28 vital"), ("cone-rag", "44 without importance")],
+)
+def test_what_is_counted_is_what_the_written_file_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, held: str
+) -> None:
+    out = tmp_path / "bank"
+    assert main(["nuggets", "convert", str(BANK), "--to", form, "--out", str(out)]) == 0
+    assert capsys.readouterr().err == f"{out}: 44 nuggets of 16 turns, 3 topics: {held}\n"
 
 
 def test_importance_comes_from_the_grade_of_the_passage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,3 +107,36 @@ def test_scores_go_to_stdout_and_notes_to_stderr(tmp_path: Path, capsys: pytest.
     ):
         assert main([*command, *more]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_runs_that_no_nugget_reaches_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mixed"
+    runs = ["--runs", str(PROJECT / "examples/interactive"), str(PROJECT / "examples/runs/harbor-grounded.json")]
+    assert main(["pool", *runs, "--topics", str(PROJECT / "examples/topics.json"), "--out", str(folder)]) == 0
+    rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    rows = [row for row in rows if row["turn_id"].startswith("1-1_")]
+    noted = {}
+    for scope in ("turn_id", "topic_id"):
+        bank, people = tmp_path / f"{scope}.jsonl", tmp_path / f"people-{scope}.jsonl"
+        bank.write_text(
+            json.dumps({"nugget_id": "n", scope: {"turn_id": "1-1_1", "topic_id": "1-1"}[scope], "text": "A."})
+        )
+        people.write_text(
+            "".join(
+                json.dumps({"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": "n",
+                            "label": "supports", "assessor": "ann"}) + "\n"
+                for row in rows if scope == "topic_id" or row["turn_id"] == "1-1_1"
+            )
+        )  # fmt: skip
+        capsys.readouterr()
+        command = ["nuggets", "score", "--pool", str(folder), "--bank", str(bank), "--matches", str(people)]
+        assert main([*command, "--format", "json"]) == 0
+        out, err = capsys.readouterr()
+        names = {row["run"] for row in json.loads(out)[0]["rows"]}
+        noted[scope] = names, [line for line in err.splitlines() if "no table" in line]
+    interactive = "plover-remembers", "stilt-plain"
+    message = (
+        f"note: the bank has no nugget of a turn or topic of 2 runs, so no table has them: {', '.join(interactive)}"
+    )
+    assert noted["turn_id"] == ({"harbor-grounded"}, [message])
+    assert noted["topic_id"] == ({"harbor-grounded", *interactive}, [])

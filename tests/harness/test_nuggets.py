@@ -12,9 +12,10 @@ import pytest
 
 from judge.ask.loop import Settings
 from judge.cli import main
-from judge.errors import InputError, OperationalError
-from judge.harness.nuggets.matching import NuggetMatchPlan, forecast_matching, match_nuggets
+from judge.errors import InputError, OperationalError, UsageError
+from judge.harness.nuggets.matching import NuggetMatchPlan, forecast_matching, match_nuggets, prepare_matching
 from judge.models.model import ModelOptions, Price
+from judge.text.ids import is_own_turn
 from tests.conftest import PROJECT
 from tests.mock import Mock, start_mock
 
@@ -145,3 +146,35 @@ def test_matches_of_judges_are_scored_and_several_vote(
     runs = json.loads(capsys.readouterr().out)[0]["rows"]
     assert {row["run"] for row in runs} >= {"harbor-grounded", "bramble-broken"}
     assert all(row["matched"] + row["unanswered"] == row["units"] for row in runs)
+
+
+def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(server: Mock, tmp_path: Path) -> None:
+    server.reset()
+    prompt, bank, topics = tmp_path / "mine.md", tmp_path / "bank.jsonl", PROJECT / "examples/topics.json"
+    text = (PROJECT / "prompts/nugget/graded.md").read_text()
+    text = text.replace("inputs = [", 'inputs = ["context", "utterance", ')
+    prompt.write_text(text.replace("{{nugget}}", "{{context}}\n\n{{utterance}}\n\n{{nugget}}"))
+    bank.write_text(json.dumps({"nugget_id": "n", "topic_id": "1-1", "text": "A fact."}))
+    pools = {"alone": ["examples/interactive"], "mixed": ["examples/interactive", "examples/runs/harbor-grounded.json"]}
+    for name, runs in pools.items():
+        given = [str(PROJECT / run) for run in runs]
+        assert main(["pool", "--runs", *given, "--topics", str(topics), "--out", str(tmp_path / name)]) == 0
+
+    def of(name: str, **more: object) -> NuggetMatchPlan:
+        options = ModelOptions(base_url=server.base_url)
+        out = tmp_path / f"out-{name}"
+        return NuggetMatchPlan(
+            pool=tmp_path / name, bank=bank, model="server/mock", out=out, prompt=prompt, options=options, **more
+        )  # type: ignore[arg-type]
+
+    prepared = prepare_matching(of("alone"))
+    asked = {pair.response.turn_id for pair in prepared.pairs}
+    assert asked and all(map(is_own_turn, asked))
+    assert any(prepared.turns[turn_id].context for turn_id in asked)
+    outcome = match_nuggets(of("alone"))
+    assert (len(outcome.matches), len(outcome.failures)) == (len(prepared.pairs), 0)
+    with pytest.raises(UsageError, match="shown with the conversation, so a topics file is needed"):
+        prepare_matching(of("mixed"))
+    mixed = prepare_matching(of("mixed", topics=topics))
+    assert {is_own_turn(pair.response.turn_id) for pair in mixed.pairs} == {True, False}
+    assert len(match_nuggets(of("mixed", topics=topics)).matches) == len(mixed.pairs)

@@ -78,6 +78,42 @@ def test_the_label_of_most_counts_and_of_equally_many_the_worse_one(
         assert join(order, (), BANK, POOL, "m").labels == {("R00001", "1-1_1/1"): label}
 
 
+def test_nobody_votes_twice_on_a_pair() -> None:
+    rows = [
+        row(1, "1-1_1/1", "supports"),
+        row(1, "1-1_1/1", "partly"),
+        row(1, "1-1_1/1", "supports", assessor="bob"),
+        row(2, "1-1_1/1", "partly"),
+        row(2, "1-1_1/1", "partly"),
+        row(0, "1-1_1/1", "supports", response_id=None, run_id="a"),
+    ]
+    with pytest.raises(InputError) as raised:
+        join(rows, (), BANK, POOL, "m")
+    assert [problem.message for problem in raised.value.problems] == [
+        "a second match of R00001 by 'ann': expected one",
+        "a second match of R00002 by 'ann': expected one",
+        "a second match of R00001 by 'ann': expected one",
+    ]
+    judged = [row(1, "1-1_1/1", "partly", assessor=None, judge="server/m")]
+    assert join(judged, (), BANK, POOL, "m").labels
+    with pytest.raises(InputError) as raised:
+        join(judged * 2, (), BANK, POOL, "m")
+    assert [problem.message for problem in raised.value.problems] == [
+        "a second match of R00001 by 'server/m': expected one"
+    ]
+
+
+def test_a_response_of_two_runs_may_be_matched_under_both() -> None:
+    shared = pool(response(1, "1-1_1", "a", "b"))
+    first, second = (row(0, "1-1_1/1", "supports", response_id=None, run_id=run_id) for run_id in ("a", "b"))
+    bob = row(1, "1-1_1/1", "partly", assessor="bob")
+    # One vote of ann and one of bob: the worse label counts.
+    assert join([first, second, bob], (), BANK, shared, "m").labels == {("R00001", "1-1_1/1"): "partly"}
+    other = row(0, "1-1_1/1", "partly", response_id=None, run_id="b")
+    with pytest.raises(InputError, match="1 row with problems"):
+        join([first, other], (), BANK, shared, "m")
+
+
 def test_rows_that_are_not_of_this_bank_or_pool_are_refused() -> None:
     text, fact = text_digest("Text 1."), digest("Fact 1-1_1/1.")
     assert join([row(1, "1-1_1/1", "supports", text_sha256=text, nugget_sha256=fact)], (), BANK, POOL, "m").labels
@@ -121,3 +157,10 @@ def test_the_labels_of_cone_rag(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         read_matches(path)
     assert [problem.path for problem in raised.value.problems] == ["line 2"]
+
+
+def test_two_tasks_of_cone_rag_are_two_people(tmp_path: Path) -> None:
+    path = tmp_path / "human-study-matching-labels.txt"
+    path.write_text("1_1_1_1_a\t0\n2_1_1_1_a\t1\n")
+    there = pool(response(1, "1_1", "a"))
+    assert join(read_matches(path), (), bank(nugget("1_1/1")), there, "m").labels == {("R00001", "1_1/1"): "does_not"}

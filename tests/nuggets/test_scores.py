@@ -201,23 +201,23 @@ def test_tables_name_every_measure() -> None:
 # ---------------------------------------------------------------- corrected by people
 
 
-def worlds(judge: dict[int, MatchLabel], people: dict[int, MatchLabel], n: int) -> tuple[tuple[RunUnit, ...], ...]:
-    """One run with a turn in each of n topics, and its labels by a judge and by people."""
+Units = tuple[RunUnit, ...]
+
+
+def worlds(judge: dict[int, MatchLabel], people: dict[int, MatchLabel], n: int) -> tuple[Units, Units, PairLabels]:
+    """One run with a turn in each of n topics: its units by a judge and by people, and people's labels."""
     there = pool(*(response(topic, f"{topic}-1_1", "a") for topic in range(1, n + 1)))
     nuggets = bank(*(nugget(f"{topic}-1_1/1") for topic in range(1, n + 1)))
-    return tuple(
-        run_units(there, nuggets, known({(topic, f"{topic}-1_1/1"): label for topic, label in labels.items()}))
-        for labels in (judge, people)
+    by_judge, gold = (
+        known({(topic, f"{topic}-1_1/1"): label for topic, label in labels.items()}) for labels in (judge, people)
     )
-
-
-NO_LABELS = known({})
+    return run_units(there, nuggets, by_judge), run_units(there, nuggets, gold), gold
 
 
 def test_the_mean_is_exact_where_people_matched_everything() -> None:
     judge: dict[int, MatchLabel] = dict.fromkeys(range(1, 11), "supports")
     people: dict[int, MatchLabel] = {topic: "supports" if topic <= 4 else "does_not" for topic in judge}
-    (row,) = corrected_recall(*worlds(judge, people, 10), NO_LABELS, "all_score", "gold")
+    (row,) = corrected_recall(*worlds(judge, people, 10), "all_score", "gold")
     assert (row.raw.value, row.corrected.value, row.people, row.bias) == (1.0, 4 / 10, 10, pytest.approx(6 / 10))
 
 
@@ -227,7 +227,7 @@ def test_a_judge_that_sees_too_much_support_is_corrected_by_a_sample() -> None:
     people: dict[int, MatchLabel] = {
         topic: "supports" if topic % 4 in (1, 2) else "does_not" for topic in range(1, n + 1) if topic % 5 in (0, 1)
     }
-    (row,) = corrected_recall(*worlds(judge, people, n), NO_LABELS, "all_score", "gold", inclusion=0.4)
+    (row,) = corrected_recall(*worlds(judge, people, n), "all_score", "gold", inclusion=0.4)
     assert row.raw.value == 30 / 40
     assert row.people == 16
     # Of the sample, people found 8 supported and the judge 12.
@@ -242,9 +242,51 @@ def test_a_sample_needs_its_probability() -> None:
     judge: dict[int, MatchLabel] = dict.fromkeys(range(1, 6), "supports")
     people: dict[int, MatchLabel] = {1: "supports", 2: "does_not"}
     with pytest.raises(InputError, match="unknown for 2 units, the first a in 1-1_1"):
-        corrected_recall(*worlds(judge, people, 5), NO_LABELS, "all_score", "gold")
+        corrected_recall(*worlds(judge, people, 5), "all_score", "gold")
     with pytest.raises(InputError, match="drawn with probability 1"):
-        corrected_recall(*worlds(judge, people, 5), NO_LABELS, "all_score", "gold", inclusion=1.0)
+        corrected_recall(*worlds(judge, people, 5), "all_score", "gold", inclusion=1.0)
+
+
+def dialogues(
+    people: dict[tuple[int, int], MatchLabel], drawn: dict[tuple[int, int], float] | None = None
+) -> tuple[Units, Units, PairLabels]:
+    """One run with two turns in each of 20 topics that have one nugget each; the judge sees support everywhere.
+
+    Args:
+        people: Topic and turn to people's label.
+        drawn: Topic and turn to the probability that the row says.
+    """
+    places = [(topic, turn) for topic in range(1, 21) for turn in (1, 2)]
+    there = pool(*(response(2 * topic + turn, f"{topic}-1_{turn}", "a") for topic, turn in places))
+    nuggets = bank(*(nugget(f"{topic}-1/1") for topic in range(1, 21)))
+    by_judge = known({(2 * topic + turn, f"{topic}-1/1"): "supports" for topic, turn in places})
+    gold = known({(2 * topic + turn, f"{topic}-1/1"): label for (topic, turn), label in people.items()})
+    said = {(f"R{2 * topic + turn:05d}", f"{topic}-1/1"): value for (topic, turn), value in (drawn or {}).items()}
+    gold = gold._replace(inclusion=said)
+    return run_units(there, nuggets, by_judge), run_units(there, nuggets, gold), gold
+
+
+def test_a_dialogue_that_people_matched_in_part_is_not_in_the_sample() -> None:
+    # Whole dialogues 1 to 8: every second one has support. Of 9 to 20 only the first turn, which always has it.
+    people: dict[tuple[int, int], MatchLabel] = {
+        (topic, turn): "supports" if topic % 2 and turn == 1 else "does_not" for topic in range(1, 9) for turn in (1, 2)
+    }
+    parts: dict[tuple[int, int], MatchLabel] = {(topic, 1): "supports" for topic in range(9, 21)}
+    (row,) = corrected_recall(*dialogues(people | parts), "all_score", "gold", inclusion=0.4)
+    assert (row.people, row.bias) == (8, pytest.approx(1 - 4 / 8))
+
+
+def test_the_probability_of_a_dialogue_does_not_follow_from_that_of_its_responses() -> None:
+    people: dict[tuple[int, int], MatchLabel] = {
+        (topic, turn): "supports" if topic % 2 else "does_not" for topic in range(1, 9) for turn in (1, 2)
+    }
+    said = dict.fromkeys(people, 0.4)
+    with pytest.raises(InputError, match="8 of several responses, for which only --inclusion P tells it"):
+        corrected_recall(*dialogues(people, said), "all_score", "gold")
+    assert corrected_recall(*dialogues(people, said), "all_score", "gold", inclusion=0.4)[0].people == 8
+    # 8 of 20 dialogues, each of them drawn for certain: known, and no probability sample of all.
+    with pytest.raises(InputError, match="drawn with probability 1"):
+        corrected_recall(*dialogues(people, dict.fromkeys(people, 1.0)), "all_score", "gold")
 
 
 def test_recalls_are_what_runs_are_ranked_by() -> None:

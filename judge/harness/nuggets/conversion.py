@@ -7,7 +7,7 @@ import msgspec
 from judge.errors import UsageError
 from judge.files.folder import same_place, write_atomic
 from judge.files.paths import JobPlan, StrPath
-from judge.nuggets.forms import WRITTEN, bank_bytes, read_bank
+from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_bank
 from judge.nuggets.records import Nugget, NuggetBank
 from judge.records import Record
 
@@ -34,6 +34,7 @@ class ConvertedBank(Record, frozen=True):
 
     read: NuggetBank
     nuggets: tuple[Nugget, ...]
+    """The nuggets of the written file, with what its form has a place for."""
     out: Path
 
 
@@ -66,8 +67,10 @@ def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
             msgspec.structs.replace(nugget, made_by=plan.made_by) if nugget.made_by is None else nugget
             for nugget in nuggets
         )
-    write_atomic(out, bank_bytes(nuggets, plan.to))
-    return ConvertedBank(bank, nuggets, out)
+    content = bank_bytes(nuggets, plan.to)
+    written = parse_bank(content, str(out), plan.to)
+    write_atomic(out, content)
+    return ConvertedBank(bank, written.nuggets, out)
 
 
 def _graded(nugget: Nugget, least: int) -> Nugget:

@@ -34,6 +34,7 @@ from judge.nuggets.matches import MATCH_FAILURES, MATCHES, matches_jsonl
 from judge.nuggets.pairs import NuggetPair, check_prompt, label_counts, matched, nugget_pairs, pair_task, spread_pairs
 from judge.nuggets.records import MatchedNugget, MatchFailure, NuggetBank
 from judge.pool.bank import pool_jsonl
+from judge.pool.conversation import turns_shown
 from judge.pool.folder import pool_file
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
@@ -63,7 +64,7 @@ class NuggetMatchPlan(JobPlan, frozen=True, kw_only=True):
     prompt: StrPath = NUGGET
     """The prompt, as `nugget/variant` or a path."""
     topics: StrPath | None = None
-    """Topics file, for a prompt that shows the conversation."""
+    """Topics file, for a prompt that shows the conversation; the pool has that of interactive runs."""
     options: ModelOptions = ModelOptions()
     """How the model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
     settings: Settings = Settings()
@@ -117,17 +118,17 @@ def prepare_matching(plan: NuggetMatchPlan, *, keys: bool = True) -> PreparedMat
     """
     prompt = find_criterion(plan.prompt)
     check_prompt(prompt)
-    if needs_turn(prompt) and plan.topics is None:
-        raise UsageError(f"{prompt.prompt_id}: shown with the conversation, so a topics file is needed (--topics)")
     model = open_one(plan.model, plan.options, (prompt,), plan.settings, keys=keys)
     check_prices((plan.model,), (model,), plan.settings)
     bank = read_bank(plan.bank)
     pool = read_pool_with_runs(Path(plan.pool))
-    turns = turns_by_id(read_topics(plan.topics)) if plan.topics is not None else {}
+    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
     pairs = nugget_pairs(pool, bank)
     if not pairs:
         raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
     unknown = sorted({pair.response.turn_id for pair in pairs} - turns.keys(), key=natural_key)
+    if needs_turn(prompt) and unknown and plan.topics is None:
+        raise UsageError(f"{prompt.prompt_id}: shown with the conversation, so a topics file is needed (--topics)")
     if needs_turn(prompt) and unknown:
         raise UsageError(f"{plan.topics}: lacks turns that {prompt.prompt_id} shows: {', '.join(unknown[:5])}")
     configured = {

@@ -12,7 +12,7 @@ from judge.nuggets.matches import MATCH_FAILURES, MATCHES, PairLabels, join, rea
 from judge.nuggets.measures import MAIN, RECALLS
 from judge.nuggets.records import MatchedNugget, MatchFailure, NuggetBank
 from judge.nuggets.scores import NuggetScore, measures_grid, nugget_scores, score_grid, units_grid
-from judge.nuggets.units import RunUnit, run_units
+from judge.nuggets.units import RunUnit, run_units, runs_to_score
 from judge.pool.folder import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Record
@@ -39,7 +39,7 @@ class NuggetScorePlan(JobPlan, frozen=True, kw_only=True):
     gold: Sequence[StrPath] = ()
     """People's matches of a part of the responses, to correct those of judges by."""
     inclusion: float | None = None
-    """The probability with which responses were drawn for people, where the rows do not say it."""
+    """The probability with which units were drawn for people, where the rows do not say it."""
     renamed: Mapping[str, str] = {}
     """Name of a run in the matches to its id in the pool."""
     main: str = MAIN
@@ -89,7 +89,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     if not units:
         raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
     scores = nugget_scores(units, plan.cluster)
-    notes = _notes(pool, bank, known)
+    notes = _notes(pool, bank, known, units)
     notes += clustering((response.topic_id for response in pool.responses), plan.cluster)
     grids = [score_grid(scores, plan.main), measures_grid(scores)]
     corrected: tuple[CorrectedRecall, ...] = ()
@@ -135,7 +135,7 @@ def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renam
     return join(rows, failures, bank, pool, ", ".join(map(str, given)), renamed)
 
 
-def _notes(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[str, ...]:
+def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]) -> tuple[str, ...]:
     turns = {response.turn_id for response in pool.responses}
     scopes = turns | {response.topic_id for response in pool.responses}
     strange = [nugget for nugget in bank.nuggets if nugget.scope not in scopes]
@@ -149,6 +149,12 @@ def _notes(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[str, ...]:
     bare = [turn for turn in turns if turn not in covered and turn.rpartition("_")[0] not in covered]
     if bare:
         notes.append(f"{count(len(bare), 'turn')} of the pool without nuggets: they count in no score")
+    scored = {unit.run_id for unit in units}
+    if unscored := [run_id for run_id in runs_to_score(pool) if run_id not in scored]:
+        notes.append(
+            f"the bank has no nugget of a turn or topic of {count(len(unscored), 'run')}, so no table has "
+            f"{'it' if len(unscored) == 1 else 'them'}: {', '.join(unscored)}"
+        )
     if known.outside:
         notes.append(f"{count(known.outside, 'match', 'matches')} of responses that are not in the pool")
     if not any(nugget.importance for nugget in bank.nuggets):
