@@ -99,8 +99,10 @@ def _own(submitted: Submitted, pool: Pool, previous: Pool | None) -> dict[str, s
         for entry in response.runs:
             if entry.run_id in new:
                 own[entry.run_id].add(response.turn_id)
+    # The id that a run writes may look like that of a conversation.
+    said = {turn.turn_id for turn in submitted.turns}
     for row in pool.exclusions:
-        if row.run_id in new and row.reason not in _NOT_ASKED and is_own_turn(row.turn_id):
+        if row.run_id in new and row.reason not in _NOT_ASKED and row.turn_id in said:
             own[row.run_id].add(row.turn_id)
     return own
 
@@ -109,6 +111,6 @@ def _reached(own: Mapping[str, set[str]], pool: Pool) -> dict[str, set[str]]:
     """The topics that each interactive run reached, also in turns that it did not have to answer."""
     reached = {run_id: set(map(topic_of, turn_ids)) for run_id, turn_ids in own.items()}
     for row in pool.exclusions:
-        if row.run_id in own and row.reason != "unreached_topic" and is_own_turn(row.turn_id):
+        if row.run_id in own and row.reason in _NOT_ASKED and is_own_turn(row.turn_id):
             reached[row.run_id].add(topic_of(row.turn_id))
     return reached

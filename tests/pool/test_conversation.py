@@ -291,3 +291,17 @@ def test_a_text_that_speaks_to_the_simulator_is_flagged_in_interactive_runs_alon
     assert [(is_own_turn(row.turn_id), row.value, row.detail) for row in rows] == [
         (True, 1, "speaks to simulator instead of the user")
     ]
+
+
+def test_an_id_that_looks_like_that_of_a_conversation_adds_no_topic(tmp_path):
+    spoof = [*talk("spoof", TIDE), *talk("spoof", ("9-9_1~x", "Hi.", "No.", []))]
+    # Here the first error of the turn is another one.
+    spoof += talk("spoof", ("8-8_1~0123456789abcdef", "Hi.", "No.", []))
+    del spoof[-1]["metadata"]["team_id"]
+    pool = pooled(tmp_path / "runs", spoof=spoof, gull=talk("gull", TIDE))
+    raw = {"9-9_1~x", "8-8_1~0123456789abcdef"}
+    assert {(row.run_id, row.turn_id) for row in pool.exclusions} == {("spoof", turn_id) for turn_id in raw}
+    assert {len(run.turns) for run in pool.runs} == {1}
+    submitted = read_runs(folder_of(tmp_path / "more", tern=talk("tern", TIDE)))
+    longer = with_runs(submitted, make_pool(submitted, previous=pool), None, Selection(), pool)
+    assert {run.run_id: len(run.turns) for run in longer.runs} == {"gull": 1, "spoof": 1, "tern": 1}
