@@ -1,6 +1,6 @@
 """The runs of a pool, and the turns that each had to answer; of an interactive run, the topics that it had to reach."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -36,8 +36,8 @@ def with_runs(
         selection: Which turns are pooled.
         previous: The pool that is extended.
     """
-    expected = _expected(pool, turns, selection)
     own = _own(submitted, pool, previous)
+    expected = _expected(pool, turns, selection, own)
     reached = _reached(own, pool)
     topics = {turn.topic_id for turn in turns.values()} if turns is not None else set().union(*reached.values())
     for wanted in (selection.turns, selection.relevance.grades if selection.relevance else None):
@@ -73,13 +73,17 @@ def with_runs(
     )
 
 
-def _expected(pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection) -> tuple[str, ...]:
-    """The turns that every run that is not interactive had to answer."""
+def _expected(
+    pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, own: Collection[str]
+) -> tuple[str, ...]:
+    """The turns that every run had to answer that is not interactive, which those in `own` are."""
     known = turns.keys() if turns is not None else {response.turn_id for response in pool.responses}
     if turns is None:
         # A run had to answer a turn even if all responses to the turn were left out.
         known |= {
-            row.turn_id for row in pool.exclusions if row.reason != "not_selected_run" and usable_turn_id(row.turn_id)
+            row.turn_id
+            for row in pool.exclusions
+            if row.run_id not in own and row.reason != "not_selected_run" and usable_turn_id(row.turn_id)
         }
     shared = (turn_id for turn_id in known if not is_own_turn(turn_id))
     return tuple(sorted(selection.wanted_turns(shared), key=natural_key))

@@ -305,3 +305,12 @@ def test_an_id_that_looks_like_that_of_a_conversation_adds_no_topic(tmp_path):
     submitted = read_runs(folder_of(tmp_path / "more", tern=talk("tern", TIDE)))
     longer = with_runs(submitted, make_pool(submitted, previous=pool), None, Selection(), pool)
     assert {run.run_id: len(run.turns) for run in longer.runs} == {"gull": 1, "spoof": 1, "tern": 1}
+
+
+def test_a_turn_that_an_interactive_run_gives_twice_is_no_turn_of_other_runs(tmp_path):
+    twice = ("1-1_2", "And now?", "Now too.", [])
+    pool = pooled(
+        tmp_path / "runs", gull=talk("gull", TIDE, TODAY, twice), auto=automatic("auto", "1-1_1", "At low tide.")
+    )
+    assert [(row.run_id, row.turn_id, row.reason) for row in pool.exclusions] == [("gull", "1-1_2", "duplicate_turn")]
+    assert {run.run_id: len(run.turns) for run in pool.runs} == {"auto": 1, "gull": 2}
