@@ -93,7 +93,7 @@ def _own(submitted: Submitted, pool: Pool, previous: Pool | None) -> dict[str, s
     """The turns that each interactive run had to answer, by its id."""
     own: dict[str, set[str]] = {}
     for run in previous.runs if previous else ():
-        if any(map(is_own_turn, run.turns or ())):
+        if rules_of(run.format).own_turns:
             own[run.run_id] = {turn_id for turn_id in run.turns or () if not is_unreached(turn_id)}
     for submission in submitted.runs:
         if rules_of(submission.format).own_turns:

@@ -314,3 +314,13 @@ def test_a_turn_that_an_interactive_run_gives_twice_is_no_turn_of_other_runs(tmp
     )
     assert [(row.run_id, row.turn_id, row.reason) for row in pool.exclusions] == [("gull", "1-1_2", "duplicate_turn")]
     assert {run.run_id: len(run.turns) for run in pool.runs} == {"auto": 1, "gull": 2}
+
+
+def test_an_interactive_run_without_turns_stays_interactive_where_its_pool_is_extended(tmp_path):
+    selection = Selection(turns=frozenset({"1-1_2"}))
+    one = read_runs(folder_of(tmp_path / "one", tern=talk("tern", TIDE)), selection=selection)
+    earlier = with_runs(one, make_pool(one), None, selection, None)
+    assert [run.turns for run in earlier.runs] == [()]
+    two = read_runs(folder_of(tmp_path / "two", auto=automatic("auto", "1-1_2", "Yes.")), selection=selection)
+    pool = with_runs(two, make_pool(two, previous=earlier), None, selection, earlier)
+    assert {run.run_id: run.turns for run in pool.runs} == {"auto": ("1-1_2",), "tern": ()}
