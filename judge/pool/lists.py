@@ -60,8 +60,8 @@ def read_relevance(
         path: A qrels file, plain or gzip.
         minimum: The lowest grade that counts as relevant.
         max_rank: How many responses a turn are looked at, as in `PassageRelevance`.
-        known: The turns of the topics; qrels that judge none of them, and no turn of an interactive run in these topics,
-            are refused. Other turns are no error.
+        known: The turns of the topics; qrels that judge none of them, and no turn of an interactive run in these
+            topics, are refused. Other turns are no error.
 
     Raises:
         InputError: The file is not usable as qrels, grades a passage twice, or judges none of the turns.

@@ -117,7 +117,11 @@ def test_turns_that_one_run_alone_answers_count_against_no_interactive_run(
         (tmp_path / "runs" / f"{name}.json").write_text(json.dumps(run))
     assert main(["pool", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
     told = [line for line in capsys.readouterr().err.splitlines() if "alone in" in line]
-    assert told == [
-        "warning: 'r' is alone in answering 1 turn, which counts against every other run that is not interactive; "
-        "--topics FILE tells whether it exists"
-    ] * others
+    assert (
+        told
+        == [
+            "warning: 'r' is alone in answering 1 turn, which counts against every other run that is not interactive; "
+            "--topics FILE tells whether it exists"
+        ]
+        * others
+    )

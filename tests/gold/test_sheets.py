@@ -236,6 +236,7 @@ def test_what_assessors_will_not_see_is_said(world: Path) -> None:
     written_to = write_gold_sheet(GoldSheetPlan(to="csv", out=world / "a", **of_pool))
     assert written_to.notes == ("1 text longer than 32,767 characters, which spreadsheets cut: --to html shows all",)
 
+
 def test_a_sheet_of_a_mixed_pool_needs_the_topics(world: Path) -> None:
     runs = ["examples/interactive", "examples/runs/harbor-grounded.json"]
     pool, plan = world / "mixed", world / "part.jsonl"

@@ -324,3 +324,21 @@ def test_an_interactive_run_without_turns_stays_interactive_where_its_pool_is_ex
     two = read_runs(folder_of(tmp_path / "two", auto=automatic("auto", "1-1_2", "Yes.")), selection=selection)
     pool = with_runs(two, make_pool(two, previous=earlier), None, selection, earlier)
     assert {run.run_id: run.turns for run in pool.runs} == {"auto": ("1-1_2",), "tern": ()}
+
+
+def test_a_turn_of_another_run_in_the_file_is_of_no_conversation(tmp_path):
+    # The other run's turn has the id of a later turn of this one, and a topic of its own.
+    other = talk("other", ("1-1_2", "Is it deep?", "Yes.", []), ("7-1_1", "Hi.", "No.", []))
+    dump = [*talk("gull", TIDE), *other, *talk("gull", TODAY, THEN)]
+    runs = folder_of(tmp_path / "runs", gull=dump, tern=talk("tern", TIDE))
+    pool = pooled(runs)
+    rest = turns_shown(pool, None)[by_text(pool)["Rest."].turn_id]
+    assert [exchange.utterance for exchange in rest.context] == ["Can I swim here?", "And today?"]
+    assert [(row.run_id, row.turn_id, row.reason) for row in pool.exclusions] == [
+        ("gull", "1-1_2", "several_runs"), ("gull", "7-1_1", "several_runs"),
+    ]  # fmt: skip
+    turns = {run.run_id: [turn_id.partition("~")[0] for turn_id in run.turns] for run in pool.runs}
+    assert turns == {"gull": ["1-1_1", "1-1_2", "1-1_3"], "tern": ["1-1_1"]}
+    ranked = next(run for run in ranked_runs(runs, passage_ranking, []) if run.run_id == "gull")
+    assert [turn_id.partition("~")[0] for turn_id in ranked.ranking] == ["1-1_1", "1-1_2", "1-1_3"]
+    assert all(map(is_own_turn, ranked.ranking))
