@@ -13,6 +13,7 @@ from judge.results.differences import told_apart
 from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
+from judge.runs.formats import rules_of
 from judge.text.cells import count, interval
 from judge.text.ids import natural_key
 from judge.text.safe import shown
@@ -138,11 +139,14 @@ def print_pooled(pooled: Pooled) -> None:
     if lacking:
         use = "uses" if lacking == 1 else "use"
         say(f"  {count(lacking, 'response')} {use} passages without a text, see missing_passages.tsv")
-    if runs > 1:
+    held = sum(run.selected and not rules_of(run.format).own_turns for run in pooled.submitted.runs)
+    if held > 1:
+        others = "every other run" if held == runs else "every other run that is not interactive"
         for run_id, n in sorted(_answered_alone(pooled).items(), key=lambda item: natural_key(item[0])):
+            verb = "counts" if n == 1 else "count"
             say(
-                f"warning: {shown(run_id)} is alone in answering {count(n, 'turn')}, which count against every other "
-                "run; --topics FILE tells whether they exist"
+                f"warning: {shown(run_id)} is alone in answering {count(n, 'turn')}, which {verb} against {others}; "
+                f"--topics FILE tells whether {'it exists' if n == 1 else 'they exist'}"
             )
 
 

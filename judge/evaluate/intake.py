@@ -9,7 +9,7 @@ from judge.errors import InputError
 from judge.files.lines import text_of
 from judge.files.paths import StrPath
 from judge.files.trec import column
-from judge.pool.conversation import own_turns, with_own_turns
+from judge.pool.conversation import of_one_run, own_turns, with_own_turns
 from judge.pool.lists import own_turn_id
 from judge.records import Problem, Record
 from judge.runs.document import read_head
@@ -103,7 +103,7 @@ def _ranked(path: Path, rank: Rank) -> RankedRun:
     """
     if looks_like_trec_run(_head(path)):
         return _trec_run(path)
-    read = read_run(path)
+    read = of_one_run(read_run(path))
     if read.run is None:
         raise InputError(f"{path}: not a run", read.problems)
     rules = rules_of(read.run.format)

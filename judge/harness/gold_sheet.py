@@ -90,7 +90,8 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     topics = read_topics(plan.topics) if plan.topics is not None else None
     turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
     pool = read_pool_folder(Path(plan.pool), "passages.jsonl")
-    if turns is not None or all(response.turn_id in pool.turns for response in pool.responses):
+    # The conversation of an interactive run is in the pool, so it is shown without topics too.
+    if turns is not None or any(row.turn_id in pool.turns for row in (pool.responses if rows is None else rows)):
         turns = turns_shown(pool, turns)
     sheet = make_sheet(pool, prompts, rows, turns)
     options = SheetOptions(tuple(plan.assessors), plan.double, plan.items_per_task, plan.seed)

@@ -11,7 +11,7 @@ import msgspec
 
 from judge.passages import same_text
 from judge.pool.build import Candidate
-from judge.pool.conversation import own_turns, with_own_turns
+from judge.pool.conversation import of_one_run, own_turns, with_own_turns
 from judge.pool.records import PooledTurn
 from judge.pool.selection import Selection, candidates
 from judge.records import Problem, Record
@@ -82,7 +82,8 @@ def admit(
         hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
     )
     header, run = msgspec.structs.replace(read.run, turns=()), checked.run
-    own = own_turns(read.run) if rules_of(read.run.format).own_turns else {}
+    said = of_one_run(read).run if rules_of(read.run.format).own_turns else None
+    own = own_turns(said) if said is not None else {}
     excluded = tuple(_of_own_turn(row, own) for row in checked.exclusions)
     if run is None:
         return Admitted(checked.problems, excluded, header, checked.trace)
@@ -114,8 +115,8 @@ def admit(
 def _of_own_turn(row: Exclusion, own: Mapping[str, PooledTurn]) -> Exclusion:
     """An exclusion under the id of the pool's turn."""
     turn = own.get(row.turn_id)
-    # What is wrong with a turn that is given twice is not wrong with the first one, which counts. A turn whose id names
-    # no topic is of no conversation.
-    if turn is None or row.reason == "duplicate_turn" or not usable_turn_id(row.turn_id):
+    # What is wrong with a turn that is given twice is not wrong with the first one, which counts. A turn of another
+    # run, and one whose id names no topic, is of no conversation.
+    if turn is None or row.reason in ("duplicate_turn", "several_runs") or not usable_turn_id(row.turn_id):
         return row
     return msgspec.structs.replace(row, turn_id=turn.turn_id)

@@ -12,6 +12,8 @@ import msgspec
 
 from judge.errors import InputError
 from judge.pool.records import Pool, PooledTurn
+from judge.runs.fields import ancestors
+from judge.runs.formats import ReadRun, rules_of
 from judge.runs.records import Exchange, PtkbStatement, Run, RunTurn, Turn
 from judge.text.ids import conversation_turn_id, is_own_turn, natural_key, run_turn_id, topic_of
 from judge.text.safe import digest, storable
@@ -49,6 +51,21 @@ def own_turns(run: Run) -> dict[str, PooledTurn]:
             best = min(turn.responses, key=lambda response: response.rank, default=None)
             answer = _kept(best.text) if best is not None else ""
     return found
+
+
+def of_one_run(read: ReadRun) -> ReadRun:
+    """An interactive run without the turns that its file says are another run's; a run of another format as it is."""
+    if read.run is None or not rules_of(read.run.format).own_turns:
+        return read
+    strange = {path for problem in read.problems if problem.code == "several_runs" for path in ancestors(problem.path)}
+    if not strange:
+        return read
+    kept = [i for i, place in enumerate(read.places) if place.path not in strange]
+    return msgspec.structs.replace(
+        read,
+        run=msgspec.structs.replace(read.run, turns=tuple(read.run.turns[i] for i in kept)),
+        places=tuple(read.places[i] for i in kept),
+    )
 
 
 def with_own_turns(run: Run, own: Mapping[str, PooledTurn]) -> Run:

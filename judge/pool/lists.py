@@ -9,7 +9,7 @@ from judge.files.lines import line_problem, numbered_lines, text_of
 from judge.files.trec import parse_qrels
 from judge.pool.selection import PassageRelevance
 from judge.records import Problem
-from judge.text.ids import natural_key
+from judge.text.ids import is_own_turn, natural_key, topic_of
 from judge.text.safe import printable, printable_id, shown
 
 
@@ -60,19 +60,26 @@ def read_relevance(
         path: A qrels file, plain or gzip.
         minimum: The lowest grade that counts as relevant.
         max_rank: How many responses a turn are looked at, as in `PassageRelevance`.
-        known: The turns of the topics; qrels that judge none of them are refused. Other turns are no error.
+        known: The turns of the topics; qrels that judge none of them, and no turn of an interactive run in these
+            topics, are refused. Other turns are no error.
 
     Raises:
         InputError: The file is not usable as qrels, grades a passage twice, or judges none of the turns.
         UsageError: No grade of the file reaches the minimum.
     """
     grades = read_grades(path)
-    if not grades or (known is not None and grades.keys().isdisjoint(known)):
+    if not grades or (known is not None and not _judges_any(grades, known)):
         raise InputError(f"{path}: judges no passage of any of the turns: qrels of another collection?")
     highest = max(grade for rows in grades.values() for grade in rows.values())
     if highest < minimum:
         raise UsageError(f"{path}: no passage has grade {minimum} or more; the highest is {highest}")
     return PassageRelevance(grades=grades, minimum=minimum, max_rank=max_rank)
+
+
+def _judges_any(turn_ids: Iterable[str], known: Collection[str]) -> bool:
+    """Whether a turn is of the topics, or an interactive run's in one of them; which turns it has is its own."""
+    topics = set(map(topic_of, known))
+    return any(turn_id in known or (is_own_turn(turn_id) and topic_of(turn_id) in topics) for turn_id in turn_ids)
 
 
 def read_grades(path: Path) -> dict[str, dict[str, int]]:

@@ -1,6 +1,6 @@
 """The runs of a pool, and the turns that each had to answer; of an interactive run, the topics that it had to reach."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -36,8 +36,8 @@ def with_runs(
         selection: Which turns are pooled.
         previous: The pool that is extended.
     """
-    expected = _expected(pool, turns, selection)
     own = _own(submitted, pool, previous)
+    expected = _expected(pool, turns, selection, own)
     reached = _reached(own, pool)
     topics = {turn.topic_id for turn in turns.values()} if turns is not None else set().union(*reached.values())
     for wanted in (selection.turns, selection.relevance.grades if selection.relevance else None):
@@ -73,13 +73,17 @@ def with_runs(
     )
 
 
-def _expected(pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection) -> tuple[str, ...]:
-    """The turns that every run that is not interactive had to answer."""
+def _expected(
+    pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, own: Collection[str]
+) -> tuple[str, ...]:
+    """The turns that every run had to answer that is not interactive, which those in `own` are."""
     known = turns.keys() if turns is not None else {response.turn_id for response in pool.responses}
     if turns is None:
         # A run had to answer a turn even if all responses to the turn were left out.
         known |= {
-            row.turn_id for row in pool.exclusions if row.reason != "not_selected_run" and usable_turn_id(row.turn_id)
+            row.turn_id
+            for row in pool.exclusions
+            if row.run_id not in own and row.reason != "not_selected_run" and usable_turn_id(row.turn_id)
         }
     shared = (turn_id for turn_id in known if not is_own_turn(turn_id))
     return tuple(sorted(selection.wanted_turns(shared), key=natural_key))
@@ -89,7 +93,7 @@ def _own(submitted: Submitted, pool: Pool, previous: Pool | None) -> dict[str, s
     """The turns that each interactive run had to answer, by its id."""
     own: dict[str, set[str]] = {}
     for run in previous.runs if previous else ():
-        if any(map(is_own_turn, run.turns or ())):
+        if rules_of(run.format).own_turns:
             own[run.run_id] = {turn_id for turn_id in run.turns or () if not is_unreached(turn_id)}
     for submission in submitted.runs:
         if rules_of(submission.format).own_turns:
@@ -99,8 +103,10 @@ def _own(submitted: Submitted, pool: Pool, previous: Pool | None) -> dict[str, s
         for entry in response.runs:
             if entry.run_id in new:
                 own[entry.run_id].add(response.turn_id)
+    # The id that a run writes may look like that of a conversation.
+    said = {turn.turn_id for turn in submitted.turns}
     for row in pool.exclusions:
-        if row.run_id in new and row.reason not in _NOT_ASKED and is_own_turn(row.turn_id):
+        if row.run_id in new and row.reason not in _NOT_ASKED and row.turn_id in said:
             own[row.run_id].add(row.turn_id)
     return own
 
@@ -109,6 +115,6 @@ def _reached(own: Mapping[str, set[str]], pool: Pool) -> dict[str, set[str]]:
     """The topics that each interactive run reached, also in turns that it did not have to answer."""
     reached = {run_id: set(map(topic_of, turn_ids)) for run_id, turn_ids in own.items()}
     for row in pool.exclusions:
-        if row.run_id in own and row.reason != "unreached_topic" and is_own_turn(row.turn_id):
+        if row.run_id in own and row.reason in _NOT_ASKED and is_own_turn(row.turn_id):
             reached[row.run_id].add(topic_of(row.turn_id))
     return reached

@@ -103,3 +103,25 @@ def test_turns_that_one_run_alone_answers_are_told_without_topics(
         "warning: 'padded' is alone in answering 2 turns, which count against every other run; --topics FILE tells "
         "whether they exist"
     ]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_turns_that_one_run_alone_answers_count_against_no_interactive_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: int
+) -> None:
+    invented = {**RUN, "turns": [*RUN["turns"], {**RUN["turns"][0], "turn_id": "50-1_1"}]}
+    talk = {"rank": 1, "user_utterance": "Hi.", "text": "Tea is hot.", "citations": {}, "ptkb_provenance": []}
+    interactive = [{"metadata": {"run_id": "i", "team_id": "t", "topic_id": "9-1_0"}, "responses": [talk]}]
+    (tmp_path / "runs").mkdir()
+    for name, run in {"i": interactive, "r": invented, **({"s": {**RUN, "run_name": "s"}} if others else {})}.items():
+        (tmp_path / "runs" / f"{name}.json").write_text(json.dumps(run))
+    assert main(["pool", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "alone in" in line]
+    assert (
+        told
+        == [
+            "warning: 'r' is alone in answering 1 turn, which counts against every other run that is not interactive; "
+            "--topics FILE tells whether it exists"
+        ]
+        * others
+    )

@@ -237,6 +237,34 @@ def test_what_assessors_will_not_see_is_said(world: Path) -> None:
     assert written_to.notes == ("1 text longer than 32,767 characters, which spreadsheets cut: --to html shows all",)
 
 
+def test_a_sheet_of_a_mixed_pool_needs_the_topics(world: Path) -> None:
+    runs = ["examples/interactive", "examples/runs/harbor-grounded.json"]
+    pool, plan = world / "mixed", world / "part.jsonl"
+    code = main(["pool", "--out", str(pool), "--runs", *(str(PROJECT / path) for path in runs)])
+    assert code == 0
+    of_pool = {"pool": pool, "prompts": ["groundedness"], "to": "csv"}
+    with pytest.raises(UsageError, match=r"the topics \(--topics\) lack turns of the sheet: "):
+        write_gold_sheet(GoldSheetPlan(out=world / "a", **of_pool))
+    write_gold_sheet(GoldSheetPlan(out=world / "a", topics=PROJECT / "examples/topics.json", **of_pool))
+    rows = [json.loads(line) for line in (pool / "pool.jsonl").read_text(encoding="utf-8").splitlines()]
+    own = {row["turn_id"]: row for row in rows if "~" in row["turn_id"]}
+    shared = {row["turn_id"]: row for row in rows if "~" not in row["turn_id"]}
+    for number, of_turn in enumerate((own, shared)):
+        planned = [
+            PlanRow(
+                *(row["turn_id"], row["turn_id"].rpartition("_")[0], row["response_id"], text_digest(row["text"])),
+                *((RUN,), ("groundedness",), 0.25, "drawn"),
+            )
+            for row in of_turn.values()
+        ]
+        plan.write_bytes(jsonl_bytes(planned))
+        out = world / f"b{number}"
+        write_gold_sheet(GoldSheetPlan(out=out, plan=plan, **of_pool))
+        sheets = [table(path.read_bytes()) for path in out.glob("*.csv")]
+        conversations = [row.get("conversation") for sheet in sheets for row in sheet if "response" in row]
+        assert [bool(text) for text in conversations] == [of_turn is own] * len(of_turn)
+
+
 # MTurk
 
 HEAD = {"HITId": "H", "AssignmentId": "A", "AssignmentStatus": "Approved", "WorkTimeInSeconds": 60}

@@ -291,3 +291,54 @@ def test_a_text_that_speaks_to_the_simulator_is_flagged_in_interactive_runs_alon
     assert [(is_own_turn(row.turn_id), row.value, row.detail) for row in rows] == [
         (True, 1, "speaks to simulator instead of the user")
     ]
+
+
+def test_an_id_that_looks_like_that_of_a_conversation_adds_no_topic(tmp_path):
+    spoof = [*talk("spoof", TIDE), *talk("spoof", ("9-9_1~x", "Hi.", "No.", []))]
+    # Here the first error of the turn is another one.
+    spoof += talk("spoof", ("8-8_1~0123456789abcdef", "Hi.", "No.", []))
+    del spoof[-1]["metadata"]["team_id"]
+    pool = pooled(tmp_path / "runs", spoof=spoof, gull=talk("gull", TIDE))
+    raw = {"9-9_1~x", "8-8_1~0123456789abcdef"}
+    assert {(row.run_id, row.turn_id) for row in pool.exclusions} == {("spoof", turn_id) for turn_id in raw}
+    assert {len(run.turns) for run in pool.runs} == {1}
+    submitted = read_runs(folder_of(tmp_path / "more", tern=talk("tern", TIDE)))
+    longer = with_runs(submitted, make_pool(submitted, previous=pool), None, Selection(), pool)
+    assert {run.run_id: len(run.turns) for run in longer.runs} == {"gull": 1, "spoof": 1, "tern": 1}
+
+
+def test_a_turn_that_an_interactive_run_gives_twice_is_no_turn_of_other_runs(tmp_path):
+    twice = ("1-1_2", "And now?", "Now too.", [])
+    pool = pooled(
+        tmp_path / "runs", gull=talk("gull", TIDE, TODAY, twice), auto=automatic("auto", "1-1_1", "At low tide.")
+    )
+    assert [(row.run_id, row.turn_id, row.reason) for row in pool.exclusions] == [("gull", "1-1_2", "duplicate_turn")]
+    assert {run.run_id: len(run.turns) for run in pool.runs} == {"auto": 1, "gull": 2}
+
+
+def test_an_interactive_run_without_turns_stays_interactive_where_its_pool_is_extended(tmp_path):
+    selection = Selection(turns=frozenset({"1-1_2"}))
+    one = read_runs(folder_of(tmp_path / "one", tern=talk("tern", TIDE)), selection=selection)
+    earlier = with_runs(one, make_pool(one), None, selection, None)
+    assert [run.turns for run in earlier.runs] == [()]
+    two = read_runs(folder_of(tmp_path / "two", auto=automatic("auto", "1-1_2", "Yes.")), selection=selection)
+    pool = with_runs(two, make_pool(two, previous=earlier), None, selection, earlier)
+    assert {run.run_id: run.turns for run in pool.runs} == {"auto": ("1-1_2",), "tern": ()}
+
+
+def test_a_turn_of_another_run_in_the_file_is_of_no_conversation(tmp_path):
+    # The other run's turn has the id of a later turn of this one, and a topic of its own.
+    other = talk("other", ("1-1_2", "Is it deep?", "Yes.", []), ("7-1_1", "Hi.", "No.", []))
+    dump = [*talk("gull", TIDE), *other, *talk("gull", TODAY, THEN)]
+    runs = folder_of(tmp_path / "runs", gull=dump, tern=talk("tern", TIDE))
+    pool = pooled(runs)
+    rest = turns_shown(pool, None)[by_text(pool)["Rest."].turn_id]
+    assert [exchange.utterance for exchange in rest.context] == ["Can I swim here?", "And today?"]
+    assert [(row.run_id, row.turn_id, row.reason) for row in pool.exclusions] == [
+        ("gull", "1-1_2", "several_runs"), ("gull", "7-1_1", "several_runs"),
+    ]  # fmt: skip
+    turns = {run.run_id: [turn_id.partition("~")[0] for turn_id in run.turns] for run in pool.runs}
+    assert turns == {"gull": ["1-1_1", "1-1_2", "1-1_3"], "tern": ["1-1_1"]}
+    ranked = next(run for run in ranked_runs(runs, passage_ranking, []) if run.run_id == "gull")
+    assert [turn_id.partition("~")[0] for turn_id in ranked.ranking] == ["1-1_1", "1-1_2", "1-1_3"]
+    assert all(map(is_own_turn, ranked.ranking))

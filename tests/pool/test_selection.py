@@ -506,3 +506,11 @@ def test_the_sample_run_of_cast_2022_finds_one_turn_more_at_rank_three_than_at_o
     found, _ = candidates(run, Selection(relevance=read_relevance(path)))
     first, _ = candidates(run, Selection(relevance=read_relevance(path, max_rank=1)))
     assert (len(found), len(first)) == (47, 46)
+
+
+def test_passage_qrels_of_conversations_need_only_their_topic(tmp_path: Path) -> None:
+    path = tmp_path / "qrels"
+    path.write_text("1-1_12~5f2c9a01be42d370 0 a 2\n", encoding="utf-8")
+    assert read_relevance(path, known=["1-1_1"]).grades == {"1-1_12~5f2c9a01be42d370": {"a": 2}}
+    with pytest.raises(InputError, match="judges no passage of any of the turns"):
+        read_relevance(path, known=["2-1_1"])

@@ -110,7 +110,7 @@ def make_sheet(
     if turns is None and (needed := inputs & {"context", "utterance", "resolved_utterance", "ptkb"}):
         raise UsageError(f"the prompts show {', '.join(sorted(needed))}, so a topics file is needed (--topics)")
     if turns is not None and (missing := sorted({turn for turn, _ in wanted} - turns.keys(), key=natural_key)):
-        raise UsageError(f"the topics lack turns of the sheet: {', '.join(missing[:5])}")
+        raise UsageError(f"the topics (--topics) lack turns of the sheet: {', '.join(missing[:5])}")
     _check_ids(wanted)
     order = sorted(wanted, key=lambda item: (natural_key(item[0]), natural_key(item[1])))
     items = tuple(

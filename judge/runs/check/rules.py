@@ -32,7 +32,9 @@ def check_turn(sheet: Sheet, i: int, turn: RunTurn, first: dict[str, str]) -> No
     elif turn.turn_id in first:
         message = f"{turn.turn_id} was already at {first[turn.turn_id]}; only the first counts"
         sheet.add(owner, "duplicate_turn", path, message)
-    first.setdefault(turn.turn_id, place.path)
+    # Where users led the conversations, another run's turn does not take the place of this run's.
+    if not (sheet.rules.own_turns and i in sheet.of_others):
+        first.setdefault(turn.turn_id, place.path)
     if not turn.responses:
         sheet.add(owner, "no_response", _below(place.path, ".responses"), "the turn has no response")
     ranks: set[int] = set()

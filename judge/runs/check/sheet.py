@@ -42,6 +42,8 @@ class Sheet:
         self.whole: tuple[str, str] | None = None
         self.out: dict[Owner, tuple[str, str]] = {}
         self.lost: list[Problem] = []
+        self.of_others: set[int] = set()
+        """Places of turns that the file says are another run's."""
         owners: dict[str, Owner] = {}
         for i, place in enumerate(self.places):
             owners[place.path] = (i, None)
@@ -50,6 +52,8 @@ class Sheet:
             owner = next((owners[path] for path in ancestors(problem.path) if path in owners), None)
             if owner is not None:
                 self.out.setdefault(owner, (problem.code, detail_of(problem.path, problem.message)))
+                if problem.code == "several_runs":
+                    self.of_others.add(owner[0])
             elif problem.path.startswith("$") and "[" not in problem.path:
                 self.whole = self.whole or (problem.code, detail_of(problem.path, problem.message))
             else:
