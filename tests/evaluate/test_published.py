@@ -374,7 +374,7 @@ def test_files_of_cone_rag_that_cannot_be_used_are_named_with_the_place(
 
 def test_two_people_may_label_one_pair(tmp_path: Path) -> None:
     path = write(tmp_path / "matches.txt", "1_0_2_1_b-1\t0\n7_0_2_1_b-1\t1\n")
-    assert read_study(path) == (("0_2", 1, "b-1", False), ("0_2", 1, "b-1", True))
+    assert read_study(path) == (("1", "0_2", 1, "b-1", False), ("7", "0_2", 1, "b-1", True))
 
 
 def line_of_2025(turn_id: str, text: str, run_id: str = "r") -> str:

@@ -6,7 +6,6 @@ import pty
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -155,15 +154,13 @@ def in_terminal(source: str, *, stop_after: float | None = None, **environment: 
     process = subprocess.Popen(
         [sys.executable, "-c", source], stdin=theirs, stdout=theirs, stderr=theirs,
         env={**os.environ, "NO_COLOR": "", "TERM": "xterm", **environment},
+        # A shell lets its jobs in the background ignore interrupts, and so would the program.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     os.close(theirs)
-    again: threading.Timer | None = None
     if stop_after is not None:
         time.sleep(stop_after)
         process.send_signal(signal.SIGINT)
-        # Python drops an interrupt that arrives in a callback of its own, of an import for example.
-        again = threading.Timer(10, process.send_signal, [signal.SIGINT])
-        again.start()
     written = b""
     while True:
         try:
@@ -175,8 +172,6 @@ def in_terminal(source: str, *, stop_after: float | None = None, **environment: 
             break
         written += read
     process.wait()
-    if again is not None:
-        again.cancel()
     os.close(ours)
     return written.decode()
 
