@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from judge.cli.forms import add_form_option, print_grids
-from judge.cli.options import add_cluster_option, by_name, pair
+from judge.cli.nuggets_matches import add_matches_arguments
+from judge.cli.options import add_cluster_option, by_name
 from judge.cli.printing import progress
 from judge.harness.nuggets.agreement import SEED, NuggetAgreePlan, compare_matches
 from judge.nuggets.agreement import agreement_grids
@@ -12,25 +13,8 @@ from judge.nuggets.agreement import agreement_grids
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder with the pool")
-    parser.add_argument("--bank", type=Path, required=True, metavar="FILE", help="bank of nuggets, in any form")
+    add_matches_arguments(parser, "folders of `judge nuggets match`")
     parser.add_argument("--gold", type=Path, nargs="+", required=True, metavar="FILE", help="people's matches")
-    parser.add_argument(
-        "--matches",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE|DIR",
-        help="folders of `judge nuggets match`; of several judges the majority counts",
-    )
-    parser.add_argument(
-        "--rename",
-        type=pair,
-        action="append",
-        default=[],
-        metavar="NAME=RUN",
-        help="the run of the pool that the matches call NAME; may be repeated",
-    )
     parser.add_argument(
         "--resampling-seed", type=int, default=SEED, metavar="N", help=f"seed of the resamples (default {SEED})"
     )

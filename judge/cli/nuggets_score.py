@@ -8,7 +8,8 @@ import argparse
 from pathlib import Path
 
 from judge.cli.forms import add_form_option, print_grids
-from judge.cli.options import add_cluster_option, add_output_option, by_name, pair
+from judge.cli.nuggets_matches import add_matches_arguments
+from judge.cli.options import add_cluster_option, add_output_option, by_name
 from judge.cli.printing import progress, say
 from judge.harness.nuggets.scoring import NuggetScorePlan, score_nuggets
 from judge.nuggets.measures import MAIN, RECALLS
@@ -16,16 +17,7 @@ from judge.nuggets.measures import MAIN, RECALLS
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder with the pool")
-    parser.add_argument("--bank", type=Path, required=True, metavar="FILE", help="bank of nuggets, in any form")
-    parser.add_argument(
-        "--matches",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE|DIR",
-        help="people's matches, or folders of `judge nuggets match`; of several judges the majority counts",
-    )
+    add_matches_arguments(parser, "people's matches, or folders of `judge nuggets match`")
     parser.add_argument(
         "--gold",
         type=Path,
@@ -39,14 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="P",
         help="probability with which units were drawn for --gold, where its rows do not say it",
-    )
-    parser.add_argument(
-        "--rename",
-        type=pair,
-        action="append",
-        default=[],
-        metavar="NAME=RUN",
-        help="the run of the pool that the matches call NAME; may be repeated",
     )
     parser.add_argument(
         "--main", choices=RECALLS, default=MAIN, help=f"recall that runs are ranked by (default {MAIN})"

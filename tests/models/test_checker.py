@@ -77,6 +77,20 @@ def test_a_claim_that_two_passages_bear_out_only_together_is_unsupported() -> No
     assert at_threshold.support == (SentenceSupport(("p1",), 0.6),)
 
 
+def test_a_language_model_brings_no_support_in_its_reply() -> None:
+    """Whatever a reply says beside the labels, it moves neither the expected grade nor the citations."""
+    entry = {"label": "unsupported", "probability": 1.0, "passages": [1, 2]}
+    text = json.dumps({"sentences": [{"n": number, **entry} for number in (1, 2, 3, 4)]})
+    task = Task(response(), CRITERION)
+    talk = dialogue(CRITERION, render(CRITERION, task.response, PASSAGES, None, "json"))
+    next(talk)
+    with pytest.raises(StopIteration) as stop:
+        talk.send(Completion(text=text, finish_reason="stop", model="m"))
+    found = outcome(task, stop.value.value, "server/m", "d")
+    assert isinstance(found, Judgment)
+    assert (found.grade, found.expected, found.support) == (0, None, ())
+
+
 @pytest.mark.parametrize(
     ("sentence", "claim"),
     [("Dogs ride free.", True), ("Shall I book?", False), ('He asked: "Why?"', False), ("So it is.", False)],
