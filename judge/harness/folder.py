@@ -17,21 +17,17 @@ from judge.pool.folder import TURNS
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion
-from judge.results.citations import CitationRow, citations_tsv
+from judge.results.details import Details
 from judge.results.differences import differences_tsv, told_apart
-from judge.results.interactive import TopicRow, interactive_tsv
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow, RunDifference
-from judge.results.sentences import SentenceRow, sentences_tsv
 from judge.text.tsv import tsv
 
 UNCALIBRATED = (
     "UNCALIBRATED: these grades come from an automatic judge that nobody has compared with human assessors on "
     "these responses; they rank runs as this judge sees them, not as people would."
 )
-INTERACTIVE = "interactive.tsv"
-"""The file of interactive runs topic by topic, which a pool without such runs does not have."""
 MISSING_COLUMNS = ("response_id", "turn_id", "passage_id")
 
 
@@ -69,9 +65,7 @@ def result_files(
     models: Sequence[str] = (),
     pairs: Sequence[RunDifference] = (),
     clustered: Sequence[str] = (),
-    sentences: Sequence[SentenceRow] = (),
-    citations: Sequence[CitationRow] = (),
-    topics: Sequence[TopicRow] = (),
+    beside: Details | None = None,
 ) -> dict[str, bytes]:
     """The files of a judge's results, by name.
 
@@ -85,15 +79,14 @@ def result_files(
         models: From `model_notes`, and from `certainty_notes`.
         pairs: Every two runs.
         clustered: From `clustering`.
-        sentences: The labels of sentences, by run.
-        citations: Citation precision and recall, by run.
-        topics: Interactive runs topic by topic.
+        beside: The tables that only some results have.
     """
     partial = partial or {}
     judgments = [result for result in results if isinstance(result, Judgment)]
     failures = [result for result in results if isinstance(result, Failure)]
     lines = [*(notes.lines if notes else ()), *models, *(_partly(*entry) for entry in sorted(partial.items()))]
     lines += [f"{line}." for line in clustered]
+    sentences = beside.sentences if beside is not None else ()
     files = {
         "judgments.jsonl": jsonl_bytes(judgments),
         "failures.jsonl": jsonl_bytes(failures),
@@ -101,12 +94,7 @@ def result_files(
         "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines, told_apart(pairs), sentences).encode(),
         "differences.tsv": differences_tsv(pairs).encode(),
     }
-    if sentences:
-        files["sentences.tsv"] = sentences_tsv(sentences).encode()
-    if citations:
-        files["citations.tsv"] = citations_tsv(citations).encode()
-    if topics:
-        files[INTERACTIVE] = interactive_tsv(topics).encode()
+    files |= beside.files() if beside is not None else {}
     if notes is not None:
         files["members.jsonl"] = jsonl_bytes(vote for vote in notes.said if isinstance(vote, Judgment))
         files["member_failures.jsonl"] = jsonl_bytes(notes.failures)

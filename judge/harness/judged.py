@@ -19,11 +19,10 @@ from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem
-from judge.results.citations import CitationRow, citation_rows
+from judge.results.details import Details, details
 from judge.results.differences import differences
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow, RunDifference
-from judge.results.sentences import SentenceRow, sentence_rows
 from judge.results.turns import had_to_answer
 from judge.text.cells import count
 from judge.text.ids import Cluster, check_cluster, clustering
@@ -90,14 +89,9 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         return compared(self.pool, self.results, self.criteria, self.expected, self.cluster)
 
     @property
-    def sentences(self) -> tuple[SentenceRow, ...]:
-        """The labels of sentences by run, where a prompt asked for them."""
-        return sentence_rows(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
-
-    @property
-    def citations(self) -> tuple[CitationRow, ...]:
-        """Citation precision and recall by run, where the judge is a checker."""
-        return citation_rows(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
+    def details(self) -> Details:
+        """The tables that only some results have."""
+        return details(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
 
     def judges(self, criterion: Criterion) -> set[str]:
         """The judges that gave the grades; for a jury also its members, which the manifest lists.

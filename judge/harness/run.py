@@ -28,11 +28,9 @@ from judge.models.records import Completion
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
-from judge.results.citations import citation_rows
-from judge.results.interactive import topic_rows
+from judge.results.details import details
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow, RunDifference
-from judge.results.sentences import sentence_rows
 from judge.text.steps import Step, Steps, quiet
 from judge.text.table import Table
 
@@ -132,8 +130,7 @@ def carry_out(
         rows = leaderboard(pool, results, criteria, cluster=plan.cluster)
         certified = prepared.certified(_returned(results))
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
-        sentences = sentence_rows(pool, results, criteria, cluster=plan.cluster)
-        citations = citation_rows(pool, results, criteria, cluster=plan.cluster)
+        beside = details(pool, results, criteria, cluster=plan.cluster)
         said = (*model_notes(replies), *filler_notes((model.name for model in prepared.models), journal))
         if prepared.servers:
             said += server_notes(_recorded(journal, replies))
@@ -146,18 +143,7 @@ def carry_out(
         partial = _on_partial_evidence(pool, results, criteria)
         told = (*outcome.model_notes, *outcome.label_notes)
         files |= result_files(
-            results,
-            criteria,
-            rows,
-            outcome.banner,
-            notes,
-            partial,
-            told,
-            pairs,
-            outcome.clustered,
-            sentences,
-            citations,
-            topic_rows(pool, results, criteria),
+            results, criteria, rows, outcome.banner, notes, partial, told, pairs, outcome.clustered, beside
         )
         files |= rechecked.files() if rechecked else {}
         steps(Step("writing results"))

@@ -15,7 +15,6 @@ from judge.crowd.jury import SELF_JUDGING
 from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.stored import read_stored, sha256
 from judge.files.trec import response_run, safe_names
-from judge.harness.folder import INTERACTIVE
 from judge.harness.judged import JudgedFolder
 from judge.harness.manifest import MANIFEST
 from judge.harness.recheck import RECHECK
@@ -24,12 +23,9 @@ from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl,
 from judge.pool.folder import TURNS
 from judge.pool.records import Pool, PooledResponse, PooledRun
 from judge.records import Criterion
-from judge.results.citations import citations_tsv
 from judge.results.differences import differences_tsv, told_apart
-from judge.results.interactive import interactive_tsv, topic_rows
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name
-from judge.results.sentences import sentences_tsv
 from judge.text.ids import natural_key
 from judge.text.steps import Step, Steps
 
@@ -139,19 +135,16 @@ def _without(results: Sequence[Judgment | Failure], texts: Texts) -> tuple[Judgm
 
 def _tables(public: JudgedFolder) -> dict[str, bytes]:
     rows, pairs = public.leaderboard, public.differences
-    topics = topic_rows(public.pool, public.results, public.criteria, public.expected)
     juries = [_jury(about) for about in public.manifest.get("jury", {}).values()]
     warnings = dict.fromkeys(f"Warning: {text}" for about in juries for text in about["warnings"])
     notes = (*model_notes(public.results), *warnings, *(f"{line}." for line in public.clustered))
-    sentences, citations = public.sentences, public.citations
-    board = leaderboard_markdown(rows, public.banner, public.criteria, notes, told_apart(pairs), sentences)
+    beside = public.details
+    board = leaderboard_markdown(rows, public.banner, public.criteria, notes, told_apart(pairs), beside.sentences)
     return {
         "leaderboard.md": board.encode(),
         "leaderboard.tsv": leaderboard_tsv(rows).encode(),
         "differences.tsv": differences_tsv(pairs).encode(),
-        **({"sentences.tsv": sentences_tsv(sentences).encode()} if sentences else {}),
-        **({"citations.tsv": citations_tsv(citations).encode()} if citations else {}),
-        **({INTERACTIVE: interactive_tsv(topics).encode()} if topics else {}),
+        **beside.files(),
     }
 
 

@@ -12,7 +12,7 @@ from judge.text.grid import Cell, Grid
 
 def sentence_labels(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion whose prompt asks for labels of sentences."""
-    rows = folder.judged.sentences
+    rows = folder.judged.details.sentences
     slugs = safe_names(dict.fromkeys(criterion.name for criterion in folder.judged.criteria))
     for name in dict.fromkeys(row.criterion for row in rows):
         group = [row for row in rows if row.criterion == name]
