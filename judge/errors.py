@@ -7,6 +7,7 @@ JudgeError                      anything a user may see; carries an exit code
 ├── OperationalError            something outside failed; work done so far is safe, resume later (exit 3)
 │   ├── AuthenticationError     the provider refuses the key or the model
 │   ├── QuotaError              the account is exhausted
+│   ├── LogprobsError           the judge gives no log probabilities
 │   └── Interrupted             the user pressed Ctrl-C
 └── CallError                   one call to a model failed; becomes a Failure, never leaves the loop
     ├── TransientError          may succeed if asked again (5xx, timeout, dropped connection)
@@ -60,6 +61,10 @@ class AuthenticationError(OperationalError):
 
 class QuotaError(OperationalError):
     """The account behind the key is exhausted."""
+
+
+class LogprobsError(OperationalError):
+    """The judge gives no log probabilities of its tokens."""
 
 
 class Interrupted(OperationalError):

@@ -23,6 +23,7 @@ class Extra(NamedTuple):
 EXTRAS = {
     "crowd": Extra("polars", "polars"),
     "llama": Extra("xllamacpp", "xllamacpp"),
+    "onnx": Extra("onnxruntime", "onnxruntime"),
     "pictures": Extra("matplotlib", "matplotlib"),
     "encoder": Extra("sentence-transformers", "sentence_transformers"),
     "lucene": Extra("pyserini", "pyserini", "Java 21 (11 for a Pyserini < 0.35)"),

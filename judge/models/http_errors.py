@@ -14,6 +14,7 @@ from judge.errors import (
     ContentFilterError,
     ContextLengthError,
     JudgeError,
+    LogprobsError,
     OperationalError,
     QuotaError,
     RateLimitError,
@@ -144,11 +145,11 @@ def check_redirect(status: int, asked: str, location: str | None) -> None:
     )
 
 
-def logprobs_refused(refusal: Refusal) -> OperationalError | None:
+def logprobs_refused(refusal: Refusal) -> LogprobsError | None:
     """Our error where a provider gives no log probabilities of tokens; no call can then succeed."""
     # OpenAI forbids them for some models with status 403, which elsewhere is about the key.
     if refusal.status in (400, 403, 422, 501) and _LOGPROBS.search(refusal.message.lower()):
-        return OperationalError(
+        return LogprobsError(
             f"status {refusal.status}: {refusal.message} (this judge gives no label probabilities: leave out "
             "--logprobs)"
         )

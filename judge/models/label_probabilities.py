@@ -113,12 +113,37 @@ def with_probabilities(completion: Completion, body: bytes, request: Request) ->
         body: The body: a chat completion as OpenAI writes it.
         request: What was asked.
     """
+    return _completed(completion, _logprobs(body), request)
+
+
+def opening_probabilities(body: bytes, labels: Sequence[str]) -> dict[str, float] | None:
+    """The label probabilities of a reply that opens with a label, whatever follows it.
+
+    Args:
+        body: The body of the reply: a chat completion as OpenAI writes it.
+        labels: All labels that the reply may open with; none is the beginning of another.
+
+    Returns:
+        As of `verdict_probabilities`; None too if the reply opens with something else.
+    """
+    logprobs = _logprobs(body)
+    places = (logprobs.content if logprobs else None) or []
+    written = b""
+    for count, place in enumerate(places, 1):
+        written += place.content
+        text = written.decode("utf-8", "ignore")
+        if _same(text, labels) is not None:
+            return verdict_probabilities(places[:count], text, labels, "label")
+    return None
+
+
+def _logprobs(body: bytes) -> _Logprobs | None:
+    """The log probabilities in the body of a reply; None if none can be read."""
     try:
         choices = msgspec.json.decode(body, type=_Body).choices
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return completion
-    logprobs = choices[0].logprobs if choices else None
-    return _completed(completion, logprobs, request)
+        return None
+    return choices[0].logprobs if choices else None
 
 
 def with_choice(completion: Completion, logprobs: Any, request: Request) -> Completion:

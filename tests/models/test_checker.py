@@ -16,7 +16,8 @@ from judge.models.backends import open_model
 from judge.models.backends.checker import claims
 from judge.models.model import ModelOptions
 from judge.models.records import Completion
-from judge.models.scorers import PairScore, ServerScorer
+from judge.models.scorers import PairScore, ScorerSettings
+from judge.models.server_scorer import ServerScorer
 from judge.pool.records import PooledResponse, RunEntry
 from judge.records import Passage
 from judge.runs.records import TokenCount
@@ -251,7 +252,7 @@ def test_a_score_just_below_the_threshold_is_not_rounded_up_to_it(serve: Serve) 
 def test_many_pairs_take_several_requests(serve: Serve) -> None:
     """40 sentences beside one passage are 40 pairs, 32 of them in the first request."""
     server = serve(lambda body: (200, {"data": [{"index": n, "score": 0.5} for n, _ in enumerate(body["text_1"])]}))
-    scorer = ServerScorer("m", ModelOptions(base_url=f"{server.url}/score"))
+    scorer = ServerScorer("m", ModelOptions(base_url=f"{server.url}/score"), ScorerSettings())
 
     async def ask() -> list[PairScore]:
         found = await scorer.score([("p", f"s{number}") for number in range(40)])
@@ -284,7 +285,7 @@ def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(
     serve: Serve, path: str, status: int, reply: Any, error: type[Exception], message: str
 ) -> None:
     server = serve(lambda body: (status, reply))
-    scorer = ServerScorer("m", ModelOptions(base_url=f"{server.url}/{path}"))
+    scorer = ServerScorer("m", ModelOptions(base_url=f"{server.url}/{path}"), ScorerSettings())
 
     async def ask() -> None:
         try:

@@ -1,15 +1,19 @@
-"""`checker/<scorer>[@threshold]`: groundedness sentence by sentence, each against each used passage."""
+"""`checker/<scorer>[#settings][@threshold]`: groundedness sentence by sentence, each against each used passage."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
 from judge.errors import UsageError
+from judge.models.chat_scorer import ChatScorer
 from judge.models.limits import RateLimits
 from judge.models.model import FREE, Model, ModelOptions, Price
+from judge.models.onnx_scorer import OnnxScorer
 from judge.models.records import AnswerForm, Completion, Request
-from judge.models.scorers import OverlapScorer, PairScore, Scorer, ServerScorer
+from judge.models.scorers import OverlapScorer, PairScore, Scorer, ScorerSettings
+from judge.models.server_scorer import ServerScorer
 from judge.records import Criterion
 from judge.text.hints import did_you_mean
 from judge.text.sentences import split_sentences
@@ -30,7 +34,7 @@ class Checker:
     one whose "it" stands for something in the sentence before.
 
     Args:
-        name: What the judge is called, with its threshold if one was given.
+        name: What the judge is called, with its settings and its threshold if they were given.
         scorer: Scores the pairs.
         threshold: The least probability that counts.
     """
@@ -73,8 +77,8 @@ class Checker:
         }
 
     def price(self) -> Price | None:
-        """Nothing is paid for the built-in scorer; of a server, no price is known."""
-        return FREE if isinstance(self._scorer, OverlapScorer) else None
+        """The scorer's."""
+        return self._scorer.price
 
     async def complete(self, request: Request) -> Completion:
         """Label every sentence, with the passages that support it.
@@ -91,14 +95,23 @@ class Checker:
         by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
         found = [self._found(by_number.get(number), request.labels) for number in range(len(sentences))]
         entries = [{"n": number, "label": label} for number, (label, _, _) in enumerate(found, 1)]
-        table = {str(number + 1): [list(score) for score in row] for number, row in by_number.items()}
+        table = {str(number + 1): [score[:2] for score in row] for number, row in by_number.items()}
+        decided = sum(score.decided for score in scores)
+        # A pair that occurs twice is scored once.
+        tokens = [score.tokens for score in dict(zip(pairs, scores, strict=True)).values()]
+        counted = [count for count in tokens if count is not None]
+        known = bool(counted) and len(counted) == len(tokens)
         return Completion(
             text=msgspec.json.encode({"sentences": entries}).decode(),
             finish_reason="stop",
             model=self.name,
+            prompt_tokens=sum(prompt for prompt, _ in counted) if known else None,
+            completion_tokens=sum(reply for _, reply in counted) if known else None,
             cost=0.0 if self.price() == FREE else None,
             support=tuple((best, passages) for _, best, passages in found),
-            raw=msgspec.json.encode({"supports, contradicts": table}).decode(),
+            raw=msgspec.json.encode(
+                {"supports, contradicts": table} | ({"yes or no alone": decided} if decided else {})
+            ).decode(),
         )
 
     async def aclose(self) -> None:
@@ -126,19 +139,55 @@ def claims(sentence: str) -> bool:
 
 
 def open_model(model: str, options: ModelOptions) -> Model:
-    """The checker of this name: `overlap` or `server/MODEL`, each with `@threshold` or without.
+    """The checker of this name: a row of SCORERS, with `#settings` and `@threshold` or without.
 
     Raises:
-        UsageError: No checker has this name, or the threshold is no probability.
+        UsageError: No checker has this name, a setting is none of the scorer's, or the threshold is no probability.
     """
     name, at, written = model.rpartition("@")
     threshold = _threshold(written) if at else THRESHOLD
     name = name if at else model
     kind, _, rest = name.partition("/")
-    if kind not in SCORERS or (kind == "server") != bool(rest):
-        names = "checker/overlap or checker/server/MODEL"
-        raise UsageError(f"no checker called {name!r}{did_you_mean(name, SCORERS)} (expected {names})")
-    return Checker(f"checker/{model}", SCORERS[kind](rest, options), threshold)
+    row = SCORERS.get(kind)
+    if row is None or bool(row.rest) != bool(rest):
+        *names, last = (f"checker/{kind}" + (row.rest and f"/{row.rest}") for kind, row in SCORERS.items())
+        raise UsageError(
+            f"no checker called {name!r}{did_you_mean(name, SCORERS)} (expected {', '.join(names)} or {last})"
+        )
+    rest, settings = _settings(rest, kind, row)
+    said = [
+        f"{setting}={_last(value) if setting in _PATHS else value}"
+        for setting, value in settings._asdict().items()
+        if value
+    ]
+    told = "#" + ",".join(said) if said else ""
+    # The name goes into every record and must not depend on the folder of a file.
+    title = _last(rest) if row.is_path else rest
+    shown = f"checker/{kind}" + (title and f"/{title}") + told + (f"@{written}" if at else "")
+    return Checker(shown, row.make(rest, options, settings), threshold)
+
+
+def _last(path: str) -> str:
+    """The name of a file without its folder and, of a model, without its ending."""
+    return Path(path).name.removesuffix(".onnx")
+
+
+def _settings(rest: str, kind: str, row: "_Row") -> tuple[str, ScorerSettings]:
+    """The settings after the last `#` of a name, if there are any, and what stands before."""
+    before, mark, written = rest.rpartition("#")
+    if not mark or "=" not in written:
+        return rest, ScorerSettings()
+    given: dict[str, str] = {}
+    for part in written.split(","):
+        key, _, value = part.partition("=")
+        if key not in row.settings or not value or key in given:
+            takes = " and ".join(f"{setting}=…" for setting in row.settings) or "none"
+            raise UsageError(
+                f"setting {part!r} of checker/{kind}{did_you_mean(key, row.settings)}: expected settings as in "
+                f"#supports=0,contradicts=2, each once; it takes {takes}"
+            )
+        given[key] = value
+    return before, ScorerSettings(**given)
 
 
 def _threshold(written: str) -> float:
@@ -151,8 +200,25 @@ def _threshold(written: str) -> float:
     return threshold
 
 
-SCORERS: dict[str, Callable[[str, ModelOptions], Scorer]] = {
-    "overlap": lambda model, options: OverlapScorer(),
-    "server": ServerScorer,
+class _Row(NamedTuple):
+    """A kind of scorer."""
+
+    make: Callable[[str, ModelOptions, ScorerSettings], Scorer]
+    """What makes it of the rest of the name, the options and the settings."""
+    rest: str = ""
+    """What the rest of the name is; empty if there must be none."""
+    settings: tuple[str, ...] = ()
+    """The settings that it takes."""
+    is_path: bool = False
+    """Whether the rest is a path."""
+
+
+_PATHS = frozenset(("instruction",))
+"""Settings that are paths."""
+SCORERS = {
+    "overlap": _Row(lambda model, options, settings: OverlapScorer()),
+    "server": _Row(ServerScorer, "MODEL", ("supports", "contradicts", "join")),
+    "chat": _Row(ChatScorer, "MODEL", ("instruction",)),
+    "onnx": _Row(OnnxScorer, "PATH", ("supports", "contradicts"), is_path=True),
 }
-"""Name of a scorer to what makes it of the rest of the name and the options."""
+"""Name of a scorer to its row."""

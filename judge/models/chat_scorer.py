@@ -1,0 +1,170 @@
+"""A chat model as a scorer: it is shown a document and a claim, and answers Yes or No.
+
+The user's message has the form that MiniCheck's models are trained on (Tang et al. 2024, EMNLP; `minicheck/utils.py` of
+github.com/Liyan06/MiniCheck): a line `Document: …` and a line `Claim: …`.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.errors import InputError, LogprobsError, RejectedError, UsageError
+from judge.files.stored import read_stored
+from judge.models.address import Address, read_address, read_key
+from judge.models.chat import read_completion, refuse_threads
+from judge.models.connection import KEY, Connection, Reply
+from judge.models.http_errors import shorten
+from judge.models.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
+from judge.models.model import ModelOptions, Price
+from judge.models.scorers import PairScore, ScorerSettings
+
+INSTRUCTION = (
+    "You are given a document and a claim. Does the document say everything that the claim says? Answer Yes if it "
+    "does, and No if any part of the claim is missing from the document or goes against it."
+)
+"""The system message, where the user names no other."""
+VERSION = 1
+"""Goes up whenever the same reply may get another score."""
+
+_LABELS = ("Yes", "No")
+_ANSWER = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
+
+
+class ChatScorer:
+    """Asks a chat model behind an OpenAI-compatible server about one pair at a time.
+
+    The score is the probability of Yes against No in the opening of the reply, by its log probabilities. Where the
+    server gives none, or too little of them is visible, Yes is 1 and No is 0, and the score says so (`decided`).
+
+    Args:
+        model: What the server calls the model.
+        options: How it is asked.
+        settings: `instruction`: a file with the system message, or `none` for no system message.
+    """
+
+    concurrency: int | None = None
+    price: Price | None = None
+
+    def __init__(self, model: str, options: ModelOptions, settings: ScorerSettings) -> None:
+        self._model = model
+        self._options = options
+        self._settings = settings
+        self._instruction: str | None = None
+        self._probable = True
+        self._scored: dict[tuple[str, str], PairScore] = {}
+        self._connection: Connection | None = None
+
+    def check(self) -> None:
+        """Refuse a missing or malformed address, a malformed key, and a file of instructions that holds none.
+
+        Raises:
+            UsageError: There is one of these problems.
+            InputError: The file cannot be read.
+        """
+        refuse_threads(self._options.threads, f"checker/chat/{self._model}")
+        self._address()
+        read_key(KEY)
+        self._read_instruction()
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that is sent beside the pair, and the address without credentials."""
+        return {
+            "chat": VERSION,
+            "base_url": self._address().url,
+            "instruction": self._read_instruction(),
+            **self._sent(),
+        }
+
+    async def score(self, pairs: Sequence[tuple[str, str]]) -> list[PairScore]:
+        """The scores, one request after the other.
+
+        Pairs that were scored before a failure are not asked again when the rest is.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user fixes something.
+        """
+        found: dict[tuple[str, str], PairScore] = {}
+        for pair in dict.fromkeys(pairs):
+            if pair not in self._scored:
+                self._scored[pair] = await self._ask(*pair)
+            # Another item with this pair may take it away while the next one is asked.
+            found[pair] = self._scored[pair]
+        for pair in found:
+            self._scored.pop(pair, None)
+        return [found[pair] for pair in pairs]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._connection is not None:
+            await self._connection.aclose()
+            self._connection = None
+
+    async def _ask(self, passage: str, sentence: str) -> PairScore:
+        instruction = self._read_instruction()
+        messages = [
+            *([{"role": "system", "content": instruction}] if instruction else []),
+            {"role": "user", "content": f"Document: {passage}\nClaim: {sentence}"},
+        ]
+        try:
+            reply = await self._post(messages)
+        except LogprobsError:
+            self._probable = False
+            reply = await self._post(messages)
+        completion = read_completion(reply.body, reply.headers, structured=False, latency=reply.latency)
+        answer = _ANSWER.match(completion.text)
+        if answer is None or completion.finish_reason in ("refusal", "content_filter"):
+            raise RejectedError(f"the reply begins {shorten(completion.text[:100])!r}, expected Yes or No")
+        found = opening_probabilities(reply.body, _LABELS) if self._probable else None
+        counts = completion.prompt_tokens, completion.completion_tokens
+        tokens = None if counts[0] is None or counts[1] is None else (counts[0], counts[1])
+        said = 1.0 if answer[1].lower() == "yes" else 0.0
+        return PairScore(said if found is None else found["Yes"], decided=found is None, tokens=tokens)
+
+    async def _post(self, messages: list[dict[str, str]]) -> Reply:
+        sent = {**self._sent(), "messages": messages}
+        if not self._probable:
+            del sent["logprobs"], sent["top_logprobs"]
+        try:
+            body = msgspec.json.encode(sent)
+        except UnicodeEncodeError as error:
+            raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
+        connection = self._connection = self._connection or Connection(self._address(), self._options)
+        return await connection.fetch(body, probable=self._probable)
+
+    def _sent(self) -> dict[str, Any]:
+        return {
+            "model": self._model,
+            "temperature": self._options.temperature,
+            "max_tokens": label_tokens(_LABELS),
+            **({} if self._options.seed is None else {"seed": self._options.seed}),
+            "logprobs": True,
+            "top_logprobs": TOP_LOGPROBS,
+        }
+
+    def _read_instruction(self) -> str:
+        """The system message; empty if there is none."""
+        if self._instruction is None:
+            named = self._settings.instruction
+            self._instruction = "" if named == "none" else _from_file(Path(named)) if named else INSTRUCTION
+        return self._instruction
+
+    def _address(self) -> Address:
+        if self._options.base_url is None or self._options.replicas:
+            raise UsageError(
+                f"checker/chat/{self._model} needs one --base-url, the address of an OpenAI-compatible server"
+            )
+        return read_address(self._options.base_url)
+
+
+def _from_file(path: Path) -> str:
+    try:
+        text = read_stored(path).decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8: {error.reason}") from error
+    if not text:
+        raise InputError(f"{path}: is empty, expected the instruction of a checker (instruction=none sends none)")
+    return text
