@@ -181,10 +181,10 @@ def _settings(rest: str, kind: str, row: "_Row") -> tuple[str, ScorerSettings]:
     for part in written.split(","):
         key, _, value = part.partition("=")
         if key not in row.settings or not value or key in given:
-            takes = " and ".join(f"{setting}=…" for setting in row.settings) or "none"
+            takes = ", ".join(row.settings) or "none"
             raise UsageError(
-                f"setting {part!r} of checker/{kind}{did_you_mean(key, row.settings)}: expected settings as in "
-                f"#supports=0,contradicts=2, each once; it takes {takes}"
+                f"setting {part!r} of checker/{kind}{did_you_mean(key, row.settings)} (expected settings as in "
+                f"#supports=0,contradicts=2, each once; it takes {takes})"
             )
         given[key] = value
     return before, ScorerSettings(**given)

@@ -1,0 +1,256 @@
+import asyncio
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from judge.ask.criteria import find_criterion
+from judge.errors import (
+    AuthenticationError,
+    CallError,
+    InputError,
+    JudgeError,
+    RateLimitError,
+    RejectedError,
+    UsageError,
+)
+from judge.models.backends import open_model
+from judge.models.chat_scorer import INSTRUCTION, ChatScorer
+from judge.models.model import ModelOptions
+from judge.models.records import Completion, Request
+from judge.models.scorers import PairScore, ScorerSettings
+from tests.scoring import ScoreServer, Serve
+
+CRITERION = find_criterion("groundedness/sentences")
+
+
+def replied(text: str, top: dict[str, float] | None = None, usage: bool = True, **choice: Any) -> dict[str, Any]:
+    """A chat completion; `top` are the likeliest first tokens."""
+    logprobs = None
+    if top is not None:
+        likely = [{"token": token, "logprob": math.log(p), "bytes": list(token.encode())} for token, p in top.items()]
+        first = {**likely[0], "top_logprobs": likely}
+        rest = text.removeprefix(likely[0]["token"])
+        logprobs = {"content": [first, *([{"token": rest, "logprob": 0.0, "top_logprobs": []}] if rest else [])]}
+    message = {"role": "assistant", "content": text}
+    return {
+        "id": "c", "object": "chat.completion", "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": logprobs, **choice}],
+        **({"usage": {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}} if usage else {}),
+    }  # fmt: skip
+
+
+def scored(server: ScoreServer, *pairs: tuple[str, str], instruction: str = "", **options: Any) -> list[PairScore]:
+    scorer = ChatScorer("m", ModelOptions(base_url=server.url, **options), ScorerSettings(instruction=instruction))
+    scorer.check()
+
+    async def ask() -> list[PairScore]:
+        try:
+            return await scorer.score(pairs)
+        finally:
+            await scorer.aclose()
+
+    return asyncio.run(ask())
+
+
+def test_each_pair_is_one_document_and_one_claim(serve: Serve) -> None:
+    server = serve(lambda body: (200, replied("Yes", {"Yes": 0.6, "No": 0.2, "Maybe": 0.2})))
+    (found,) = scored(server, ("The ferry leaves at noon.", "It leaves at noon."), seed=7)
+    # Of the mass of the two answers, .6 of .8 is Yes.
+    assert found == PairScore(0.75, tokens=(10, 2))
+    ((path, body),) = server.asked
+    assert path == "/v1/chat/completions"
+    assert body.pop("messages") == [
+        {"role": "system", "content": INSTRUCTION},
+        {"role": "user", "content": "Document: The ferry leaves at noon.\nClaim: It leaves at noon."},
+    ]
+    assert body == {
+        "model": "m", "temperature": 0.0, "seed": 7, "max_tokens": 7, "logprobs": True, "top_logprobs": 20,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "top", "supports", "decided"),
+    [
+        ("No", {"No": 0.9, "Yes": 0.1}, 0.1, False),
+        # White space and case of tokens do not matter.
+        (" yes", {" yes": 0.5, "No": 0.25, "Yes": 0.25}, 0.75, False),
+        # What follows the answer is not read.
+        ("Yes. The document says so.", {"Yes": 0.8, "No": 0.2}, 0.8, False),
+        # Where the answer is not among the tokens, or the server gives none, it is 1 or 0.
+        ("**No**, it does not.", {"**": 1.0}, 0.0, True),
+        ("Yes", None, 1.0, True),
+        # A fifth of the mass is not shown, and it could be of either.
+        ("Yes", {"Yes": 0.6, "No": 0.2}, 1.0, True),
+    ],
+)  # fmt: skip
+def test_the_score_is_the_probability_of_yes(
+    serve: Serve, text: str, top: dict[str, float] | None, supports: float, decided: bool
+) -> None:
+    server = serve(lambda body: (200, replied(text, top)))
+    (found,) = scored(server, ("p", "s"))
+    assert (found.supports, found.decided) == (pytest.approx(supports, abs=1e-6), decided)
+
+
+def test_a_server_that_refuses_log_probabilities_is_asked_without_them(serve: Serve) -> None:
+    def answer(body: Any) -> tuple[int, Any]:
+        if "logprobs" in body:
+            return 400, {"error": {"message": "logprobs are not supported by this model", "code": 400}}
+        return 200, replied("Yes" if "noon" in body["messages"][1]["content"] else "No")
+
+    server = serve(answer)
+    pairs = ("p", "It leaves at noon."), ("p", "It leaves at one.")
+    assert [score[:3] for score in scored(server, *pairs)] == [(1.0, 0.0, True), (0.0, 0.0, True)]
+    assert ["logprobs" in body for _, body in server.asked] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("status", "reply", "error", "message"),
+    [
+        (200, replied("Perhaps."), RejectedError, "the reply begins 'Perhaps.', expected Yes or No"),
+        (200, replied("Yesterday it rained."), RejectedError, "expected Yes or No"),
+        (200, replied(""), RejectedError, "expected Yes or No"),
+        (200, replied("No", finish_reason="content_filter"), RejectedError, "expected Yes or No"),
+        (200, {"choices": []}, RejectedError, "no choices"),
+        (429, {"error": {"message": "slow down"}}, RateLimitError, "slow down"),
+        (401, {"error": {"message": "no key"}}, AuthenticationError, "no key"),
+    ],
+)
+def test_a_reply_that_is_no_answer_is_an_error(
+    serve: Serve, status: int, reply: Any, error: type[JudgeError], message: str
+) -> None:
+    server = serve(lambda body: (status, reply))
+    with pytest.raises(error, match=message):
+        scored(server, ("p", "s"))
+
+
+def test_asking_again_asks_only_what_is_missing(serve: Serve) -> None:
+    """The second of three pairs fails once: four requests in all, and each pair is answered once."""
+    failed = []
+
+    def answer(body: Any) -> tuple[int, Any]:
+        if "second" in body["messages"][1]["content"] and not failed:
+            failed.append(True)
+            return 500, {"error": {"message": "boom"}}
+        return 200, replied("Yes")
+
+    server = serve(answer)
+    scorer = ChatScorer("m", ModelOptions(base_url=server.url), ScorerSettings())
+    pairs = [("p", "first"), ("p", "second"), ("p", "third")]
+
+    async def ask() -> list[PairScore]:
+        with pytest.raises(CallError, match="boom"):
+            await scorer.score(pairs)
+        found = await scorer.score(pairs)
+        await scorer.aclose()
+        return found
+
+    assert [score.supports for score in asyncio.run(ask())] == [1.0, 1.0, 1.0]
+    claims = [body["messages"][1]["content"].rpartition(" ")[2] for _, body in server.asked]
+    assert claims == ["first", "second", "second", "third"]
+
+
+def test_items_that_share_a_pair_do_not_disturb_each_other(serve: Serve) -> None:
+    server = serve(lambda body: (200, replied("Yes" if "a" in body["messages"][1]["content"][-1] else "No")))
+    scorer = ChatScorer("m", ModelOptions(base_url=server.url), ScorerSettings())
+
+    async def ask() -> list[list[PairScore]]:
+        first, second = [("p", "a"), ("p", "b"), ("p", "c")], [("p", "b"), ("p", "a"), ("p", "a")]
+        found = await asyncio.gather(scorer.score(first), scorer.score(second))
+        await scorer.aclose()
+        return found
+
+    first, second = asyncio.run(ask())
+    assert [[score.supports for score in scores] for scores in (first, second)] == [[1, 0, 0], [0, 1, 1]]
+
+
+def test_the_user_may_give_the_instruction_or_none(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda body: (200, replied("Yes")))
+    file = tmp_path / "minicheck.txt"
+    file.write_text("\N{ZERO WIDTH NO-BREAK SPACE}Is the claim in the document?\n", encoding="utf-8")
+    scored(server, ("p", "s"), instruction="none")
+    scored(server, ("p", "s"), instruction=str(file))
+    roles = [[message["role"] for message in body["messages"]] for _, body in server.asked]
+    assert roles == [["user"], ["system", "user"]]
+    assert server.asked[1][1]["messages"][0]["content"] == "Is the claim in the document?"
+    # The text decides, and no record names the folder.
+    model = open_model(f"checker/chat/m#instruction={file}@0.6", ModelOptions(base_url=server.url))
+    assert model.name == "checker/chat/m#instruction=minicheck.txt@0.6"
+    assert model.parameters(_request())["instruction"] == "Is the claim in the document?"
+    assert str(tmp_path) not in json.dumps(dict(model.parameters(_request())))
+
+
+def _request() -> Request:
+    return Request("R", "1_1", "groundedness", "json", (), CRITERION.scale, CRITERION.scale.labels, 1, "Noon.", ("p",))
+
+
+def test_tokens_are_summed_and_bare_answers_are_said(serve: Serve) -> None:
+    """Two sentences beside two passages are four pairs of 10 and 2 tokens; one has no probability."""
+
+    def answer(body: Any) -> tuple[int, Any]:
+        bare = "one\nClaim: Dogs" in body["messages"][1]["content"]
+        return 200, replied("No") if bare else replied("Yes", {"Yes": 0.9, "No": 0.1})
+
+    server = serve(answer)
+    model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
+
+    async def ask() -> Completion:
+        request = msgspec.structs.replace(
+            _request(), response="Dogs ride free. Tickets cost nine.", passages=("one", "two")
+        )
+        found: Completion = await model.complete(request)
+        await model.aclose()
+        return found
+
+    found = asyncio.run(ask())
+    assert (found.prompt_tokens, found.completion_tokens) == (40, 8)
+    assert found.raw is not None
+    assert json.loads(found.raw) == {
+        "supports, contradicts": {"1": [[0.0, 0.0], [0.9, 0.0]], "2": [[0.9, 0.0], [0.9, 0.0]]},
+        "yes or no alone": 1,
+    }
+    assert found.support == ((0.9, (2,)), (0.9, (1, 2)))
+
+
+def test_a_silent_server_gives_no_token_counts(serve: Serve) -> None:
+    server = serve(lambda body: (200, replied("Yes", usage=False)))
+    (found,) = scored(server, ("p", "s"))
+    assert found.tokens is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "message"),
+    [
+        ("m", ModelOptions(), UsageError, "checker/chat/m needs one --base-url"),
+        ("m", ModelOptions(base_url="http://a:1", replicas=("http://b:1",)), UsageError, "needs one --base-url"),
+        ("m", ModelOptions(base_url="ftp://a"), UsageError, "must be an address"),
+        ("m", ModelOptions(base_url="http://a:1", threads=2), UsageError, "--threads is for local models"),
+        ("m#supports=1", ModelOptions(base_url="http://a:1"), UsageError, "it takes instruction"),
+        ("m#instruction=/absent/x.txt", ModelOptions(base_url="http://a:1"), InputError, "/absent/x.txt: cannot be"),
+        ("m#instruction=/dev/null", ModelOptions(base_url="http://a:1"), InputError, "/dev/null: cannot be read"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused_before_anything_is_sent(
+    name: str, options: ModelOptions, error: type[JudgeError], message: str
+) -> None:
+    with pytest.raises(error) as raised:
+        open_model(f"checker/chat/{name}", options).check([CRITERION])
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(("content", "message"), [(b" \n", "is empty"), (b"\xff", "not UTF-8")])
+def test_a_file_without_an_instruction_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "i.txt"
+    file.write_bytes(content)
+    model = open_model(f"checker/chat/m#instruction={file}", ModelOptions(base_url="http://a:1"))
+    with pytest.raises(InputError, match=message):
+        model.check([CRITERION])
+
+
+def test_half_an_emoji_is_a_failure_of_its_item(serve: Serve) -> None:
+    server = serve(lambda body: (200, replied("Yes")))
+    with pytest.raises(RejectedError, match="cannot be sent"):
+        scored(server, ("p", "\ud83d"))
