@@ -102,20 +102,21 @@ class OnnxScorer:
 
     def _windows(self, passage: str, sentence: str) -> list[Any]:
         """The pair as tokens: one encoding, or several where the passage is too long for one."""
-        length = self._read().length
         try:
-            alone = self._tokenizer.encode(sentence, add_special_tokens=False)
-            room = length - len(alone.ids) - self._tokenizer.num_special_tokens_to_add(True)
-            # The windows must go on, and a window of a few words says nothing.
-            least = 2 * (length // _OVERLAP)
-            if room <= least:
-                raise ContextLengthError(
-                    f"a sentence leaves {max(room, 0)} of the model's {length} tokens for the passage, expected more "
-                    f"than {least}"
-                )
-            encoding = self._tokenizer.encode(passage, sentence)
+            passage.encode(), sentence.encode()
         except UnicodeEncodeError as error:
             raise RejectedError(f"the pair cannot be read: {error.reason} at character {error.start}") from error
+        length = self._read().length
+        alone = self._tokenizer.encode(sentence, add_special_tokens=False)
+        room = length - len(alone.ids) - self._tokenizer.num_special_tokens_to_add(True)
+        # The windows must go on, and a window of a few words says nothing.
+        least = 2 * (length // _OVERLAP)
+        if room <= least:
+            raise ContextLengthError(
+                f"a sentence leaves {max(room, 0)} of the model's {length} tokens for the passage, expected more than "
+                f"{least}"
+            )
+        encoding = self._tokenizer.encode(passage, sentence)
         return [encoding, *encoding.overflowing]
 
     def _run(self, window: Any) -> PairScore:
@@ -140,7 +141,7 @@ class OnnxScorer:
         labels = self._read().labels or tuple(f"LABEL_{number}" for number in range(len(probabilities)))
         if len(labels) != len(probabilities):
             raise RejectedError(f"the model gives {len(probabilities)} classes, and its config.json {len(labels)}")
-        return pair_score(labels, probabilities, self._settings)
+        return pair_score(labels, probabilities, self._settings, ordered=True)
 
     def _read(self) -> ModelFiles:
         if self._files is None:

@@ -12,45 +12,52 @@ CONTRADICTS = frozenset(("contradiction", "contradicts", "contradicted", "refute
 """Labels that mean contradiction, in lower case."""
 
 
-def pair_score(labels: Sequence[str], probabilities: Sequence[float], settings: ScorerSettings) -> PairScore:
+def pair_score(
+    labels: Sequence[str], probabilities: Sequence[float], settings: ScorerSettings, *, ordered: bool = False
+) -> PairScore:
     """The score of a pair, from the probability of each class.
 
     The only class of a classifier means support, whatever it is called.
 
     >>> pair_score(["Entailment", "neutral", "contradiction"], [0.7, 0.2, 0.1], ScorerSettings())[:2]
     (0.7, 0.1)
-    >>> pair_score(["LABEL_0", "LABEL_1"], [0.2, 0.8], ScorerSettings(supports="1"))[:2]
-    (0.8, 0.0)
+    >>> pair_score(["no", "so so", "sure"], [0.2, 0.1, 0.7], ScorerSettings(supports="2"), ordered=True)[:2]
+    (0.7, 0.0)
 
     Args:
         labels: The label of each class.
         probabilities: The probability of each class.
         settings: The labels or numbers of the classes, where the words of the labels do not tell them.
+        ordered: Whether the classes stand in the order of their numbers; else a number N is that of `LABEL_N`.
 
     Raises:
-        RejectedError: None or several of the labels mean support, or a label of the settings is not there.
+        RejectedError: None or several of the labels mean support, or a class of the settings is not there.
     """
     if len(labels) == 1 and not settings.supports:
         return PairScore(probabilities[0])
     names = [label.lower() for label in labels]
-    supports = _places(names, settings.supports) if settings.supports else _known(names, SUPPORTS)
-    contradicts = _places(names, settings.contradicts) if settings.contradicts else _known(names, CONTRADICTS)
+    supports = _places(names, settings.supports, SUPPORTS, ordered)
     if len(supports) != 1:
         raise RejectedError(
             f"none or several of the model's labels mean support: {shorten(', '.join(names))}; expected one of "
             f"{', '.join(sorted(SUPPORTS))}, or the label after the model's name, as in #supports=LABEL_1"
         )
-    if settings.contradicts and len(contradicts) != 1:
-        raise RejectedError(f"the model has no class {settings.contradicts!r}: {shorten(', '.join(names))}")
-    against = [probabilities[place] for place in contradicts if place not in supports]
+    against = [probabilities[place] for place in _places(names, settings.contradicts, CONTRADICTS, ordered)]
     return PairScore(probabilities[supports[0]], max(against, default=0.0))
 
 
-def _known(names: Sequence[str], words: frozenset[str]) -> list[int]:
-    return [place for place, name in enumerate(names) if name in words]
+def _places(names: Sequence[str], wanted: str, words: frozenset[str], ordered: bool) -> list[int]:
+    """The places of a class that the settings want, or of the classes whose labels are among some words.
 
-
-def _places(names: Sequence[str], wanted: str) -> list[int]:
-    """The places of a class: that of its label, or of `label_N` where N is wanted."""
+    Raises:
+        RejectedError: The class that is wanted is not there.
+    """
     name = wanted.lower()
-    return _known(names, frozenset((name, f"label_{name}") if name.isdecimal() else (name,)))
+    if name and name not in names:
+        place = int(name) if name.isascii() and name.isdecimal() else len(names)
+        if ordered and place < len(names):
+            return [place]
+        name = f"label_{name}"
+        if name not in names:
+            raise RejectedError(f"the model has no class {wanted!r}: its classes are {shorten(', '.join(names))}")
+    return [place for place, known in enumerate(names) if (known == name if name else known in words)]
