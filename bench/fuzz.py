@@ -74,9 +74,13 @@ from judge.models.families import read_families, read_teams
 from judge.models.journal_export import exported_lines, read_recorded
 from judge.models.journal_merge import merge_journals
 from judge.models.journal_rows import read_journal
-from judge.models.label_probabilities import with_probabilities
+from judge.models.label_probabilities import opening_probabilities, with_probabilities
+from judge.models.onnx_files import read_model_files
+from judge.models.pair_tokenizer import PairTokenizer
 from judge.models.prices import read_prices
 from judge.models.records import AnswerForm, Request
+from judge.models.scorers import ScorerSettings
+from judge.models.server_scorer import APIS, read_scores
 from judge.models.spending import read_spending
 from judge.models.storable import storable
 from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank
@@ -919,6 +923,41 @@ def _logprobs(folder: Path, content: bytes) -> None:
     for form in forms:
         request = Request("R", "1_1", "g", form, (), scale, scale.labels, 0, "", ())
         storable(with_probabilities(completion, content, request))
+    opening_probabilities(content, scale.labels)
+
+
+_SCORES = {
+    "/score": {"data": [{"index": 1, "score": 0.2}, {"index": 0, "score": 0.9}]},
+    "/classify": {"data": [{"index": 0, "label": "entailment", "probs": [0.7, 0.2, 0.1], "num_classes": 3}]},
+    "/predict": [[{"label": "entailment", "score": 0.9}, {"label": "contradiction", "score": 0.1}]],
+}
+
+
+def _scores(folder: Path, content: bytes, *, api: str) -> None:
+    read_scores(APIS[api], content, ScorerSettings("0", "2") if api == "/classify" else ScorerSettings())
+
+
+_CONFIG = {"id2label": {"0": "entailment", "1": "neutral"}, "max_position_embeddings": 514, "model_type": "roberta"}
+_TOKENIZER = {
+    "version": "1.0",
+    "added_tokens": [
+        {"id": 1, "content": "[SEP]", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+         "special": True}
+    ],
+    "pre_tokenizer": {"type": "Whitespace"},
+    "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "[SEP]": 1, "ferry": 2}, "unk_token": "[UNK]"},
+}  # fmt: skip
+
+
+def _cross_encoder(folder: Path, content: bytes, *, name: str) -> None:
+    """The files beside a cross-encoder, of which one is damaged; the model itself is onnxruntime's to read."""
+    sound = {
+        "model.onnx": b"", "tokenizer.json": _json(_TOKENIZER), "config.json": _json(_CONFIG),
+        "tokenizer_config.json": _json({"model_max_length": 512}),
+    }  # fmt: skip
+    for file, bytes_of_it in {**sound, name: content}.items():
+        _file(folder, bytes_of_it, file)
+    PairTokenizer(read_model_files(folder)).windows("the ferry leaves", "the ferry")
 
 
 def _reported(path: Path) -> None:
@@ -1100,6 +1139,18 @@ READERS: dict[str, Reader] = {
         partial(_of_path, name="recheck.jsonl", read=_rechecked),
     ),
     "logprobs": Reader(lambda: _LOGPROBS, _logprobs),
+    **{
+        f"scores-{api.strip('/')}": Reader(partial(lambda reply: (_json(reply),), reply), partial(_scores, api=api))
+        for api, reply in _SCORES.items()
+    },
+    **{
+        f"encoder-{name}": Reader(partial(lambda seed: (_json(seed),), seed), partial(_cross_encoder, name=name))
+        for name, seed in (
+            ("tokenizer.json", _TOKENIZER),
+            ("config.json", _CONFIG),
+            ("tokenizer_config.json", {"model_max_length": 512}),
+        )
+    },
     "screen": Reader(
         lambda: (b"response_id\tturn_id\tcode\tvalue\tthreshold\tdetail\nR00001\t1-1_1\tnear_empty\t1\t5\td\n",),
         partial(_of_path, name="screen.tsv", read=read_screen),

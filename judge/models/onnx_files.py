@@ -16,7 +16,7 @@ _PLACES = ("model.onnx", "onnx/model.onnx")
 """Where a folder has its model, as the common exporters write it."""
 _LONGEST = 1 << 20
 """A larger number of tokens stands for no limit."""
-_OFFSET = frozenset(("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "roberta-prelayernorm"))
+_OFFSET = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "roberta-prelayernorm")
 """Types of models that number positions from 2, so that two of their positions hold no token."""
 
 

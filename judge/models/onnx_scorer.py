@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.errors import CallError, ContextLengthError, InputError, RejectedError, UsageError
+from judge.errors import CallError, InputError, RejectedError, UsageError
 from judge.files.extras import need_extra
 from judge.models.chat import refuse_replicas
 from judge.models.engine import usable_cores
@@ -16,6 +16,7 @@ from judge.models.http_errors import shorten
 from judge.models.model import FREE, ModelOptions, Price
 from judge.models.onnx_files import ModelFiles, read_model_files
 from judge.models.pair_classes import pair_score
+from judge.models.pair_tokenizer import PairTokenizer, first_line
 from judge.models.scorers import PairScore, ScorerSettings
 
 VERSION = 1
@@ -23,8 +24,6 @@ VERSION = 1
 
 _INPUTS = frozenset(("input_ids", "attention_mask", "token_type_ids"))
 _TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
-_OVERLAP = 8
-"""A window shares a part of its tokens with the next: the tokens of a pair, divided by this."""
 
 
 class OnnxScorer:
@@ -35,7 +34,7 @@ class OnnxScorer:
 
     Args:
         path: The model, or the folder that holds it.
-        options: `threads` pairs are computed at the same time.
+        options: `threads` items are scored at the same time.
         settings: `supports` and `contradicts`, where the labels do not tell the classes.
     """
 
@@ -47,7 +46,7 @@ class OnnxScorer:
         self._settings = settings
         self.concurrency: int | None = options.threads or usable_cores()
         self._files: ModelFiles | None = None
-        self._tokenizer: Any = None
+        self._tokenizer: PairTokenizer | None = None
         self._session: Any = None
         self._lock = threading.Lock()
 
@@ -96,28 +95,8 @@ class OnnxScorer:
             self._session = self._tokenizer = None
 
     def _score(self, passage: str, sentence: str) -> PairScore:
-        self._open()
-        windows = [self._run(window) for window in self._windows(passage, sentence)]
+        windows = [self._run(window) for window in self._open().windows(passage, sentence)]
         return PairScore(max(window.supports for window in windows), max(window.contradicts for window in windows))
-
-    def _windows(self, passage: str, sentence: str) -> list[Any]:
-        """The pair as tokens: one encoding, or several where the passage is too long for one."""
-        try:
-            passage.encode(), sentence.encode()
-        except UnicodeEncodeError as error:
-            raise RejectedError(f"the pair cannot be read: {error.reason} at character {error.start}") from error
-        length = self._read().length
-        alone = self._tokenizer.encode(sentence, add_special_tokens=False)
-        room = length - len(alone.ids) - self._tokenizer.num_special_tokens_to_add(True)
-        # The windows must go on, and a window of a few words says nothing.
-        least = 2 * (length // _OVERLAP)
-        if room <= least:
-            raise ContextLengthError(
-                f"a sentence leaves {max(room, 0)} of the model's {length} tokens for the passage, expected more than "
-                f"{least}"
-            )
-        encoding = self._tokenizer.encode(passage, sentence)
-        return [encoding, *encoding.overflowing]
 
     def _run(self, window: Any) -> PairScore:
         import numpy as np
@@ -133,10 +112,11 @@ class OnnxScorer:
         try:
             logits = self._session.run(None, given)[0]
         except Exception as error:  # its classes have no base of their own
-            raise RejectedError(f"the model cannot read a pair: {_first_line(error)}") from error
-        if getattr(logits, "ndim", 0) != 2 or logits.shape[0] != 1 or not np.isfinite(logits).all():
+            raise RejectedError(f"the model cannot read a pair: {first_line(error)}") from error
+        row = np.asarray(logits)
+        if row.dtype.kind != "f" or row.ndim != 2 or row.shape[0] != 1 or not row.size or not np.isfinite(row).all():
             raise RejectedError(f"the model gives no finite logits for a pair, but {shorten(str(logits))}")
-        probabilities = _probabilities([float(logit) for logit in logits[0]])
+        probabilities = _probabilities([float(logit) for logit in row[0]])
         # An exporter leaves out labels that say nothing.
         labels = self._read().labels or tuple(f"LABEL_{number}" for number in range(len(probabilities)))
         if len(labels) != len(probabilities):
@@ -148,12 +128,13 @@ class OnnxScorer:
             self._files = read_model_files(self._path)
         return self._files
 
-    def _open(self) -> None:
+    def _open(self) -> PairTokenizer:
         with self._lock:
-            if self._session is None:
-                files = self._read()
-                self._tokenizer = _tokenizer(files)
-                self._session = _session(files)
+            if self._tokenizer is None:
+                tokenizer = PairTokenizer(self._read())
+                self._session = _session(self._read())
+                self._tokenizer = tokenizer
+            return self._tokenizer
 
 
 def _probabilities(logits: Sequence[float]) -> list[float]:
@@ -170,20 +151,6 @@ def _probabilities(logits: Sequence[float]) -> list[float]:
     return [power / math.fsum(powers) for power in powers]
 
 
-def _tokenizer(files: ModelFiles) -> Any:
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_str(files.tokenizer.decode())
-        # A passage that writes a separator must not end where it likes.
-        tokenizer.encode_special_tokens = True
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(files.length, stride=files.length // _OVERLAP, strategy="only_first")
-    except Exception as error:  # the package raises nothing narrower
-        raise InputError(f"{files.model}: its tokenizer.json cannot be used: {_first_line(error)}") from error
-    return tokenizer
-
-
 def _session(files: ModelFiles) -> Any:
     import onnxruntime
 
@@ -197,7 +164,7 @@ def _session(files: ModelFiles) -> Any:
         source = str(files.model) if files.parts else files.model.read_bytes()
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its classes have no base of their own
-        raise InputError(f"{files.model}: cannot be loaded as ONNX: {_first_line(error)}") from error
+        raise InputError(f"{files.model}: cannot be loaded as ONNX: {first_line(error)}") from error
     inputs = {entry.name: entry.type for entry in session.get_inputs()}
     if not {"input_ids"} <= set(inputs) <= _INPUTS or not set(inputs.values()) <= set(_TYPES):
         found = json.dumps(inputs)
@@ -206,7 +173,3 @@ def _session(files: ModelFiles) -> Any:
             "token_type_ids, of whole numbers"
         )
     return session
-
-
-def _first_line(error: Exception) -> str:
-    return shorten(str(error).strip().split("\n", 1)[0])

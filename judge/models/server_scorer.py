@@ -87,7 +87,7 @@ class ServerScorer:
         for start in range(0, len(pairs), _BATCH):
             batch = pairs[start : start + _BATCH]
             reply = await connection.fetch(_encoded(form.write(self._model, batch, self._settings)))
-            found = list(form.read(_decoded(reply.body), self._settings))
+            found = read_scores(form, reply.body, self._settings)
             if len(found) != len(batch):
                 raise RejectedError(f"{len(found)} scores came back for {len(batch)} pairs")
             scores += found
@@ -120,13 +120,25 @@ def _encoded(body: dict[str, Any]) -> bytes:
         raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
 
 
-def _decoded(body: bytes) -> Any:
+def read_scores(form: "ScoreApi", body: bytes, settings: ScorerSettings) -> list[PairScore]:
+    """The scores in the body of a reply.
+
+    Args:
+        form: The form in which the server was asked: a value of APIS.
+        body: The body of the reply.
+        settings: Which classes mean support and contradiction.
+
+    Raises:
+        RejectedError: The body is no such reply.
+        OperationalError: The settings do not go with the model.
+    """
     try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+        reply = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RejectedError(
             f"the reply is not JSON: it begins {shorten(body[:100].decode('utf-8', 'replace'))!r}"
         ) from error
+    return list(form.read(reply, settings))
 
 
 def _ask_score(model: str, pairs: _Pairs, settings: ScorerSettings) -> dict[str, Any]:
@@ -221,7 +233,7 @@ def _probability(value: Any) -> float:
     return float(value)
 
 
-class _Api(NamedTuple):
+class ScoreApi(NamedTuple):
     """A form in which servers are asked."""
 
     write: Callable[[str, _Pairs, ScorerSettings], dict[str, Any]]
@@ -234,8 +246,8 @@ class _Api(NamedTuple):
 
 _CLASSES = frozenset(("supports", "contradicts"))
 APIS = {
-    "/score": _Api(_ask_score, _read_score),
-    "/classify": _Api(_ask_classify, _read_classify, {"supports": "0", "join": "[SEP]"}, _CLASSES | {"join"}),
-    "/predict": _Api(_ask_predict, _read_predict, takes=_CLASSES),
+    "/score": ScoreApi(_ask_score, _read_score),
+    "/classify": ScoreApi(_ask_classify, _read_classify, {"supports": "0", "join": "[SEP]"}, _CLASSES | {"join"}),
+    "/predict": ScoreApi(_ask_predict, _read_predict, takes=_CLASSES),
 }
 """Path to how a server is asked and how its reply is read."""
