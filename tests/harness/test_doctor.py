@@ -111,6 +111,17 @@ def test_a_failure_makes_the_exit_code_1_and_a_wrong_name_2(capsys: pytest.Captu
         examine(DoctorPlan(base_url="http://localhost:1"))
 
 
+def test_a_checker_scores_a_sentence_and_is_asked_for_no_grade() -> None:
+    """The passage has all content words of the sentence."""
+    findings = [finding for finding in examine(DoctorPlan(models=["checker/overlap"])).findings if finding.model]
+    assert [(finding.check, finding.state, finding.found) for finding in findings] == [
+        ("set up", "ok", "options and files can be used"),
+        ("answer", "ok", "a sentence that its passage says is supported with probability 1.00"),
+    ]
+    failed = examine(DoctorPlan(models=["checker/chat/m"], base_url="http://127.0.0.1:9")).findings[-1]
+    assert (failed.check, failed.state) == ("answer", "fails")
+
+
 def test_weights_that_are_not_fetched_are_a_warning_with_the_way_to_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -46,7 +46,11 @@ async def needs(judge: ExaminedJudge) -> CheckFinding | None:
         return judge.find(
             "set up", "warning", found, f"`judge models pull {weights.name}` fetches them, else the first run does"
         )
-    there = {"local": "engine and weights are here", "server": "the address can be read"}
+    there = {
+        "local": "engine and weights are here",
+        "server": "the address can be read",
+        "checker": "options and files can be used",
+    }
     return judge.find("set up", "ok", there.get(judge.backend, "its key is set"))
 
 
@@ -96,6 +100,11 @@ async def answers(judge: ExaminedJudge) -> CheckFinding | None:
     except JudgeError as error:
         variable = _KEYS.get(judge.backend)
         return judge.find("answer", "fails", str(error), f"see {variable} and --base-url" if variable else None)
+    if judge.backend == "checker":
+        # A checker reads no prompt, so there is nothing else to ask it.
+        judge.over = True
+        scores = ", ".join(f"{best:.2f}" for best, _ in completion.support if best is not None)
+        return judge.find("answer", "ok", f"a sentence that its passage says is supported with probability {scores}")
     judge.honors_schema = request.form == "json" and _is_by_schema(completion.text, request)
     model = f" by {shown(completion.model)}" if completion.model else ""
     tokens = (
