@@ -33,8 +33,9 @@ def replied(text: str, top: dict[str, float] | None = None, usage: bool = True, 
     if top is not None:
         likely = [{"token": token, "logprob": math.log(p), "bytes": list(token.encode())} for token, p in top.items()]
         first = {**likely[0], "top_logprobs": likely}
-        rest = text.removeprefix(likely[0]["token"])
-        logprobs = {"content": [first, *([{"token": rest, "logprob": 0.0, "top_logprobs": []}] if rest else [])]}
+        rest = text.removeprefix(likely[0]["token"]).split(" ")
+        later = [{"token": f"{' ' * bool(number)}{word}", "logprob": 0.0} for number, word in enumerate(rest) if word]
+        logprobs = {"content": [first, *later]}
     message = {"role": "assistant", "content": text}
     return {
         "id": "c", "object": "chat.completion", "model": "m",
@@ -213,6 +214,20 @@ def test_tokens_are_summed_and_bare_answers_are_said(serve: Serve) -> None:
         "yes or no alone": 1,
     }
     assert found.support == ((0.9, (2,)), (0.9, (1, 2)))
+
+
+def test_a_pair_that_occurs_twice_is_asked_and_counted_once(serve: Serve) -> None:
+    server = serve(lambda body: (200, replied("Yes")))
+    model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
+
+    async def ask() -> Completion:
+        found: Completion = await model.complete(msgspec.structs.replace(_request(), response="It rains. It rains."))
+        await model.aclose()
+        return found
+
+    found = asyncio.run(ask())
+    assert (len(server.asked), found.prompt_tokens, found.completion_tokens) == (1, 10, 2)
+    assert found.support == ((1.0, (1,)), (1.0, (1,)))
 
 
 def test_a_silent_server_gives_no_token_counts(serve: Serve) -> None:
