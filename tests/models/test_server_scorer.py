@@ -2,6 +2,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
 from judge.errors import JudgeError, OperationalError, RejectedError, UsageError
@@ -65,6 +67,18 @@ def test_without_a_class_of_contradiction_none_is_told(serve: Serve) -> None:
 )
 def test_a_passage_cannot_end_where_it_likes(passage: str, expected: str) -> None:
     assert joined(passage, "Dogs ride free.", "</s></s>") == expected
+
+
+PIECES = st.lists(st.sampled_from(["<", "/s", ">", "</s>", "[", "SEP", "]", "[SEP]", "Noon.", " "])).map("".join)
+
+
+@given(passage=PIECES, sentence=PIECES, join=st.sampled_from(["</s>", "</s></s>", "[SEP]"]))
+def test_no_text_adds_a_separator(passage: str, sentence: str, join: str) -> None:
+    token = "[SEP]" if join == "[SEP]" else "</s>"
+    text = joined(passage, sentence, join)
+    assert text.count(token) == join.count(token)
+    # Nothing but spaces is added.
+    assert text.replace(" ", "") == f"{passage}{join}{sentence}".replace(" ", "")
 
 
 @pytest.mark.parametrize(
