@@ -49,6 +49,7 @@ ROOMS = {
     "nuggets": {
         "nuggets convert": "a bank of nuggets in another form",
         "nuggets match": "ask a judge which nuggets the responses of a pool support",
+        "nuggets claims": "ask a judge which claims of the responses some nugget carries",
         "nuggets agree": "a judge's matches against people's of the same pairs",
         "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
     },
