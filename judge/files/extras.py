@@ -24,6 +24,8 @@ EXTRAS = {
     "crowd": Extra("polars", "polars"),
     "llama": Extra("xllamacpp", "xllamacpp"),
     "pictures": Extra("matplotlib", "matplotlib"),
+    "bleu": Extra("sacrebleu", "sacrebleu"),
+    "rouge": Extra("rouge-score", "rouge_score"),
     "encoder": Extra("sentence-transformers", "sentence_transformers"),
     "lucene": Extra("pyserini", "pyserini", "Java 21 (11 for a Pyserini < 0.35)"),
 }
