@@ -29,6 +29,7 @@ _CROWD = "reading workers' labels needs polars, which is not installed: `pip ins
 _LOCAL = "{} needs xllamacpp, which is not installed: `pip install 'judge[llama]'`"
 _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
+_BLEU = "BLEU needs sacrebleu, which is not installed: `pip install 'judge[bleu]'`"
 _ENCODER = "--encoder needs sentence-transformers, which is not installed: `pip install 'judge[encoder]'`"
 
 
@@ -56,6 +57,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         (f"probe {RUNS}/absent --model local/smollm2-135m --criteria groundedness --out new", _SMALL),
         ("demo new --model local/smollm2-135m", _SMALL),
         ("pool --runs absent --encoder x --out new", _ENCODER),
+        ("evaluate wording --runs absent --topics absent --out new", _BLEU),
     ],
 )
 def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
@@ -96,12 +98,12 @@ def test_python_gets_the_same_message(tmp_path: Path) -> None:
 
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("llama", "lucene", "encoder"):
+    for name in ("llama", "bleu", "rouge", "lucene", "encoder"):
         monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
     found = machine.extras(tmp_path)
     assert found.state == "ok"
     assert found.found.startswith("installed: crowd (polars ")
-    assert found.found.endswith("; not installed: llama, encoder, lucene")
+    assert found.found.endswith("; not installed: llama, bleu, rouge, encoder, lucene")
     assert found.advice == "`pip install 'judge[NAME]'` adds one"
 
 
