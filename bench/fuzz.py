@@ -994,7 +994,7 @@ _MATCHED = (
     b'{"turn_id":"1-1_1","nugget_id":"1-1_1/2","label":"contradicts","response_id":"R00000","assessor":"ann"}\n',
 )
 _CLAIMED = (
-    b'{"turn_id":"1-1_1","response_id":"R00000","labels":["nugget","passage"],"passages":true,"assessor":"ann"}\n',
+    b'{"turn_id":"1-1_1","response_id":"R00000","labels":["passage"],"passages":true,"assessor":"ann"}\n',
 )
 READERS: dict[str, Reader] = {
     "runs": Reader(_runs, _run),

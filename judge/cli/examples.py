@@ -124,7 +124,6 @@ EXAMPLES = {
         "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/ --format json",
     ),
     "nuggets score": (
-        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl",
         "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl --main vital_score --out scores/",
         "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --gold people.jsonl --out corrected/",
         "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --claims claimed/ --out scores/",

@@ -18,10 +18,10 @@ from judge.cli.printing import print_fact, print_listed, print_table, print_text
 from judge.cli.tables import print_leaderboard
 from judge.nuggets.claims import CLAIM_LABELS
 from judge.nuggets.records import MATCH_LABELS
-from judge.text.sentences import split_sentences
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow
 from judge.text.cells import columns_of
+from judge.text.sentences import split_sentences
 from tests.conftest import PROJECT
 
 NAME = "georgetown_infosense_trec_ikat_2025_run_{}"
@@ -193,7 +193,7 @@ def test_a_width_of_any_length_is_a_width(monkeypatch: pytest.MonkeyPatch) -> No
 def test_no_command_with_a_table_is_left_out() -> None:
     """A command whose module prints tables stands in TABLES; those of benches have worlds of their own."""
     printers = re.compile(r"\b(print_table|print_grids|print_rankings|print_leaderboard|print_fact|summary|terminal)\(")
-    helpers = {"printing", "forms", "tables", "rankings", "sensitivity", "leaderboard", "spending"}
+    helpers = {"printing", "forms", "tables", "rankings", "sensitivity", "leaderboard", "spending", "nuggets_asking"}
     modules = {
         path.stem for path in (PROJECT / "judge/cli").glob("*.py") if printers.search(path.read_text(encoding="utf-8"))
     }
