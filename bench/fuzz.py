@@ -993,9 +993,7 @@ _MATCHED = (
     b'{"turn_id":"1-1_1","nugget_id":"1-1_1/1","label":"partly","response_id":"R00000","assessor":"ann"}\n'
     b'{"turn_id":"1-1_1","nugget_id":"1-1_1/2","label":"contradicts","response_id":"R00000","assessor":"ann"}\n',
 )
-_CLAIMED = (
-    b'{"turn_id":"1-1_1","response_id":"R00000","labels":["passage"],"passages":true,"assessor":"ann"}\n',
-)
+_CLAIMED = (b'{"turn_id":"1-1_1","response_id":"R00000","labels":["passage"],"passages":true,"assessor":"ann"}\n',)
 READERS: dict[str, Reader] = {
     "runs": Reader(_runs, _run),
     **{f"runs-as-{name}": Reader(_runs, partial(_run, format=name)) for name in FORMATS},

@@ -1,6 +1,6 @@
 """BLEU and ROUGE of the responses of runs against manual responses of the same turns.
 
-BLEU is of all turns together; ROUGE-1, ROUGE-2 and ROUGE-L are means of F over turns, with intervals over topics. They
+BLEU is of all turns together; ROUGE-1, ROUGE-2 and ROUGE-L are means of F over turns, with intervals over topics. Both
 reward the words of the manual response; a right answer in other words scores low. Interactive runs are left out: no
 manual response is of their turns. Needs the extras bleu and rouge.
 """
