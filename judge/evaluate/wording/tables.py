@@ -14,8 +14,8 @@ OverReferences = Literal["references", "answered"]
 """references: every turn with a reference; one that the run did not answer counts as an empty text. answered: those
 that the run answered."""
 WORTH = (
-    "BLEU and ROUGE reward the words of a manual response: a right answer in other words scores low. They were found to "
-    "agree weakly or not at all with people's judgments of responses in dialogues (Liu et al., EMNLP 2016)."
+    "BLEU and ROUGE reward the words of a manual response: a right answer in other words scores low. They were found "
+    "to agree weakly or not at all with people's judgments of responses in dialogues (Liu et al., EMNLP 2016)."
 )
 
 
