@@ -83,6 +83,7 @@ from judge.models.scorers import ScorerSettings
 from judge.models.server_scorer import APIS, read_scores
 from judge.models.spending import read_spending
 from judge.models.storable import storable
+from judge.nuggets.claims import claims_jsonl, join_claims, parse_claims
 from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank
 from judge.nuggets.matches import join, read_matches
 from judge.nuggets.study import read_study
@@ -573,6 +574,14 @@ def _matches(folder: Path, content: bytes) -> None:
     join(rows, (), bank, _POOL, "x")
 
 
+def _claims(folder: Path, content: bytes) -> None:
+    """Labels of claims, joined to a pool and a bank that have one of each, and written again."""
+    rows = parse_claims(content, "x")
+    written = claims_jsonl(rows)
+    assert claims_jsonl(parse_claims(written, "y")) == written
+    join_claims(rows, (), parse_bank(_NUGGETS[1], "bank"), _POOL, "x")
+
+
 def _nuggets(folder: Path, content: bytes) -> None:
     """A bank read, and written in every form that can hold it."""
     bank = parse_bank(unpack(content, "x"), "x")
@@ -1023,6 +1032,7 @@ _MATCHED = (
     b'{"turn_id":"1-1_1","nugget_id":"1-1_1/1","label":"partly","response_id":"R00000","assessor":"ann"}\n'
     b'{"turn_id":"1-1_1","nugget_id":"1-1_1/2","label":"contradicts","response_id":"R00000","assessor":"ann"}\n',
 )
+_CLAIMED = (b'{"turn_id":"1-1_1","response_id":"R00000","labels":["passage"],"passages":true,"assessor":"ann"}\n',)
 READERS: dict[str, Reader] = {
     "runs": Reader(_runs, _run),
     **{f"runs-as-{name}": Reader(_runs, partial(_run, format=name)) for name in FORMATS},
@@ -1043,6 +1053,7 @@ READERS: dict[str, Reader] = {
     "gold": Reader(lambda: _GOLD, _gold),
     "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), partial(_of_bytes, read=parse_gold)),
     "nugget-matches": Reader(lambda: _MATCHED, _matches),
+    "nugget-claims": Reader(lambda: _CLAIMED, _claims),
     "nugget-banks": Reader(lambda: (*_NUGGETS, *_examples("examples/nuggets.jsonl")), _nuggets),
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
     "gold-desk": Reader(_desk_stores, partial(_import, source="desk")),

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from judge.harness.evaluation.spans import evaluate_spans as evaluate_spans
     from judge.harness.evaluation.statements import StatementsPlan as StatementsPlan
     from judge.harness.evaluation.statements import evaluate_statements as evaluate_statements
+    from judge.harness.evaluation.wording import WordingPlan as WordingPlan
+    from judge.harness.evaluation.wording import evaluate_wording as evaluate_wording
     from judge.harness.gold import GoldCheckPlan as GoldCheckPlan
     from judge.harness.gold import GoldDrawPlan as GoldDrawPlan
     from judge.harness.gold import GoldImportPlan as GoldImportPlan
@@ -74,6 +76,8 @@ if TYPE_CHECKING:
     from judge.harness.judged import read_judged as read_judged
     from judge.harness.nuggets.agreement import NuggetAgreePlan as NuggetAgreePlan
     from judge.harness.nuggets.agreement import compare_matches as compare_matches
+    from judge.harness.nuggets.claiming import NuggetClaimsPlan as NuggetClaimsPlan
+    from judge.harness.nuggets.claiming import label_claims as label_claims
     from judge.harness.nuggets.conversion import NuggetConvertPlan as NuggetConvertPlan
     from judge.harness.nuggets.conversion import convert_bank as convert_bank
     from judge.harness.nuggets.matching import NuggetMatchPlan as NuggetMatchPlan

@@ -7,6 +7,7 @@ the commands run as they are shown.
 import atexit
 import bz2
 import functools
+import gzip
 import hashlib
 import json
 import re
@@ -311,6 +312,21 @@ MADE: dict[str, Callable[[Path], None]] = {
         "baseline/overlap",
         "--out",
         str(path),
+    ),
+    "claimed": lambda path: _run(
+        "nuggets",
+        "claims",
+        "--pool",
+        str(_need("out")),
+        "--bank",
+        str(_need("nuggets.jsonl")),
+        "--model",
+        "checker/overlap",
+        "--out",
+        str(path),
+    ),
+    "manual.json": lambda path: path.write_bytes(
+        gzip.decompress((EXAMPLE / "runs/orchard-manual.json.gz").read_bytes())
     ),
     "nuggets.jsonl": _example("nuggets.jsonl"),
     "gold_nuggets_human.json": _text('{"1-1_1": {"[1]": {"text": "Ramps are free.", "relevance": "3"}}}'),

@@ -267,12 +267,19 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             for row in pooled_rows for nugget in nuggets if nugget["turn_id"] == row["turn_id"]
         )  # fmt: skip
         (out / f"{who}.matches").write_text("".join(json.dumps(match) + "\n" for match in matches))
+    folders["judge nuggets claims"] = judge(
+        "claimed", "nuggets", "claims", "--pool", to("run"), "--bank", bank, "--model", "checker/overlap", "--prompt",
+        "nugget_precision/passages", "--out", to("claimed"),
+    )  # fmt: skip
     folders["judge nuggets score"] = judge(
         "scores", "nuggets", "score", "--pool", to("run"), "--bank", bank, "--matches", to("judge.matches"), "--gold",
-        to("assessor.matches"), "--out", to("scores"),
+        to("assessor.matches"), "--claims", to("claimed"), "--out", to("scores"),
     )  # fmt: skip
     folders["judge nuggets match"] = judge(
         "matched", "nuggets", "match", "--pool", to("run"), "--bank", bank, *overlap, "--out", to("matched")
+    )
+    folders["judge evaluate wording"] = judge(
+        "wording", "evaluate", "wording", "--runs", harbor, "--topics", runs[-1], "--out", to("wording")
     )
     folders["judge evaluate qrels"] = judge("sets", "evaluate", "qrels", to("run"), to("run"), "--out", to("sets"))
     folders["judge leaderboard"] = judge(
@@ -325,7 +332,8 @@ TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judg
          "judge convert", "judge crowd", "judge crowd cast-regin", "judge calibrate", "judge calibrate --judgments",
          "judge run --jury", "judge leaderboard", "judge evaluate responses", "judge evaluate spans",
          "judge bench", "judge probe", "judge reproduce", "judge evaluate passages", "judge evaluate statements",
-         "judge evaluate qrels", "judge nuggets score", "judge nuggets match")  # fmt: skip
+         "judge evaluate qrels", "judge nuggets score", "judge nuggets match", "judge nuggets claims",
+         "judge evaluate wording")  # fmt: skip
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
-from judge.ask.prompt import BLOCKS, NUGGET
+from judge.ask.prompt import BLOCKS, OF_BANK
 from judge.files.limits import LARGEST_TOML
 
 if TYPE_CHECKING:
@@ -180,8 +180,9 @@ def check_front_matter(front: FrontMatter, lines: KeyLines, problems: list[LineP
             note("prompt_input", f"input {name!r} is named twice", "inputs")
     if not {"response", "sentences"} & set(front.inputs):
         note("prompt_input", "neither `response` nor `sentences` is an input, so nothing is judged", "inputs")
-    if ("nugget" in front.inputs) != (front.criterion == NUGGET):
-        note("prompt_input", f"`nugget` is the input of the criterion {NUGGET}, and of no other", "inputs")
+    for criterion, (shown, _) in OF_BANK.items():
+        if (shown in front.inputs) != (front.criterion == criterion):
+            note("prompt_input", f"`{shown}` is the input of the criterion {criterion}, and of no other", "inputs")
     _check_scale(front, note)
     if front.answer == "sentences":
         _check_sentences(front, note)

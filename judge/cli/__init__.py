@@ -49,6 +49,7 @@ ROOMS = {
     "nuggets": {
         "nuggets convert": "a bank of nuggets in another form",
         "nuggets match": "ask a judge which nuggets the responses of a pool support",
+        "nuggets claims": "ask a judge which claims of the responses some nugget carries",
         "nuggets agree": "a judge's matches against people's of the same pairs",
         "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
     },
@@ -62,6 +63,7 @@ ROOMS = {
         "evaluate passages": "the passages of runs under the measures of the tracks",
         "evaluate statements": "the PTKB statements that runs name, against each assessment",
         "evaluate spans": "spans of dialogues and passages under the measures of RCD-2020",
+        "evaluate wording": "BLEU and ROUGE of responses against manual responses",
         "evaluate qrels": "two sets of grades: agreement, rankings of runs, holes and their bounds",
         "reproduce": "a published table made again from its released files, beside the published one",
         "bench": "measure a judge on public labels by people, and write its card",

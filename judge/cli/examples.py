@@ -114,14 +114,19 @@ EXAMPLES = {
         "judge nuggets match --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out matched/",
         "judge nuggets match --pool out/ --bank rubrics.csv --model openai/gpt-4.1-mini --dry-run --out covered/",
     ),
+    "nuggets claims": (
+        "judge nuggets claims --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out claimed/",
+        "judge nuggets claims --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini "
+        "--prompt nugget_precision/passages --dry-run --out carried/",
+    ),
     "nuggets agree": (
         "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/",
         "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/ --format json",
     ),
     "nuggets score": (
-        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl",
         "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl --main vital_score --out scores/",
         "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --gold people.jsonl --out corrected/",
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --claims claimed/ --out scores/",
     ),
     "drift": (
         "judge drift out-2025/ out-2026/ --margin 0.1",
@@ -171,6 +176,10 @@ EXAMPLES = {
         "judge reproduce ikat2023 iKAT/2023/",
         "judge reproduce ikat2023 iKAT/2023/evaluation/automatic_eval_results/ --out reproduced/",
         "judge reproduce llmjudge LLMJudge-benchmark/ --json",
+    ),
+    "evaluate wording": (
+        "judge evaluate wording --runs runs/ --topics topics.json",
+        "judge evaluate wording --runs runs/ --reference manual.json --over answered --out wording/",
     ),
     "evaluate qrels": (
         "judge evaluate qrels nist.qrel llm.qrel --runs runs/ --measure nDCG@5 P@5",

@@ -5,66 +5,30 @@ label. The same command goes on where an earlier one stopped, and pays for nothi
 """
 
 import argparse
-from pathlib import Path
 
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.prompt import NUGGET
-from judge.cli.asking import (
-    add_judge_arguments,
-    add_loop_arguments,
-    loop_settings,
-    model_options,
-    say_lacking_log,
-)
-from judge.cli.config import add_config_arguments
-from judge.cli.options import add_output_option, positive
-from judge.cli.printing import print_fact, progress, say
+from judge.cli.asking import say_lacking_log
+from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, print_asking_forecast
+from judge.cli.printing import progress, say
 from judge.cli.run import ASK_AGAIN
-from judge.cli.spending import print_forecast, say_accounts
-from judge.harness.nuggets.matching import NuggetForecast, NuggetMatchPlan, forecast_matching, match_nuggets
+from judge.cli.spending import say_accounts
+from judge.harness.nuggets.matching import NuggetMatchPlan, forecast_matching, match_nuggets
 from judge.nuggets.pairs import label_counts
 from judge.text.cells import count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    reading = parser.add_argument_group("reading")
-    reading.add_argument(
-        "--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder with the pool, or its pool.jsonl"
-    )
-    reading.add_argument("--bank", type=Path, required=True, metavar="FILE", help="bank of nuggets, in any form")
-    reading.add_argument(
-        "--topics", type=Path, metavar="FILE", help="topics file, for a prompt that shows the conversation"
-    )
-    reading.add_argument("--limit", type=positive, metavar="N", help="match only N pairs, spread over the pool")
-    asking = parser.add_argument_group("asking")
-    asking.add_argument("--model", required=True, metavar="BACKEND/MODEL", help="the judge")
-    asking.add_argument(
-        "--prompt", default=NUGGET, metavar="NAME|PATH", help="prompt of the criterion nugget (default nugget/graded)"
-    )
-    add_judge_arguments(asking)
-    loop = parser.add_argument_group("the loop")
-    add_loop_arguments(loop)
-    loop.add_argument("--dry-run", action="store_true", help="count questions, tokens and cost; send and write nothing")
-    add_output_option(parser, "DIR", "folder for matches and journal", required=True)
-    add_config_arguments(parser)
+    add_asking_arguments(parser, NUGGET, "match only N pairs, spread over the pool", "matches")
 
 
 def main(args: argparse.Namespace) -> int:
     """Ask and write; 3 if asking again may bring missing matches, 1 if there is no match."""
-    plan = NuggetMatchPlan(
-        pool=args.pool,
-        bank=args.bank,
-        model=args.model,
-        out=args.out,
-        prompt=args.prompt,
-        topics=args.topics,
-        options=model_options(args),
-        settings=loop_settings(args),
-        limit=args.limit,
-    )
+    plan = NuggetMatchPlan(**asked_fields(args))
     if args.dry_run:
-        _print_forecast(forecast_matching(plan))
+        forecast = forecast_matching(plan)
+        print_asking_forecast(forecast.forecast, "pairs", f"{forecast.responses} responses, {forecast.nuggets} nuggets")
         return 0
     say_lacking_log(args.out)
     with progress("reading the pool") as line, Reporter(args.model, line) as reporter:
@@ -80,14 +44,3 @@ def main(args: argparse.Namespace) -> int:
         say("the same command asks again where a passing failure or the budget stopped a match")
         return 3
     return 0 if outcome.matches else 1
-
-
-def _print_forecast(forecast: NuggetForecast) -> None:
-    counts = forecast.forecast
-    print_fact("judge", counts.model)
-    print_fact("pairs", f"{counts.judgments}: {forecast.responses} responses, {forecast.nuggets} nuggets")
-    print_fact("  from the journal", str(counts.recalled))
-    print_fact("  by a shared call", str(counts.shared))
-    print_fact("calls to be made", str(counts.calls))
-    print_forecast([counts])
-    say("nothing was sent and nothing was written")

@@ -1,7 +1,7 @@
 """The recall of runs: which share of the nuggets of a turn the responses support, by people's matches or a judge's.
 
 Names of measures are nuggetizer's. With --gold, the recall by a judge is corrected by people's matches of a part of the
-responses.
+responses. With --claims, runs have nugget precision too: which share of a response's claims some nugget carries.
 """
 
 import argparse
@@ -18,6 +18,14 @@ from judge.nuggets.measures import MAIN, RECALLS
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_matches_arguments(parser, "people's matches, or folders of `judge nuggets match`")
+    parser.add_argument(
+        "--claims",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE|DIR",
+        help="labels of claims, or folders of `judge nuggets claims`: precision, and F with strict recall",
+    )
     parser.add_argument(
         "--gold",
         type=Path,
@@ -48,6 +56,7 @@ def main(args: argparse.Namespace) -> int:
                 pool=args.pool,
                 bank=args.bank,
                 matches=args.matches,
+                claims=args.claims,
                 gold=args.gold,
                 inclusion=args.inclusion,
                 renamed=by_name("--rename", args.rename),

@@ -131,9 +131,8 @@ def _scale(row: dict[str, Any]) -> str:
 
 def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     """The messages about the sample response, each under a line with its role."""
-    request = render(
-        criterion, _RESPONSE, {passage.passage_id: passage for passage in _PASSAGES}, _TURN, form, nugget=_NUGGET
-    )
+    passages = {passage.passage_id: passage for passage in _PASSAGES}
+    request = render(criterion, _RESPONSE, passages, _TURN, form, nugget=_NUGGETS[0], nuggets=_NUGGETS)
     return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)
 
 
@@ -182,7 +181,7 @@ _RESPONSE = PooledResponse(
     truncated=False,
     runs=(),
 )
-_NUGGET = "Lifeguards are at the beach of Oss from June to August."
+_NUGGETS = ("Lifeguards are at the beach of Oss from June to August.", "The lake is below 12 degrees until June.")
 _TURN = Turn(
     turn_id="1-1_2",
     topic_id="1-1",

@@ -10,6 +10,7 @@ intake            runs as rankings, from the formats of the tracks and from TREC
 rankings          runs under the measures of rankings, by each assessment; ranking_tables: as tables and lines
 statements        the PTKB statements of runs as rankings of numbers; the assessment that topics hold
 spans             predicted spans and their passages, as RCD-2020 measured them
+wording           responses beside manual ones: BLEU and ROUGE
 sets              two sets of grades: agreement, rankings of runs, holes
 below             the files below a folder that a user downloaded
 published         what papers printed beside what their released files give

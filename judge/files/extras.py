@@ -23,8 +23,10 @@ class Extra(NamedTuple):
 EXTRAS = {
     "crowd": Extra("polars", "polars"),
     "llama": Extra("xllamacpp", "xllamacpp"),
-    "onnx": Extra("onnxruntime", "onnxruntime"),
     "pictures": Extra("matplotlib", "matplotlib"),
+    "bleu": Extra("sacrebleu", "sacrebleu"),
+    "rouge": Extra("rouge-score", "rouge_score"),
+    "onnx": Extra("onnxruntime", "onnxruntime"),
     "encoder": Extra("sentence-transformers", "sentence_transformers"),
     "lucene": Extra("pyserini", "pyserini", "Java 21 (11 for a Pyserini < 0.35)"),
 }

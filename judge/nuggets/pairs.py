@@ -1,7 +1,7 @@
 """Pairs of response and nugget as tasks for a judge, and its answers as matches. Pure."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from judge.ask.dialogue import Task
 from judge.ask.prompt import NUGGET
@@ -12,6 +12,8 @@ from judge.nuggets.records import MATCH_LABELS, MatchedNugget, MatchFailure, Mat
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion
 from judge.text.safe import digest
+
+_Question = TypeVar("_Question")
 
 
 class NuggetPair(NamedTuple):
@@ -105,11 +107,11 @@ def _match(pair: NuggetPair, result: Judgment, label: MatchLabel) -> MatchedNugg
     )
 
 
-def spread_pairs(pairs: Sequence[NuggetPair], limit: int | None) -> tuple[NuggetPair, ...]:
-    """At most `limit` pairs, evenly spaced over the pool, so that a trial covers all topics."""
-    if limit is None or len(pairs) <= limit:
-        return tuple(pairs)
-    return tuple(pairs[place * len(pairs) // limit] for place in range(limit))
+def spread_evenly(questions: Sequence[_Question], limit: int | None) -> tuple[_Question, ...]:
+    """At most `limit` questions, evenly spaced over the pool, so that a trial covers all topics."""
+    if limit is None or len(questions) <= limit:
+        return tuple(questions)
+    return tuple(questions[place * len(questions) // limit] for place in range(limit))
 
 
 def label_counts(matches: Iterable[MatchedNugget]) -> dict[str, int]:

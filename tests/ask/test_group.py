@@ -28,7 +28,7 @@ EVERY = combine([find_criterion(name) for name in ("groundedness", "naturalness"
 
 def asked(criterion: Criterion, text: str = "It is cold.", form: AnswerForm = "json", *keys: str) -> Request:
     passages = collection(text, text)
-    return render(criterion, pooled(text, *(keys or passages)), passages, turn(text), form, nugget=text)
+    return render(criterion, pooled(text, *(keys or passages)), passages, turn(text), form, nugget=text, nuggets=[text])
 
 
 def test_each_criterion_of_a_group_is_a_prompt_of_its_own() -> None:

@@ -39,7 +39,11 @@ def turn(text: str = "x") -> Turn:
 
 def user_message(criterion: Criterion, text: str, form: AnswerForm = "json") -> str:
     passages = collection(text, text)
-    return render(criterion, pooled(text, *passages), passages, turn(text), form, nugget=text).messages[1].content
+    return (
+        render(criterion, pooled(text, *passages), passages, turn(text), form, nugget=text, nuggets=[text])
+        .messages[1]
+        .content
+    )
 
 
 def test_the_whole_request_of_a_grade() -> None:
@@ -112,11 +116,14 @@ def test_only_declared_inputs_are_shown_and_the_instruction_comes_last(criterion
     texts = {
         "response": "RESPONSE", "sentences": "RESPONSE", "passages": "PASSAGE", "context": "CONTEXT", "ptkb": "PTKB",
         "utterance": "UTTERANCE", "resolved_utterance": "RESOLVED", "nugget": "NUGGET",
+        "nuggets": "FACTS",
     }  # fmt: skip
     told = Turn("t_1", "t", "UTTERANCE", "RESOLVED", (Exchange("CONTEXT", "c"),), (PtkbStatement("1", "PTKB"),))
     for form in supported_forms(criterion):
         passages = {"PASSAGEKEY": Passage("PASSAGEID", "PASSAGE", "run")}
-        request = render(criterion, pooled("RESPONSE", "PASSAGEKEY"), passages, told, form, nugget="NUGGET")
+        request = render(
+            criterion, pooled("RESPONSE", "PASSAGEKEY"), passages, told, form, nugget="NUGGET", nuggets=["FACTS"]
+        )
         content = request.messages[1].content
         assert {text for text in texts.values() if text in content} == {texts[name] for name in criterion.inputs}
         assert "PASSAGEKEY" not in content

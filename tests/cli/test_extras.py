@@ -30,6 +30,7 @@ _LOCAL = "{} needs xllamacpp, which is not installed: `pip install 'judge[llama]
 _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
 _ONNX = "checker/onnx/absent needs onnxruntime, which is not installed: `pip install 'judge[onnx]'`"
+_BLEU = "BLEU needs sacrebleu, which is not installed: `pip install 'judge[bleu]'`"
 _ENCODER = "--encoder needs sentence-transformers, which is not installed: `pip install 'judge[encoder]'`"
 
 
@@ -62,6 +63,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
             "groundedness/sentences",
             _ONNX,
         ),
+        ("evaluate wording --runs absent --topics absent --out new", _BLEU),
     ],
 )
 def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
@@ -102,12 +104,12 @@ def test_python_gets_the_same_message(tmp_path: Path) -> None:
 
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("llama", "onnx", "lucene", "encoder"):
+    for name in ("llama", "onnx", "bleu", "rouge", "lucene", "encoder"):
         monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
     found = machine.extras(tmp_path)
     assert found.state == "ok"
     assert found.found.startswith("installed: crowd (polars ")
-    assert found.found.endswith("; not installed: llama, onnx, encoder, lucene")
+    assert found.found.endswith("; not installed: llama, bleu, rouge, onnx, encoder, lucene")
     assert found.advice == "`pip install 'judge[NAME]'` adds one"
 
 

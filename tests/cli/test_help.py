@@ -141,7 +141,7 @@ def test_a_word_that_only_introduces_commands_is_completed(shell: str, capsys: p
         assert "complete -c judge -n '__fish_seen_subcommand_from evaluate' -a spans" in lines
     else:
         (offered,) = [line for line in lines if line.lstrip().startswith('"evaluate") ') and "spans" in line]
-        assert 'words="responses passages statements spans qrels"' in offered
+        assert 'words="responses passages statements spans wording qrels"' in offered
 
 
 @pytest.mark.slow
@@ -156,7 +156,7 @@ def test_a_word_that_only_introduces_commands_is_completed(shell: str, capsys: p
         ("judge crowd cast-regin x --eval", {"--evaluate"}),
         ("judge run --runs ", set()),
         ("judge eval", {"evaluate"}),
-        ("judge evaluate ", {"responses", "passages", "statements", "spans", "qrels"}),
+        ("judge evaluate ", {"responses", "passages", "statements", "spans", "wording", "qrels"}),
         ("judge evaluate passages --by de", {"depth"}),
         ("judge evaluate qrels a b --off-", {"--off-scale"}),
     ],

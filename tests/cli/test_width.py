@@ -16,10 +16,12 @@ from judge.cli import main
 from judge.cli.look import columns, known_columns, shows_color, styled
 from judge.cli.printing import print_fact, print_listed, print_table, print_text
 from judge.cli.tables import print_leaderboard
+from judge.nuggets.claims import CLAIM_LABELS
 from judge.nuggets.records import MATCH_LABELS
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow
 from judge.text.cells import columns_of
+from judge.text.sentences import split_sentences
 from tests.conftest import PROJECT
 
 NAME = "georgetown_infosense_trec_ikat_2025_run_{}"
@@ -56,6 +58,10 @@ TABLES = {
     "evaluate qrels": f"out {NAME.format(0)}.qrel --scale 0-3",
     "nuggets match --dry-run": "--pool out --bank nuggets.jsonl --model server/a "
     "--base-url http://127.0.0.1:9/v1 --out m",
+    "nuggets claims --dry-run": "--pool out --bank nuggets.jsonl --model server/a "
+    "--base-url http://127.0.0.1:9/v1 --out m",
+    "evaluate wording": "--runs runs --topics topics.json",
+    "nuggets score --claims claims.jsonl": "--pool out --bank nuggets.jsonl --matches people.jsonl",
     "nuggets agree": "--pool out --bank nuggets.jsonl --gold people.jsonl --matches judged.jsonl",
     "nuggets score": "--pool out --bank nuggets.jsonl --matches people.jsonl",
     "calibrate": "--gold gold.jsonl --judgments out/judgments.jsonl",
@@ -113,6 +119,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "labels.csv", (header, *labels))
     (folder / "nuggets.jsonl").write_bytes((PROJECT / "examples/nuggets.jsonl").read_bytes())
     nuggets = [json.loads(line) for line in (folder / "nuggets.jsonl").read_text(encoding="utf-8").splitlines()]
+    claims = (
+        {"turn_id": row["turn_id"], "response_id": row["response_id"], "assessor": "ann", "passages": True,
+         "labels": [rng.choice(CLAIM_LABELS) for _ in split_sentences(row["text"])]}
+        for row in pool
+    )  # fmt: skip
+    write(folder / "claims.jsonl", (json.dumps(row) for row in claims))
     for name, by in (("people", {"assessor": "ann"}), ("judged", {"judge": "server/m"})):
         matches = (
             {"turn_id": turn, "response_id": item, "nugget_id": nugget["nugget_id"],
@@ -181,7 +193,7 @@ def test_a_width_of_any_length_is_a_width(monkeypatch: pytest.MonkeyPatch) -> No
 def test_no_command_with_a_table_is_left_out() -> None:
     """A command whose module prints tables stands in TABLES; those of benches have worlds of their own."""
     printers = re.compile(r"\b(print_table|print_grids|print_rankings|print_leaderboard|print_fact|summary|terminal)\(")
-    helpers = {"printing", "forms", "tables", "rankings", "sensitivity", "leaderboard", "spending"}
+    helpers = {"printing", "forms", "tables", "rankings", "sensitivity", "leaderboard", "spending", "nuggets_asking"}
     modules = {
         path.stem for path in (PROJECT / "judge/cli").glob("*.py") if printers.search(path.read_text(encoding="utf-8"))
     }

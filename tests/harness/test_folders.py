@@ -17,6 +17,7 @@ from judge.cli import main
 from judge.crowd.regin.resource import KINDS, read_resource, regenerate
 from judge.files.stored import sha256
 from judge.text.ids import topic_of
+from judge.text.sentences import split_sentences
 from tests.calibration_world import (
     contents,
     gold_rows,
@@ -51,6 +52,9 @@ CALLERS = {
     "harness/evaluation/reproduction",
     "harness/evaluation/measured",
     "harness/evaluation/qrels",
+    "harness/evaluation/wording",
+    "harness/nuggets/asking",
+    "harness/nuggets/claiming",
     "harness/nuggets/matching",
     "harness/nuggets/scoring",
     "harness/probe/job",
@@ -120,10 +124,14 @@ WRITERS = {
     "bench": Writer("bench.sha256", "bench --data {}/public --dataset begin-wow --model baseline/overlap"),
     "evaluate-passages": Writer("passages.sha256", "evaluate passages --runs {}/one --qrels {}/passages.qrel"),
     "evaluate-statements": Writer("statements.sha256", f"evaluate statements --runs {{}}/one {_LINKS}"),
+    "evaluate-wording": Writer("wording.sha256", f"evaluate wording --runs {{}}/one {_LINKS}"),
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
     "nuggets-match": Writer(
         "matches.sha256", f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"
+    ),
+    "nuggets-claims": Writer(
+        "claims.sha256", f"nuggets claims --pool {{}}/judged --bank {_BANK} --model checker/overlap"
     ),
     "nuggets-score": Writer(
         "scores.sha256", f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"
@@ -246,6 +254,11 @@ OPTIONAL = (
         f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --gold {{}}/people.jsonl",
         "corrected.*",
     ),
+    (
+        "nuggets-score",
+        f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --claims {{}}/claims.jsonl",
+        "precision.* claims.tsv",
+    ),
     ("release", "release {}/judged --keep-names", "response_runs/*.run"),
     ("release", "release {}/checked", "sentences.tsv citations.tsv prompts/groundedness/sentences.md"),
     ("reproduce", "reproduce cast-regin {}/release", "means.* retests.* variance.* correlations.* lengths.*"),
@@ -331,6 +344,12 @@ def _matches(folder: Path) -> None:
     rows = [json.loads(line) for line in (folder / "judged/pool.jsonl").read_text(encoding="utf-8").splitlines()]
     nuggets = [json.loads(line) for line in _BANK.read_text(encoding="utf-8").splitlines()]
     pairs = [(row, nugget) for row in rows for nugget in nuggets if row["turn_id"] == nugget["turn_id"]]
+    claims = [
+        {"turn_id": row["turn_id"], "response_id": row["response_id"], "assessor": "ann",
+         "labels": ["nugget"] * len(split_sentences(row["text"]))}
+        for row in rows if row["turn_id"] in {nugget["turn_id"] for nugget in nuggets}
+    ]  # fmt: skip
+    (folder / "claims.jsonl").write_text("".join(json.dumps(row) + "\n" for row in claims), encoding="utf-8")
     for name, by in {"people": {"assessor": "ann"}, "judged": {"judge": "server/m"}}.items():
         matches = [
             {"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget["nugget_id"],

@@ -170,7 +170,7 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(server: Moc
     prepared = prepare_matching(of("alone"))
     asked = {pair.response.turn_id for pair in prepared.pairs}
     assert asked and all(map(is_own_turn, asked))
-    assert any(prepared.turns[turn_id].context for turn_id in asked)
+    assert any(prepared.asking.turns[turn_id].context for turn_id in asked)
     outcome = match_nuggets(of("alone"))
     assert (len(outcome.matches), len(outcome.failures)) == (len(prepared.pairs), 0)
     with pytest.raises(UsageError, match="shown with the conversation, so a topics file is needed"):

@@ -3,11 +3,13 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from judge.ask.criteria import find_criterion
 from judge.ask.dialogue import Task, dialogue, outcome
 from judge.ask.prompt import render
-from judge.ask.records import Failure, Judgment, SentenceSupport
+from judge.ask.records import Failure, Judgment, SentenceSupport, Verdict
+from judge.ask.verdict import parse
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.backends import open_model
 from judge.models.backends.checker import claims
@@ -248,3 +250,24 @@ def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(
     with pytest.raises(error) as raised:
         asyncio.run(ask())
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "labels"),
+    [
+        ("nugget_precision/graded", ("nugget", "none", "none", "no_claim")),
+        ("nugget_precision/passages", ("nugget", "passage", "none", "no_claim")),
+    ],
+)
+def test_a_nugget_carries_a_sentence_before_a_passage_does(prompt: str, labels: tuple[str, ...]) -> None:
+    text = "The ferry leaves at noon. The pier is closed. Bicycles are free. When do you leave?"
+    criterion, checker = find_criterion(prompt), open_model("checker/overlap", ModelOptions())
+    passages = {"p": Passage("p", "The ferry leaves at noon from a closed pier.", "run")}
+    asked = structs.replace(response(text), passages=("p",))
+    nuggets = ["Rain falls.", "A ferry leaves at noon."]
+    checker.check([criterion])
+    completion = asyncio.run(checker.complete(render(criterion, asked, passages, None, "json", nuggets=nuggets)))
+    assert completion.support == ()
+    verdict = parse(completion, criterion, "json", 4)
+    assert isinstance(verdict, Verdict)
+    assert verdict.sentences == labels

@@ -12,7 +12,7 @@ from judge.errors import InputError, UsageError
 from judge.models.backends import open_model
 from judge.models.journal import Journal
 from judge.models.records import Completion
-from judge.nuggets.pairs import check_prompt, matched, nugget_pairs, pair_task, spread_pairs
+from judge.nuggets.pairs import check_prompt, matched, nugget_pairs, pair_task, spread_evenly
 from tests.nuggets.world import bank, nugget, pool, response
 
 GRADED = find_criterion("nugget")
@@ -113,8 +113,8 @@ def test_word_overlap_compares_the_nugget_with_the_response_and_sees_no_contradi
 
 def test_a_trial_is_spread_over_the_pool() -> None:
     pairs = nugget_pairs(POOL, BANK)
-    assert spread_pairs(pairs, 2) == (pairs[0], pairs[1])
-    assert spread_pairs(pairs, 9) == spread_pairs(pairs, None) == pairs
+    assert spread_evenly(pairs, 2) == (pairs[0], pairs[1])
+    assert spread_evenly(pairs, 9) == spread_evenly(pairs, None) == pairs
 
 
 def test_a_judge_that_cannot_tell_gives_no_label() -> None:

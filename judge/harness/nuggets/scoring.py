@@ -1,4 +1,4 @@
-"""Recall of runs by matched nuggets: what `judge nuggets score` does, for use from Python."""
+"""Recall of runs by matched nuggets, and precision by claims: what `judge nuggets score` does, for use from Python."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,10 +6,29 @@ from pathlib import Path
 from judge.errors import UsageError
 from judge.files.folder import check_apart, replace_folder
 from judge.files.paths import JobPlan, StrPath, file_in
+from judge.nuggets.claims import (
+    CLAIM_FAILURES,
+    CLAIMS,
+    ClaimFailure,
+    KnownClaims,
+    ResponseClaims,
+    join_claims,
+    read_claim_failures,
+    read_claims,
+)
 from judge.nuggets.corrected import CorrectedRecall, corrected_grid, corrected_recall
 from judge.nuggets.forms import read_bank
 from judge.nuggets.matches import MATCH_FAILURES, MATCHES, PairLabels, join, read_match_failures, read_matches
 from judge.nuggets.measures import MAIN, RECALLS
+from judge.nuggets.precision import (
+    ClaimUnit,
+    NuggetPrecision,
+    claim_units,
+    claims_grid,
+    nugget_precision,
+    precision_grid,
+    precision_names,
+)
 from judge.nuggets.records import MatchedNugget, MatchFailure, NuggetBank
 from judge.nuggets.scores import NuggetScore, measures_grid, nugget_scores, score_grid, units_grid
 from judge.nuggets.units import RunUnit, run_units, runs_to_score
@@ -24,7 +43,7 @@ from judge.text.table import Table
 
 RECORD = "scores.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
-UNITS = "units.tsv"
+UNITS, CLAIM_UNITS = "units.tsv", "claims.tsv"
 
 
 class NuggetScorePlan(JobPlan, frozen=True, kw_only=True):
@@ -36,6 +55,9 @@ class NuggetScorePlan(JobPlan, frozen=True, kw_only=True):
     """The bank of nuggets."""
     matches: Sequence[StrPath]
     """Files of matches or folders of `judge nuggets match`; of several judges the majority counts."""
+    claims: Sequence[StrPath] = ()
+    """Files of labels of claims or folders of `judge nuggets claims`, for precision; of several judges the majority
+    counts."""
     gold: Sequence[StrPath] = ()
     """People's matches of a part of the responses, to correct those of judges by."""
     inclusion: float | None = None
@@ -51,7 +73,7 @@ class NuggetScorePlan(JobPlan, frozen=True, kw_only=True):
 
 
 class NuggetScores(Record, frozen=True):
-    """The recall of every run."""
+    """The recall of every run, and the precision where claims are labeled."""
 
     scores: Table[NuggetScore]
     """One row for each run and measure."""
@@ -59,6 +81,10 @@ class NuggetScores(Record, frozen=True):
     """Every turn, or topic, that a run had to answer."""
     corrected: Table[CorrectedRecall]
     """Empty without people's matches beside those of a judge."""
+    precision: Table[NuggetPrecision]
+    """Empty without labels of claims."""
+    claims: Table[ClaimUnit]
+    """What carries the claims of every unit; empty without labels of claims."""
     grids: tuple[Grid, ...]
     """The tables for people."""
     notes: tuple[str, ...]
@@ -81,7 +107,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     folder = Path(plan.pool)
     bank = read_bank(plan.bank)
     pool = read_pool_with_runs(folder)
-    files = [*map(Path, plan.matches), *map(Path, plan.gold)]
+    files = [*map(Path, plan.matches), *map(Path, plan.gold), *map(Path, plan.claims)]
     if plan.out is not None:
         check_apart(Path(plan.out), [pool_file(folder), Path(plan.bank), *files])
     known = read_labels_of(plan.matches, bank, pool, plan.renamed)
@@ -103,22 +129,48 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
         people = run_units(pool, bank, gold)
         corrected = corrected_recall(units, people, gold, plan.main, name, plan.inclusion, plan.cluster)
         grids.append(corrected_grid(corrected, plan.main))
+    precision: tuple[NuggetPrecision, ...] = ()
+    claims: tuple[ClaimUnit, ...] = ()
+    names: tuple[str, ...] = ()
+    if plan.claims:
+        carried = read_claims_of(plan.claims, bank, pool)
+        names, claims = precision_names(carried), claim_units(units, carried)
+        precision = nugget_precision(claims, names, plan.cluster)
+        grids.append(precision_grid(precision, names))
+        if carried.outside:
+            notes += (f"{count(carried.outside, 'row')} of claims of responses that are not in the pool",)
     if plan.out is not None:
         written = {**grid_files("runs", grids[0]), **grid_files("measures", grids[1])}
         written |= grid_files("corrected", grids[2]) if plan.gold else {}
+        if plan.claims:
+            written |= grid_files("precision", grids[-1])
+            written |= {CLAIM_UNITS: grid_files("claims", claims_grid(claims, names))[CLAIM_UNITS]}
         written |= {UNITS: grid_files("units", units_grid(units))[UNITS]}
         replace_folder(Path(plan.out), written, RECORD, inputs=files)
-    return NuggetScores(Table(scores), Table(units), Table(corrected), tuple(grids), notes)
+    return NuggetScores(
+        scores=Table(scores),
+        units=Table(units),
+        corrected=Table(corrected),
+        precision=Table(precision),
+        claims=Table(claims),
+        grids=tuple(grids),
+        notes=notes,
+    )
 
 
-def read_pool_with_runs(path: Path) -> Pool:
-    """A pool with its runs and exclusions, as far as they stand beside it, and without passages.
+def read_pool_with_runs(path: Path, *more: Beside) -> Pool:
+    """A pool with its runs and exclusions, as far as they stand beside it.
+
+    Args:
+        path: The folder, or the file with the responses.
+        more: Other files of the pool to read, such as its passages.
 
     Raises:
         InputError: The pool is missing or damaged.
     """
     beside: tuple[Beside, ...] = ("excluded.tsv", "runs.jsonl")
-    return read_pool_folder(path, *(name for name in beside if pool_file(path).with_name(name).exists()))
+    there = (name for name in beside if pool_file(path).with_name(name).exists())
+    return read_pool_folder(path, *there, *more)
 
 
 def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> PairLabels:
@@ -133,6 +185,20 @@ def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renam
         rows += read_matches(file_in(path, MATCHES))
         failures += read_match_failures(path / MATCH_FAILURES) if path.is_dir() else ()
     return join(rows, failures, bank, pool, ", ".join(map(str, given)), renamed)
+
+
+def read_claims_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool) -> KnownClaims:
+    """The labels of files and folders of claims, joined to a bank and a pool.
+
+    Raises:
+        InputError: A file is bad or of another bank or pool; every problem is listed.
+    """
+    rows: list[ResponseClaims] = []
+    failures: list[ClaimFailure] = []
+    for path in map(Path, given):
+        rows += read_claims(file_in(path, CLAIMS))
+        failures += read_claim_failures(path / CLAIM_FAILURES) if path.is_dir() else ()
+    return join_claims(rows, failures, bank, pool, ", ".join(map(str, given)))
 
 
 def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]) -> tuple[str, ...]:

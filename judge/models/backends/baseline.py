@@ -40,6 +40,7 @@ class Overlap:
                 raise UsageError(
                     f"{self.name} compares words with the used passages and can grade groundedness only, "
                     f"{'asked alone, ' if criterion.together else ''}not {criterion.prompt_id}"
+                    + (": checker/overlap labels sentences" if criterion.answer == "sentences" else "")
                 )
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:

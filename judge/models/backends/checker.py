@@ -1,4 +1,4 @@
-"""`checker/<scorer>[#settings][@threshold]`: groundedness sentence by sentence, each against each used passage."""
+"""`checker/<scorer>[#settings][@threshold]`: each sentence of a response against each used passage, or each nugget."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +23,12 @@ VERSION = 1
 """Goes up whenever the same scores may give other labels."""
 THRESHOLD = 0.5
 SUPPORTED, CONTRADICTED, UNSUPPORTED, NO_CLAIM = "supported", "contradicted", "unsupported", "no_claim"
+NUGGET, PASSAGE, NONE = "nugget", "passage", "none"
+_LABELS: Mapping[str, frozenset[str]] = {
+    "groundedness": frozenset((SUPPORTED, UNSUPPORTED)),
+    "nugget_precision": frozenset((NUGGET, NONE)),
+}
+"""Criterion to the labels of sentences without which it cannot be checked."""
 
 
 class Checker:
@@ -32,6 +38,9 @@ class Checker:
     contradiction does, else unsupported. A question and a sentence without a content word claim nothing. It reads one
     sentence and one passage at a time, so a claim that only two passages together bear out is unsupported, and so is
     one whose "it" stands for something in the sentence before.
+
+    Where a prompt shows nuggets, a nugget carries a sentence if its score reaches the threshold, else a passage does if
+    its score does and the prompt shows passages, else none.
 
     Args:
         name: What the judge is called, with its settings and its threshold if they were given.
@@ -50,14 +59,15 @@ class Checker:
         self._threshold = threshold
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse all but groundedness by sentences, and options of the scorer that can never work.
+        """Refuse all but groundedness and nugget precision by sentences, and options of the scorer that can never work.
 
         Raises:
             UsageError: There is one of these.
         """
         for criterion in criteria:
             labels = {level.label for level in criterion.sentence_levels}
-            if criterion.name != "groundedness" or not {SUPPORTED, UNSUPPORTED} <= labels or criterion.together:
+            needed = _LABELS.get(criterion.name)
+            if needed is None or not needed <= labels or criterion.together:
                 raise UsageError(
                     f"{self.name} compares sentences with the used passages and can label groundedness by sentences "
                     f"only, not {criterion.prompt_id}: add --prompt groundedness/sentences"
@@ -89,12 +99,20 @@ class Checker:
         """
         sentences = split_sentences(request.response)
         asked = [number for number, sentence in enumerate(sentences) if claims(sentence)]
-        pairs = [(passage, sentences[number]) for number in asked for passage in request.passages]
+        evidence = (*request.nuggets, *request.passages)
+        pairs = [(text, sentences[number]) for number in asked for text in evidence]
         scores = await self._scorer.score(pairs)
-        width = len(request.passages)
+        width = len(evidence)
         by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
-        found = [self._found(by_number.get(number), request.labels) for number in range(len(sentences))]
-        entries = [{"n": number, "label": label} for number, (label, _, _) in enumerate(found, 1)]
+        rows = [by_number.get(number) for number in range(len(sentences))]
+        support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()
+        if request.nuggets:
+            labels = [self._carrier(scores, len(request.nuggets), request.labels) for scores in rows]
+        else:
+            found = [self._found(scores, request.labels) for scores in rows]
+            labels = [label for label, _, _ in found]
+            support = tuple((best, passages) for _, best, passages in found)
+        entries = [{"n": number, "label": label} for number, label in enumerate(labels, 1)]
         table = {str(number + 1): [score[:2] for score in row] for number, row in by_number.items()}
         decided = sum(score.decided for score in scores)
         # A pair that occurs twice is scored once.
@@ -108,7 +126,7 @@ class Checker:
             prompt_tokens=sum(prompt for prompt, _ in counted) if known else None,
             completion_tokens=sum(reply for _, reply in counted) if known else None,
             cost=0.0 if self.price() == FREE else None,
-            support=tuple((best, passages) for _, best, passages in found),
+            support=support,
             raw=msgspec.json.encode(
                 {"supports, contradicts": table} | ({"yes or no alone": decided} if decided else {})
             ).decode(),
@@ -131,6 +149,15 @@ class Checker:
         against = max(score.contradicts for score in scores) >= self._threshold and CONTRADICTED in labels
         label = SUPPORTED if found else CONTRADICTED if against else UNSUPPORTED
         return label, round(best, 6), tuple(found)
+
+    def _carrier(self, scores: Sequence[PairScore] | None, nuggets: int, labels: Sequence[str]) -> str:
+        """The label of a sentence by what carries it; so many of the first scores are of nuggets."""
+        if scores is None:
+            return NO_CLAIM if NO_CLAIM in labels else NONE
+        reached = [score.supports >= self._threshold for score in scores]
+        if any(reached[:nuggets]):
+            return NUGGET
+        return PASSAGE if PASSAGE in labels and any(reached[nuggets:]) else NONE
 
 
 def claims(sentence: str) -> bool:

@@ -1,0 +1,78 @@
+"""The options of every command that asks a judge about nuggets, and what it says of its forecast."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
+from judge.cli.config import add_config_arguments
+from judge.cli.options import add_output_option, positive
+from judge.cli.printing import print_fact, say
+from judge.cli.spending import print_forecast
+from judge.harness.dry_run import ModelForecast
+
+
+def add_asking_arguments(parser: argparse.ArgumentParser, criterion: str, limited: str, answers: str) -> None:
+    """Declare the pool, the bank, the judge, the loop and the output.
+
+    Args:
+        parser: The parser of the command.
+        criterion: The criterion of its prompts.
+        limited: What --limit does, with N.
+        answers: What the answers are called.
+    """
+    reading = parser.add_argument_group("reading")
+    reading.add_argument(
+        "--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder with the pool, or its pool.jsonl"
+    )
+    reading.add_argument("--bank", type=Path, required=True, metavar="FILE", help="bank of nuggets, in any form")
+    reading.add_argument(
+        "--topics", type=Path, metavar="FILE", help="topics file, for a prompt that shows the conversation"
+    )
+    reading.add_argument("--limit", type=positive, metavar="N", help=limited)
+    asking = parser.add_argument_group("asking")
+    asking.add_argument("--model", required=True, metavar="BACKEND/MODEL", help="the judge")
+    asking.add_argument(
+        "--prompt",
+        default=criterion,
+        metavar="NAME|PATH",
+        help=f"prompt of the criterion {criterion} (default {criterion}/graded)",
+    )
+    add_judge_arguments(asking)
+    loop = parser.add_argument_group("the loop")
+    add_loop_arguments(loop)
+    loop.add_argument("--dry-run", action="store_true", help="count questions, tokens and cost; send and write nothing")
+    add_output_option(parser, "DIR", f"folder for {answers} and journal", required=True)
+    add_config_arguments(parser)
+
+
+def asked_fields(args: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a plan that the options give."""
+    return {
+        "pool": args.pool,
+        "bank": args.bank,
+        "model": args.model,
+        "out": args.out,
+        "prompt": args.prompt,
+        "topics": args.topics,
+        "options": model_options(args),
+        "settings": loop_settings(args),
+        "limit": args.limit,
+    }
+
+
+def print_asking_forecast(counts: ModelForecast, what: str, of: str) -> None:
+    """Print what would be sent.
+
+    Args:
+        counts: The calls.
+        what: What is asked about.
+        of: What else is counted of them.
+    """
+    print_fact("judge", counts.model)
+    print_fact(what, f"{counts.judgments}: {of}")
+    print_fact("  from the journal", str(counts.recalled))
+    print_fact("  by a shared call", str(counts.shared))
+    print_fact("calls to be made", str(counts.calls))
+    print_forecast([counts])
+    say("nothing was sent and nothing was written")

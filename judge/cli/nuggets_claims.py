@@ -1,0 +1,47 @@
+"""Ask a judge which claims of the responses of a pool some nugget carries, one question for each response.
+
+Each sentence gets a label: nugget, none or no_claim, and passage where the prompt shows the passages that the response
+used. A response without an answer is a failure, never a label. `judge nuggets score --claims` makes nugget precision of
+the labels. The same command goes on where an earlier one stopped, and pays for nothing twice.
+"""
+
+import argparse
+
+from judge.ask.progress import FetchReporter, Reporter
+from judge.ask.prompt import NUGGET_PRECISION
+from judge.cli.asking import say_lacking_log
+from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, print_asking_forecast
+from judge.cli.printing import progress, say
+from judge.cli.run import ASK_AGAIN
+from judge.cli.spending import say_accounts
+from judge.harness.nuggets.claiming import NuggetClaimsPlan, forecast_claims, label_claims
+from judge.nuggets.claim_tasks import claim_counts
+from judge.text.cells import count
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_asking_arguments(parser, NUGGET_PRECISION, "ask about N responses only, spread over the pool", "labels")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Ask and write; 3 if asking again may bring missing labels, 1 if no response has labels."""
+    plan = NuggetClaimsPlan(**asked_fields(args))
+    if args.dry_run:
+        forecast = forecast_claims(plan)
+        print_asking_forecast(forecast.forecast, "responses", f"{forecast.nuggets} nuggets")
+        return 0
+    say_lacking_log(args.out)
+    with progress("reading the pool") as line, Reporter(args.model, line) as reporter:
+        outcome = label_claims(plan, reporter, FetchReporter(line))
+    say_accounts((outcome.account,))
+    for note in outcome.notes:
+        say(f"note: {note}")
+    given = ", ".join(f"{number} {label}" for label, number in claim_counts(outcome.claims).items())
+    say(f"sentences of {count(len(outcome.claims), 'response')} in {args.out}: {given}")
+    if outcome.failures:
+        say(f"{count(len(outcome.failures), 'response')} without labels, see failures.jsonl")
+    if any(failure.reason in ASK_AGAIN for failure in outcome.failures):
+        say("the same command asks again where a passing failure or the budget stopped an answer")
+        return 3
+    return 0 if outcome.claims else 1

@@ -1,0 +1,1 @@
+"""The wording of responses beside that of manual ones: texts, overlap, tables."""

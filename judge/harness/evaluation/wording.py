@@ -1,0 +1,115 @@
+"""BLEU and ROUGE of runs against manual responses: what `judge evaluate wording` does, for use from Python."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import get_args
+
+from judge.errors import InputError, UsageError
+from judge.evaluate.wording.overlap import rouge_settings
+from judge.evaluate.wording.tables import WORTH, OverReferences, WordedRun, turns_grid, worded_run, wording_grid
+from judge.evaluate.wording.texts import read_references, run_texts
+from judge.files.extras import need_extra
+from judge.files.folder import check_apart, check_outside, replace_folder
+from judge.files.paths import JobPlan, StrPath, paths
+from judge.records import Problem, Record
+from judge.runs.formats import find_runs
+from judge.runs.topics import read_topics
+from judge.text.cells import count
+from judge.text.grid import Grid, grid_files
+from judge.text.ids import Cluster, check_cluster, clustering, topic_of
+from judge.text.steps import Steps, quiet
+from judge.text.table import Table
+
+RECORD = "wording.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+
+
+class WordingPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge evaluate wording` can be told; paths may be strings."""
+
+    runs: StrPath | Sequence[StrPath]
+    """Folders of run files, and run files, in any format of the tracks."""
+    references: Sequence[StrPath] = ()
+    """Manual runs, whose first response in a turn is a reference."""
+    topics: StrPath | None = None
+    """The topics file, whose canonical responses are references too."""
+    over: OverReferences = "references"
+    """The turns behind the figures."""
+    cluster: Cluster = "topic"
+    """What intervals are over."""
+    out: StrPath | None = None
+    """The folder for the tables; None to write none."""
+
+
+class WordingOutcome(Record, frozen=True):
+    """Runs under BLEU and ROUGE."""
+
+    runs: Table[WordedRun]
+    references: dict[str, tuple[str, ...]]
+    """Turn to its manual responses."""
+    grid: Grid
+    """The table for people."""
+    warnings: tuple[str, ...]
+    """What was passed over, a sentence each."""
+
+
+def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
+    """Measure the wording of runs against manual responses, and write the tables if the plan names a folder.
+
+    Raises:
+        UsageError: A package is not installed, there is no reference, or the folder is that of an input.
+        InputError: An input is bad, or a run has no turn with a reference; every problem is listed.
+    """
+    need_extra("bleu", "BLEU")
+    need_extra("rouge", "ROUGE")
+    check_cluster(plan.cluster)
+    if plan.over not in get_args(OverReferences):
+        raise UsageError(f"over {plan.over!r}: expected {' or '.join(get_args(OverReferences))}")
+    if not plan.references and plan.topics is None:
+        raise UsageError("no manual response: expected --reference FILE, or --topics FILE with canonical responses")
+    given = paths(plan.references)
+    inputs = [*given, *([Path(plan.topics)] if plan.topics is not None else [])]
+    if plan.out is not None:
+        check_outside(Path(plan.out), paths(plan.runs))
+        check_apart(Path(plan.out), [*paths(plan.runs), *inputs])
+    topics = read_topics(plan.topics) if plan.topics is not None else ()
+    references, remarks = read_references(given, topics, str(plan.topics or ""))
+    warnings = list(remarks)
+    problems: list[Problem] = []
+    runs: list[WordedRun] = []
+    for run in run_texts(plan.runs, problems, given, steps):
+        if isinstance(run, str):
+            warnings.append(run)
+            continue
+        warnings += [f"{run.file}: {remark}" for remark in run.remarks]
+        if not references.keys() & run.texts.keys():
+            message = "answers no turn that has a manual response"
+            problems.append(Problem("no_common_turn", "error", run.file, None, "", message))
+        elif not any(problem.severity == "error" for problem in problems):
+            runs.append(worded_run(run, references, plan.over, plan.cluster))
+    if errors := [problem for problem in problems if problem.severity == "error"]:
+        raise InputError(f"runs that cannot be measured: {count(len(errors), 'problem')}", errors)
+    warnings += [f"{problem.file}: {problem.message}" for problem in problems]
+    if not runs:
+        raise InputError(f"no run is left to measure: {'; '.join(warnings)}")
+    grid = wording_grid(runs, references, _notes(plan, runs, references))
+    if plan.out is not None:
+        files = grid_files("runs", grid)
+        files["turns.tsv"] = grid_files("turns", turns_grid(runs, references))["turns.tsv"]
+        replace_folder(Path(plan.out), files, RECORD, inputs=[*inputs, *find_runs(plan.runs)[0]])
+    return WordingOutcome(Table(runs), references, grid, tuple(warnings))
+
+
+def _notes(plan: WordingPlan, runs: Sequence[WordedRun], references: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    over = "turns with a manual response"
+    if plan.over == "answered":
+        over += " that the run answered"
+    else:
+        over += "; a turn without an answer counts as an empty text"
+    signatures = sorted({run.bleu.signature for run in runs if run.bleu is not None})
+    return (
+        f"Over {over}. bleu: of all turns together, from 0 to 100. rouge1, rouge2, rougeL: means over turns.",
+        f"BLEU: {', '.join(signatures)}. ROUGE: {rouge_settings()}.",
+        WORTH,
+        *clustering(map(topic_of, references), plan.cluster),
+    )

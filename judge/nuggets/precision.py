@@ -1,0 +1,213 @@
+"""Nugget precision: the share of a response's claims that nuggets carry, and F with recall. Pure.
+
+A claim is a sentence that states a fact. The precision of a unit is over the claims of all its responses, so it stands
+beside the recall of the same unit. A unit without a claim has no precision.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from judge.nuggets.claims import ClaimLabel, KnownClaims
+from judge.nuggets.measures import MEASURES
+from judge.nuggets.units import RunUnit
+from judge.records import Estimate, Record
+from judge.stats.means import mean_interval
+from judge.text.grid import Cell, Grid
+from judge.text.ids import Cluster, cluster_of, natural_key
+
+PRECISIONS: Mapping[str, frozenset[ClaimLabel]] = {
+    "nugget_precision": frozenset({"nugget"}),
+    "precision": frozenset({"nugget", "passage"}),
+}
+"""Name to the labels of the claims that count; a measure is a row."""
+RECALL = "strict_all_score"
+"""The recall in F."""
+F = "f1"
+_ABOUT = {
+    "nugget_precision": "share of the claims that some nugget carries",
+    "precision": "share of the claims that some nugget or a used passage carries",
+    F: f"harmonic mean of nugget_precision and {RECALL} of the same unit",
+}
+
+ClaimStatus = Literal["labeled", "no_claim", "missing", "unanswered"]
+"""labeled: the sentences of every response have labels. no_claim: none of them claims anything. missing: a response has
+no labels. unanswered: the run ranked no pooled response first."""
+
+
+class ClaimUnit(Record, frozen=True):
+    """What carries the claims of a run in a turn or topic with nuggets."""
+
+    run_id: str
+    scope: str
+    """The turn, or the topic for nuggets of a whole topic."""
+    topic_id: str
+    responses: tuple[str, ...]
+    """The pooled responses that the run ranked first there."""
+    status: ClaimStatus
+    labels: dict[ClaimLabel, int]
+    """Label to the number of sentences of all responses; empty unless all of them have labels."""
+    values: dict[str, float]
+    """Precision, or F, to its value; without one that the unit does not have."""
+    reasons: dict[str, str]
+    """Response id to the reason of missing labels."""
+
+    @property
+    def claims(self) -> int:
+        """How many sentences claim something."""
+        return sum(n for label, n in self.labels.items() if label != "no_claim")
+
+
+class NuggetPrecision(Record, frozen=True):
+    """The precision of one run."""
+
+    run_id: str
+    units: int
+    """Turns and topics with nuggets that the run had to answer."""
+    labeled: int
+    """Those whose every response has labels, and that claim something."""
+    no_claim: int
+    """Those that claim nothing."""
+    missing: int
+    """Those with a response without labels."""
+    unanswered: int
+    """Those without a response."""
+    means: dict[str, Estimate]
+    """Precision, or F, to its mean over the units that have it."""
+
+
+def claim_units(units: Iterable[RunUnit], known: KnownClaims) -> tuple[ClaimUnit, ...]:
+    """What carries the claims of each unit, in the order of the units.
+
+    Args:
+        units: From `run_units`.
+        known: The labels of sentences.
+    """
+    return tuple(_unit(unit, known) for unit in units)
+
+
+def precision_names(known: KnownClaims) -> tuple[str, ...]:
+    """The measures that the labels give: without passages shown, nobody knows what they carry."""
+    return (*(name for name, labels in PRECISIONS.items() if known.passages or "passage" not in labels), F)
+
+
+def _unit(unit: RunUnit, known: KnownClaims) -> ClaimUnit:
+    lacking = [response_id for response_id in unit.responses if response_id not in known.labels]
+    reasons = {
+        response_id: known.failures[response_id].reason if response_id in known.failures else "not_asked"
+        for response_id in lacking
+    }
+    given = () if lacking else unit.responses
+    labels: dict[ClaimLabel, int] = Counter(label for response_id in given for label in known.labels[response_id])
+    claims = sum(n for label, n in labels.items() if label != "no_claim")
+    status: ClaimStatus = "labeled" if claims else "no_claim"
+    if lacking:
+        status = "missing"
+    elif not unit.responses:
+        status = "unanswered"
+    values: dict[str, float] = {}
+    if claims:
+        names = [name for name in precision_names(known) if name != F]
+        values = {name: sum(labels.get(label, 0) for label in PRECISIONS[name]) / claims for name in names}
+        recall = MEASURES[RECALL](unit.nuggets, unit.labels) if unit.status == "matched" else None
+        if recall is not None:
+            values[F] = harmonic(values["nugget_precision"], recall)
+    return ClaimUnit(
+        run_id=unit.run_id,
+        scope=unit.scope,
+        topic_id=unit.topic_id,
+        responses=unit.responses,
+        status=status,
+        labels=dict(labels),
+        values=values,
+        reasons=reasons,
+    )
+
+
+def harmonic(precision: float, recall: float) -> float:
+    """The harmonic mean of a precision and a recall; 0 if both are 0.
+
+    >>> harmonic(0.5, 0.25)
+    0.3333333333333333
+    """
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def nugget_precision(
+    units: Iterable[ClaimUnit], names: Sequence[str], cluster: Cluster = "topic"
+) -> tuple[NuggetPrecision, ...]:
+    """A row for each run, in natural order.
+
+    Args:
+        units: From `claim_units`.
+        names: From `precision_names`.
+        cluster: What the intervals are over.
+    """
+    by_run: dict[str, list[ClaimUnit]] = defaultdict(list)
+    for unit in units:
+        by_run[unit.run_id].append(unit)
+    rows = []
+    for run_id in sorted(by_run, key=natural_key):
+        status = Counter(unit.status for unit in by_run[run_id])
+        rows.append(
+            NuggetPrecision(
+                run_id=run_id,
+                units=len(by_run[run_id]),
+                labeled=status["labeled"],
+                no_claim=status["no_claim"],
+                missing=status["missing"],
+                unanswered=status["unanswered"],
+                means={name: _mean(by_run[run_id], name, cluster) for name in names},
+            )
+        )
+    return tuple(rows)
+
+
+def _mean(units: Sequence[ClaimUnit], name: str, cluster: Cluster) -> Estimate:
+    having = [unit for unit in units if name in unit.values]
+    return mean_interval(
+        [unit.values[name] for unit in having],
+        [cluster_of(unit.topic_id, cluster) for unit in having],
+        bounds=(0.0, 1.0),
+        what="turns with claims",
+    )
+
+
+def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Grid:
+    """The runs with their precision and F, in natural order."""
+    lines: list[tuple[Cell, ...]] = [
+        (
+            row.run_id,
+            *(row.means[name] for name in names),
+            *(row.units, row.labeled, row.no_claim, row.missing, row.unanswered),
+        )
+        for row in rows
+    ]
+    notes = (
+        *(f"{name}: {_ABOUT[name]}." for name in names),
+        "Means are over the labeled units, f1 over those of them whose every nugget is matched. A unit that claims "
+        "nothing, lacks labels or has no response has no precision, so silence costs none: read it beside recall.",
+    )
+    columns = ("run", *names, "units", "labeled", "no_claim", "missing", "unanswered")
+    return Grid("Precision", columns, tuple(lines), notes, places=3)
+
+
+def claims_grid(units: Iterable[ClaimUnit], names: Sequence[str]) -> Grid:
+    """A line for each run and unit; a value where the unit has it."""
+    lines: list[tuple[Cell, ...]] = []
+    for unit in units:
+        count = Counter(unit.labels)
+        lines.append(
+            (
+                *(unit.run_id, unit.scope, " ".join(unit.responses), unit.status, sum(count.values()), unit.claims),
+                *(count["nugget"], count["passage"], count["none"], count["no_claim"]),
+                *(unit.values.get(name) for name in names),
+                ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(unit.reasons.values()).items())),
+            )
+        )
+    columns = (
+        *("run", "unit", "responses", "status", "sentences", "claims", "nugget", "passage", "none", "no_claim"),
+        *names,
+        "reasons",
+    )
+    return Grid("Claims", columns, tuple(lines))

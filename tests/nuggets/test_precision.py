@@ -1,0 +1,106 @@
+"""Nugget precision and F: a small pool worked by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.nuggets.claims import ClaimFailure, ClaimLabel, KnownClaims
+from judge.nuggets.precision import (
+    claim_units,
+    claims_grid,
+    harmonic,
+    nugget_precision,
+    precision_grid,
+    precision_names,
+)
+from judge.nuggets.units import run_units
+from tests.nuggets.world import bank, known, nugget, pool, response
+
+POOL = pool(
+    *(response(place, f"{place}-1_1", "a") for place in (1, 2, 3, 4)),
+    response(5, "4-1_2", "a"),
+    turns=("1-1_1", "2-1_1", "3-1_1", "4-1_1", "4-1_2", "5-1_1"),
+)
+BANK = bank(*(nugget(f"{scope}/{n}") for scope in ("1-1_1", "2-1_1", "3-1_1", "4-1", "5-1_1") for n in (1, 2)))
+UNITS = run_units(
+    POOL,
+    BANK,
+    known(
+        {
+            (1, "1-1_1/1"): "supports", (1, "1-1_1/2"): "does_not",
+            (2, "2-1_1/1"): "does_not", (2, "2-1_1/2"): "partly",
+            (3, "3-1_1/1"): "supports", (3, "3-1_1/2"): "supports",
+            (4, "4-1/1"): "supports", (5, "4-1/1"): "does_not",
+        }
+    ),
+)  # fmt: skip
+LABELS: dict[int, tuple[ClaimLabel, ...]] = {
+    1: ("nugget", "none", "no_claim", "passage", "nugget"),
+    2: ("none", "none"),
+    3: ("no_claim", "no_claim"),
+    4: ("nugget", "none"),
+    5: ("nugget", "passage"),
+}
+
+
+def carried(labels: dict[int, tuple[ClaimLabel, ...]] = LABELS, *, passages: bool = True) -> KnownClaims:
+    return KnownClaims({f"R{number:05d}": each for number, each in labels.items()}, {}, passages, 0)
+
+
+def test_every_unit_by_hand() -> None:
+    units = claim_units(UNITS, carried())
+    assert [(unit.scope, unit.status, unit.claims, unit.values) for unit in units] == [
+        # 2 of 4 claims by nuggets, 3 of 4 with passages; strict recall 1/2, so F = 2 (1/2 1/2) / (1/2 + 1/2).
+        ("1-1_1", "labeled", 4, {"nugget_precision": 0.5, "precision": 0.75, "f1": 0.5}),
+        # Nothing carried, and nothing supported in full: F is 0.
+        ("2-1_1", "labeled", 2, {"nugget_precision": 0.0, "precision": 0.0, "f1": 0.0}),
+        ("3-1_1", "no_claim", 0, {}),
+        # Both responses of the topic: 2 of 4 claims. A match of 4-1/2 is missing, so there is no recall and no F.
+        ("4-1", "labeled", 4, {"nugget_precision": 0.5, "precision": 0.75}),
+        ("5-1_1", "unanswered", 0, {}),
+    ]
+
+
+def test_a_run_by_hand() -> None:
+    (row,) = nugget_precision(claim_units(UNITS, carried()), precision_names(carried()))
+    assert (row.units, row.labeled, row.no_claim, row.missing, row.unanswered) == (5, 3, 1, 0, 1)
+    assert list(row.means) == ["nugget_precision", "precision", "f1"]
+    assert row.means["nugget_precision"].value == pytest.approx((0.5 + 0 + 0.5) / 3)
+    assert row.means["precision"].value == pytest.approx((0.75 + 0 + 0.75) / 3)
+    assert (row.means["f1"].value, row.means["f1"].n) == (0.25, 2)
+    assert row.means["nugget_precision"].topics == 3
+
+
+def test_without_passages_shown_only_nuggets_carry() -> None:
+    shown = carried({1: ("nugget", "none")}, passages=False)
+    assert precision_names(shown) == ("nugget_precision", "f1")
+    assert claim_units(UNITS, shown)[0].values == {"nugget_precision": 0.5, "f1": 0.5}
+
+
+def test_missing_labels_are_no_labels_and_their_reason_is_told() -> None:
+    failure = ClaimFailure("4-1_2", "R00005", "refused", "no", "server/m")
+    some = KnownClaims({"R00004": ("nugget",)}, {"R00005": failure}, False, 0)
+    units = {unit.scope: unit for unit in claim_units(UNITS, some)}
+    assert (units["4-1"].status, units["4-1"].labels, units["4-1"].values) == ("missing", {}, {})
+    assert units["4-1"].reasons == {"R00005": "refused"}
+    assert units["1-1_1"].reasons == {"R00001": "not_asked"}
+    (row,) = nugget_precision(units.values(), precision_names(some))
+    assert (row.labeled, row.missing) == (0, 4)
+    assert (row.means["nugget_precision"].value, row.means["nugget_precision"].reason) == (None, "no turns with claims")
+
+
+def test_tables_have_a_line_for_each_run_and_unit() -> None:
+    units, names = claim_units(UNITS, carried()), precision_names(carried())
+    grid = precision_grid(nugget_precision(units, names), names)
+    assert grid.columns[:4] == ("run", "nugget_precision", "precision", "f1")
+    assert grid.lines[0][4:] == (5, 3, 1, 0, 1)
+    lines = claims_grid(units, names).lines
+    assert lines[0] == ("a", "1-1_1", "R00001", "labeled", 5, 4, 2, 1, 1, 1, 0.5, 0.75, 0.5, "")
+    assert lines[2][10:] == (None, None, None, "")
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_f_lies_between_its_parts(precision: float, recall: float) -> None:
+    value = harmonic(precision, recall)
+    assert min(precision, recall) - 1e-9 <= value <= max(precision, recall) + 1e-9
+    assert harmonic(recall, precision) == pytest.approx(value)
