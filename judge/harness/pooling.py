@@ -57,10 +57,14 @@ class Pooling(JobPlan, frozen=True, kw_only=True):
     """What happens to a response that uses a passage without a text."""
     depth: int = 1
     """Responses per turn and run, by rank."""
-    token_rule: TokenRule = "bare"
-    """How tokens are counted for the limit."""
-    token_limit: int = 250
-    """Longest response in tokens."""
+    token_rule: TokenRule | None = None
+    """How tokens are counted for the limit; the profile's way if None."""
+    token_limit: int | None = None
+    """Longest response in tokens; the profile's if None."""
+    citation_limit: int | None = None
+    """The most passages that a response may cite or flag as used; the profile's if None. More are a warning."""
+    profile: str | None = None
+    """A key of PROFILES; by default that of the topics' year."""
     over_limit: OverLimit = "flag"
     """What happens to a response over the limit."""
     only_turns: StrPath | None = None
@@ -128,6 +132,8 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         selection=selection,
         token_rule=pooling.token_rule,
         token_limit=pooling.token_limit,
+        citation_limit=pooling.citation_limit,
+        profile=pooling.profile,
         hashes=hashes,
         measured=choice.measure if choice else None,
         steps=steps,
