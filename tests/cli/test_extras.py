@@ -140,4 +140,12 @@ def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert f"2. left out: {_DEFAULT}\n" in done.stderr
     assert (tmp_path / "judge-demo/out-baseline/report.html").is_file()
+    board = (tmp_path / "judge-demo/out-baseline/leaderboard.tsv").read_text(encoding="utf-8")
+    assert "plover-remembers" in board
+    recall = (tmp_path / "judge-demo/nugget-scores/runs.tsv").read_text(encoding="utf-8")
+    assert "harbor-grounded" in recall
+    # No nugget is of a turn that only an interactive run has.
+    assert "plover-remembers" not in recall
+    assert "What do the responses say?" in done.stderr
+    assert "orchard-manual" in done.stdout.split("Runs\n")[1]
     assert not (tmp_path / "judge-demo/out").exists()
