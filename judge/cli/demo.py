@@ -1,8 +1,9 @@
 """Write the bundled example to a folder and judge it on this machine alone.
 
 The overlap baseline judges groundedness first, then a small local model judges groundedness and naturalness, and both
-are compared with the example's gold. The local model's weights (about 1 GiB) are fetched once through the package
-index. Where the extra `llama` is not installed, the local model is left out.
+are compared with the example's gold. One of the runs is interactive, and judged in its own conversation. At the end the
+baseline says which nuggets the responses support. The local model's weights (about 1 GiB) are fetched once through the
+package index. Where the extra `llama` is not installed, the local model is left out.
 """
 
 import argparse
@@ -11,17 +12,21 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from judge.cli import calibrate, run
+from judge.cli import calibrate, nuggets_match, run
 from judge.cli.config import parse
+from judge.cli.forms import print_grids
 from judge.cli.options import refuse_unused
 from judge.cli.parser import CommandParser
 from judge.cli.printing import say
 from judge.errors import InputError
 from judge.files.bundle import bundled
 from judge.files.extras import has_extra, how_to_get, need_extra
+from judge.harness.nuggets.scoring import NuggetScorePlan, score_nuggets
 from judge.harness.prepared import DEFAULT_MODEL
 
 DEFAULT_FOLDER = "judge-demo"
+INTERACTIVE = "plover-remembers.jsonl"
+"""The interactive run that is judged beside the others."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
     folder: Path = args.folder
     write_example(folder)
     inputs = [
-        "--runs", str(folder / "examples" / "runs"),
+        "--runs", str(folder / "examples" / "runs"), str(folder / "examples" / "interactive" / INTERACTIVE),
         "--topics", str(folder / "examples" / "topics.json"),
         "--passages", str(folder / "examples" / "passages.jsonl"),
     ]  # fmt: skip
@@ -65,17 +70,35 @@ def main(args: argparse.Namespace) -> int:
     gold = folder / "gold" / "example.gold.jsonl"
     judged = [str(out / "judgments.jsonl") for out in outputs]
     code = calibrate.main(_parsed("calibrate", calibrate, ["--gold", str(gold), "--judgments", *judged]))
+    nuggets_code = _score_nuggets(folder, outputs[0])
     out = outputs[-1]
     _announce(
         f"Open {out / 'report.html'} in a browser; {out / 'index.md'} lists the files.\n"
         f"The verdict is INCONCLUSIVE, because three topics are too few to say how far a judge may be trusted.\n"
+        f"{folder / 'nugget-scores'} has more tables about nuggets, {folder / 'nuggets'} the matches behind them.\n"
         f"The tutorial (docs/tutorial.md) goes on from here. Or try:\n"
         f"  judge report {out} --gold {gold}\n"
         f"  judge validate --runs {folder / 'examples' / 'runs'} --topics {folder / 'examples' / 'topics.json'}\n"
         f"  judge prompts show groundedness/graded\n"
         f"  judge run --runs YOUR_RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run"
     )
-    return code
+    return code or nuggets_code
+
+
+def _score_nuggets(folder: Path, out: Path) -> int:
+    """Match the example's nuggets with the responses by word overlap, and show the recall of the runs."""
+    _announce("What do the responses say? Their recall of the example's nuggets, matched by word overlap:")
+    bank, matches = folder / "examples" / "nuggets.jsonl", folder / "nuggets"
+    given = ["--pool", str(out), "--bank", str(bank)]
+    asked = [*given, "--model", "baseline/overlap", "--out", str(matches)]
+    code = nuggets_match.main(_parsed("nuggets match", nuggets_match, asked))
+    if code != 0:
+        return code
+    scored = score_nuggets(NuggetScorePlan(pool=out, bank=bank, matches=[matches], out=folder / "nugget-scores"))
+    print_grids(scored.grids[:1], "table")
+    for note in scored.notes:
+        say(f"note: {note}")
+    return 0
 
 
 def write_example(folder: Path) -> None:

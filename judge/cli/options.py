@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from judge.errors import UsageError
 from judge.runs.formats import FORMATS
+from judge.runs.profiles import DEFAULT_PROFILE, PROFILES
 from judge.text.ids import CLUSTERS, Cluster
 
 
@@ -156,6 +157,17 @@ def add_cluster_option(parser: argparse._ActionsContainer, *, default: Cluster |
     )
 
 
+def add_profile_argument(reading: "argparse._ArgumentGroup | argparse.ArgumentParser") -> None:
+    """Declare the option for the limits of a track's year."""
+    reading.add_argument(
+        "--profile",
+        choices=PROFILES,
+        metavar="NAME",
+        help=f"the track's limits, where no option says otherwise: {', '.join(PROFILES)} (default: by the year of the "
+        f"topics, else {DEFAULT_PROFILE})",
+    )
+
+
 def add_input_arguments(parser: argparse.ArgumentParser, *, alone: bool = False) -> None:
     """Declare the options for runs, topics, and the counting of tokens.
 
@@ -177,13 +189,16 @@ def add_input_arguments(parser: argparse.ArgumentParser, *, alone: bool = False)
     reading.add_argument(
         "--token-rule",
         choices=("bare", "english", "whitespace"),
-        default="bare",
-        help="what the limit goes by: spaCy's bare Tokenizer (default), its English rules, white space after NFKC",
+        help="what the limit goes by: spaCy's bare Tokenizer, its English rules, white space after NFKC (default: the "
+        "profile's)",
     )
     reading.add_argument(
-        "--token-limit",
-        type=positive,
-        default=250,
-        metavar="N",
-        help="longest response in tokens (default 250)",
+        "--token-limit", type=positive, metavar="N", help="longest response in tokens (default: the profile's)"
     )
+    reading.add_argument(
+        "--citation-limit",
+        type=positive,
+        metavar="N",
+        help="most passages that a response may cite or flag as used; more are a warning (default: the profile's)",
+    )
+    add_profile_argument(reading)

@@ -96,6 +96,8 @@ def pooling_options(args: argparse.Namespace) -> dict[str, Any]:
         "depth": args.depth,
         "token_rule": args.token_rule,
         "token_limit": args.token_limit,
+        "citation_limit": args.citation_limit,
+        "profile": args.profile,
         "over_limit": args.over_limit,
         "only_turns": args.turns,
         "passage_qrels": args.passage_qrels,

@@ -6,6 +6,7 @@ import math
 import msgspec
 
 from judge.errors import UsageError
+from judge.pool.encoder import ENCODERS, default_thresholds
 from judge.pool.screen import DEFAULTS, Thresholds
 
 _NAMES = Thresholds.__struct_fields__
@@ -26,12 +27,14 @@ def add_screen_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"where a response is flagged ({', '.join(f'{name} {getattr(DEFAULTS, name):g}' for name in _NAMES)})",
+        help=f"where a response is flagged ({', '.join(f'{name} {getattr(DEFAULTS, name):g}' for name in _NAMES)}; "
+        f"similarity with --encoder {', '.join(f'{name} {row.similarity:g}' for name, row in ENCODERS.items())})",
     )
     screening.add_argument(
         "--encoder",
         metavar="NAME|PATH",
-        help="measure off_passage by sentence embeddings of this sentence-transformers model (judge[encoder])",
+        help=f"measure off_passage by sentence embeddings: {', '.join(ENCODERS)} (judge[encoder]), or a model of "
+        "sentence-transformers (judge[sentence-transformers])",
     )
 
 
@@ -49,7 +52,7 @@ def thresholds_of(args: argparse.Namespace) -> Thresholds:
         raise UsageError(f"--screen-threshold {min(repeated)}: given more than once")
     if args.encoder is None and "similarity" in names:
         raise UsageError("--screen-threshold similarity needs --encoder")
-    return msgspec.structs.replace(DEFAULTS, **dict(given))
+    return msgspec.structs.replace(default_thresholds(args.encoder), **dict(given))
 
 
 def _threshold(text: str) -> tuple[str, float]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from judge.cli.options import add_runs_arguments, given_runs, positive
+from judge.cli.options import add_profile_argument, add_runs_arguments, given_runs, positive
 from judge.cli.printing import print_json, print_table, progress, say
 from judge.harness.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
 from judge.runs.formats import FORMATS
@@ -27,8 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=sorted(FORMATS), help="read every file as this format instead of detecting it"
     )
     parser.add_argument(
-        "--token-limit", type=positive, default=250, metavar="N", help="longest response in tokens (default 250)"
+        "--token-limit", type=positive, metavar="N", help="longest response in tokens (default: the profile's)"
     )
+    add_profile_argument(parser)
     parser.add_argument(
         "--depth", type=positive, default=1, metavar="K", help="responses per turn and run, by rank (default 1)"
     )
@@ -42,7 +43,12 @@ def main(args: argparse.Namespace) -> int:
     with progress("counting tokens") as steps:
         outcome = count_lengths(
             LengthsPlan(
-                runs=given_runs(args), topics=args.topics, format=args.format, limit=args.token_limit, depth=args.depth
+                runs=given_runs(args),
+                topics=args.topics,
+                format=args.format,
+                limit=args.token_limit,
+                profile=args.profile,
+                depth=args.depth,
             ),
             steps,
         )
@@ -53,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
     elif args.tsv:
         sys.stdout.write(lengths_tsv(outcome.runs))
     else:
-        _print(outcome.runs, args.token_limit)
+        _print(outcome.runs, outcome.limit)
     return 0 if outcome.complete else 1
 
 

@@ -9,7 +9,7 @@ With --fix, 0 and 1 say what is wrong with the copies, and with the files that h
 import argparse
 from pathlib import Path
 
-from judge.cli.options import add_input_arguments, add_output_option, given_runs, positive
+from judge.cli.options import add_input_arguments, add_output_option, given_runs
 from judge.cli.printing import print_json, print_listed, print_table, progress, say
 from judge.errors import UsageError
 from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
@@ -18,6 +18,7 @@ from judge.runs.check.pages import PAGE_EXAMPLES
 from judge.runs.check.problems import EXAMPLES, RUN_COLUMNS, remaining, run_rows, text_lines, total
 from judge.runs.fields import LISTED
 from judge.runs.fix import LOG
+from judge.runs.profiles import described
 from judge.text.cells import count
 
 SCHEMA = 1
@@ -32,12 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="the collection's list of `doc_id passage_number MD5`, or its index, to check passage ids and texts",
-    )
-    parser.add_argument(
-        "--citation-limit",
-        type=positive,
-        metavar="N",
-        help="most passages that a response may cite or flag as used (default: no limit)",
     )
     parser.add_argument("--strict", action="store_true", help="count warnings as errors")
     output = parser.add_argument_group("output")
@@ -77,6 +72,7 @@ def main(args: argparse.Namespace) -> int:
                 token_rule=args.token_rule,
                 token_limit=args.token_limit,
                 citation_limit=args.citation_limit,
+                profile=args.profile,
                 passage_hashes=args.passage_hashes,
                 strict=args.strict,
                 lengths=args.json,
@@ -91,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
         say(f"{name}: {reason}; no copy was written")
     if args.json:
         errors, warnings = (sum(getattr(file, kind) for file in outcome.files) for kind in ("errors", "warnings"))
-        head = {"schema": SCHEMA, "errors": errors, "warnings": warnings}
+        head = {"schema": SCHEMA, "errors": errors, "warnings": warnings, "limits": outcome.limits._asdict()}
         print_json({**head, "several_years": outcome.several_years, "files": outcome.files, "fixed": outcome.fixed})
     else:
         print_table(RUN_COLUMNS, run_rows(outcome.files), words=6)
@@ -105,6 +101,7 @@ def main(args: argparse.Namespace) -> int:
     for option, needing in (("--topics", NEEDS_TOPICS), ("--passage-hashes", NEEDS_HASHES)):
         if codes := sorted(outcome.unchecked & set(needing)):
             say(f"not checked without {option}: {', '.join(codes)}")
+    say(f"limits: {described(outcome.limits)}")
     return 2 if outcome.unreadable else int(outcome.errors)
 
 

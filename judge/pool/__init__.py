@@ -4,6 +4,7 @@ intake         from a folder of runs to candidates, one file in memory at a time
 selection      which responses of a run are pooled; lists: the files that name them
 run_choice     which runs are pooled, by a list or by their effectiveness
 build          distinct responses with their passages, each under an id that never changes
-screen         flags low-quality responses without a judge; encoder: sentence embeddings for it
+screen         flags low-quality responses without a judge
+encoder        sentence embeddings for the screen; minilm: a small one; similarity: what it measures with them
 bank           the pool as files, and the pool back from its files
 """

@@ -65,6 +65,7 @@ def admit(
     format: str | None,
     turns: Mapping[str, Turn] | None,
     count_tokens: TokenCounter,
+    citation_limit: int | None,
     selection: Selection,
     hashes: "Hashes | None" = None,
     measured: Callable[[Run], None] | None = None,
@@ -80,6 +81,7 @@ def admit(
         problems=read.problems,
         places=read.places,
         hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
+        citation_limit=citation_limit,
     )
     header, run = msgspec.structs.replace(read.run, turns=()), checked.run
     said = of_one_run(read).run if rules_of(read.run.format).own_turns else None

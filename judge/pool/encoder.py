@@ -1,42 +1,71 @@
-"""Sentence embeddings for the screen, from an optional extra: sentence-transformers, imported on first use.
+"""Encoders for the screen: those of ENCODERS by name, and any model of sentence-transformers by name or folder.
 
-A model is a folder or a name; sentence-transformers downloads a named model on first use.
+Their packages are extras, imported on first use. sentence-transformers downloads a named model on first use.
 """
 
 import os
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
 from judge.files.extras import need_extra
 from judge.files.paths import StrPath
+from judge.pool.minilm import open_minilm
+from judge.pool.screen import DEFAULTS, Thresholds
+from judge.pool.similarity import Encoder
 from judge.text.safe import shown
-from judge.text.sentences import split_sentences
-
-Encoder = Callable[[Sequence[str]], NDArray[np.float32]]
-"""Maps N texts to N vectors (N x D); a vector need not have length one."""
 
 _BATCH = 64
 
 
-def open_encoder(model: StrPath) -> Encoder:
-    """The encoder with the model of this name or folder.
+class NamedEncoder(NamedTuple):
+    """An encoder that an extra brings."""
+
+    extra: str
+    """A key of EXTRAS."""
+    open: Callable[[], Encoder]
+    similarity: float
+    """The screen flags a response below this similarity; docs/pooling.md has the reason."""
+
+
+ENCODERS = {"minilm": NamedEncoder("encoder", open_minilm, 0.25)}
+"""The encoders by name."""
+
+
+def open_encoder(name: StrPath) -> Encoder:
+    """The encoder of this name in ENCODERS, or the sentence-transformers model of this name or folder.
 
     Raises:
-        UsageError: sentence-transformers is not installed, or has no such model.
+        UsageError: Its package is not installed, or there is no such model.
     """
-    need_extra("encoder", "--encoder")
+    name = os.fspath(name)
+    if name not in ENCODERS:
+        return _open_transformer(name)
+    need_extra(ENCODERS[name].extra, f"--encoder {name}")
+    return ENCODERS[name].open()
+
+
+def default_thresholds(encoder: StrPath | None) -> Thresholds:
+    """Where the screen flags a response by this encoder, or by words, unless the user says otherwise."""
+    known = ENCODERS.get(os.fspath(encoder)) if encoder is not None else None
+    return replace(DEFAULTS, similarity=known.similarity) if known else DEFAULTS
+
+
+def _open_transformer(model: str) -> Encoder:
+    need_extra("sentence-transformers", f"--encoder {shown(model)} is not one of {', '.join(ENCODERS)}, so it")
     try:
         from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
         raise UsageError(f"--encoder needs sentence-transformers, which cannot be loaded here: {error}") from error
     try:
-        transformer = SentenceTransformer(os.fspath(model))
+        transformer = SentenceTransformer(model)
     except (OSError, ValueError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0]
-        raise UsageError(f"--encoder {shown(os.fspath(model))} cannot be loaded: {reason}") from error
+        raise UsageError(f"--encoder {shown(model)} cannot be loaded: {reason}") from error
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
         vectors: NDArray[np.float32] = transformer.encode(
@@ -45,39 +74,3 @@ def open_encoder(model: StrPath) -> Encoder:
         return vectors
 
     return encode
-
-
-class Similarity:
-    """Similarity of a response to its passages; each passage is encoded once.
-
-    It is the mean, over the response's sentences, of the highest cosine with a sentence of the passages.
-    """
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._vectors: dict[str, NDArray[np.float32]] = {}
-
-    def __call__(self, text: str, passages: Sequence[str]) -> float | None:
-        """The similarity, from -1 to 1; None where the text or all passages have no sentence with a vector."""
-        own = self._encode(split_sentences(text))
-        known = [vectors for passage in passages if len(vectors := self._passage(passage))]
-        if not len(own) or not known:
-            return None
-        best = np.max([(own @ vectors.T).max(axis=1) for vectors in known], axis=0)
-        return float(best.mean())
-
-    def _passage(self, passage: str) -> NDArray[np.float32]:
-        vectors = self._vectors.get(passage)
-        if vectors is None:
-            vectors = self._vectors[passage] = self._encode(split_sentences(passage))
-        return vectors
-
-    def _encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
-        """One vector of length one a sentence (N x D); a zero vector stays zero, one that is not finite is dropped."""
-        if not sentences:
-            return np.zeros((0, 0), dtype=np.float32)
-        vectors = np.asarray(self._encoder(sentences), dtype=np.float32)
-        vectors = vectors[np.isfinite(vectors).all(axis=1)]
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        scaled: NDArray[np.float32] = (vectors / np.where(norms > 0, norms, 1)).astype(np.float32)
-        return scaled

@@ -20,8 +20,10 @@ from judge.runs.check.validate import validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import find_runs
+from judge.runs.profiles import Limits, limits_of
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
+from judge.runs.years import year_of
 from judge.text.ids import run_turn_id
 from judge.text.steps import Step, Steps, counted, quiet
 from judge.text.table import Table
@@ -35,6 +37,8 @@ class Submitted(Record, frozen=True):
     exclusions: Table[Exclusion]
     problems: Table[Problem]
     count_tokens: TokenCounter
+    limits: Limits
+    """What the responses were held to."""
     names: dict[str, str]
     """Run id by file, for every file that could be read, even where the run has errors."""
     left_out: frozenset[str] = frozenset()
@@ -62,8 +66,10 @@ def read_runs(
     *,
     format: str | None = None,
     selection: Selection | None = None,
-    token_rule: TokenRule = "bare",
-    token_limit: int = 250,
+    token_rule: TokenRule | None = None,
+    token_limit: int | None = None,
+    citation_limit: int | None = None,
+    profile: str | None = None,
     hashes: Hashes | None = None,
     measured: Callable[[Run], None] | None = None,
     steps: Steps = quiet,
@@ -75,8 +81,10 @@ def read_runs(
         topics: The topics that turn ids and PTKB statements are checked against; None skips these checks.
         format: Read every file as this format instead of detecting it.
         selection: The responses to be pooled; by default each run's first-ranked response for every turn.
-        token_rule: The way of counting that the token limit uses.
-        token_limit: Longest response in tokens.
+        token_rule: The way of counting that the token limit uses; the profile's if None.
+        token_limit: Longest response in tokens; the profile's if None.
+        citation_limit: The most used passages of a response; the profile's if None. More are a warning.
+        profile: A key of PROFILES; by default that of the topics' year.
         hashes: The collection's passage ids and MD5s, against which the runs' passages are checked.
         measured: Called with each usable run while its passages are still in memory.
         steps: Called as the runs are read.
@@ -87,8 +95,12 @@ def read_runs(
     selection = selection or Selection()
     files, folder_problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
-    count_tokens = TokenCounter(rule=token_rule, limit=token_limit)
-    take = partial(admit, format=format, turns=turns, count_tokens=count_tokens, selection=selection)
+    limits = limits_of(profile, year_of(turns or ()), token_limit, token_rule, citation_limit)
+    count_tokens = TokenCounter(rule=limits.token_rule, limit=limits.token_limit)
+    citations = limits.citation_limit
+    take = partial(
+        admit, format=format, turns=turns, count_tokens=count_tokens, citation_limit=citations, selection=selection
+    )
     processes = processes_for(files)
     if hashes is not None or measured is not None:
         # The list is open here, and the measure is kept here.
@@ -125,6 +137,7 @@ def read_runs(
         exclusions=Table(exclusions),
         problems=Table(problems),
         count_tokens=count_tokens,
+        limits=limits,
         names={head.file: head.run_id for head in headers},
         traces=tuple(traces),
         turns=tuple(own),

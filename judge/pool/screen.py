@@ -25,7 +25,7 @@ from judge.text.tsv import tsv
 from judge.text.words import share_known, without_stop_words, words_of
 
 if TYPE_CHECKING:
-    from judge.pool.encoder import Encoder, Similarity
+    from judge.pool.similarity import Encoder, Similarity
 
 ScreenCode = Literal[
     "near_empty", "repeated_sentences", "repeated_ngrams", "verbatim_passage", "off_passage", "not_english", "addressed"
@@ -87,7 +87,7 @@ class Thresholds(msgspec.Struct, frozen=True):
     off_passage: float = 0.25
     """Flagged below this share of the content words."""
     similarity: float = 0.3
-    """With an encoder, instead of `off_passage`: flagged below this mean cosine."""
+    """With an encoder, instead of `off_passage`: flagged below this mean cosine. It depends on the encoder."""
     not_latin: float = 0.3
     """Flagged above this share of the letters."""
     english: float = -0.05
@@ -297,7 +297,7 @@ def screen_pool(
     similar = None
     if encoder is not None:
         # Each process that screens imports this module, and hardly any needs numpy.
-        from judge.pool.encoder import Similarity
+        from judge.pool.similarity import Similarity
 
         similar = Similarity(encoder)
     screened = []

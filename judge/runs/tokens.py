@@ -1,4 +1,4 @@
-"""The 250-token rule, counted in the ways that the field uses, with spaCy's version on record."""
+"""The token limit, counted in the ways that the field uses, with spaCy's version on record."""
 
 import hashlib
 import importlib.metadata

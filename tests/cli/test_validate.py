@@ -48,7 +48,10 @@ def test_sound_runs_exit_0(folder, capsys):
         "\n"
         "1 file, 1 readable: 0 errors, 0 warnings\n"
     )
-    assert err == "not checked without --passage-hashes: absent_evidence, passage_text_differs, unknown_passage\n"
+    assert err == (
+        "not checked without --passage-hashes: absent_evidence, passage_text_differs, unknown_passage\n"
+        "limits: 250 tokens by the rule bare, any number of used passages (profile ikat2025)\n"
+    )
 
 
 def test_warnings_exit_0_and_errors_1(folder, capsys):

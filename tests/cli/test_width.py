@@ -36,6 +36,7 @@ TABLES = {
     "--criteria groundedness naturalness relevance --out dry",
     "validate": "runs --topics topics.json",
     "validate --all": "runs --topics topics.json",
+    "demo --no-model": "demo",
     "doctor": "--model baseline/overlap",
     "tokens": "runs",
     "prompts list": "",

@@ -7,6 +7,7 @@ import pytest
 
 import judge
 from judge.errors import InputError, UsageError
+from judge.evaluate.intake import passage_ranking, ranked_runs
 from judge.harness.evaluation.passages import PassagesPlan, evaluate_passages
 from judge.harness.evaluation.statements import StatementsPlan, evaluate_statements
 from tests.conftest import PROJECT
@@ -77,6 +78,35 @@ def test_every_problem_is_listed_at_once(world: Path) -> None:
     assert problem.message == (
         "answers none of the 3 turns of other.qrels: it has 7-7_7, the qrels 1-1_1, 1-1_2, 2-1_1"
     )
+
+
+@pytest.mark.parametrize("topics", [None, TOPICS])
+def test_interactive_runs_without_graded_turns_are_left_out_beside_others(tmp_path: Path, topics: Path | None) -> None:
+    (tmp_path / "qrels").write_text("1-1_1 0 clueweb22-en9999-00-00010:0 1\n")
+    runs = [RUNS / "harbor-grounded.json", PROJECT / "examples/interactive"]
+    outcome = evaluate_passages(PassagesPlan(runs=runs, qrels=tmp_path / "qrels", topics=topics))
+    assert [run.run_id for run in outcome.evaluations[0].runs] == ["harbor-grounded"]
+    assert outcome.warnings == (
+        "left out, because no grade is of a turn of their conversations: "
+        "'plover-remembers', 'stilt-plain' (interactive)",
+    )
+
+
+def test_interactive_runs_alone_are_refused_where_no_grade_is_of_them(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("1-1_1 0 a 1\n")
+    with pytest.raises(InputError) as caught:
+        evaluate_passages(PassagesPlan(runs=PROJECT / "examples/interactive", qrels=tmp_path / "qrels"))
+    assert [problem.code for problem in caught.value.problems] == ["other_turns", "other_turns"]
+
+
+def test_an_interactive_run_is_measured_by_grades_of_its_conversation(tmp_path: Path) -> None:
+    run = PROJECT / "examples/interactive/stilt-plain.json"
+    (ranked,) = ranked_runs(run, passage_ranking, [])
+    turn_id, ((item, _), *_) = next((turn_id, items) for turn_id, items in ranked.ranking.items() if items)
+    (tmp_path / "qrels").write_text(f"{turn_id} 0 {item} 1\n")
+    outcome = evaluate_passages(PassagesPlan(runs=run, qrels=tmp_path / "qrels"))
+    assert [(run.run_id, run.answered) for run in outcome.evaluations[0].runs] == [("stilt-plain", 1)]
+    assert outcome.warnings == ()
 
 
 def test_turns_that_no_topic_has_are_listed(world: Path) -> None:

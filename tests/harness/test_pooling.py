@@ -281,6 +281,23 @@ def test_a_later_leaderboard_knows_what_each_run_had_to_answer(tmp_path, example
     assert same_boards(tmp_path / "both", capsys) == {"harbor-grounded": (3, 3, 0), "thistle-faulty": (3, 2, 1)}
 
 
+def test_the_limits_of_a_profile_hold_and_are_recorded(tmp_path):
+    talks = PROJECT / "examples" / "interactive"
+    limits = ["--profile", "ikat2026-interactive", "--citation-limit", "1"]
+    assert pool(tmp_path / "out", *limits, runs=talks) == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["limits"] == {
+        "profile": "ikat2026-interactive", "token_limit": 512, "token_rule": "bare", "citation_limit": 1
+    }  # fmt: skip
+    assert manifest["configuration"]["token_rule"]["limit"] == 512
+    problems = (tmp_path / "out" / "problems.json").read_text(encoding="utf-8")
+    assert "too_many_citations" in problems
+    # An extension takes the options over, and with them the limits.
+    assert main(["pool", "--extend", str(tmp_path / "out"), "--runs", str(talks), "--out", str(tmp_path / "more")]) == 0
+    later = json.loads((tmp_path / "more" / "manifest.json").read_text(encoding="utf-8"))
+    assert later["limits"] == manifest["limits"]
+
+
 @pytest.mark.parametrize("other", [["--depth", "2"], ["--token-limit", "20"], ["--screen", "off"]])
 def test_a_pool_made_in_another_way_is_not_extended_anywhere(tmp_path, example, capsys, other):
     later = Path(shutil.copytree(RUNS, tmp_path / "more"))

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from judge.cli.screening import add_screen_arguments, thresholds_of
 from judge.errors import UsageError
-from judge.pool.encoder import Similarity
 from judge.pool.records import Pool, PooledResponse
 from judge.pool.screen import (
     _REMEMBERED,
@@ -29,6 +28,7 @@ from judge.pool.screen import (
     screen_pool,
     screen_tsv,
 )
+from judge.pool.similarity import Similarity
 from judge.records import Passage
 from judge.runs.records import TokenCount
 from judge.text.words import words_of

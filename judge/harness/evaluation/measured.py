@@ -30,7 +30,8 @@ from judge.runs.records import Topic, Turn
 from judge.runs.trec_run import looks_like_trec_run
 from judge.text.cells import count
 from judge.text.grid import Grid, grid_files
-from judge.text.ids import Cluster
+from judge.text.ids import Cluster, natural_key
+from judge.text.safe import shown
 from judge.text.steps import Step, Steps, quiet, stepped
 
 _HIGHEST_GRADE = 10_000
@@ -148,7 +149,8 @@ def measure_runs(
     Raises:
         UsageError: The folder is that of an input, a measure has no value, no grade counts as relevant, or the turns
             do not allow the table.
-        InputError: An input is bad, or a run has no turn of an assessment; every problem is listed.
+        InputError: An input is bad, or a run has no turn of an assessment; every problem is listed. An interactive
+            run without a graded turn is left out instead, where another run is measured.
     """
     out = Path(plan.out) if plan.out is not None else None
     if out is not None:
@@ -160,8 +162,15 @@ def measure_runs(
         _check_relevant(assessment, asked)
     evaluators = [Evaluator(assessment, asked) for assessment in assessments]
     warnings: list[str] = []
+    ungraded: dict[str, list[Problem]] = {}
+    measured = False
     for run in ranked_runs(plan.runs, rank, problems, steps):
-        problems += _unknown(run.ranking, run.file, turns)
+        if not run.own_turns:
+            problems += _unknown(run.ranking, run.file, turns)
+        elif not any(run.ranking.keys() & assessment.grades.keys() for assessment in assessments):
+            ungraded[run.run_id] = [problem for each in evaluators if (problem := each.problem(run))]
+            continue
+        measured = True
         warnings += [f"{run.file}: {remark}" for remark in run.remarks]
         for evaluator in evaluators:
             problem = evaluator.problem(run)
@@ -169,9 +178,14 @@ def measure_runs(
                 problems.append(problem)
             elif not any(earlier.severity == "error" for earlier in problems):
                 evaluator.add(run)
+    if not measured:
+        problems += (problem for found in ungraded.values() for problem in found)
     if errors := [problem for problem in problems if problem.severity == "error"]:
         raise InputError(f"runs and grades that cannot be used together: {count(len(errors), 'problem')}", errors)
     warnings += [f"{problem.file}: {problem.message}" for problem in problems]
+    if ungraded:
+        names = ", ".join(map(shown, sorted(ungraded, key=natural_key)))
+        warnings.append(f"left out, because no grade is of a turn of their conversations: {names} (interactive)")
     steps(Step("comparing runs"))
     evaluations = tuple(evaluator.result() for evaluator in evaluators)
     facts = turn_facts({turn_id for assessment in assessments for turn_id in assessment.grades}, topics)
