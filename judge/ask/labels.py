@@ -161,7 +161,7 @@ def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -
     groups: dict[tuple[str, str, str], list[Judgment | Failure]] = {}
     for result in results:
         prompt = f"{result.criterion}/{result.variant}"
-        groups.setdefault((result.cascade or result.judge, prompt, result.criterion_digest), []).append(result)
+        groups.setdefault((result.whole_judge, prompt, result.criterion_digest), []).append(result)
     return tuple(
         Labels(
             judge=judge,

@@ -70,6 +70,11 @@ class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defau
     cascade: str | None = None
     """The cascade that the judgment is of, whoever of its two judges made it; None without one."""
 
+    @property
+    def whole_judge(self) -> str:
+        """The judge that the judgment counts for: the cascade, if it is of one."""
+        return self.cascade or self.judge
+
     def __repr__(self) -> str:
         grade = "unable" if self.unable else self.grade
         return f"Judgment({bare(self.response_id)} {bare(self.criterion)}={grade} by {bare(self.judge)})"
@@ -94,6 +99,11 @@ class Failure(Record, frozen=True, tag="failure", tag_field="kind", omit_default
     sample: int
     cascade: str | None = None
     """The cascade that the judgment would be of; None without one."""
+
+    @property
+    def whole_judge(self) -> str:
+        """The judge that the judgment would count for: the cascade, if it is of one."""
+        return self.cascade or self.judge
 
     def __repr__(self) -> str:
         return f"Failure({bare(self.response_id)} {bare(self.criterion)}: {self.reason} by {bare(self.judge)})"
