@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from judge.ask.records import Judgment
 from judge.calibrate.findings import Calibration
 from judge.cli import main
-from judge.errors import RejectedError
+from judge.errors import RejectedError, UsageError
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.harness.dry_run import dry_run
 from judge.harness.prepared import Plan, prepare
@@ -293,6 +294,23 @@ def test_calibration_says_what_a_cascade_saves_and_what_it_costs(mock: Mock, tmp
         assert row.difference.value == pytest.approx((row.value_cascade or 0) - (row.value_alone or 0))
     # A third, two thirds or all of the words: with wider bounds only all of them and none.
     assert found.cascades[0].settled < found.cascades[1].settled
+
+
+def test_a_checker_is_no_second_judge_of_its_own_cascade(tmp_path: Path, mock: Mock) -> None:
+    world = items(topics=12, each=3)
+    write_pool(tmp_path / "pool", pool(world))
+    gold = write_gold(tmp_path / "gold.jsonl", gold_rows(world))
+    plan = CalibrationPlan(
+        gold=[gold], pool=tmp_path / "pool", models=["checker/overlap"], prompts=[SENTENCES],
+        cascades=["checker/overlap@0.1:0.8"], out=tmp_path / "out", options=ModelOptions(base_url=mock.base_url),
+        replicates=200, permutations=200,
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="no other --model is asked"):
+        calibrate_judges(plan)
+    both = msgspec.structs.replace(plan, models=["checker/overlap", "server/m"])
+    found = calibrate_judges(both).calibration
+    assert [(row.judge, row.alone) for row in found.cascades] == [("checker/overlap@0.1:0.8+server/m", "server/m")]
+    assert {row.alone for row in found.cascade_bounds} == {"server/m"}
 
 
 def test_other_bounds_are_computed_of_the_answers_that_are_there(mock: Mock, tmp_path: Path) -> None:

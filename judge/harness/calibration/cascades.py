@@ -14,6 +14,7 @@ from judge.ask.several import Results
 from judge.calibrate.cascades import cascade_bounds, tried_bounds
 from judge.calibrate.findings import CascadeBounds, CascadeCost, CascadeRow
 from judge.calibrate.panel import Panel
+from judge.errors import UsageError
 from judge.harness.calibration.asking import Asking
 from judge.harness.calibration.group_costs import calls_of, prompt_tokens_of, reply_tokens_of
 from judge.harness.calibration.plan import CalibrationPlan
@@ -24,7 +25,7 @@ from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
 
-Said = Mapping[int, Judgment | Failure]
+CheckerAnswers = Mapping[int, Judgment | Failure]
 """What a checker said, by the places of tasks."""
 
 
@@ -35,20 +36,26 @@ class PlannedCascades:
         plan: The options of the calibration.
         asking: Asks models and checkers.
         prompts: What is asked.
+        models: Who is asked.
 
     Raises:
-        UsageError: A checker cannot be asked, or it can judge none of the prompts.
+        UsageError: A checker cannot be asked, it can judge none of the prompts, or no other judge is asked.
     """
 
-    def __init__(self, plan: CalibrationPlan, asking: Asking, prompts: Sequence[Criterion]) -> None:
+    def __init__(
+        self, plan: CalibrationPlan, asking: Asking, prompts: Sequence[Criterion], models: Sequence[Model]
+    ) -> None:
         self._asking = asking
         self._seed = plan.seed
         cascades = dict.fromkeys(map(parse_cascade, plan.cascades))
         self.opened = tuple(
             open_cascade(cascade, plan.cascade_url, prompts, plan.options, plan.settings) for cascade in cascades
         )
+        for opened in self.opened:
+            if all(model.name == opened.checker.name for model in models):
+                raise UsageError(f"--cascade {opened.cascade}: no other --model is asked what its checker leaves open")
         self._by_judge: dict[str, OpenCascade] = {}
-        self._said: dict[str, Said] = {}
+        self._said: dict[str, CheckerAnswers] = {}
         self._costs: dict[tuple[str, str], CascadeCost] = {}
 
     @property
@@ -76,7 +83,7 @@ class PlannedCascades:
             pool: The pool of the responses.
         """
         results: Results = []
-        for opened in self.opened:
+        for opened in self._before(model):
             self._by_judge[opened.cascade.judge(model.name)] = opened
             name = opened.checker.name
             if name not in self._said:
@@ -132,7 +139,7 @@ class PlannedCascades:
             panels: From results to gold and labels side by side.
         """
         rows: list[CascadeBounds] = []
-        for opened in {opened.checker.name: opened for opened in self.opened}.values():
+        for opened in {opened.checker.name: opened for opened in self._before(model)}.values():
             said = self._said[opened.checker.name]
             tried: dict[str, Cascade] = {}
             results = list(answers)
@@ -148,6 +155,10 @@ class PlannedCascades:
             for panel in panels(results):
                 rows += cascade_bounds(panel, tried, self._seed)
         return tuple(rows)
+
+    def _before(self, model: Model) -> list[OpenCascade]:
+        """The cascades that a model can be the second judge of: all but those of its own."""
+        return [opened for opened in self.opened if opened.checker.name != model.name]
 
     def with_costs(self, rows: Iterable[CascadeRow]) -> tuple[CascadeRow, ...]:
         """The rows, each with what its calls took where this calibration made them."""

@@ -405,7 +405,7 @@ class _Session:
         dev = tuple(row for row in gold.rows if row.split != "test")
         # All models are opened first, so that one that cannot be asked stops the job before another is paid.
         models = [self.asking.open(name, prompts) for name in dict.fromkeys(plan.models)]
-        self.cascades = cascades = PlannedCascades(plan, self.asking, prompts)
+        self.cascades = cascades = PlannedCascades(plan, self.asking, prompts, models)
         check_prices(plan.models, [*models, *cascades.checkers], plan.settings)
         make_folder(out)
         if (out / MANIFEST).exists():
