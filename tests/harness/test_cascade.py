@@ -25,10 +25,12 @@ from judge.models.journal_rows import read_journal
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Request
 from judge.models.spending import read_spending
+from judge.text.words import containment
 from tests.calibration_world import FAST, gold_rows, items, pool, write_gold, write_pool
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
+from tests.models.test_checker import ScoreServer
 
 pytestmark = pytest.mark.slow
 
@@ -262,6 +264,47 @@ def test_a_price_for_all_models_is_not_the_checkers(mock: Mock, tmp_path: Path) 
     took = {row.judge: row for row in read_spending(out / "journal.sqlite")}
     assert took["checker/overlap"].cost == 0.0 < took["server/m"].cost
     assert json.loads((out / "manifest.json").read_bytes())["prices"]["checker/overlap"] == {"in": 0.0, "out": 0.0}
+
+
+def containments(body: Any) -> tuple[int, Any]:
+    """A cross-encoder that is as sure as the share of words is, in the form of vLLM."""
+    pairs = zip(body["text_1"], body["text_2"], strict=True)
+    rows = [{"index": place, "score": containment(two, (one,))} for place, (one, two) in enumerate(pairs)]
+    return 200, {"data": rows}
+
+
+def test_a_checker_behind_a_server_has_an_address_of_its_own(
+    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, local, bundle = tmp_path / "out", tmp_path / "local", tmp_path / "bundle"
+    scorer = ScoreServer(containments)
+    try:
+        served = ("--cascade", "checker/server/x@0.3:0.7", "--cascade-url", f"{scorer.url}/score")
+        assert main(arguments(out, mock, *served, "--dry-run")) == 0
+        before = " ".join(capsys.readouterr().out.split())
+        # Nothing is known of it yet, so all could be asked; nothing was sent to find out.
+        assert f"settled 0 by checker/server/x, none of the {EVIDENCE} not checked yet" in before
+        assert mock.stats()["requests"] == 0 and scorer.asked == []
+        assert main(arguments(out, mock, *served)) == 0
+        assert main(arguments(local, mock, "--cascade", CASCADE)) == 0
+        rows, own = (
+            {row["response_id"]: (row["grade"], row["judge"].partition("/server/")[0]) for row in lines(folder)}
+            for folder in (out / "judgments.jsonl", local / "judgments.jsonl")
+        )
+        of_local = {key: (grade, judge.partition("/overlap")[0]) for key, (grade, judge) in own.items()}
+        assert rows == of_local
+        capsys.readouterr()
+        sent = len(scorer.asked)
+        assert main(arguments(out, mock, *served, "--dry-run")) == 0
+        assert f"settled {len(settled(local))} by checker/server/x" in " ".join(capsys.readouterr().out.split())
+        assert len(scorer.asked) == sent
+        # The checker's address decides grades, and is not published.
+        configuration = json.loads((out / "manifest.json").read_bytes())["configuration"]
+        assert configuration["cascade"]["base_url"] == f"{scorer.url}/score"
+        assert main(["release", str(out), "--out", str(bundle)]) == 0
+        assert scorer.url not in (bundle / "manifest.json").read_text(encoding="utf-8")
+    finally:
+        scorer.close()
 
 
 def calibration(folder: Path, mock: Mock, *cascades: str, **more: Any) -> Calibration:
