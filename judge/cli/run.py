@@ -230,7 +230,7 @@ def _print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
     print_fact("  by a shared call", str(counts.shared))
     print_fact("  beyond the limit", str(counts.left_out))
     if prepared.cascade is not None:
-        told = f", none of the {counts.unchecked} not checked yet" if counts.unchecked else ""
+        told = f"; {counts.unchecked} are not checked yet, and count as calls" if counts.unchecked else ""
         print_fact("  settled", f"{counts.settled} by {prepared.cascade.checker.name}{told}")
     print_fact("calls to be made", str(counts.calls))
     if counts.rechecked:
