@@ -236,6 +236,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         to("run/judgments.jsonl"), "--criterion", "groundedness", "--replicates", "200", "--margin", "0.1",
         "--out", to("two"),
     )  # fmt: skip
+    folders["judge run --cascade"] = judge(
+        "cascade", "run", *pooled, "--criteria", "groundedness", "--prompt", "groundedness/sentences",
+        "--model", "checker/overlap@0.6", "--cascade", "checker/overlap@0.1:0.8", "--out", to("cascade"),
+    )  # fmt: skip
+    folders["judge calibrate --cascade"] = judge(
+        "saved", "calibrate", "--gold", to("example.synthetic.jsonl"), "--pool", to("run"), "--prompt",
+        "groundedness/sentences", "--model", "checker/overlap@0.6", "--cascade", "checker/overlap@0.1:0.8",
+        "--replicates", "200", "--out", to("saved"),
+    )  # fmt: skip
     folders["judge run --jury"] = judge(
         "jury", "run", *pooled, "--criteria", "groundedness", "--jury", "majority", *overlap, "--samples", "2",
         "--recheck", "2",
@@ -330,6 +339,7 @@ TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judg
          "judge gold sheet --to html", "judge gold sheet --to mturk", "judge gold sheet --to labelstudio",
          "judge validate", "judge validate --fix",
          "judge convert", "judge crowd", "judge crowd cast-regin", "judge calibrate", "judge calibrate --judgments",
+         "judge run --cascade", "judge calibrate --cascade",
          "judge run --jury", "judge leaderboard", "judge evaluate responses", "judge evaluate spans",
          "judge bench", "judge probe", "judge reproduce", "judge evaluate passages", "judge evaluate statements",
          "judge evaluate qrels", "judge nuggets score", "judge nuggets match", "judge nuggets claims",

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from judge.ask.cascade import was_settled
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
@@ -50,6 +51,8 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     """The judge's probability of each label; None where it gave none."""
     rationale: str | None = None
     """The judge's reason in words; None where it gave none."""
+    settled: bool = False
+    """Whether the checker of a cascade gave the grade."""
 
 
 class Labels(msgspec.Struct, frozen=True):
@@ -148,6 +151,8 @@ def _labels(path: Path, digest: str, rows: Iterable[QrelRow]) -> Labels:
 def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -> tuple[Labels, ...]:
     """The labels in judgments and failures, grouped by judge and prompt, in natural order of both names.
 
+    The two judges of a cascade are one judge, under the name of the cascade.
+
     Args:
         results: Judgments and failures.
         source: Their file, as messages name it.
@@ -156,7 +161,7 @@ def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -
     groups: dict[tuple[str, str, str], list[Judgment | Failure]] = {}
     for result in results:
         prompt = f"{result.criterion}/{result.variant}"
-        groups.setdefault((result.judge, prompt, result.criterion_digest), []).append(result)
+        groups.setdefault((result.whole_judge, prompt, result.criterion_digest), []).append(result)
     return tuple(
         Labels(
             judge=judge,
@@ -186,7 +191,10 @@ def _label(result: Judgment | Failure) -> Label:
         return Label(result.turn_id, result.response_id, None, result.reason, None, result.sample)
     if result.unable:
         return Label(
-            result.turn_id, result.response_id, None, "unable", sample=result.sample, rationale=result.rationale
+            *(result.turn_id, result.response_id, None, "unable"),
+            sample=result.sample,
+            rationale=result.rationale,
+            settled=was_settled(result),
         )
     return Label(
         turn_id=result.turn_id,
@@ -196,6 +204,7 @@ def _label(result: Judgment | Failure) -> Label:
         sample=result.sample,
         probabilities=result.probabilities,
         rationale=result.rationale,
+        settled=was_settled(result),
     )
 
 

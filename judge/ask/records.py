@@ -67,13 +67,20 @@ class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defau
     """Number of the repetition, from 0."""
     support: tuple[SentenceSupport, ...] = ()
     """Of a checker: which passages support each sentence."""
+    cascade: str | None = None
+    """The cascade that the judgment is of, whoever of its two judges made it; None without one."""
+
+    @property
+    def whole_judge(self) -> str:
+        """The judge that the judgment counts for: the cascade, if it is of one."""
+        return self.cascade or self.judge
 
     def __repr__(self) -> str:
         grade = "unable" if self.unable else self.grade
         return f"Judgment({bare(self.response_id)} {bare(self.criterion)}={grade} by {bare(self.judge)})"
 
 
-class Failure(Record, frozen=True, tag="failure", tag_field="kind"):
+class Failure(Record, frozen=True, tag="failure", tag_field="kind", omit_defaults=True):
     """A judgment that is missing, and why; never a grade."""
 
     response_id: str
@@ -90,6 +97,13 @@ class Failure(Record, frozen=True, tag="failure", tag_field="kind"):
     criterion_digest: str
     request_digest: str | None
     sample: int
+    cascade: str | None = None
+    """The cascade that the judgment would be of; None without one."""
+
+    @property
+    def whole_judge(self) -> str:
+        """The judge that the judgment would count for: the cascade, if it is of one."""
+        return self.cascade or self.judge
 
     def __repr__(self) -> str:
         return f"Failure({bare(self.response_id)} {bare(self.criterion)}: {self.reason} by {bare(self.judge)})"

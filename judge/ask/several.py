@@ -36,17 +36,20 @@ def open_models(
     settings: Settings,
     *,
     keys: bool = True,
+    beside: Sequence[Model] = (),
 ) -> tuple[Model, ...]:
     """Open the models, in natural order of their names; all are checked before any is asked.
 
-    The arguments are those of `open_one`.
+    The arguments are those of `open_one`, and the models `beside` these, which are open and may have a price.
 
     Raises:
-        UsageError: A model cannot be asked these criteria, there is a budget and its price is unknown, or a price is
-            given for no model.
+        UsageError: A model cannot be asked these criteria or is open already, there is a budget and its price is
+            unknown, or a price is given for no model.
     """
     models = [open_one(name, options, criteria, settings, keys=keys) for name in names]
-    check_prices(names, models, settings)
+    if twice := {model.name for model in beside} & {model.name for model in models}:
+        raise UsageError(f"{', '.join(twice)} is the checker of the cascade, so it cannot be asked the rest too")
+    check_prices([*names, *(model.name for model in beside)], [*models, *beside], settings)
     return tuple(sorted(models, key=lambda model: natural_key(model.name)))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.calibrate.agreement import agreement_row, ceiling
+from judge.calibrate.cascades import cascade_rows
 from judge.calibrate.diagnostics import (
     alternative,
     calibration_map,
@@ -129,6 +130,7 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         probabilities=_probabilities(panel, chosen, judged, split, decided),
         equivalence=_equivalence(panel, chosen, columns, split, decided, options),
         together=together_rows(panel, judged, split, statistic, compared),
+        cascades=cascade_rows(panel, judged, split, statistic, compared),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
             *_too_few_to_compare(panel, split),

@@ -25,7 +25,7 @@ SCHEMA = 2
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
 PARAMETERS = ("temperature", "max_tokens", "seed", "base_url")
 """The options of a judge that may change a grade."""
-NEWER_PARAMETERS = ("logprobs",)
+NEWER_PARAMETERS = ("logprobs", "cascade_url")
 """Further ones, which records name only where they are set: earlier records do not know them."""
 
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.ask.cascade import asked_model
 from judge.calibrate.agreement import UNWEIGHTED
 from judge.calibrate.findings import (
     AlternativeRow,
@@ -76,7 +77,7 @@ def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str,
                 criterion=panel.criterion,
                 split=split,
                 family=family,
-                is_self=family == family_of.get(column.judge),
+                is_self=family in (family_of.get(column.judge), family_of.get(asked_model(column.judge))),
                 runs=len(own),
                 mean=float(own.mean()),
                 contrast=contrast,

@@ -290,6 +290,74 @@ class GroupCost(msgspec.Struct, frozen=True):
     reply_tokens_together: int
 
 
+class CascadeCost(msgspec.Struct, frozen=True):
+    """The calls behind the grades of the same responses, of a judge alone and as the second one of a cascade.
+
+    They are counted as in `GroupCost`; calls to the checker are not among them.
+    """
+
+    calls_alone: int
+    calls_cascade: int
+    prompt_tokens_alone: int
+    prompt_tokens_cascade: int
+    reply_tokens_alone: int
+    reply_tokens_cascade: int
+    cost_alone: float | None
+    """US dollars; None where the price of a call is not known."""
+    cost_cascade: float | None
+
+
+class CascadeRow(msgspec.Struct, frozen=True):
+    """A cascade against the judge that it asks the rest, alone, on the items that both graded."""
+
+    criterion: str
+    split: Split
+    statistic: str
+    """Key of `STATISTICS`."""
+    judge: str
+    """The cascade."""
+    alone: str
+    """The judge that is asked the rest."""
+    prompt: str
+    items: int
+    """Gold items of the split that the cascade judged."""
+    settled: int
+    """How many of them its checker settled."""
+    value_alone: float | None
+    value_cascade: float | None
+    difference: Estimate
+    """The statistic of the cascade minus that of the judge alone; its interval is over topics."""
+    p: float | None
+    """The p-value of this pair alone."""
+    p_max_t: float | None
+    """Adjusted for all pairs that were compared."""
+    cost: CascadeCost | None = None
+    """None where the judges were not asked but their labels read."""
+
+
+class CascadeBounds(msgspec.Struct, frozen=True):
+    """What a cascade would be with other bounds, of the answers that its two judges gave."""
+
+    criterion: str
+    split: Split
+    statistic: str
+    """Key of `STATISTICS`."""
+    checker: str
+    alone: str
+    """The judge that is asked the rest."""
+    prompt: str
+    low: float
+    high: float
+    items: int
+    """Gold items of the split that the cascade would judge."""
+    settled: int
+    """How many of them its checker would settle."""
+    value: float | None
+    """The statistic of the cascade."""
+    difference: Estimate
+    """The statistic of the cascade minus that of the judge alone; its interval is over topics."""
+
+
 class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often the grades behind a verdict were looked at, according to a ledger."""
 
@@ -327,6 +395,10 @@ class Calibration(msgspec.Struct, frozen=True):
     """Empty where no prompt was asked both alone and together with others."""
     group_costs: tuple[GroupCost, ...] = ()
     """By judge; empty unless `judge calibrate` asked both alone and together."""
+    cascades: tuple[CascadeRow, ...] = ()
+    """Empty where no cascade stands beside the judge that it asks."""
+    cascade_bounds: tuple[CascadeBounds, ...] = ()
+    """Empty unless `judge calibrate` asked a cascade."""
     looks: tuple[Looks, ...] = ()
     """By criterion; empty where no ledger is kept."""
     cluster: Literal["theme"] | msgspec.UnsetType = msgspec.UNSET

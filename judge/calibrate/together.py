@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from judge.ask.group import group_members
 from judge.calibrate.findings import Split, TogetherRow
 from judge.calibrate.panel import Column, Panel
@@ -42,13 +44,8 @@ def _row(
     statistic: str,
     pairs: Mapping[tuple[str, str], Comparison],
 ) -> TogetherRow:
-    pair = pairs.get((together.name, alone.name))
-    found = pair or pairs[alone.name, together.name]
-    common = panel.within(split) & (alone.codes >= 0) & (together.codes >= 0)
-    values = []
-    for column in (alone, together):
-        value = point(statistic, panel.tables(column.codes, common).sum(axis=0), panel.grades)
-        values.append(None if isinstance(value, Undefined) else float(value))
+    found = pairs.get((together.name, alone.name)) or reversed_pair(pairs[alone.name, together.name])
+    values = common_values(panel, alone, together, split, statistic)
     return TogetherRow(
         criterion=panel.criterion,
         split=split,
@@ -58,10 +55,24 @@ def _row(
         together=str(together.prompt),
         value_alone=values[0],
         value_together=values[1],
-        difference=found.difference if pair else turned(found.difference),
+        difference=found.difference,
         p=found.p,
         p_max_t=found.p_max_t,
     )
+
+
+def common_values(
+    panel: Panel, a: Column, b: Column, split: Split, statistic: str
+) -> tuple[float | None, float | None]:
+    """The statistic of two judges on the items of a split that both graded; None where it is undefined."""
+    common = panel.within(split) & (a.codes >= 0) & (b.codes >= 0)
+    of_a, of_b = (point(statistic, panel.tables(column.codes, common).sum(axis=0), panel.grades) for column in (a, b))
+    return None if isinstance(of_a, Undefined) else float(of_a), None if isinstance(of_b, Undefined) else float(of_b)
+
+
+def reversed_pair(pair: Comparison) -> Comparison:
+    """A comparison the other way round."""
+    return msgspec.structs.replace(pair, a=pair.b, b=pair.a, difference=turned(pair.difference))
 
 
 def turned(difference: Estimate) -> Estimate:

@@ -61,6 +61,25 @@ def add_together_option(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def add_cascade_options(group: argparse._ArgumentGroup, *, several: bool = False) -> None:
+    """Declare the options for a checker that judges first.
+
+    Args:
+        group: Where they are listed.
+        several: Whether several cascades can be compared.
+    """
+    group.add_argument(
+        "--cascade",
+        action="append" if several else "store",
+        default=[] if several else None,
+        metavar="CHECKER@LOW:HIGH",
+        help="let a checker judge groundedness by sentences first, and keep what it is sure of: every sentence is "
+        "supported with a probability of at most LOW or at least HIGH; the model is asked the rest"
+        + ("; compared with the model alone; may be repeated" if several else ""),
+    )
+    group.add_argument("--cascade-url", metavar="URL", help="address of that checker, where it is behind a server")
+
+
 def add_loop_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare the options for calls in flight, attempts, pace and cost."""
     group.add_argument(

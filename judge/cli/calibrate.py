@@ -12,6 +12,7 @@ from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.report.terminal import summary
 from judge.cli.asking import (
     ASKING,
+    add_cascade_options,
     add_judge_arguments,
     add_loop_arguments,
     loop_settings,
@@ -87,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_argument(
         "--model", action="append", default=[], metavar="BACKEND/MODEL", help="a judge; may be repeated"
     )
+    add_cascade_options(asking, several=True)
     asking.add_argument(
         "--together",
         action="store_true",
@@ -148,7 +150,7 @@ def main(args: argparse.Namespace) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
     if not args.model:
         # Without a folder to write, nothing shows the conversations.
-        needless = (*ASKING, "samples", "together", *(() if args.out else ("topics",)))
+        needless = (*ASKING, "samples", "together", "cascade", "cascade-url", *(() if args.out else ("topics",)))
         refuse_unused(args, needless, "they are about asking a judge, which --model names")
     if args.scale is None:
         refuse_unused(args, ["polarity"], "it says which end of --scale is good")
@@ -160,6 +162,8 @@ def main(args: argparse.Namespace) -> int:
         models=args.model,
         prompts=args.prompt,
         together=args.together,
+        cascades=args.cascade,
+        cascade_url=args.cascade_url,
         pool=args.pool,
         test=args.test,
         seal=args.seal,

@@ -16,6 +16,7 @@ from judge.ask.criteria import criterion_names
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.asking import (
+    add_cascade_options,
     add_judge_arguments,
     add_loop_arguments,
     add_together_option,
@@ -67,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BACKEND/MODEL",
         help=f"the judge (default: JUDGE_MODEL, else {DEFAULT_MODEL}); may be repeated for a jury",
     )
+    add_cascade_options(asking)
     add_together_option(asking)
     add_judge_arguments(asking)
     jury = parser.add_argument_group("a jury: each model under each prompt, as one judge")
@@ -121,6 +123,8 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         model=args.model[0] if len(args.model) == 1 else None,
         jury=args.jury,
         models=args.model if args.jury or len(args.model) > 1 else (),
+        cascade=args.cascade,
+        cascade_url=args.cascade_url,
         samples=args.samples,
         families=args.families,
         options=model_options(args),
@@ -154,6 +158,8 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         for line in outcome.notes.agreement if outcome.notes else ():
             print()
             print_text(line)
+    for line in outcome.cascade_notes:
+        say(line)
     print_rechecked(outcome.rechecked, table=not args.json)
     for line in outcome.label_notes:
         say(line)
@@ -223,6 +229,9 @@ def _print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
     print_fact("  without evidence", str(counts.without_evidence))
     print_fact("  by a shared call", str(counts.shared))
     print_fact("  beyond the limit", str(counts.left_out))
+    if prepared.cascade is not None:
+        told = f"; {counts.unchecked} are not checked yet, and count as calls" if counts.unchecked else ""
+        print_fact("  settled", f"{counts.settled} by {prepared.cascade.checker.name}{told}")
     print_fact("calls to be made", str(counts.calls))
     if counts.rechecked:
         print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {prepared.plan.recheck})")

@@ -63,9 +63,8 @@ def _variances(judgments: Iterable[Judgment]) -> dict[_Key, list[float]]:
     grades: dict[_Key, dict[tuple[str, str], list[int]]] = defaultdict(lambda: defaultdict(list))
     ranges: dict[str, list[int]] = defaultdict(list)
     for judgment in judgments:
-        grades[judgment.turn_id, judgment.response_id, judgment.criterion][judgment.judge, judgment.variant].append(
-            judgment.grade
-        )
+        item = judgment.turn_id, judgment.response_id, judgment.criterion
+        grades[item][judgment.whole_judge, judgment.variant].append(judgment.grade)
         ranges[judgment.criterion].append(judgment.grade)
     variances: dict[_Key, list[float]] = {}
     for key, by_judge in grades.items():

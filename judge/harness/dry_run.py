@@ -6,6 +6,8 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.budget import price_of
+from judge.ask.cascading import ask_checker, recalled
+from judge.ask.dialogue import Task
 from judge.ask.estimates import reply_tokens
 from judge.ask.forecast import Forecast
 from judge.ask.loop import Settings
@@ -13,6 +15,7 @@ from judge.ask.several import forecasts
 from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
 from judge.harness.recheck import expected_again
+from judge.models.journal import Journal
 from judge.models.journal_view import JournalView
 from judge.models.model import Model
 from judge.records import Record
@@ -53,7 +56,7 @@ class DryRun(Record, frozen=True):
     """What carrying out a plan would send.
 
     `judgments` is the product of the four counts before it. `calls` is what is left of it when the four counts after it
-    are taken away.
+    and `settled` are taken away; the calls to the checker of a cascade are in `by_model` alone.
     """
 
     responses: int
@@ -71,6 +74,10 @@ class DryRun(Record, frozen=True):
     """Judgments that the call for another judgment answers too, because the requests are equal."""
     left_out: int
     """Judgments left out of a trial (`--limit`)."""
+    settled: int
+    """Judgments that the checker of a cascade settles, so that no model is asked for them."""
+    unchecked: int
+    """Judgments that the checker has yet to be asked about; they are counted as if it settled none of them."""
     calls: int
     """Calls to be made; repairs of unreadable replies come on top."""
     rechecked: int
@@ -84,7 +91,7 @@ class DryRun(Record, frozen=True):
     most: float | None
     """US dollars if each reply is as long as it may be."""
     by_model: tuple[ModelForecast, ...]
-    """The same for each model."""
+    """The same for each model; the checker of a cascade comes first."""
 
 
 def dry_run(prepared: Prepared) -> DryRun:
@@ -99,11 +106,12 @@ def dry_run(prepared: Prepared) -> DryRun:
     folders = [prepared.out, *([Path(plan.extend)] if plan.extend is not None else ())]
     paths = dict.fromkeys(folder.resolve() / JOURNAL for folder in folders)
     with JournalView(path for path in paths if path.exists()) as journal:
-        asked = forecasts(prepared.models, prepared.asked, journal, pooled.pool, pooled.turns)
+        checked, left, unchecked = _checked(prepared, journal)
+        asked = forecasts(prepared.models, left, journal, pooled.pool, pooled.turns)
         seconds = [
             found
             for model in prepared.models
-            for found in forecasts((model,), expected_again(prepared, model), journal, pooled.pool, pooled.turns)
+            for found in forecasts((model,), expected_again(prepared, model, left), journal, pooled.pool, pooled.turns)
         ]
     longest = plan.options.max_tokens
     firsts, again = (model_forecasts(found, plan.settings, longest) for found in (asked, seconds))
@@ -111,6 +119,10 @@ def dry_run(prepared: Prepared) -> DryRun:
     prompts = sum(map(len, jury.prompts.values())) if jury else len(prepared.criteria)
     samples = jury.samples if jury else 1
     judgments = len(pooled.pool.responses) * prompts * len(prepared.models) * samples
+    settled = len(prepared.asked) - len(left)
+    checking = model_forecasts(checked, prepared.cascade.settings, longest) if prepared.cascade else ()
+    # A checker reads no prompt and writes no reply.
+    checking = tuple(msgspec.structs.replace(row, prompt_tokens=0, completion_tokens=0) for row in checking)
     return DryRun(
         responses=len(pooled.pool.responses),
         prompts=prompts,
@@ -120,15 +132,39 @@ def dry_run(prepared: Prepared) -> DryRun:
         recalled=sum(row.recalled for row in firsts),
         without_evidence=sum(row.without_evidence for row in firsts),
         shared=sum(row.shared for row in firsts),
-        left_out=judgments - sum(row.judgments for row in firsts),
+        left_out=judgments - settled - sum(row.judgments for row in firsts),
+        settled=settled,
+        unchecked=unchecked,
         calls=sum(row.calls for row in firsts),
         rechecked=sum(row.calls for row in again),
         prompt_tokens=sum(row.prompt_tokens for row in rows),
-        unpriced=tuple(row.model for row in rows if row.cost is None),
-        cost=_total([row.cost for row in rows]),
-        most=_total([row.most for row in rows]),
-        by_model=rows,
+        unpriced=tuple(row.model for row in (*checking, *rows) if row.cost is None),
+        cost=_total([row.cost for row in (*checking, *rows)]),
+        most=_total([row.most for row in (*checking, *rows)]),
+        by_model=(*checking, *rows),
     )
+
+
+def _checked(
+    prepared: Prepared, journal: JournalView
+) -> tuple[tuple[tuple[Model, Forecast], ...], tuple[Task, ...], int]:
+    """What the checker of a cascade is asked, the tasks that it leaves open, and how many it has yet to be asked about.
+
+    A checker that needs no server is asked here, since that sends nothing.
+    """
+    opened, wanted, pool = prepared.cascade, prepared.asked, prepared.pooled.pool
+    if opened is None:
+        return (), wanted, 0
+    if opened.local:
+        with Journal(None) as memory:
+            said, _ = ask_checker(opened, wanted, memory, pool)
+    else:
+        said = {place: found for place, found in recalled(opened, wanted, journal, pool).items() if found is not None}
+    tasks = opened.tasks(wanted)
+    settled = opened.settled(wanted, said, prepared.judge)
+    left = tuple(task for place, task in enumerate(wanted) if place not in settled)
+    asked = forecasts((opened.checker,), tuple(tasks.values()), journal, pool, None)
+    return asked, left, len(tasks) - len(said)
 
 
 def _together(first: ModelForecast, again: ModelForecast) -> ModelForecast:

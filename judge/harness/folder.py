@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import structs
 
+from judge.ask.cascade import settled_counts
 from judge.ask.records import Failure, Judgment
 from judge.crowd.notes import JuryNotes
 from judge.files.jsonl import json_bytes, jsonl_bytes
@@ -76,7 +77,7 @@ def result_files(
         banner: How far to believe the judge; it stands in every file that people read.
         notes: How a jury came to its grades.
         partial: Criterion to the number of grades that rest on some of the used passages only.
-        models: From `model_notes`, and from `certainty_notes`.
+        models: From `cascade_notes`, `model_notes` and `certainty_notes`.
         pairs: Every two runs.
         clustered: From `clustering`.
         beside: The tables that only some results have.
@@ -104,6 +105,8 @@ def result_files(
             description["partial_evidence"] = partial[criterion.name]
         if notes is not None:
             description["jury"] = notes.about(criterion.name)
+        for row in settled_counts(result for result in results if result.criterion == criterion.name):
+            description["cascade"] = {"name": row.cascade, "settled": row.settled, "asked": row.asked}
         name = f"qrels/{qrel_name(criterion)}"
         files[name] = qrels_text(judgments, criterion).encode()
         files[f"{name}.json"] = json_bytes(description)

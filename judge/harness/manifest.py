@@ -192,6 +192,7 @@ def manifest_bytes(
     cluster: Cluster = "topic",
     recheck: Mapping[str, Any] | None = None,
     servers: Sequence[str] = (),
+    cascade: Mapping[str, Any] | None = None,
 ) -> bytes:
     """How the other files came about; a rerun gives the same bytes, because no time of day is recorded.
 
@@ -211,6 +212,7 @@ def manifest_bytes(
         cluster: What intervals and tests are over, recorded where it is not topics: no grade depends on it.
         recheck: What the second answers say, where questions were asked again.
         servers: The addresses of a judge that is asked at several.
+        cascade: Checker and bounds of a cascade, and how many judgments it settled.
     """
     replies = results if notes is None else notes.said
     manifest: dict[str, Any] = {
@@ -246,6 +248,8 @@ def manifest_bytes(
         manifest["recheck"] = dict(recheck)
     if servers:
         manifest["servers"] = list(servers)
+    if cascade is not None:
+        manifest["cascade"] = dict(cascade)
     return json_bytes(manifest)
 
 

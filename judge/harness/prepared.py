@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.budget import price_of
+from judge.ask.cascading import OpenCascade, open_cascade
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task, spread, tasks
 from judge.ask.group import combine
@@ -18,6 +19,7 @@ from judge.crowd.members import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
 from judge.files.paths import StrPath, file_in
+from judge.harness.cascade import cascade_configuration, cascade_matches, check_cascade
 from judge.harness.manifest import GROWING, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
@@ -51,6 +53,10 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """A key of JURIES; several models, prompts of a criterion, or samples then act as one judge."""
     models: Sequence[str] = ()
     """Models of the jury; by default `model` alone."""
+    cascade: str | None = None
+    """`CHECKER@LOW:HIGH`: the checker judges first, and `model` is asked only what the checker is not sure of."""
+    cascade_url: str | None = None
+    """The address of that checker, where it is behind a server."""
     samples: int = 1
     """How often each member of the jury is asked; each sample votes as a member of its own."""
     families: StrPath | None = None
@@ -90,6 +96,7 @@ class Prepared(Record, frozen=True):
     """Everything that determines the judgments, for the manifest."""
     certificate: Certificate | None = None
     jury: Jury | None = None
+    cascade: OpenCascade | None = None
 
     @property
     def judge(self) -> str:
@@ -115,6 +122,9 @@ class Prepared(Record, frozen=True):
     def prices(self) -> dict[str, dict[str, float] | None]:
         """US dollars per million tokens of each model, as far as they are known."""
         known = {model.name: price_of(model, self.plan.settings.known_prices) for model in self.models}
+        if self.cascade is not None:
+            checker = self.cascade.checker
+            known[checker.name] = price_of(checker, self.cascade.settings.known_prices)
         return {name: None if price is None else price.per_million() for name, price in known.items()}
 
     @property
@@ -137,9 +147,11 @@ class Prepared(Record, frozen=True):
         """
         if self.certificate is None:
             return None
-        matches = match_run(
-            self.certificate, self.criteria, self.judge, _options(self.plan.options, self.models), returned
-        )
+        options, cascade = _options(self.plan.options, self.models), self.cascade
+        if cascade is None:
+            matches = match_run(self.certificate, self.criteria, self.judge, options, returned)
+        else:
+            matches = cascade_matches(self.certificate, self.criteria, cascade, self.judge, options, returned)
         return statement(self.certificate, matches, self.criteria)
 
 
@@ -158,6 +170,8 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     check_cluster(plan.cluster)
     if plan.recheck is not None:
         parse_part(str(plan.recheck))
+    several = plan.jury is not None or bool(plan.models)
+    wanted_cascade = check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
     certificate = None
@@ -168,7 +182,11 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     # Without topics only interactive runs have conversations: others are refused before a model is opened.
     early = _pooled(plan, with_turn, steps) if with_turn and plan.topics is None else None
     names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
-    models = open_models(names, plan.options, shown, plan.settings, keys=keys)
+    cascade = None
+    if wanted_cascade is not None:
+        cascade = open_cascade(wanted_cascade, plan.cascade_url, shown, plan.options, plan.settings, keys=keys)
+    beside = () if cascade is None else (cascade.checker,)
+    models = open_models(names, plan.options, shown, plan.settings, keys=keys, beside=beside)
     pooled = early or _pooled(plan, with_turn, steps)
     pool = pooled.pool
     if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
@@ -182,6 +200,8 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     configured = configuration(pooled.configured, criteria, judge, judging_options(plan.options, models))
     if jury is not None:
         configured["jury"] = jury.configuration()
+    if cascade is not None:
+        configured["cascade"] = cascade_configuration(cascade)
     wanted = tasks(pool, criteria, partial=plan.missing_passages == "judge-without")
     return Prepared(
         plan=plan,
@@ -193,6 +213,7 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         configured=configured,
         certificate=certificate,
         jury=jury,
+        cascade=cascade,
     )
 
 

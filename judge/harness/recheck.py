@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from judge.ask.account import Account
+from judge.ask.cascade import was_settled
 from judge.ask.dialogue import Task, evidence_gap
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
@@ -133,7 +134,8 @@ def again(
         answered = [
             (task, reply)
             for task, reply in zip(prepared.asked, replies[place * size : (place + 1) * size], strict=True)
-            if isinstance(reply, Judgment)
+            # What a checker settled is no answer of the model.
+            if isinstance(reply, Judgment) and not was_settled(reply)
         ]
         places = _chosen(model, [task for task, _ in answered], part)
         taken = [answered[number] for number in places]
@@ -141,10 +143,10 @@ def again(
     return found
 
 
-def expected_again(prepared: Prepared, model: Model) -> tuple[Task, ...]:
-    """What one of the models will be asked again if every question that can be put is answered."""
+def expected_again(prepared: Prepared, model: Model, asked: Sequence[Task]) -> tuple[Task, ...]:
+    """What one of the models will be asked again if every question that can be put to it is answered."""
     part = wanted_part(prepared.plan.recheck)
-    put = [task for task in prepared.asked if evidence_gap(task, prepared.pooled.pool) is None]
+    put = [task for task in asked if evidence_gap(task, prepared.pooled.pool) is None]
     return _fresh([put[number] for number in _chosen(model, put, part)]) if part else ()
 
 

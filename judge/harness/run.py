@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from judge.ask.account import Account, JudgeAccount
+from judge.ask.cascade import cascade_notes
+from judge.ask.cascading import ask_cascade
 from judge.ask.certainty import certainty_notes
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.questions import filler_notes
@@ -16,6 +18,7 @@ from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
 from judge.files.folder import replace_folder
 from judge.files.progress import ProgressLine
+from judge.harness.cascade import cascade_manifest
 from judge.harness.folder import UNCALIBRATED, pool_files, result_files
 from judge.harness.index import INDEX, index_markdown
 from judge.harness.judged import compared
@@ -61,6 +64,8 @@ class Outcome(Record, frozen=True):
     """In words, how many judgments have label probabilities and how sure these are, where they were asked for."""
     clustered: tuple[str, ...] = ()
     """In words, over what the intervals are if it is not topics."""
+    cascade_notes: tuple[str, ...] = ()
+    """In words, how many judgments of each criterion the checker of a cascade settled; empty without a cascade."""
 
     @property
     def banner(self) -> str:
@@ -111,17 +116,33 @@ def carry_out(
             if report is not None:
                 report(progress)
 
-        replies = ask(
-            prepared.models,
-            prepared.asked,
-            journal,
-            pool,
-            turns=pooled.turns,
-            settings=plan.settings,
-            report=watched,
-            fetching=fetching,
-            account=account,
-        )
+        if prepared.cascade is None:
+            replies = ask(
+                prepared.models,
+                prepared.asked,
+                journal,
+                pool,
+                turns=pooled.turns,
+                settings=plan.settings,
+                report=watched,
+                fetching=fetching,
+                account=account,
+            )
+        else:
+            checker = prepared.cascade.checker.name
+            replies = ask_cascade(
+                prepared.cascade,
+                prepared.models[0],
+                prepared.asked,
+                journal,
+                pool,
+                turns=pooled.turns,
+                settings=plan.settings,
+                checking=lambda progress: steps(Step(checker, progress.done, progress.total, free=progress.recalled)),
+                report=watched,
+                fetching=fetching,
+                account=account,
+            )
         if plan.recheck is not None:
             steps(Step("asking a part again"))
         rechecked = ask_again(prepared, replies, journal, spent, report, account)
@@ -139,9 +160,10 @@ def carry_out(
             rechecked=rechecked,
             label_notes=certainty_notes(replies) if plan.options.logprobs else (),
             clustered=prepared.clustered,
+            cascade_notes=cascade_notes(replies),
         )
         partial = _on_partial_evidence(pool, results, criteria)
-        told = (*outcome.model_notes, *outcome.label_notes)
+        told = (*outcome.cascade_notes, *outcome.model_notes, *outcome.label_notes)
         files |= result_files(
             results, criteria, rows, outcome.banner, notes, partial, told, pairs, outcome.clustered, beside
         )
@@ -166,6 +188,7 @@ def carry_out(
             cluster=plan.cluster,
             recheck=rechecked.recorded() if rechecked else None,
             servers=prepared.servers,
+            cascade=cascade_manifest(prepared.cascade, replies) if prepared.cascade else None,
         )
         replace_folder(out, files, RECORD)
     return outcome

@@ -48,8 +48,9 @@ def _asked(folder: Path) -> dict[_Said, Opinion]:
     """What the judges said, where the calibration asked them itself; of several samples, the first."""
     if not (folder / JUDGMENTS).is_file():
         return {}
-    said = map(opinion, read_results(folder / JUDGMENTS, folder / FAILURES))
-    return {(one.judge, one.prompt, one.response_id): one for one in said if not one.sample}
+    results = read_results(folder / JUDGMENTS, folder / FAILURES)
+    said = ((result.whole_judge, opinion(result)) for result in results if not result.sample)
+    return {(judge, one.prompt, one.response_id): one for judge, one in said}
 
 
 def _judge(said: JudgeGrade) -> tuple[str, str]:

@@ -67,9 +67,17 @@ def citation_rows(
         for criterion in criteria
         if criterion.answer == "sentences"
         for run in run_turns(pool, results, criterion, expected)
-        if (told := [entry for entry in run.graded if entry[1].support and entry[0].passages])
+        if (told := [entry for entry in run.graded if _tells(*entry)])
         for at, measure in enumerate(MEASURES)
     )
+
+
+def _tells(response: PooledResponse, judgment: Judgment) -> bool:
+    """Whether a judgment says which passages support which sentences, as it would of any response.
+
+    The checker of a cascade tells it only of the responses that it is sure of, and those say nothing of the others.
+    """
+    return bool(judgment.support and response.passages) and judgment.cascade is None
 
 
 def scores(response: PooledResponse, judgment: Judgment, criterion: Criterion) -> tuple[float, float]:

@@ -180,6 +180,12 @@ OPTIONAL = (
         f"{_STORED}/judgments.jsonl {{}}/labels/joint.jsonl",
         f"comparisons.tsv together.tsv {_TABLES}",
     ),
+    (
+        "calibrate",
+        f"{_CALIBRATE} --gold {PROJECT}/gold/example.gold.jsonl --pool {{}}/judged --criterion groundedness --prompt "
+        "groundedness/sentences --model checker/overlap@0.6 --cascade checker/overlap@0.1:0.8",
+        f"judgments.jsonl failures.jsonl cascades.tsv cascade_bounds.tsv comparisons.tsv {_TABLES}",
+    ),
     ("calibrate", f"{_STORED}/judgments.jsonl --gold {{}}/three.jsonl", f"alternative.tsv comparisons.tsv {_TABLES}"),
     ("crowd", f"{_CROWD} --known {{}}/known.tsv", "removed.tsv"),
     ("crowd", f"{_CROWD} --bank {{}}/bank.json", "bank.json"),

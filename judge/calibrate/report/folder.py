@@ -3,6 +3,7 @@
 import msgspec
 
 from judge.calibrate.findings import Calibration
+from judge.calibrate.report.cascades import cascade_bounds_tsv, cascades_tsv
 from judge.calibrate.report.lookup import best_first
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
@@ -36,6 +37,8 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
         "comparisons.tsv": comparisons_tsv(calibration.comparisons),
         "equivalence.tsv": equivalence_tsv(calibration.equivalence),
         "together.tsv": together_tsv(calibration.together),
+        "cascades.tsv": cascades_tsv(calibration.cascades),
+        "cascade_bounds.tsv": cascade_bounds_tsv(calibration.cascade_bounds),
         "calibration_map.tsv": calibration_map_tsv(calibration.calibration_map),
         "expected.tsv": expected_tsv(calibration.expected),
         "probabilities.tsv": probabilities_tsv(calibration.probabilities),

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split
+from judge.calibrate.report.cascades import cascades
 from judge.calibrate.report.details import alternative, confusion, diagnostics, equivalence, forecasts, systems, worth
 from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
 from judge.calibrate.report.phrases import IN_REPORT, basis, grades_of, label, looked_at
@@ -57,6 +58,7 @@ def _chapter(calibration: Calibration, criterion: str) -> Iterator[str]:
         yield f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 `{look.head}`."
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
     yield from asked_together(calibration, criterion)
+    yield from cascades(calibration, criterion)
     yield from equivalence(calibration, criterion)
     if row:
         yield from confusion(row)

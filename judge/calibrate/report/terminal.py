@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 
 from judge.calibrate.equivalence import ASSESSORS
-from judge.calibrate.findings import AgreementRow, Calibration, Choice, EquivalenceRow, TogetherRow, TrustVerdict
+from judge.calibrate.findings import (
+    AgreementRow,
+    Calibration,
+    CascadeRow,
+    Choice,
+    EquivalenceRow,
+    TogetherRow,
+    TrustVerdict,
+)
+from judge.calibrate.report.cascades import cascade_line
 from judge.calibrate.report.lookup import (
     best_first,
     chosen_of,
@@ -63,6 +72,8 @@ def _criterion(calibration: Calibration, criterion: str, columns: int) -> list[s
         lines += fold(_equivalent(equivalence), columns)
     for row in of(calibration.together, criterion):
         lines += fold(_together(row), columns)
+    for beside in of(calibration.cascades, criterion):
+        lines += fold(_cascade(beside), columns)
     for look in of(calibration.looks, criterion):
         lines += fold(looked_at(look), columns) if look.ledger != "seal" else []
     if verdict := verdict_of(calibration, criterion):
@@ -159,9 +170,19 @@ def _equivalent(rows: Sequence[EquivalenceRow]) -> str:
 def _together(row: TogetherRow) -> str:
     """What asking together changes for one judge and prompt."""
     values = f"{row.statistic} {short(row.value_alone)} alone, {short(row.value_together)} together"
-    value, *ends = (short(end, signed=True) for end in (row.difference.value, row.difference.low, row.difference.high))
-    difference = f"{value} [{', '.join(ends)}]" if row.difference.low is not None else value
-    return f"{printable(row.judge)} {printable(row.together.partition('/')[2])}: {values}, difference {difference}"
+    name = f"{printable(row.judge)} {printable(row.together.partition('/')[2])}"
+    return f"{name}: {values}, difference {_difference(row.difference)}"
+
+
+def _cascade(row: CascadeRow) -> str:
+    """What a cascade saves, and what it changes."""
+    values = f"{row.statistic} {short(row.value_alone)} alone, {short(row.value_cascade)} in the cascade"
+    return cascade_line(row, values, _difference(row.difference))
+
+
+def _difference(difference: Estimate) -> str:
+    value, *ends = (short(end, signed=True) for end in (difference.value, difference.low, difference.high))
+    return f"{value} [{', '.join(ends)}]" if difference.low is not None else value
 
 
 def _verdict_line(calibration: Calibration, criterion: str, columns: int) -> list[str]:

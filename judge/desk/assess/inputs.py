@@ -228,8 +228,10 @@ def _suggestions(
             raise UsageError(
                 f"{path}: grades under {other}; the desk asks under {prompt.prompt_id} ({prompt.digest[:12]})"
             )
-        judges.add(judgment.judge)
-        found[response_id, judgment.criterion] = Suggestion(judgment.judge, None if judgment.unable else judgment.grade)
+        judges.add(judgment.whole_judge)
+        found[response_id, judgment.criterion] = Suggestion(
+            judgment.whole_judge, None if judgment.unable else judgment.grade
+        )
     if len(judges) != 1:
         raise UsageError(f"{path}: expected the grades of one judge, found {', '.join(sorted(judges)) or 'none'}")
     return found

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from judge.ask.account import Account
+from judge.ask.cascading import OpenCascade, ask_checker
 from judge.ask.dialogue import Task
 from judge.ask.loop import Progress, assess
 from judge.ask.records import Failure, Judgment
@@ -76,6 +77,27 @@ class Asking:
         return assess(
             wanted, model, journal, pool, turns=turns, settings=settings, report=counted, account=self.account
         )
+
+    def check(
+        self, opened: OpenCascade, wanted: Sequence[Task], journal: Journal, pool: Pool
+    ) -> dict[int, Judgment | Failure]:
+        """Ask the checker of a cascade what it can judge, within the rest of the budget.
+
+        Returns:
+            What it said, by the places of tasks.
+
+        Raises:
+            OperationalError: No further call can succeed; what was paid for is in the journal.
+        """
+        most = self._plan.settings.max_cost
+        said, cost = ask_checker(
+            *(opened, wanted, journal, pool, None if most is None else max(0.0, most - self._spent)),
+            report=self._report(opened.checker.name),
+            fetching=self._fetching,
+            account=self.account,
+        )
+        self._spent += cost
+        return said
 
 
 def gold_tasks(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.ask.cascade import asked_model, is_cascade
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import certified_options
@@ -14,6 +15,7 @@ from judge.calibrate.intake import Gold
 from judge.calibrate.panel import Panel
 from judge.errors import InputError
 from judge.harness.calibration.plan import CalibrationPlan
+from judge.harness.cascade import address_option
 from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
 from judge.models.model import recorded_options
@@ -52,7 +54,8 @@ def certified(
             if column is None:
                 continue
             origin = column.origin
-            made = _made(plan, origin.source if origin else "", endpoints.get(verdict.judge))
+            endpoint = endpoints.get(asked_model(column.judge))
+            made = _made(plan, origin.source if origin else "", endpoint, cascade=is_cascade(column.judge))
             row = rows.get((verdict.criterion, verdict.judge, verdict.split))
             entries.append(
                 Certified(
@@ -101,18 +104,25 @@ def resampling(plan: CalibrationPlan) -> dict[str, int | str]:
     return options if plan.cluster == "topic" else {**options, "cluster": plan.cluster}
 
 
-def _made(plan: CalibrationPlan, source: str, endpoint: str | None) -> dict[str, Any]:
+def _made(plan: CalibrationPlan, source: str, endpoint: str | None, *, cascade: bool) -> dict[str, Any]:
     """How the judge was asked, by the plan or by the manifest beside the judgments; empty if neither says."""
     if plan.models:
-        options = recorded_options(plan.options)
         url = plan.options.base_url
-        return {"options": {**options, "base_url": scrub(without_credentials(url)) if url else endpoint}}
+        options = recorded_options(plan.options)
+        options["base_url"] = scrub(without_credentials(url)) if url else endpoint
+        return {"options": {**options, **(address_option(plan.cascade_url) if cascade else {})}}
     try:
         manifest = read_manifest(Path(source).parent)
     except InputError:
         manifest = None
     configuration = manifest["configuration"] if manifest else {}
-    return {name: value for name, value in configuration.items() if isinstance(value, _MADE.get(name, ()))}
+    made: dict[str, Any] = {
+        name: value for name, value in configuration.items() if isinstance(value, _MADE.get(name, ()))
+    }
+    described = configuration.get("cascade")
+    if cascade and "options" in made and isinstance(described, dict) and isinstance(described.get("base_url"), str):
+        made["options"] = {**made["options"], **address_option(described["base_url"])}
+    return made
 
 
 def _parameters(options: dict[str, Any] | None) -> dict[str, Any] | None:

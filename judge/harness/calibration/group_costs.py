@@ -38,20 +38,20 @@ def group_costs(
 
 
 def _cost(judge: str, questions: Questions, alone: Sequence[Task], together: Sequence[Task]) -> GroupCost:
-    of_alone, of_together = _calls(questions, alone), _calls(questions, together)
+    of_alone, of_together = calls_of(questions, alone), calls_of(questions, together)
     return GroupCost(
         judge=judge,
         prompts=tuple(dict.fromkeys(task.criterion.prompt_id for task in alone)),
         calls_alone=len(of_alone),
         calls_together=len(of_together),
-        prompt_tokens_alone=sum(map(_prompt_tokens, of_alone)),
-        prompt_tokens_together=sum(map(_prompt_tokens, of_together)),
-        reply_tokens_alone=sum(map(_reply_tokens, of_alone)),
-        reply_tokens_together=sum(map(_reply_tokens, of_together)),
+        prompt_tokens_alone=sum(map(prompt_tokens_of, of_alone)),
+        prompt_tokens_together=sum(map(prompt_tokens_of, of_together)),
+        reply_tokens_alone=sum(map(reply_tokens_of, of_alone)),
+        reply_tokens_together=sum(map(reply_tokens_of, of_together)),
     )
 
 
-def _calls(questions: Questions, tasks: Iterable[Task]) -> list[tuple[Request, Completion]]:
+def calls_of(questions: Questions, tasks: Iterable[Task]) -> list[tuple[Request, Completion]]:
     """Every call behind the outcomes of the tasks, once."""
     calls: dict[str, tuple[Request, Completion]] = {}
     for task in tasks:
@@ -59,11 +59,13 @@ def _calls(questions: Questions, tasks: Iterable[Task]) -> list[tuple[Request, C
     return list(calls.values())
 
 
-def _prompt_tokens(call: tuple[Request, Completion]) -> int:
+def prompt_tokens_of(call: tuple[Request, Completion]) -> int:
+    """The tokens of a call's prompt, estimated where the provider did not count them."""
     request, completion = call
     return completion.prompt_tokens or estimated_tokens(request)
 
 
-def _reply_tokens(call: tuple[Request, Completion]) -> int:
+def reply_tokens_of(call: tuple[Request, Completion]) -> int:
+    """The tokens of a call's reply, likewise."""
     _, completion = call
     return completion.completion_tokens or math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)

@@ -9,6 +9,7 @@ from judge.calibrate.intake import OffScale
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath
 from judge.gold import seal_of
+from judge.harness.cascade import check_cascade
 from judge.models.model import ModelOptions
 from judge.records import Criterion
 from judge.text.ids import Cluster, check_cluster
@@ -31,6 +32,10 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """Prompts to ask, or the files of your own prompts behind the judgments."""
     together: bool = False
     """Ask the prompts also all in one call, so that each is compared with itself asked alone."""
+    cascades: Sequence[str] = ()
+    """`CHECKER@LOW:HIGH` each: compare every model also as the second judge of this cascade."""
+    cascade_url: str | None = None
+    """The address of their checkers, where they are behind a server."""
     pool: StrPath | None = None
     """Folder of `judge run`, or its `pool.jsonl`, if it is not beside the judgments."""
     test: StrPath | None = None
@@ -87,6 +92,10 @@ def check_plan(plan: CalibrationPlan) -> None:
         raise UsageError(ASKING)
     if plan.together and not plan.models:
         raise UsageError("asking together is about models to ask (--together goes with --model)")
+    if plan.cascades and not plan.models:
+        raise UsageError("a cascade is about models to ask (--cascade goes with --model)")
+    for cascade in plan.cascades or (None,):
+        check_cascade(cascade, plan.cascade_url, jury=False, together=False)
     seal_of(plan.test, plan.seal)
     check_cluster(plan.cluster)
     if not 0 <= plan.epsilon < 1:

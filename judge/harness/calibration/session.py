@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from judge.ask.account import JudgeAccount
+from judge.ask.cascade import asked_model
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.dialogue import Task
 from judge.ask.group import combine, group_members
@@ -25,7 +26,7 @@ from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.certificate import Certificate, certificate_bytes, certified_options, make_certificate
 from judge.calibrate.disagreements import Disagreement, disagreements
-from judge.calibrate.findings import Calibration, GroupCost
+from judge.calibrate.findings import Calibration, CascadeBounds, GroupCost
 from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import (
     Gold,
@@ -52,10 +53,12 @@ from judge.gold import GOLD_FILES, Look
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES, SealedItem, item_of
 from judge.harness.calibration.asking import Asking, ProgressReport, gold_tasks, results_jsonl
+from judge.harness.calibration.cascades import PlannedCascades
 from judge.harness.calibration.certified import certified, resampling
 from judge.harness.calibration.group_costs import group_costs
 from judge.harness.calibration.looking import Looking, log_look, looked_often, open_test
 from judge.harness.calibration.plan import ASKING, CalibrationPlan, by_id, check_plan
+from judge.harness.cascade import address_option
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.reported import reported
 from judge.models.backends import open_model
@@ -154,6 +157,8 @@ class _Session:
         self.asked: dict[str, Any] = {}
         self.looking: Looking | None = None
         self.costs: tuple[GroupCost, ...] = ()
+        self.cascades: PlannedCascades | None = None
+        self.bounds: tuple[CascadeBounds, ...] = ()
         self.sealed: frozenset[SealedItem] = frozenset()
         self.turns: Mapping[str, Turn] | None = None
         self.out = Path(plan.out) if plan.out is not None else None
@@ -191,7 +196,11 @@ class _Session:
         calibration = calibrate(panels, options, self._steps)
         looks = self.looking.rows([panel.criterion for panel in panels]) if self.looking else ()
         warnings = (*self.warnings, *calibration.warnings, *looked_often(calibration, looks))
-        calibration = msgspec.structs.replace(calibration, warnings=warnings, looks=looks, group_costs=self.costs)
+        calibration = msgspec.structs.replace(
+            calibration, warnings=warnings, looks=looks, group_costs=self.costs, cascade_bounds=self.bounds
+        )
+        if self.cascades is not None:
+            calibration = msgspec.structs.replace(calibration, cascades=self.cascades.with_costs(calibration.cascades))
         seal = self.looking.seal if self.looking else None
         entries = certified(self.plan, gold, panels, calibration, seal, self.asking.endpoints)
         certificate = make_certificate(entries, self.now.date().isoformat())
@@ -396,7 +405,8 @@ class _Session:
         dev = tuple(row for row in gold.rows if row.split != "test")
         # All models are opened first, so that one that cannot be asked stops the job before another is paid.
         models = [self.asking.open(name, prompts) for name in dict.fromkeys(plan.models)]
-        check_prices(plan.models, models, plan.settings)
+        self.cascades = cascades = PlannedCascades(plan, self.asking, prompts, models)
+        check_prices(plan.models, [*models, *cascades.checkers], plan.settings)
         make_folder(out)
         if (out / MANIFEST).exists():
             raise InputError(
@@ -406,10 +416,16 @@ class _Session:
             results: list[Judgment | Failure] = []
             for model in models:
                 wanted = self._gold_tasks(dev, pool, prompts, plan.samples)
-                results += self.asking.ask(model, wanted, journal, pool, turns)
+                answers = self.asking.ask(model, wanted, journal, pool, turns)
+                questions = Questions(model, journal, pool, turns)
+                results += answers
+                results += cascades.beside(model, wanted, answers, questions, journal, pool)
+                self.bounds += cascades.bounds(
+                    model, wanted, answers, lambda said: self._panels(dev, [self._source(said, pool)])[0]
+                )
                 self.costs += group_costs(
                     model.name,
-                    Questions(model, journal, pool, turns),
+                    questions,
                     prompts,
                     lambda group: self._gold_tasks(dev, pool, group, plan.samples),
                 )
@@ -417,12 +433,12 @@ class _Session:
             choices = (choose(panel, "dev" if panel.split[0] == "dev" else "all") for panel in panels)
             chosen = [column for column in choices if column]
             options = recorded_options(plan.options)
-            judges = sorted({column.judge for column in chosen} & self.asking.endpoints.keys())
+            judges = sorted({asked_model(column.judge) for column in chosen} & self.asking.endpoints.keys())
             moved = {judge: self.asking.endpoints[judge] for judge in judges}
             self.asked = {
                 **({"endpoints": moved} if moved else {}),
                 "gold": gold.digest,
-                "parameters": certified_options(options),
+                "parameters": certified_options(options | address_option(plan.cascade_url)),
                 "margin": plan.margin,
                 "resampling": resampling(plan),
                 "requirements": sorted(plan.requirements),
@@ -432,8 +448,13 @@ class _Session:
                 for column in chosen if rows else ():
                     prompt = [self.prompts[column.prompt]] if column.prompt else []
                     wanted = self._gold_tasks(rows, pool, prompt, plan.samples)
-                    model = self.asking.again(column.judge, prompt)
-                    results.extend(self.asking.ask(model, wanted, journal, pool, turns))
+                    model = self.asking.again(asked_model(column.judge), prompt)
+                    opened = cascades.of(column.judge)
+                    results.extend(
+                        self.asking.ask(model, wanted, journal, pool, turns)
+                        if opened is None
+                        else cascades.ask(opened, model, wanted, journal, pool, turns)
+                    )
                 return (self._source(results, pool),)
 
             rows = gold.rows

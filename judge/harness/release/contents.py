@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.cascade import cascade_notes
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.labels import is_jury, read_results
 from judge.ask.records import Failure, Judgment
@@ -137,7 +138,12 @@ def _tables(public: JudgedFolder) -> dict[str, bytes]:
     rows, pairs = public.leaderboard, public.differences
     juries = [_jury(about) for about in public.manifest.get("jury", {}).values()]
     warnings = dict.fromkeys(f"Warning: {text}" for about in juries for text in about["warnings"])
-    notes = (*model_notes(public.results), *warnings, *(f"{line}." for line in public.clustered))
+    notes = (
+        *cascade_notes(public.results),
+        *model_notes(public.results),
+        *warnings,
+        *(f"{line}." for line in public.clustered),
+    )
     beside = public.details
     board = leaderboard_markdown(rows, public.banner, public.criteria, notes, told_apart(pairs), beside.sentences)
     return {
@@ -236,6 +242,8 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
     if options.get("base_url") is not None:
         options["base_url"] = _UNPUBLISHED
     configuration["options"] = options
+    if "cascade" in configuration:
+        configuration["cascade"] = _without_addresses(configuration["cascade"])
     pooling = dict(configuration.get("pooling", {}))
     encoder = PurePath(pooling.get("encoder") or "")
     if len(encoder.parts) > _HUB_PARTS or encoder.is_absolute():
@@ -257,6 +265,7 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
     return {
         **{key: manifest[key] for key in _MANIFEST_KEPT if key in manifest},
         **({"jury": jury} if jury else {}),
+        **({"cascade": _without_addresses(manifest["cascade"])} if "cascade" in manifest else {}),
         "configuration": configuration,
         "runs": sorted(runs, key=lambda run: natural_key(run["run_id"])),
     }

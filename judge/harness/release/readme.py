@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from judge.ask.cascade import cascade_notes
 from judge.files.bundle import __version__
 from judge.harness.judged import JudgedFolder
 from judge.harness.manifest import MANIFEST, RECORD
@@ -60,6 +61,7 @@ def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: 
         "# Response assessment",
         f"{runs}, {responses}; judged by {markdown_cell(judges)} under {prompts}, with judge {__version__}.",
         f"**{markdown_cell(judged.banner)}**",
+        *map(markdown_cell, cascade_notes(judged.results)),
         *_left_out(texts, hidden),
         f"Terms of use: {markdown_cell(license)}" if license else "No terms of use are named here.",
         "\n".join(("| file | content |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in rows))),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from judge.ask.cascade import cascade_notes
 from judge.ask.records import Judgment
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, ReportPart, Said, Section
@@ -55,6 +56,8 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
             "ranks will change when all are judged.",
             "warn",
         )
+    for note in cascade_notes(folder.judged.results):
+        yield Said(note)
     for warning in folder.judged.warnings:
         yield Said(capped(_without_places(warning, folder)), "warn")
     apart = told_apart(folder.pairs)

@@ -1,0 +1,253 @@
+"""Asks the checker of a cascade first, and another judge only what the checker leaves open."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from judge.ask.account import Account
+from judge.ask.budget import EVERY_OTHER
+from judge.ask.cascade import Cascade, rolls_up_support
+from judge.ask.dialogue import Task
+from judge.ask.loop import Settings
+from judge.ask.progress import Progress
+from judge.ask.questions import Questions
+from judge.ask.records import Failure, Judgment
+from judge.ask.several import Fetching, Results, ask, open_one
+from judge.errors import UsageError
+from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
+from judge.models.model import FREE, Model, ModelOptions
+from judge.pool.records import Pool
+from judge.records import Criterion
+from judge.runs.records import Turn
+
+Settled = dict[int, Judgment]
+"""The checker's judgments that stand, by the places of their tasks."""
+
+
+class OpenCascade(NamedTuple):
+    """A cascade whose checker is open, with the prompts that the checker can judge."""
+
+    cascade: Cascade
+    checker: Model
+    judged: frozenset[str]
+    """Digests of these prompts; the other judge is asked all other prompts whole."""
+    address: str | None
+    """The checker's address, where it has one."""
+    settings: Settings
+    """How the checker is asked."""
+
+    @property
+    def local(self) -> bool:
+        """Whether the checker is this code, so that asking it sends nothing."""
+        return self.checker.price() == FREE
+
+    def judges(self, criterion: Criterion) -> bool:
+        """Whether the checker is asked under this prompt."""
+        return criterion.digest in self.judged
+
+    def tasks(self, wanted: Sequence[Task]) -> dict[int, Task]:
+        """What the checker is asked of these tasks, by their places; of several samples it gives one judgment."""
+        return {
+            place: task._replace(sample=0) for place, task in enumerate(wanted) if task.criterion.digest in self.judged
+        }
+
+    def settled(self, wanted: Sequence[Task], said: Mapping[int, Judgment | Failure], model: str) -> Settled:
+        """The judgments of the checker that stand, as judgments of the cascade.
+
+        Args:
+            wanted: All tasks.
+            said: What the checker said, by the places of tasks.
+            model: The judge that is asked the rest.
+        """
+        return {
+            place: self.cascade.settled(result, model, wanted[place].sample)
+            for place, result in said.items()
+            if isinstance(result, Judgment) and self.cascade.settles(result)
+        }
+
+    def named(self, task: Task, result: Judgment | Failure, model: str) -> Judgment | Failure:
+        """A result of the other judge, as one of the cascade where the checker was asked too."""
+        if task.criterion.digest not in self.judged:
+            return result
+        return msgspec.structs.replace(result, cascade=self.cascade.judge(model))
+
+
+def open_cascade(
+    cascade: Cascade,
+    address: str | None,
+    criteria: Sequence[Criterion],
+    options: ModelOptions,
+    settings: Settings,
+    *,
+    keys: bool = True,
+) -> OpenCascade:
+    """Open the checker of a cascade, and find what it can judge.
+
+    Args:
+        cascade: The cascade.
+        address: The checker's address; None for one that needs no server.
+        criteria: The prompts.
+        options: How the other judge is called; the checker shares the time limit.
+        settings: The budget and prices; a price for all models is not the checker's.
+        keys: As for `open_one`.
+
+    Raises:
+        UsageError: There is no such checker, it cannot be asked, it can judge none of the prompts, or it has an address
+            that it does not need.
+    """
+    own = msgspec.structs.replace(
+        settings,
+        prices={name: price for name, price in settings.prices.items() if name != EVERY_OTHER},
+        price_table={name: price for name, price in settings.price_table.items() if name != EVERY_OTHER},
+    )
+    called = ModelOptions(base_url=address, timeout=options.timeout, threads=options.threads)
+    able: list[Criterion] = []
+    checker: Model | None = None
+    refusal: UsageError | None = None
+    # What is wrong with a prompt that labels sentences is said before what is wrong with one that does not.
+    for criterion in sorted(criteria, key=rolls_up_support, reverse=True):
+        try:
+            opened = open_one(cascade.first, called, [criterion], own, keys=keys)
+        except UsageError as error:
+            refusal = refusal or error
+            continue
+        if rolls_up_support(criterion):
+            checker = opened
+            able.append(criterion)
+    if checker is None:
+        told = str(refusal or "no prompt grades by the share of supported sentences")
+        raise UsageError(f"--cascade {cascade}: {told.replace('--base-url', '--cascade-url')}")
+    found = OpenCascade(cascade, checker, frozenset(criterion.digest for criterion in able), address, own)
+    if address is not None and found.local:
+        raise UsageError(f"--cascade-url goes with a checker behind a server, and {cascade.checker} needs none")
+    return found
+
+
+def ask_cascade(
+    opened: OpenCascade,
+    model: Model,
+    wanted: Sequence[Task],
+    journal: Journal,
+    pool: Pool,
+    *,
+    turns: Mapping[str, Turn] | None,
+    settings: Settings,
+    checking: Callable[[Progress], None] | None = None,
+    report: Callable[[Progress], None] | None = None,
+    fetching: Fetching | None = None,
+    account: Account | None = None,
+) -> Results:
+    """Ask the checker everything it can judge, then the other judge what is left, under one budget.
+
+    Args:
+        opened: The cascade.
+        model: The other judge; the caller has prepared it.
+        wanted: The judgments to make.
+        journal: Holds every completion of both.
+        pool: The pool of the responses.
+        turns: The turns by id, for criteria that show the conversation.
+        settings: Limits on calls and cost; the budget is for both judges together.
+        checking: Called with the progress of the checker.
+        report: Called with the progress over all judgments; those that are settled count as recalled.
+        fetching: Called while a checker is being fetched.
+        account: Where calls and completions are entered.
+
+    Returns:
+        Judgments and failures, in the order of `wanted`; a failure of the checker is none of them.
+
+    Raises:
+        OperationalError: A loop stopped early; every paid completion is in the journal.
+    """
+    said, spent = ask_checker(
+        opened, wanted, journal, pool, settings.max_cost, report=checking, fetching=fetching, account=account
+    )
+    settled = opened.settled(wanted, said, model.name)
+    before = Progress(len(settled), len(wanted), len(settled), 0, spent)
+
+    def counted(progress: Progress) -> None:
+        if report is not None:
+            report(
+                progress._replace(
+                    done=before.done + progress.done,
+                    total=before.total,
+                    recalled=before.recalled + progress.recalled,
+                    cost=before.cost + progress.cost,
+                )
+            )
+
+    left = [task for place, task in enumerate(wanted) if place not in settled]
+    if not left and report is not None:
+        report(before)
+    if settings.max_cost is not None:
+        settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - spent))
+    rest = iter(ask((model,), left, journal, pool, turns=turns, settings=settings, report=counted, account=account))
+    return [
+        settled[place] if place in settled else opened.named(task, next(rest), model.name)
+        for place, task in enumerate(wanted)
+    ]
+
+
+def ask_checker(
+    opened: OpenCascade,
+    wanted: Sequence[Task],
+    journal: Journal,
+    pool: Pool,
+    most: float | None = None,
+    *,
+    report: Callable[[Progress], None] | None = None,
+    fetching: Fetching | None = None,
+    account: Account | None = None,
+) -> tuple[dict[int, Judgment | Failure], float]:
+    """Ask the checker alone.
+
+    Args:
+        opened: The cascade.
+        wanted: All tasks.
+        journal: Holds every completion.
+        pool: The pool of the responses.
+        most: US dollars that may be spent; None without a budget.
+        report: Called after each judgment.
+        fetching: Called while a checker is being fetched.
+        account: Where calls and completions are entered.
+
+    Returns:
+        What the checker said, by the places of tasks, and the US dollars that it cost.
+
+    Raises:
+        OperationalError: The loop stopped early; every paid completion is in the journal.
+    """
+    asked = opened.tasks(wanted)
+    spent = 0.0
+
+    def counted(progress: Progress) -> None:
+        nonlocal spent
+        spent = progress.cost
+        if report is not None:
+            report(progress)
+
+    opened.checker.prepare(fetching or (lambda what, done, total: None))
+    settings = msgspec.structs.replace(opened.settings, max_cost=most)
+    once = {_question(task): task for task in asked.values()}
+    said = ask(
+        *((opened.checker,), tuple(once.values()), journal, pool),
+        turns=None,
+        settings=settings,
+        report=counted,
+        account=account,
+    )
+    answers = dict(zip(once, said, strict=True))
+    return {place: answers[_question(task)] for place, task in asked.items()}, spent
+
+
+def _question(task: Task) -> tuple[str, str]:
+    return task.response.response_id, task.criterion.digest
+
+
+def recalled(
+    opened: OpenCascade, wanted: Sequence[Task], journal: Journal | JournalView, pool: Pool
+) -> dict[int, Judgment | Failure | None]:
+    """What a journal holds of the checker's answers, by the places of tasks; None where it would be asked."""
+    questions = Questions(opened.checker, journal, pool, None)
+    return {place: questions.gap(task) or questions.recall(task) for place, task in opened.tasks(wanted).items()}
