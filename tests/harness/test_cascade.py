@@ -30,7 +30,7 @@ from tests.calibration_world import FAST, gold_rows, items, pool, write_gold, wr
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
-from tests.models.test_checker import ScoreServer
+from tests.scoring import ScoreServer
 
 pytestmark = pytest.mark.slow
 
