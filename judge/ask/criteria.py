@@ -20,7 +20,7 @@ from judge.ask.front_matter import (
     read_front_matter,
 )
 from judge.ask.group import DEFAULT, combine, group_members
-from judge.ask.prompt import BLOCKS, NUGGET, PLACEHOLDER, PLACEHOLDERS
+from judge.ask.prompt import BLOCKS, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, only_asked_by
 from judge.errors import InputError, UsageError
 from judge.files.bundle import bundled
 from judge.files.paths import StrPath, several
@@ -115,8 +115,8 @@ def choose_prompts(
     chosen: dict[str, list[Criterion]] = {}
     for prompt in several(prompts):
         criterion = find_criterion(prompt)
-        if criterion.name == NUGGET:
-            raise UsageError(f"{criterion.prompt_id}: shows a nugget, so only `judge nuggets match` can ask it")
+        if criterion.name in OF_NUGGETS:
+            raise UsageError(only_asked_by(criterion))
         chosen.setdefault(criterion.name, []).append(criterion)
     for name in map(str, several(names)) if names is not None else () if chosen else default:
         if name not in criterion_names():
@@ -155,9 +155,9 @@ def prompt_path(name_or_path: StrPath) -> Path:
 def criterion_names() -> tuple[str, ...]:
     """The criteria of responses that have a bundled prompt, sorted; only names of files are read.
 
-    The criterion of nuggets is not among them, since a response alone cannot be asked about it.
+    The criteria about nuggets are not among them, since a response alone cannot be asked about them.
     """
-    return tuple(sorted({path.parent.name for path in _prompt_files(bundled("prompts"))} - {NUGGET}))
+    return tuple(sorted({path.parent.name for path in _prompt_files(bundled("prompts"))} - OF_NUGGETS.keys()))
 
 
 def default_prompts() -> dict[str, str]:

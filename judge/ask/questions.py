@@ -96,7 +96,8 @@ class Questions:
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""
         turn = self._turns.get(task.response.turn_id)
-        return render(task.criterion, task.response, self._pool.passages, turn, form, task.sample, task.nugget)
+        shown = task.nugget, task.known, task.candidates
+        return render(task.criterion, task.response, self._pool.passages, turn, form, task.sample, *shown)
 
     def digest(self, request: Request) -> str:
         """The digest of a request, under which the journal keeps its completion."""

@@ -29,6 +29,8 @@ class Verdict(Record, frozen=True):
     support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()
     """For each sentence the highest probability of support, and the numbers of the passages that support it, from 1;
     empty where the reply does not tell."""
+    nuggets: tuple[str, ...] = ()
+    """The nuggets, where a list of them is asked."""
 
 
 class Unreadable(Record, frozen=True):
@@ -67,6 +69,8 @@ class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defau
     """Number of the repetition, from 0."""
     support: tuple[SentenceSupport, ...] = ()
     """Of a checker: which passages support each sentence."""
+    nuggets: tuple[str, ...] = ()
+    """What the prompt of `judge nuggets create` asks for; `judge run` asks for none."""
 
     def __repr__(self) -> str:
         grade = "unable" if self.unable else self.grade

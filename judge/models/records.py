@@ -46,6 +46,8 @@ class Request(Record, frozen=True):
     """The criteria that are asked together, in order; empty if only one is asked."""
     nugget: str | None = None
     """The raw text of the nugget that the response is matched with; no part of the digest; None if there is none."""
+    lists_nuggets: bool = False
+    """Whether a list of nuggets is asked beside the grade."""
 
 
 class Completion(Record, frozen=True):
