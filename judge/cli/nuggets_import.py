@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE|DIR",
-        help="the bank that the sheet was made of, or its folder",
+        help="the bank of the sheet, or its folder",
     )
     parser.add_argument("--edited-by", required=True, metavar="NAME", help="who changed the sheet")
     parser.add_argument(

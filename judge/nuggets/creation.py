@@ -70,7 +70,7 @@ def _joined(names: tuple[str, ...], name: str | None) -> tuple[str, ...]:
     return names if name is None or name in names else (*names, name)
 
 
-class Merging:
+class TurnMerging:
     """The candidates of one turn, block by block compared with those that are new.
 
     Args:

@@ -1,6 +1,4 @@
-"""Files of matches: judge's own, people's, nuggetizer's assignments, and those of CONE-RAG's human study; joined to a
-pool and a bank.
-"""
+"""Files of matches: judge's own, people's, nuggetizer's and those of CONE-RAG's study; joined to a pool and a bank."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,6 +1,6 @@
 """A bank as a table for a spreadsheet, a nugget a row, and what people changed in it as edits. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast, get_args
 
 from judge.errors import InputError
@@ -90,21 +90,21 @@ def sheet_edits(
         if problems.full:
             break
         path = f"line {row.line}"
-        nugget_id = ids.get(row.cells["nugget_id"])
-        if not row.cells["nugget_id"]:
-            for edit in _addition(row, path, edited_by, problems):
-                if edit.nugget_id in now or edit.nugget_id in by_id:
-                    problems.add("bad_edit", f"{path}: text", "the turn or topic has a nugget of this text already")
-                edits[edit.nugget_id] = edit
-                now[edit.nugget_id] = Nugget(edit.nugget_id, topic_of(edit.turn_id or ""), edit.text or "")
+        added = None if row.cells["nugget_id"] else _addition(row, path, edited_by, problems)
+        if added is None and not row.cells["nugget_id"]:
             continue
+        nugget_id = ids.get(row.cells["nugget_id"]) if added is None else added.nugget_id
         if nugget_id is None:
             message = f"the bank has no nugget {shown(row.cells['nugget_id'])}; leave the id of a new one empty"
             problems.add("bad_edit", f"{path}: nugget_id", message)
             continue
         first = lines.setdefault(nugget_id, row.line)
         if first != row.line:
-            problems.add("bad_edit", f"{path}: nugget_id", f"{shown(nugget_id)} is already on line {first}")
+            what = f"{shown(nugget_id)} is already" if added is None else "this new nugget is already"
+            problems.add("bad_edit", f"{path}: nugget_id", f"{what} on line {first}")
+            continue
+        if added is not None and nugget_id not in edits:
+            edits[nugget_id] = added
             continue
         base = by_id.get(nugget_id)
         if base is not None and row.cells["nugget_sha256"] != digest(base.text):
@@ -112,18 +112,25 @@ def sheet_edits(
             problems.add("bad_edit", f"{path}: nugget_sha256", message)
             continue
         wish = _wish(row, path, now.get(nugget_id) or by_id[nugget_id], problems)
-        if wish is not None and wish != _state(now.get(nugget_id)):
-            edit = edits.pop(nugget_id, None)
-            new = _difference(base, wish, nugget_id, edited_by) if base is not None else _readded(edit, wish, edited_by)
-            edits |= {} if new is None else {nugget_id: new}
+        if wish is None or _is_so(wish, now.get(nugget_id)):
+            continue
+        before = edits.pop(nugget_id, None)
+        if base is not None:
+            new = _difference(base, wish, edited_by)
+        else:
+            new = None if before is None or wish.deleted else _added_again(before, wish, edited_by)
+        edits |= {} if new is None else {nugget_id: new}
     if problems:
         raise InputError(f"{name}: not usable as a sheet of nuggets: {count(len(problems), 'problem')}", problems)
     order = {nugget_id: place for place, nugget_id in enumerate(by_id)}
     return tuple(sorted(edits.values(), key=lambda edit: order.get(edit.nugget_id, len(order))))
 
 
-def _state(nugget: Nugget | None) -> _Wish | None:
-    return None if nugget is None else _Wish(nugget.text, nugget.importance, False)
+def _is_so(wish: _Wish, nugget: Nugget | None) -> bool:
+    """Whether a nugget is as a row says already; None stands for a deleted one."""
+    if nugget is None or wish.deleted:
+        return nugget is None and wish.deleted
+    return (wish.text, wish.importance) == (nugget.text, nugget.importance)
 
 
 def _wish(row: TableRow, path: str, nugget: Nugget, problems: BankProblems) -> _Wish | None:
@@ -157,26 +164,24 @@ def _armed(cell: str) -> str:
     return cell[1:] if cell.startswith("\\") and disarmed(cell[1:]) == cell else cell
 
 
-def _difference(base: Nugget, wish: _Wish, nugget_id: str, edited_by: str) -> NuggetEdit | None:
+def _difference(base: Nugget, wish: _Wish, edited_by: str) -> NuggetEdit | None:
     """The edit of a nugget that was made; None if it is to be as it was made."""
     if wish.deleted:
-        return NuggetEdit(nugget_id, "delete", edited_by, digest(base.text))
+        return NuggetEdit(base.nugget_id, "delete", edited_by, digest(base.text))
     text = None if wish.text == base.text else wish.text
     importance = None if wish.importance == base.importance else wish.importance
     if text is None and importance is None:
         return None
-    return NuggetEdit(nugget_id, "change", edited_by, digest(base.text), text, importance)
+    return NuggetEdit(base.nugget_id, "change", edited_by, digest(base.text), text, importance)
 
 
-def _readded(edit: NuggetEdit | None, wish: _Wish, edited_by: str) -> NuggetEdit | None:
-    """The addition of a nugget that people added before; None if it is to go."""
-    if edit is None or wish.deleted:
-        return None
+def _added_again(edit: NuggetEdit, wish: _Wish, edited_by: str) -> NuggetEdit:
+    """The addition of a nugget that people added before, as it is to be now."""
     return NuggetEdit(edit.nugget_id, "add", edited_by, None, wish.text, wish.importance, edit.turn_id, edit.topic_id)
 
 
-def _addition(row: TableRow, path: str, edited_by: str, problems: BankProblems) -> Iterator[NuggetEdit]:
-    """The nugget that a row without an id adds; nothing, and a problem, if it cannot be one."""
+def _addition(row: TableRow, path: str, edited_by: str, problems: BankProblems) -> NuggetEdit | None:
+    """The nugget that a row without an id adds; None, and a problem, if it cannot be one."""
     before = len(problems)
     turn_id, topic_id = row.cells["turn_id"], row.cells["topic_id"]
     if turn_id and not usable_turn_id(turn_id):
@@ -189,6 +194,8 @@ def _addition(row: TableRow, path: str, edited_by: str, problems: BankProblems) 
         problems.add("missing_field", path, "a new nugget needs `turn_id`, or `topic_id` for the whole topic")
     text = problems.text(f"{path}: text", _armed(row.cells["text"]))
     importance = _importance(row, path, problems)
-    if len(problems) == before and text is not None:
-        nugget_id = f"{turn_id or topic_id}/{digest(text)[:8]}"
-        yield NuggetEdit(nugget_id, "add", edited_by, None, text, importance, turn_id or None, topic_id or None)
+    if text is None or len(problems) > before:
+        return None
+    # By its text, so that the same row, read again, is the same nugget.
+    nugget_id = f"{turn_id or topic_id}/{digest(text)[:8]}"
+    return NuggetEdit(nugget_id, "add", edited_by, None, text, importance, turn_id or None, topic_id or None)

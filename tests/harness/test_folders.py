@@ -51,6 +51,7 @@ CALLERS = {
     "harness/evaluation/reproduction",
     "harness/evaluation/measured",
     "harness/evaluation/qrels",
+    "harness/nuggets/creation",
     "harness/nuggets/matching",
     "harness/nuggets/scoring",
     "harness/probe/job",
@@ -122,6 +123,12 @@ WRITERS = {
     "evaluate-statements": Writer("statements.sha256", f"evaluate statements --runs {{}}/one {_LINKS}"),
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
+    "nuggets-create": Writer(
+        "bank.sha256",
+        # Nothing may be spent, so nobody is asked.
+        f"nuggets create --pool {{}}/judged {_LINKS} --model server/m --base-url http://127.0.0.1:9/v1 --price 1/1 "
+        "--max-cost 0",
+    ),
     "nuggets-match": Writer(
         "matches.sha256", f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"
     ),

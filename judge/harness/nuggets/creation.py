@@ -24,7 +24,7 @@ from judge.harness.manifest import JOURNAL
 from judge.harness.nuggets.creation_plan import CREATED, NuggetCreatePlan, PreparedCreation, prepare_creation
 from judge.models.journal import Journal
 from judge.nuggets.creation import (
-    Merging,
+    TurnMerging,
     candidates_of,
     creation_failure,
     importance_task,
@@ -204,7 +204,7 @@ def _create(
     )
 
 
-def _merged(prepared: PreparedCreation, steps: _Steps, failures: list[NuggetFailure]) -> list[Merging]:
+def _merged(prepared: PreparedCreation, steps: _Steps, failures: list[NuggetFailure]) -> list[TurnMerging]:
     """The candidates of every turn without repeats; turns without a candidate are left out."""
     listed = [source for sources in prepared.sources.values() for source in sources]
     of_turns: dict[str, list[tuple[NuggetSource, tuple[str, ...]]]] = {}
@@ -213,7 +213,7 @@ def _merged(prepared: PreparedCreation, steps: _Steps, failures: list[NuggetFail
             failures.append(creation_failure("creation", answer, source))
         elif answer.nuggets:
             of_turns.setdefault(source.turn_id, []).append((source, answer.nuggets))
-    merged = [Merging(turn_id, candidates_of(pairs), prepared.plan.most) for turn_id, pairs in of_turns.items()]
+    merged = [TurnMerging(turn_id, candidates_of(pairs), prepared.plan.most) for turn_id, pairs in of_turns.items()]
     # A block is compared with what the blocks before it left, so the blocks of a turn are asked one after the other.
     while asked := [merging for merging in merged if not merging.done]:
         answers = steps.ask([merging.task(prepared.prompts.merging) for merging in asked])
@@ -224,7 +224,7 @@ def _merged(prepared: PreparedCreation, steps: _Steps, failures: list[NuggetFail
 
 
 def _weighed(
-    prepared: PreparedCreation, steps: _Steps, merged: Sequence[Merging], failures: list[NuggetFailure]
+    prepared: PreparedCreation, steps: _Steps, merged: Sequence[TurnMerging], failures: list[NuggetFailure]
 ) -> list[Nugget]:
     """The nuggets with their importance; a turn whose nuggets were not weighed, or not merged, has none."""
     whole = [merging for merging in merged if merging.failure is None]
