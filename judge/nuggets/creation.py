@@ -24,7 +24,7 @@ NEW, REPEAT = "new", "repeat"
 VITAL, OKAY = "vital", "okay"
 
 
-class Candidate(NamedTuple):
+class NuggetCandidate(NamedTuple):
     """A text that may become a nugget, and its sources."""
 
     text: str
@@ -39,7 +39,7 @@ def source_task(source: NuggetSource, criterion: Criterion) -> Task:
     return Task(source.shown(), criterion)
 
 
-def candidates_of(listed: Sequence[tuple[NuggetSource, tuple[str, ...]]]) -> tuple[Candidate, ...]:
+def candidates_of(listed: Sequence[tuple[NuggetSource, tuple[str, ...]]]) -> tuple[NuggetCandidate, ...]:
     """The different texts of the sources of one turn: the first of each source, then the second of each, and so on.
 
     A source lists its most important nuggets first, so that what comes first is what matters most. Texts that differ
@@ -48,16 +48,16 @@ def candidates_of(listed: Sequence[tuple[NuggetSource, tuple[str, ...]]]) -> tup
     Args:
         listed: The sources with the nuggets that each lists.
     """
-    found: dict[str, Candidate] = {}
+    found: dict[str, NuggetCandidate] = {}
     for rank in zip_longest(*([(source, text) for text in texts] for source, texts in listed)):
         for entry in rank:
             if entry is None:
                 continue
             source, text = entry
             key = " ".join(text.split()).rstrip(". ").casefold()
-            before = found.get(key, Candidate(text, (), (), None))
+            before = found.get(key, NuggetCandidate(text, (), (), None))
             grades = [grade for grade in (before.relevance, source.relevance) if grade is not None]
-            found[key] = Candidate(
+            found[key] = NuggetCandidate(
                 before.text,
                 _joined(before.passages, source.passage),
                 _joined(before.responses, source.response_id),
@@ -79,9 +79,9 @@ class TurnMerging:
         most: Most nuggets of a turn; once there are so many, the other candidates are left over.
     """
 
-    def __init__(self, turn_id: str, candidates: Sequence[Candidate], most: int) -> None:
+    def __init__(self, turn_id: str, candidates: Sequence[NuggetCandidate], most: int) -> None:
         self.turn_id = turn_id
-        self.kept: list[Candidate] = []
+        self.kept: list[NuggetCandidate] = []
         self.failure: Failure | None = None
         self._waiting = list(candidates)
         self._most = most
@@ -118,11 +118,11 @@ class TurnMerging:
         self.kept += new[: self._most - len(self.kept)]
         del self._waiting[: len(block)]
 
-    def _block(self) -> list[Candidate]:
+    def _block(self) -> list[NuggetCandidate]:
         return self._waiting[:BLOCK]
 
 
-def importance_task(turn_id: str, kept: Sequence[Candidate], criterion: Criterion) -> Task:
+def importance_task(turn_id: str, kept: Sequence[NuggetCandidate], criterion: Criterion) -> Task:
     """The question how important the nuggets of a turn are."""
     texts = tuple(candidate.text for candidate in kept)
     return Task(_about(turn_id, texts), criterion, candidates=texts)
@@ -132,7 +132,7 @@ def _about(turn_id: str, texts: Sequence[str]) -> PooledResponse:
     return standing(turn_id, turn_id, "\n".join(texts))
 
 
-def weighed(turn_id: str, kept: Sequence[Candidate], result: Judgment, judge: str) -> list[Nugget]:
+def weighed(turn_id: str, kept: Sequence[NuggetCandidate], result: Judgment, judge: str) -> list[Nugget]:
     """The nuggets of a turn with the importance that the judge gave them."""
     labels: dict[str, Importance] = {VITAL: "vital", OKAY: "okay"}
     return [

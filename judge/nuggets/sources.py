@@ -9,7 +9,7 @@ from judge.text.ids import is_own_turn, natural_key, topic_of
 
 SourceKind = Literal["passages", "responses", "both"]
 SOURCE_KINDS: tuple[SourceKind, ...] = ("passages", "responses", "both")
-Grades = Mapping[str, Mapping[str, int]]
+PassageGrades = Mapping[str, Mapping[str, int]]
 """Turn id to passage id to grade."""
 _NO_COUNT = TokenCount(bare=0, english=0, whitespace=0, cut=None)
 
@@ -48,7 +48,7 @@ def standing(turn_id: str, name: str, text: str) -> PooledResponse:
     return PooledResponse(name, turn_id, topic_of(turn_id), text, (), _NO_COUNT, False, ())
 
 
-def turn_sources(pool: Pool, kind: SourceKind, grades: Grades | None = None, minimum: int = 1) -> TurnSources:
+def turn_sources(pool: Pool, kind: SourceKind, grades: PassageGrades | None = None, minimum: int = 1) -> TurnSources:
     """The sources of every turn.
 
     Passages are ordered by grade, and then by how many pooled responses used them; responses as in the pool.

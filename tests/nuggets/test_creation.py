@@ -6,7 +6,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
 from judge.nuggets.creation import (
     BLOCK,
-    Candidate,
+    NuggetCandidate,
     TurnMerging,
     candidates_of,
     creation_failure,
@@ -87,12 +87,12 @@ def test_the_first_of_every_source_comes_before_the_second_of_any() -> None:
     found = candidates_of(listed)
     assert [candidate.text for candidate in found] == ["A.", "D.", "B.", "E.", "C."]
     # `a` is `A.` in other letters: one candidate of both sources, with the grade of the passage.
-    assert found[0] == Candidate("A.", ("p1",), ("R00001",), 2)
+    assert found[0] == NuggetCandidate("A.", ("p1",), ("R00001",), 2)
     assert found[1].relevance == 3
 
 
-def candidates(*texts: str) -> list[Candidate]:
-    return [Candidate(text, (), (), None) for text in texts]
+def candidates(*texts: str) -> list[NuggetCandidate]:
+    return [NuggetCandidate(text, (), (), None) for text in texts]
 
 
 def test_candidates_are_merged_block_by_block() -> None:
@@ -132,7 +132,7 @@ def test_one_candidate_needs_no_call_and_a_failure_ends_the_turn() -> None:
 
 
 def test_weighed_nuggets_keep_their_sources() -> None:
-    kept = [Candidate("A.", ("p1",), ("R00001",), 3), Candidate("B.", (), ("R00002",), None)]
+    kept = [NuggetCandidate("A.", ("p1",), ("R00001",), 3), NuggetCandidate("B.", (), ("R00002",), None)]
     assert importance_task("1-1_2", kept, IMPORTANCE).candidates == ("A.", "B.")
     rows = weighed("1-1_2", kept, labeled("1-1_2", ["vital", "okay"]), "server/m")
     assert [(row.nugget_id, row.topic_id, row.text, row.importance) for row in rows] == [
