@@ -19,7 +19,7 @@ from judge.cli.asking import (
     say_lacking_log,
 )
 from judge.cli.config import add_config_arguments
-from judge.cli.options import add_output_option, positive
+from judge.cli.options import add_output_option, positive, refuse_unused
 from judge.cli.printing import print_fact, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
@@ -79,6 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Ask and write; 3 if asking again may bring missing nuggets, 1 if there is no nugget."""
+    if args.qrels is None:
+        refuse_unused(args, ["relevant-from"], "it is about the grades of --qrels")
     plan = NuggetCreatePlan(
         pool=args.pool,
         model=args.model,

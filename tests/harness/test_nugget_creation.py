@@ -175,8 +175,9 @@ def test_a_budget_leaves_failures_and_the_next_call_goes_on(server: Mock, pooled
     settings = Settings(max_cost=1.0, prices=prices, concurrency=4)
     short = create_nuggets(plan(server, pooled, tmp_path / "out", settings=settings))
     assert {failed.reason for failed in short.failures} == {"budget"}
-    # The later steps are paid from the same dollar.
-    assert server.stats()["paid"] < SOURCES
+    # The later steps would have to be paid from the same dollar.
+    assert {failed.step for failed in short.failures} == {"creation", "merging"}
+    assert server.stats()["paid"] < SOURCES and not short.nuggets
     rest = create_nuggets(plan(server, pooled, tmp_path / "out"))
     whole = create_nuggets(plan(server, pooled, tmp_path / "whole"))
     assert rest.nuggets == whole.nuggets and not rest.failures
