@@ -1016,8 +1016,9 @@ _EDITS = (
     % digest("Ramps are free.").encode(),
 )
 _NUGGET_SHEETS = (
-    b"nugget_id,turn_id,topic_id,importance,text,delete,nugget_sha256\r\n"
-    b"1-1_1/1,1-1_1,1-1,vital,Free.,,%s\r\n,1-1_1,,okay,Book.,,\r\n" % digest("Ramps are free.").encode(),
+    b"nugget_id,turn_id,topic_id,importance,text,delete,shown_sha256\r\n"
+    b"1-1_1/1,1-1_1,1-1,vital,Free.,,%s\r\n,1-1_1,,okay,Book.,,\r\n"
+    % digest("1-1_1/1\nRamps are free.\nvital\n").encode(),
 )
 READERS: dict[str, Reader] = {
     "runs": Reader(_runs, _run),

@@ -17,9 +17,9 @@ from judge.text.safe import digest, disarmed, shown
 
 COLUMNS = (
     *("nugget_id", "turn_id", "topic_id", "importance", "text", "delete", "said", "passages", "responses"),
-    *("made_by", "edited_by", "nugget_sha256"),
+    *("made_by", "edited_by", "shown_sha256"),
 )
-NEEDED = ("nugget_id", "turn_id", "topic_id", "importance", "text", "delete", "nugget_sha256")
+NEEDED = ("nugget_id", "turn_id", "topic_id", "importance", "text", "delete", "shown_sha256")
 """The columns that are read back."""
 _DELETED = {"": False, "no": False, "0": False, "false": False, "x": True, "yes": True, "1": True, "true": True}
 
@@ -37,7 +37,6 @@ def bank_sheet(made: Sequence[Nugget], edits: Sequence[NuggetEdit], said: Mappin
         InputError: The edits are of another bank.
     """
     now = {nugget.nugget_id: nugget for nugget in edited(made, edits, name)}
-    digests = {nugget.nugget_id: digest(nugget.text) for nugget in made}
     added = [now[edit.nugget_id] for edit in edits if edit.action == "add"]
     return table_bytes(
         COLUMNS,
@@ -47,7 +46,7 @@ def bank_sheet(made: Sequence[Nugget], edits: Sequence[NuggetEdit], said: Mappin
                 *(readable(nugget.text), "" if nugget.nugget_id in now else "x"),
                 readable(said.get(nugget.turn_id or "", "")),
                 *(" ".join(nugget.passages), " ".join(nugget.responses), nugget.made_by or "", nugget.edited_by or ""),
-                digests.get(nugget.nugget_id, ""),
+                _wish_of(nugget, deleted=nugget.nugget_id not in now).shown(nugget.nugget_id),
             )
             for nugget in (*(now.get(each.nugget_id, each) for each in made), *added)
         ),
@@ -61,14 +60,22 @@ class _Wish(NamedTuple):
     importance: Importance | None
     deleted: bool
 
+    def shown(self, nugget_id: str) -> str:
+        """SHA-256 of all of it, by which a row tells what it showed before people changed it."""
+        return digest("\n".join((nugget_id, self.text, self.importance or "", "x" if self.deleted else "")))
+
+
+def _wish_of(nugget: Nugget, *, deleted: bool) -> _Wish:
+    return _Wish(nugget.text, nugget.importance, deleted)
+
 
 def sheet_edits(
     rows: Sequence[TableRow], made: Sequence[Nugget], earlier: Sequence[NuggetEdit], edited_by: str, name: str
 ) -> tuple[NuggetEdit, ...]:
     """The edits that turn a bank into what a sheet says of it.
 
-    A nugget that the sheet does not list stays as it is, with the edit that it has. An edit that the sheet leaves as it
-    is keeps its author.
+    A nugget that the sheet does not list, or lists as it showed it, stays as it is, with the edit that it has. A
+    changed row of a nugget that somebody has edited since the sheet was made is refused.
 
     Args:
         rows: The rows of the sheet.
@@ -107,12 +114,13 @@ def sheet_edits(
             edits[nugget_id] = added
             continue
         base = by_id.get(nugget_id)
-        if base is not None and row.cells["nugget_sha256"] != digest(base.text):
-            message = "the bank has another text of this nugget now, or the cell was changed: make the sheet anew"
-            problems.add("bad_edit", f"{path}: nugget_sha256", message)
+        current = _wish_of(now.get(nugget_id) or by_id[nugget_id], deleted=nugget_id not in now)
+        wish = _wish(row, path, current, problems)
+        if wish is None or wish == current or wish.shown(nugget_id) == row.cells["shown_sha256"]:
             continue
-        wish = _wish(row, path, now.get(nugget_id) or by_id[nugget_id], problems)
-        if wish is None or _is_so(wish, now.get(nugget_id)):
+        if row.cells["shown_sha256"] != current.shown(nugget_id):
+            message = "the nugget has changed since the sheet was made: make the sheet anew"
+            problems.add("bad_edit", f"{path}: shown_sha256", message)
             continue
         before = edits.pop(nugget_id, None)
         if base is not None:
@@ -126,24 +134,17 @@ def sheet_edits(
     return tuple(sorted(edits.values(), key=lambda edit: order.get(edit.nugget_id, len(order))))
 
 
-def _is_so(wish: _Wish, nugget: Nugget | None) -> bool:
-    """Whether a nugget is as a row says already; None stands for a deleted one."""
-    if nugget is None or wish.deleted:
-        return nugget is None and wish.deleted
-    return (wish.text, wish.importance) == (nugget.text, nugget.importance)
-
-
-def _wish(row: TableRow, path: str, nugget: Nugget, problems: BankProblems) -> _Wish | None:
+def _wish(row: TableRow, path: str, current: _Wish, problems: BankProblems) -> _Wish | None:
     """What a row says of a nugget; None, and a problem, if it cannot be read."""
     before = len(problems)
     deleted = _DELETED.get(row.cells["delete"].casefold())
     if deleted is None:
         problems.add("bad_edit", f"{path}: delete", f"expected x or nothing, found {shown(row.cells['delete'])}")
     importance = _importance(row, path, problems)
-    if importance is None and nugget.importance is not None:
+    if importance is None and current.importance is not None:
         problems.add("bad_edit", f"{path}: importance", "expected vital or okay, found nothing")
-    text: str | None = nugget.text
-    if row.cells["text"] != disarmed(readable(nugget.text)).strip():
+    text: str | None = current.text
+    if row.cells["text"] != disarmed(readable(current.text)).strip():
         text = problems.text(f"{path}: text", _armed(row.cells["text"]))
     if len(problems) > before or text is None:
         return None

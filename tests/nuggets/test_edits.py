@@ -155,8 +155,8 @@ def test_a_sheet_says_what_people_changed() -> None:
     ("place", "cells", "message"),
     [
         (0, {"nugget_id": "1-1_1/7"}, "the bank has no nugget"),
-        (0, {"nugget_id": "1-1_1/2"}, "another text of this nugget now"),
-        (0, {"nugget_sha256": "0"}, "another text of this nugget now"),
+        (0, {"nugget_id": "1-1_1/2"}, "has changed since the sheet was made"),
+        (0, {"shown_sha256": "0", "text": "B."}, "has changed since the sheet was made"),
         (0, {"text": ""}, "expected the text of a nugget"),
         (0, {"importance": "huge"}, "expected vital or okay"),
         (0, {"importance": ""}, "expected vital or okay"),
@@ -192,3 +192,28 @@ def test_a_text_that_nobody_touched_is_no_edit(text: str) -> None:
     (row,) = rows_of(made)
     assert disarmed(row.cells["text"]) == row.cells["text"]
     assert sheet_edits([row], made, (), "ann", "s") == ()
+
+
+def test_a_sheet_undoes_nothing_that_others_edited_since() -> None:
+    rows = rows_of(MADE)
+    bobs = (change("1-1_1/1", text="Ramps cost nothing."), NuggetEdit("1-1/1", "delete", "bob", SHAS["1-1/1"]))
+    # What ann did not touch stays as bob has it.
+    assert sheet_edits(rows, MADE, bobs, "ann", "s") == bobs
+    rows[1].cells["importance"] = "vital"
+    assert sheet_edits(rows, MADE, bobs, "ann", "s") == (
+        bobs[0], change("1-1_1/2", importance="vital"), bobs[1]
+    )  # fmt: skip
+    # What both changed is refused.
+    rows[0].cells["importance"] = "okay"
+    with pytest.raises(InputError) as caught:
+        sheet_edits(rows, MADE, bobs, "ann", "s")
+    assert [problem.path for problem in caught.value.problems] == ["line 2: shown_sha256"]
+
+
+def test_a_bank_that_was_made_again_refuses_what_people_changed_of_another_text() -> None:
+    rows = rows_of(MADE)
+    again = (Nugget("1-1_1/1", "1-1", "Ramps are there.", "1-1_1", "vital"), *MADE[1:])
+    assert sheet_edits(rows, again, (), "ann", "s") == ()
+    rows[0].cells["delete"] = "x"
+    with pytest.raises(InputError):
+        sheet_edits(rows, again, (), "ann", "s")
