@@ -60,6 +60,7 @@ from judge.evaluate.intake import passage_ranking, ranked_runs
 from judge.evaluate.published import reproduce_publication
 from judge.files.jsonl import json_bytes
 from judge.files.stored import unpack
+from judge.files.tabular import read_table
 from judge.files.trec import parse_qrels
 from judge.files.zstandard import zstd
 from judge.gold import import_gold, parse_gold, read_gold
@@ -84,8 +85,10 @@ from judge.models.server_scorer import APIS, read_scores
 from judge.models.spending import read_spending
 from judge.models.storable import storable
 from judge.nuggets.claims import claims_jsonl, join_claims, parse_claims
-from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank
+from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
+from judge.nuggets.forms.edits import edited, edits_jsonl, parse_edits
 from judge.nuggets.matches import join, read_matches
+from judge.nuggets.sheet import NEEDED, bank_sheet, sheet_edits
 from judge.nuggets.study import read_study
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
@@ -582,6 +585,25 @@ def _claims(folder: Path, content: bytes) -> None:
     join_claims(rows, (), parse_bank(_NUGGETS[1], "bank"), _POOL, "x")
 
 
+def _edits(folder: Path, content: bytes) -> None:
+    """Edits of a bank with one nugget, applied and written again."""
+    edits = read_edits(_file(folder, content, "edits.jsonl"))
+    assert parse_edits(edits_jsonl(edits), "y") == edits
+    bank_bytes(edited(parse_bank(_NUGGETS[0], "bank").nuggets, edits, "x"), "judge")
+
+
+def _nugget_sheets(folder: Path, content: bytes) -> None:
+    """A sheet of the same bank: its edits can be applied, and the sheet of both says nothing new."""
+    made = parse_bank(_NUGGETS[0], "bank").nuggets
+    problems: list[Problem] = []
+    _, rows = read_table(_file(folder, content, "sheet.csv"), problems, needed=NEEDED)
+    if problems:
+        raise InputError("x", problems)
+    edits = sheet_edits(rows, made, (), "ann", "x")
+    again = _file(folder, bank_sheet(made, edits, {}, "x"), "again.csv")
+    assert sheet_edits(read_table(again, [], needed=NEEDED)[1], made, edits, "bob", "x") == edits
+
+
 def _nuggets(folder: Path, content: bytes) -> None:
     """A bank read, and written in every form that can hold it."""
     bank = parse_bank(unpack(content, "x"), "x")
@@ -1033,6 +1055,20 @@ _MATCHED = (
     b'{"turn_id":"1-1_1","nugget_id":"1-1_1/2","label":"contradicts","response_id":"R00000","assessor":"ann"}\n',
 )
 _CLAIMED = (b'{"turn_id":"1-1_1","response_id":"R00000","labels":["passage"],"passages":true,"assessor":"ann"}\n',)
+_ASSIGNED = (
+    b'{"qid":"1-1_1","run_id":"r","nuggets":[{"text":"Ramps are free.","importance":"vital","assignment":"support"},'
+    b'{"text":"Book.","importance":"okay","assignment":"failed"}]}\n',
+)
+_EDITS = (
+    b'{"nugget_id":"1-1_1/1","action":"change","edited_by":"ann","nugget_sha256":"%s","text":"Free."}\n'
+    b'{"nugget_id":"1-1_1/x","action":"add","edited_by":"ann","text":"Book.","turn_id":"1-1_1"}\n'
+    % digest("Ramps are free.").encode(),
+)
+_NUGGET_SHEETS = (
+    b"nugget_id,turn_id,topic_id,importance,text,delete,shown_sha256\r\n"
+    b"1-1_1/1,1-1_1,1-1,vital,Free.,,%s\r\n,1-1_1,,okay,Book.,,\r\n"
+    % digest("1-1_1/1\nRamps are free.\nvital\n").encode(),
+)
 READERS: dict[str, Reader] = {
     "runs": Reader(_runs, _run),
     **{f"runs-as-{name}": Reader(_runs, partial(_run, format=name)) for name in FORMATS},
@@ -1052,8 +1088,10 @@ READERS: dict[str, Reader] = {
     "disagreements": Reader(lambda: (_json(msgspec.to_builtins(_APART)) * 2,), _disagreements),
     "gold": Reader(lambda: _GOLD, _gold),
     "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), partial(_of_bytes, read=parse_gold)),
-    "nugget-matches": Reader(lambda: _MATCHED, _matches),
+    "nugget-matches": Reader(lambda: (*_MATCHED, *_ASSIGNED), _matches),
     "nugget-claims": Reader(lambda: _CLAIMED, _claims),
+    "nugget-edits": Reader(lambda: _EDITS, _edits),
+    "nugget-sheets": Reader(lambda: _NUGGET_SHEETS, _nugget_sheets),
     "nugget-banks": Reader(lambda: (*_NUGGETS, *_examples("examples/nuggets.jsonl")), _nuggets),
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
     "gold-desk": Reader(_desk_stores, partial(_import, source="desk")),

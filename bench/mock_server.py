@@ -34,7 +34,8 @@ PLANTED = re.compile(r"\bGrade: ([0-9])\b")
 GROUP = re.compile(r"where LABEL is (one of .+):\n")
 """How they ask for a line for each of several criteria."""
 ONE_OF = re.compile(r"one of (.+?) for (\w+)")
-SENTENCES = re.compile(r"<sentences>\n(.*?)\n</sentences>", re.DOTALL)
+SENTENCES = re.compile(r"<(?:sentences|candidates)>\n(.*?)\n</(?:sentences|candidates)>", re.DOTALL)
+SOURCE = re.compile(r"<source>\n(.*?)\n</source>", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -424,6 +425,10 @@ def verdict(request: dict[str, Any], options: Options) -> str:
     menus = [(name, labels.split(", ")) for labels, name in ONE_OF.findall("".join(GROUP.findall(prompt)[-1:]))]
     if wanted and wanted.get("type") == "json_schema":
         schema = wanted["json_schema"]["schema"]
+        if "nuggets" in schema["properties"]:
+            nuggets = nuggets_of(prompt)
+            none, some = sorted(schema["properties"]["grade"]["enum"])
+            return json.dumps({"nuggets": nuggets, "grade": some if nuggets else none})
         if options.response_format == "honor":
             return json.dumps(instance(schema, number, sentences))
         parts = {name: part for name, part in schema["properties"].items() if part["type"] == "object"}
@@ -436,6 +441,12 @@ def verdict(request: dict[str, Any], options: Options) -> str:
     if asked and asked[-1][1] == "1":
         return "\n".join([REASON, *(f"{place}: {label}" for place, label in enumerate(chosen, 1))])
     return f"{REASON}\nGrade: {chosen[0]}"
+
+
+def nuggets_of(prompt: str) -> list[str]:
+    """The first three sentences of the source that a prompt shows, as nuggets."""
+    (source,) = SOURCE.findall(prompt)[-1:] or [""]
+    return [part.strip() for part in re.split(r"(?<=[.?!])\s+", source) if part.strip()][:3]
 
 
 def labels_of(request: dict[str, Any], options: Options) -> Sequence[str]:

@@ -80,6 +80,12 @@ if TYPE_CHECKING:
     from judge.harness.nuggets.claiming import label_claims as label_claims
     from judge.harness.nuggets.conversion import NuggetConvertPlan as NuggetConvertPlan
     from judge.harness.nuggets.conversion import convert_bank as convert_bank
+    from judge.harness.nuggets.creation import create_nuggets as create_nuggets
+    from judge.harness.nuggets.creation_plan import NuggetCreatePlan as NuggetCreatePlan
+    from judge.harness.nuggets.editing import NuggetImportPlan as NuggetImportPlan
+    from judge.harness.nuggets.editing import NuggetSheetPlan as NuggetSheetPlan
+    from judge.harness.nuggets.editing import import_nugget_edits as import_nugget_edits
+    from judge.harness.nuggets.editing import write_nugget_sheet as write_nugget_sheet
     from judge.harness.nuggets.matching import NuggetMatchPlan as NuggetMatchPlan
     from judge.harness.nuggets.matching import match_nuggets as match_nuggets
     from judge.harness.nuggets.scoring import NuggetScorePlan as NuggetScorePlan

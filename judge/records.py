@@ -120,8 +120,9 @@ class Criterion(Record, frozen=True):
     version: int
     inputs: tuple[str, ...]
     """What a judge may see, as names of placeholders."""
-    answer: Literal["grade", "sentences"]
-    """grade: one grade for the response. sentences: a label for each sentence, rolled up to a grade."""
+    answer: Literal["grade", "sentences", "nuggets"]
+    """grade: one grade for the response. sentences: a label for each sentence, rolled up to a grade. nuggets: a list of
+    nuggets, and a grade that says whether there are any."""
     scale: Scale
     sentence_levels: tuple[Level, ...]
     """The labels of a sentence; empty if one grade is asked."""

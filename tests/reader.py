@@ -181,6 +181,12 @@ def _passages() -> list[dict[str, str]]:
     return [json.loads(line) for line in lines]
 
 
+def _bank(path: Path) -> None:
+    """A bank in its folder."""
+    path.mkdir()
+    shutil.copyfile(EXAMPLE / "nuggets.jsonl", path / "nuggets.jsonl")
+
+
 def _passage_qrels(path: Path) -> None:
     turns = ("1-1_1", "1-1_2", "1-1_3")
     lines = [f"{turn} 0 {passage['id']} {place % 4}\n" for turn in turns for place, passage in enumerate(_passages())]
@@ -329,6 +335,9 @@ MADE: dict[str, Callable[[Path], None]] = {
         gzip.decompress((EXAMPLE / "runs/orchard-manual.json.gz").read_bytes())
     ),
     "nuggets.jsonl": _example("nuggets.jsonl"),
+    "bank": _bank,
+    "sheet.csv": lambda path: _run("nuggets", "sheet", str(_need("nuggets.jsonl")), "--out", str(path)),
+    "edits.jsonl": _text(""),
     "gold_nuggets_human.json": _text('{"1-1_1": {"[1]": {"text": "Ramps are free.", "relevance": "3"}}}'),
     "rubrics.csv": _text("id,rubrik\n1-1-r1,Are ramps free?\n"),
     "out-may": _judged_once,

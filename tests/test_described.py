@@ -22,6 +22,7 @@ from judge.runs.formats import FORMATS
 from judge.stats.agreement import STATISTICS
 from tests.conftest import PROJECT
 from tests.evaluate.test_published import release
+from tests.mock import start_mock
 
 pytestmark = pytest.mark.slow
 
@@ -290,6 +291,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folders["judge evaluate wording"] = judge(
         "wording", "evaluate", "wording", "--runs", harbor, "--topics", runs[-1], "--out", to("wording")
     )
+    with start_mock() as mock:
+        folders["judge nuggets create"] = judge(
+            "bank", "nuggets", "create", "--pool", to("run"), "--topics", runs[-1], "--model", "server/m", "--base-url",
+            mock.base_url, "--limit", "4", "--out", to("bank"),
+        )  # fmt: skip
     folders["judge evaluate qrels"] = judge("sets", "evaluate", "qrels", to("run"), to("run"), "--out", to("sets"))
     folders["judge leaderboard"] = judge(
         "corrected", "leaderboard", to("run"), "--gold", str(gold), "--out", to("corrected")
@@ -343,7 +349,7 @@ TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judg
          "judge run --jury", "judge leaderboard", "judge evaluate responses", "judge evaluate spans",
          "judge bench", "judge probe", "judge reproduce", "judge evaluate passages", "judge evaluate statements",
          "judge evaluate qrels", "judge nuggets score", "judge nuggets match", "judge nuggets claims",
-         "judge evaluate wording")  # fmt: skip
+         "judge nuggets create", "judge evaluate wording")  # fmt: skip
 
 
 @pytest.mark.slow

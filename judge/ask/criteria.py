@@ -20,7 +20,7 @@ from judge.ask.front_matter import (
     read_front_matter,
 )
 from judge.ask.group import DEFAULT, combine, group_members
-from judge.ask.prompt import BLOCKS, OF_BANK, PLACEHOLDER, PLACEHOLDERS, only_asked_by
+from judge.ask.prompt import BLOCKS, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, only_asked_by
 from judge.errors import InputError, UsageError
 from judge.files.bundle import bundled
 from judge.files.paths import StrPath, several
@@ -115,7 +115,7 @@ def choose_prompts(
     chosen: dict[str, list[Criterion]] = {}
     for prompt in several(prompts):
         criterion = find_criterion(prompt)
-        if criterion.name in OF_BANK:
+        if criterion.name in OF_NUGGETS:
             raise UsageError(only_asked_by(criterion))
         chosen.setdefault(criterion.name, []).append(criterion)
     for name in map(str, several(names)) if names is not None else () if chosen else default:
@@ -155,9 +155,9 @@ def prompt_path(name_or_path: StrPath) -> Path:
 def criterion_names() -> tuple[str, ...]:
     """The criteria of responses that have a bundled prompt, sorted; only names of files are read.
 
-    The criteria about nuggets are not among them, since a response alone does not tell the nuggets.
+    The criteria about nuggets are not among them, since a response alone cannot be asked about them.
     """
-    return tuple(sorted({path.parent.name for path in _prompt_files(bundled("prompts"))} - OF_BANK.keys()))
+    return tuple(sorted({path.parent.name for path in _prompt_files(bundled("prompts"))} - OF_NUGGETS.keys()))
 
 
 def default_prompts() -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from judge.ask.group_verdict import parse_group
+from judge.ask.nugget_verdict import parse_nuggets
 from judge.ask.prompt import repair
 from judge.ask.records import Failure, Judgment, SentenceSupport, Unreadable, Verdict
 from judge.ask.verdict import parse
@@ -25,6 +26,10 @@ class Task(NamedTuple):
     """The text of the nugget to match the response with, for criteria that show one."""
     nuggets: tuple[str, ...] = ()
     """The texts of all nuggets of the turn and topic, for criteria that show them."""
+    known: tuple[str, ...] = ()
+    """The texts of the nuggets that are known already, for criteria that show them."""
+    candidates: tuple[str, ...] = ()
+    """The texts to label in place of the response's sentences, for criteria that show them."""
 
 
 class Answer(NamedTuple):
@@ -90,6 +95,8 @@ def dialogue(criterion: Criterion, request: Request) -> Dialogue:
 
 def _verdicts(completion: Completion, criterion: Criterion, request: Request) -> dict[str, Verdict | Unreadable]:
     """What a completion says of each criterion that was asked, by name."""
+    if request.lists_nuggets:
+        return {criterion.name: parse_nuggets(completion, criterion.scale, request.form)}
     if not request.together:
         return {criterion.name: parse(completion, criterion, request.form, request.sentences)}
     asked = {part.name for part in request.together}
@@ -132,6 +139,7 @@ def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | F
         repaired=answer.repaired,
         sample=task.sample,
         support=_support(verdict, task.response.passages),
+        nuggets=verdict.nuggets,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
-from judge.ask.prompt import BLOCKS, OF_BANK
+from judge.ask.prompt import BLOCKS, NUGGET_CREATION, OF_NUGGETS
 from judge.files.limits import LARGEST_TOML
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class FrontMatter:
     polarity: Literal["higher", "lower"]
     positive: list[int]
     inputs: list[str]
-    answer: Literal["grade", "sentences"]
+    answer: Literal["grade", "sentences", "nuggets"]
     level: list[LevelFields]
     unable: LevelFields | None = None
     sentence_level: list[SentenceFields] = field(default_factory=list)
@@ -178,11 +178,9 @@ def check_front_matter(front: FrontMatter, lines: KeyLines, problems: list[LineP
             note("prompt_input", f"unknown input {name!r}, expected some of {', '.join(BLOCKS)}", "inputs")
         elif name in front.inputs[:index]:
             note("prompt_input", f"input {name!r} is named twice", "inputs")
-    if not {"response", "sentences"} & set(front.inputs):
+    if not {"response", "sentences", "source", "candidates"} & set(front.inputs):
         note("prompt_input", "neither `response` nor `sentences` is an input, so nothing is judged", "inputs")
-    for criterion, (shown, _) in OF_BANK.items():
-        if (shown in front.inputs) != (front.criterion == criterion):
-            note("prompt_input", f"`{shown}` is the input of the criterion {criterion}, and of no other", "inputs")
+    _check_nuggets(front, note)
     _check_scale(front, note)
     if front.answer == "sentences":
         _check_sentences(front, note)
@@ -190,6 +188,19 @@ def check_front_matter(front: FrontMatter, lines: KeyLines, problems: list[LineP
         for key in ("sentence_level", "rollup"):
             if getattr(front, key):
                 note("prompt_rollup", f'`{key}` is only for answer = "sentences"', key)
+
+
+def _check_nuggets(front: FrontMatter, note: _Report) -> None:
+    """Check that a criterion about nuggets has its inputs and its kind of answer, and that no other has them."""
+    for name in dict.fromkeys(name for row in OF_NUGGETS.values() for name in row.inputs):
+        owners = [criterion for criterion, row in OF_NUGGETS.items() if name in row.inputs]
+        if (name in front.inputs) != (front.criterion in owners):
+            named = f"the criterion {owners[0]}" if len(owners) == 1 else f"the criteria {' and '.join(owners)}"
+            note("prompt_input", f"`{name}` is the input of {named}, and of no other", "inputs")
+    if (front.answer == "nuggets") != (front.criterion == NUGGET_CREATION):
+        note("prompt_field", f'answer = "nuggets" is for the criterion {NUGGET_CREATION} alone', "answer")
+    if front.answer == "nuggets" and (len(front.level) != 2 or front.unable is not None):
+        note("prompt_level", "expected two levels: one for some nuggets, one for none", "level", 0)
 
 
 def _check_scale(front: FrontMatter, note: _Report) -> None:
@@ -234,7 +245,7 @@ def _check_texts(levels: Sequence[tuple[str, str, ValuePath]], note: _Report) ->
 
 
 def _check_sentences(front: FrontMatter, note: _Report) -> None:
-    if "sentences" not in front.inputs:
+    if not {"sentences", "candidates"} & set(front.inputs):
         note("prompt_input", 'answer = "sentences" needs the input `sentences`', "inputs")
     levels: list[tuple[str, str, ValuePath]] = [
         (level.label, level.description, ("sentence_level", index)) for index, level in enumerate(front.sentence_level)

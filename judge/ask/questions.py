@@ -96,7 +96,7 @@ class Questions:
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""
         turn = self._turns.get(task.response.turn_id)
-        shown = task.nugget, task.nuggets
+        shown = task.nugget, task.nuggets, task.known, task.candidates
         return render(task.criterion, task.response, self._pool.passages, turn, form, task.sample, *shown)
 
     def digest(self, request: Request) -> str:

@@ -29,6 +29,8 @@ class Verdict(Record, frozen=True):
     support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()
     """For each sentence the highest probability of support, and the numbers of the passages that support it, from 1;
     empty where the reply does not tell."""
+    nuggets: tuple[str, ...] = ()
+    """The nuggets, where a list of them is asked."""
 
 
 class Unreadable(Record, frozen=True):
@@ -69,6 +71,8 @@ class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defau
     """Of a checker: which passages support each sentence."""
     cascade: str | None = None
     """The cascade that the judgment is of, whoever of its two judges made it; None without one."""
+    nuggets: tuple[str, ...] = ()
+    """What the prompt of `judge nuggets create` asks for; `judge run` asks for none."""
 
     @property
     def whole_judge(self) -> str:

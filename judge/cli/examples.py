@@ -106,9 +106,23 @@ EXAMPLES = {
         "judge crowd cast-regin CAsT-ReGIn/ --out regin/",
         "judge crowd cast-regin CAsT-ReGIn/ --runs runs/ --evaluate --out regin/",
     ),
+    "nuggets create": (
+        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --dry-run --out bank/",
+        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --out bank/",
+        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --from passages "
+        "--qrels passages.qrel --relevant-from 2 --out bank/",
+    ),
     "nuggets convert": (
         "judge nuggets convert gold_nuggets_human.json --to judge --vital-from 3 --out bank.jsonl",
         "judge nuggets convert rubrics.csv --to judge --made-by track --out rubrics.jsonl",
+    ),
+    "nuggets sheet": (
+        "judge nuggets sheet bank/ --topics topics.json --out sheet.csv",
+        "judge nuggets sheet nuggets.jsonl --edits edits.jsonl --out sheet.csv",
+    ),
+    "nuggets import": (
+        "judge nuggets import sheet.csv --bank bank/ --edited-by ann",
+        "judge nuggets import sheet.csv --bank nuggets.jsonl --edits edits.jsonl --edited-by ann",
     ),
     "nuggets match": (
         "judge nuggets match --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out matched/",

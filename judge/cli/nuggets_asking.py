@@ -25,7 +25,9 @@ def add_asking_arguments(parser: argparse.ArgumentParser, criterion: str, limite
     reading.add_argument(
         "--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder with the pool, or its pool.jsonl"
     )
-    reading.add_argument("--bank", type=Path, required=True, metavar="FILE", help="bank of nuggets, in any form")
+    reading.add_argument(
+        "--bank", type=Path, required=True, metavar="FILE|DIR", help="bank of nuggets in any form, or its folder"
+    )
     reading.add_argument(
         "--topics", type=Path, metavar="FILE", help="topics file, for a prompt that shows the conversation"
     )

@@ -15,7 +15,7 @@ from judge.text.cells import count
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("bank", metavar="BANK", type=Path, help="the bank to read")
+    parser.add_argument("bank", metavar="BANK", type=Path, help="the bank to read, or its folder")
     parser.add_argument("--to", required=True, choices=WRITTEN, help="the form to write")
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="the file to write")
     parser.add_argument("--form", choices=tuple(FORMS), help="the form of BANK (default: seen from its content)")
@@ -24,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="GRADE",
         help="nuggets without importance become vital if their passage has this grade or a higher one, else okay",
+    )
+    parser.add_argument(
+        "--edits", type=Path, metavar="FILE", help="people's edits (default: edits.jsonl in the folder of the bank)"
     )
     parser.add_argument("--made-by", metavar="NAME", help="who made the nuggets that do not say so")
     parser.add_argument("--json", action="store_true", help="print the counts as one JSON object")
@@ -39,6 +42,7 @@ def main(args: argparse.Namespace) -> int:
             form=args.form,
             vital_from=args.vital_from,
             made_by=args.made_by,
+            edits=args.edits,
         )
     )
     nuggets = converted.nuggets

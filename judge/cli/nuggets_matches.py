@@ -14,7 +14,9 @@ def add_matches_arguments(parser: argparse.ArgumentParser, what: str) -> None:
         what: What --matches names.
     """
     parser.add_argument("--pool", type=Path, required=True, metavar="OUT|FILE", help="output folder with the pool")
-    parser.add_argument("--bank", type=Path, required=True, metavar="FILE", help="bank of nuggets, in any form")
+    parser.add_argument(
+        "--bank", type=Path, required=True, metavar="FILE|DIR", help="bank of nuggets in any form, or its folder"
+    )
     parser.add_argument(
         "--matches",
         type=Path,

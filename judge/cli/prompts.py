@@ -13,7 +13,7 @@ from judge.ask.criteria import (
     prompt_path,
 )
 from judge.ask.group import combine
-from judge.ask.prompt import render
+from judge.ask.prompt import OF_NUGGETS, render
 from judge.cli.options import add_actions, refuse_unused
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError
@@ -132,7 +132,17 @@ def _scale(row: dict[str, Any]) -> str:
 def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     """The messages about the sample response, each under a line with its role."""
     passages = {passage.passage_id: passage for passage in _PASSAGES}
-    request = render(criterion, _RESPONSE, passages, _TURN, form, nugget=_NUGGETS[0], nuggets=_NUGGETS)
+    request = render(
+        criterion,
+        _RESPONSE,
+        passages,
+        _TURN,
+        form,
+        nugget=_NUGGETS[0],
+        nuggets=_NUGGETS,
+        known=_NUGGETS[:1],
+        candidates=_CANDIDATES,
+    )
     return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)
 
 
@@ -156,7 +166,7 @@ def _check(path: Path) -> int:
             print_listed(f"  {problem.path}: {problem.code}: {problem.message}")
         return 1
     print_listed(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
-    if criterion.name not in criterion_names():
+    if criterion.name not in (*criterion_names(), *OF_NUGGETS):
         meant = nearest(criterion.name, criterion_names())
         say(
             f"{path}: warning: the criterion {criterion.name} is close to {meant}, which comes with judge; the grades "
@@ -182,6 +192,7 @@ _RESPONSE = PooledResponse(
     runs=(),
 )
 _NUGGETS = ("Lifeguards are at the beach of Oss from June to August.", "The lake is below 12 degrees until June.")
+_CANDIDATES = ("Nobody guards the beach of Oss in May.", "The lake has fewer than 12 degrees in May.")
 _TURN = Turn(
     turn_id="1-1_2",
     topic_id="1-1",

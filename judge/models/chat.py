@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from judge.errors import RejectedError, TransientError, UsageError
-from judge.models.forms import answer_schema, group_schema
+from judge.models.forms import answer_schema, group_schema, nuggets_schema
 from judge.models.http_errors import error_for, read_refusal, shorten
 from judge.models.records import Completion, Request
 from judge.models.secrets import redact, scrub, scrubbed
@@ -39,8 +39,12 @@ def response_format(request: Request) -> dict[str, Any]:
     """The parameter `response_format` as a mapping to merge into the others; empty unless the form is `json`."""
     if request.form != "json":
         return {}
-    together = request.together
-    schema = group_schema(together) if together else answer_schema(request.labels, request.sentences)
+    if request.lists_nuggets:
+        schema = nuggets_schema(request.labels)
+    elif request.together:
+        schema = group_schema(request.together)
+    else:
+        schema = answer_schema(request.labels, request.sentences)
     verdict = {"name": "verdict", "strict": True, "schema": schema}
     return {"response_format": {"type": "json_schema", "json_schema": verdict}}
 

@@ -11,7 +11,7 @@ _REASONS = "your reasons in at most three sentences"
 
 def supported_forms(criterion: Criterion) -> tuple[AnswerForm, ...]:
     """The answer forms that a criterion allows; `label` is not among them where one label is not the whole answer."""
-    several = criterion.answer == "sentences" or criterion.together
+    several = criterion.answer != "grade" or criterion.together
     return ("json", "text") if several else ("json", "text", "label")
 
 
@@ -24,7 +24,22 @@ def answer_labels(criterion: Criterion) -> tuple[str, ...]:
 
 def answer_instruction(criterion: Criterion, form: AnswerForm) -> str:
     """The closing words of a prompt: how to answer this criterion in this form."""
+    if criterion.answer == "nuggets":
+        return nuggets_instruction(criterion.scale.labels, form)
     return form_instruction(answer_labels(criterion), form, per_sentence=criterion.answer == "sentences")
+
+
+def nuggets_instruction(labels: Sequence[str], form: AnswerForm) -> str:
+    """How to answer with a list of nuggets, given the labels of the grade."""
+    if form == "json":
+        return (
+            'Reply with one JSON object and nothing else: first "nuggets", a list of strings, the most important '
+            f'first; then "grade", one of {_quoted(labels)}.'
+        )
+    return (
+        "Write each nugget on one line that begins with `- `, the most important nugget first. Then end with exactly "
+        f"one line of this form, where LABEL is one of {', '.join(labels)}:\nGrade: LABEL"
+    )
 
 
 def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: bool) -> str:
@@ -92,6 +107,12 @@ def answer_schema(labels: Sequence[str], sentences: int) -> dict[str, Any]:
         return _closed_object({"rationale": {"type": "string"}, "grade": label})
     entry = _closed_object({"n": {"type": "integer"}, "label": label})
     return _closed_object({"rationale": {"type": "string"}, "sentences": {"type": "array", "items": entry}})
+
+
+def nuggets_schema(labels: Sequence[str]) -> dict[str, Any]:
+    """JSON schema of a list of nuggets and the grade that says whether there are any."""
+    nuggets = {"type": "array", "items": {"type": "string"}}
+    return _closed_object({"nuggets": nuggets, "grade": {"type": "string", "enum": list(labels)}})
 
 
 def label_grammar(labels: Sequence[str]) -> str:

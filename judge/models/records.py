@@ -48,6 +48,8 @@ class Request(Record, frozen=True):
     """The raw text of the nugget that the response is matched with; no part of the digest; None if there is none."""
     nuggets: tuple[str, ...] = ()
     """The raw texts of the nuggets that may carry the response's claims, likewise."""
+    lists_nuggets: bool = False
+    """Whether a list of nuggets is asked beside the grade."""
 
 
 class Completion(Record, frozen=True):

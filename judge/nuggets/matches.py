@@ -1,4 +1,4 @@
-"""Files of matches: judge's own, people's, and those of CONE-RAG's human study; joined to a pool and a bank."""
+"""Files of matches: judge's own, people's, nuggetizer's and those of CONE-RAG's study; joined to a pool and a bank."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +11,7 @@ from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored, unpack
 from judge.gold.rows import text_digest
+from judge.nuggets.assignments import is_assignments, parse_assignments
 from judge.nuggets.forms.own import first_object
 from judge.nuggets.records import MatchedNugget, MatchFailure, MatchLabel, NuggetBank
 from judge.nuggets.study import STUDY_LINE, read_study
@@ -18,6 +19,7 @@ from judge.pool.records import Pool
 from judge.records import Problem
 from judge.results.turns import first_ranked
 from judge.text.cells import count
+from judge.text.ids import topic_of
 from judge.text.safe import digest, shown
 
 MATCHES, MATCH_FAILURES = "matches.jsonl", "failures.jsonl"
@@ -71,7 +73,7 @@ def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
             )
             for match in read_study(path)
         )
-    return parse_matches(content, str(path))
+    return parse_assignments(content, str(path)) if is_assignments(content) else parse_matches(content, str(path))
 
 
 def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
@@ -158,6 +160,7 @@ def join(
             response of the pool.
     """
     nuggets = {nugget.nugget_id: nugget for nugget in bank.nuggets}
+    by_text = {(nugget.scope, digest(nugget.text)): nugget for nugget in reversed(bank.nuggets)}
     responses = {response.response_id: response for response in pool.responses}
     firsts = first_ranked(pool)
     votes: dict[PairKey, list[MatchLabel]] = {}
@@ -167,6 +170,10 @@ def join(
     outside = 0
     for row in rows:
         nugget = nuggets.get(row.nugget_id)
+        if row.nugget_sha256 is not None and (nugget is None or digest(nugget.text) != row.nugget_sha256):
+            # The label is of a text: under whichever id the bank has it in this turn or topic.
+            scopes = row.turn_id, topic_of(row.turn_id)
+            nugget = next((by_text[key] for scope in scopes if (key := (scope, row.nugget_sha256)) in by_text), nugget)
         run_id = (renamed or {}).get(row.run_id or "", row.run_id or "")
         response = (
             responses.get(row.response_id) if row.response_id is not None else firsts.get(run_id, {}).get(row.turn_id)
@@ -183,11 +190,11 @@ def join(
             message = f"the pool has another text as {response.response_id}: the match is of another pool"
         elif nugget.scope not in (response.turn_id, response.topic_id):
             message = f"the nugget is of {shown(nugget.scope)}, and the response of turn {shown(row.turn_id)}"
-        if message is not None or response is None:
+        if message is not None or response is None or nugget is None:
             where = f"nugget {shown(row.nugget_id)}"
             problems.append(Problem("bad_match", "error", name, row.turn_id, where, message or ""))
             continue
-        key = response.response_id, row.nugget_id
+        key = response.response_id, nugget.nugget_id
         vote = "" if row.response_id is not None else run_id, row.label
         earlier = voted.setdefault((key, row.judge, row.assessor), vote)
         if earlier is vote:

@@ -11,6 +11,8 @@ MatchLabel = Literal["supports", "partly", "does_not", "contradicts"]
 
 supports: it says all of it. partly: it says a part. does_not: it says nothing of it. contradicts: it says the opposite.
 """
+CreationStep = Literal["creation", "merging", "importance"]
+"""A step in making a bank: nuggets of one source, the removal of repeats, and how important nuggets are."""
 MATCH_LABELS: tuple[MatchLabel, ...] = get_args(MatchLabel)
 
 
@@ -28,9 +30,11 @@ class Nugget(Record, frozen=True):
     """The grade of the passage that it was taken from, where the bank says it."""
     passages: tuple[str, ...] = ()
     """Ids of the passages that it was taken from."""
+    responses: tuple[str, ...] = ()
+    """Ids of the pooled responses that it was taken from."""
     made_by: str | None = None
     edited_by: str | None = None
-    """Who changed the text since."""
+    """Who changed or added it."""
 
     @property
     def scope(self) -> str:
@@ -86,6 +90,23 @@ class MatchedNugget(Record, frozen=True, omit_defaults=True):
     request_digest: str | None = None
     repaired: bool = False
     """Whether the first reply was unreadable and the judge was asked again."""
+
+
+class NuggetFailure(Record, frozen=True, omit_defaults=True):
+    """A step in making a bank that failed, and why; what it would have added is missing from the bank."""
+
+    turn_id: str
+    step: CreationStep
+    reason: FailureReason
+    detail: str
+    judge: str
+    passage: str | None = None
+    """Of the step `creation`: the id of the passage that was shown."""
+    response_id: str | None = None
+    """Of the step `creation`: the response that was shown."""
+    raw: str | None = None
+    """The full reply, if there was one."""
+    request_digest: str | None = None
 
 
 class MatchFailure(Record, frozen=True, omit_defaults=True):

@@ -12,7 +12,7 @@ from judge.ask.criteria import (
     load_criterion,
     load_folder,
 )
-from judge.ask.prompt import OF_BANK, PLACEHOLDER
+from judge.ask.prompt import OF_NUGGETS, PLACEHOLDER
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.files.bundle import bundled
@@ -290,7 +290,7 @@ def test_a_folder_reports_wrong_places_and_names_told_apart_only_by_case(tmp_pat
 @pytest.mark.parametrize("criterion", bundled_criteria(), ids=lambda criterion: criterion.prompt_id)
 def test_a_bundled_prompt_says_what_its_folder_and_its_scale_say(criterion: Criterion) -> None:
     assert criterion.file == f"prompts/{criterion.prompt_id}.md"
-    assert (criterion.name in criterion_names()) is (criterion.name not in OF_BANK)
+    assert (criterion.name in criterion_names()) is (criterion.name not in OF_NUGGETS)
     grades = [level.grade for level in criterion.scale.levels]
     best = max(grades) if criterion.scale.polarity == "higher" else min(grades)
     assert best in criterion.scale.positive
@@ -319,9 +319,9 @@ def test_every_criterion_has_one_default_prompt() -> None:
     prompts = {criterion.prompt_id for criterion in bundled_criteria()}
     default = default_prompts()
     assert (
-        tuple(sorted({*default} - OF_BANK.keys()))
+        tuple(sorted({*default} - OF_NUGGETS.keys()))
         == criterion_names()
-        == tuple(sorted({prompt.partition("/")[0] for prompt in prompts} - OF_BANK.keys()))
+        == tuple(sorted({prompt.partition("/")[0] for prompt in prompts} - OF_NUGGETS.keys()))
     )
     assert {*default.values()} <= prompts
     for name, prompt in default.items():

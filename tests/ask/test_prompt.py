@@ -1,4 +1,5 @@
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,11 +40,8 @@ def turn(text: str = "x") -> Turn:
 
 def user_message(criterion: Criterion, text: str, form: AnswerForm = "json") -> str:
     passages = collection(text, text)
-    return (
-        render(criterion, pooled(text, *passages), passages, turn(text), form, nugget=text, nuggets=[text])
-        .messages[1]
-        .content
-    )
+    told: dict[str, Any] = {"nugget": text, "nuggets": (text,), "known": (text, text), "candidates": (text, text)}
+    return render(criterion, pooled(text, *passages), passages, turn(text), form, **told).messages[1].content
 
 
 def test_the_whole_request_of_a_grade() -> None:
@@ -95,7 +93,8 @@ def test_the_conversation_is_shown_in_order() -> None:
 
 def test_a_criterion_that_shows_the_conversation_needs_a_turn() -> None:
     needing = {criterion.name for criterion in bundled_criteria() if needs_turn(criterion)}
-    assert needing == {"completeness", "conciseness", "relevance"}
+    of_nuggets = {"nugget_creation", "nugget_importance", "nugget_merging"}
+    assert needing == {"completeness", "conciseness", "relevance"} | of_nuggets
     with pytest.raises(UsageError, match="needs a topics file"):
         render(find_criterion("relevance"), pooled("No."), {}, None, "json")
 
@@ -116,14 +115,15 @@ def test_only_declared_inputs_are_shown_and_the_instruction_comes_last(criterion
     texts = {
         "response": "RESPONSE", "sentences": "RESPONSE", "passages": "PASSAGE", "context": "CONTEXT", "ptkb": "PTKB",
         "utterance": "UTTERANCE", "resolved_utterance": "RESOLVED", "nugget": "NUGGET",
-        "nuggets": "FACTS",
+        "nuggets": "FACTS", "source": "RESPONSE", "known": "KNOWN", "candidates": "CANDIDATE",
     }  # fmt: skip
     told = Turn("t_1", "t", "UTTERANCE", "RESOLVED", (Exchange("CONTEXT", "c"),), (PtkbStatement("1", "PTKB"),))
     for form in supported_forms(criterion):
         passages = {"PASSAGEKEY": Passage("PASSAGEID", "PASSAGE", "run")}
-        request = render(
-            criterion, pooled("RESPONSE", "PASSAGEKEY"), passages, told, form, nugget="NUGGET", nuggets=["FACTS"]
-        )
+        shown: dict[str, Any] = {
+            "nugget": "NUGGET", "nuggets": ("FACTS",), "known": ("KNOWN",), "candidates": ("CANDIDATE",)
+        }  # fmt: skip
+        request = render(criterion, pooled("RESPONSE", "PASSAGEKEY"), passages, told, form, **shown)
         content = request.messages[1].content
         assert {text for text in texts.values() if text in content} == {texts[name] for name in criterion.inputs}
         assert "PASSAGEKEY" not in content

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.criteria import bundled_criteria, find_criterion
+from judge.ask.nugget_verdict import parse_nuggets
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.verdict import expected_grade, parse
 from judge.models.forms import answer_instruction, answer_labels, supported_forms
@@ -28,7 +29,10 @@ def read(
     finish: str | None = "stop",
     probabilities: dict[str, float] | None = None,
 ) -> Verdict | Unreadable:
-    return parse(Completion(text, finish, None, probabilities=probabilities), criterion, form, sentences)
+    completion = Completion(text, finish, None, probabilities=probabilities)
+    if criterion.answer == "nuggets":
+        return parse_nuggets(completion, criterion.scale, form)
+    return parse(completion, criterion, form, sentences)
 
 
 def outcome(verdict: Verdict | Unreadable) -> int | str:
@@ -467,6 +471,10 @@ def test_an_answer_as_instructed_is_read(criterion: Criterion) -> None:
             assert form == "label" or label in answer_instruction(criterion, form)
         if criterion.answer == "sentences":
             replies: dict[AnswerForm, str] = {"json": entries(label), "text": f"r\n1: {label}"}
+        elif criterion.answer == "nuggets":
+            listed = ["It is cold."] if label == "some" else []
+            bullets = "".join(f"- {text}\n" for text in listed)
+            replies = {"json": json.dumps({"nuggets": listed, "grade": label}), "text": f"{bullets}Grade: {label}"}
         else:
             body = json.dumps({"rationale": "r", "grade": label})
             replies = {"json": body, "text": f"r\nGrade: {label}", "label": label}

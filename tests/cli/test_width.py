@@ -57,6 +57,8 @@ TABLES = {
     "evaluate statements": "--runs runs/mill-fluent-invented.json runs/harbor-grounded.json "
     "--qrels georgetown_infosense_trec_ptkb_assessments_1 ptkb_2",
     "evaluate qrels": f"out {NAME.format(0)}.qrel --scale 0-3",
+    "nuggets create --dry-run": "--pool out --topics topics.json --model server/a "
+    "--base-url http://127.0.0.1:9/v1 --out b",
     "nuggets match --dry-run": "--pool out --bank nuggets.jsonl --model server/a "
     "--base-url http://127.0.0.1:9/v1 --out m",
     "nuggets claims --dry-run": "--pool out --bank nuggets.jsonl --model server/a "

@@ -34,6 +34,7 @@ from tests.conftest import PROJECT
 from tests.evaluate.test_llmjudge import COHEN, lines
 from tests.evaluate.test_llmjudge import release as label_files
 from tests.evaluate.test_published import release
+from tests.mock import start_mock
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +56,7 @@ CALLERS = {
     "harness/evaluation/wording",
     "harness/nuggets/asking",
     "harness/nuggets/claiming",
+    "harness/nuggets/creation",
     "harness/nuggets/matching",
     "harness/nuggets/scoring",
     "harness/probe/job",
@@ -127,6 +129,10 @@ WRITERS = {
     "evaluate-wording": Writer("wording.sha256", f"evaluate wording --runs {{}}/one {_LINKS}"),
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
+    "nuggets-create": Writer(
+        "bank.sha256",
+        f"nuggets create --pool {{}}/judged {_LINKS} --limit 2 --model replay/{{}}/bank/journal.sqlite",
+    ),
     "nuggets-match": Writer(
         "matches.sha256", f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"
     ),
@@ -336,6 +342,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "matched/r.json").write_text(json.dumps(run), encoding="utf-8")
     call(folder, "--out", folder / "judged", f"{_RUN} {_OVERLAP}")
     call(folder, "--out", folder / "checked", f"{_RUN} {_CHECKED} {_FEW}")
+    with start_mock() as mock:
+        served = f"--limit 2 --model server/m --base-url {mock.base_url}"
+        call(folder, "--out", folder / "bank", f"nuggets create --pool {{}}/judged {_LINKS} {served}")
     _matches(folder)
     asked = "--model baseline/overlap --prompt groundedness/graded --pool {}/judged"
     (folder / "grounded").mkdir()

@@ -158,9 +158,9 @@ def test_other_prompts_are_refused(changes: dict[str, object], message: str) -> 
 
 
 def test_only_this_command_asks_what_carries_claims(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="shows nuggets, so only `judge nuggets claims` can ask it"):
+    with pytest.raises(UsageError, match="shows `nuggets`, so only `judge nuggets claims` can ask it"):
         choose_prompts(None, ["nugget_precision/passages"], ())
-    with pytest.raises(UsageError, match="shows nuggets, so only `judge nuggets claims` can ask it"):
+    with pytest.raises(UsageError, match="shows `nuggets`, so only `judge nuggets claims` can ask it"):
         render(find_criterion(NUGGET_PRECISION), POOL.responses[0], {}, None, "json")
     text = (PROJECT / "prompts/nugget_precision/graded.md").read_text(encoding="utf-8")
     (tmp_path / "mine.md").write_text(text.replace('criterion = "nugget_precision"', 'criterion = "tone"'))

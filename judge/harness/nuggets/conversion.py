@@ -6,8 +6,8 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.files.folder import same_place, write_atomic
-from judge.files.paths import JobPlan, StrPath
-from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_bank
+from judge.files.paths import JobPlan, StrPath, file_in
+from judge.nuggets.forms import BANK, WRITTEN, bank_bytes, edits_file, parse_bank, read_bank
 from judge.nuggets.records import Nugget, NuggetBank
 from judge.records import Record
 
@@ -16,7 +16,7 @@ class NuggetConvertPlan(JobPlan, frozen=True, kw_only=True):
     """Everything `judge nuggets convert` can be told; paths may be strings."""
 
     bank: StrPath
-    """The bank to read."""
+    """The bank to read, or its folder."""
     to: str
     """The form to write, one of WRITTEN."""
     out: StrPath
@@ -27,6 +27,8 @@ class NuggetConvertPlan(JobPlan, frozen=True, kw_only=True):
     """Nuggets without importance become vital if their passage has this grade or a higher one, else okay."""
     made_by: str | None = None
     """Who made the nuggets that do not say so."""
+    edits: StrPath | None = None
+    """People's edits; by default those in the folder of the bank."""
 
 
 class ConvertedBank(Record, frozen=True):
@@ -47,12 +49,13 @@ def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
         InputError: The bank is bad, or the form cannot hold its nuggets; every problem is listed.
     """
     path, out = Path(plan.bank), Path(plan.out)
-    if same_place(path, out):
+    edits = edits_file(path) if plan.edits is None else Path(plan.edits)
+    if any(same_place(read, out) for read in (file_in(path, BANK), edits) if read is not None):
         raise UsageError(f"{out}: would be written over what it is made of")
     if plan.to not in WRITTEN:
         known = " or ".join(WRITTEN)
         raise UsageError(f"no form of bank called {plan.to!r} is written: expected {known} (--to)")
-    bank = read_bank(path, plan.form)
+    bank = read_bank(path, plan.form, plan.edits)
     nuggets = bank.nuggets
     if plan.vital_from is not None:
         ungraded = [nugget.nugget_id for nugget in nuggets if nugget.importance is None and nugget.relevance is None]

@@ -50,7 +50,7 @@ class ServerModel:
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages, and the first address without credentials."""
-        key = (request.form, request.labels, request.sentences, request.together)
+        key = (request.form, request.labels, request.sentences, request.together, request.lists_nuggets)
         parameters = self._parameters.get(key)
         if parameters is None:
             parameters = {

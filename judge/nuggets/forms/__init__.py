@@ -1,17 +1,26 @@
-"""The forms of nugget banks: a module for each, told apart by content."""
+"""The forms of nugget banks: a module for each, told apart by content; and people's edits of a bank.
+
+A folder of `judge nuggets create` is read as its bank with the edits that lie beside it.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from judge.errors import InputError, UsageError
-from judge.files.paths import StrPath
+from judge.files.paths import StrPath, file_in
 from judge.files.stored import read_stored, unpack
 from judge.nuggets.forms import cone_rag, nuggetizer, own, rubrics
+from judge.nuggets.forms.edits import NuggetEdit, edited, parse_edits
 from judge.nuggets.forms.problems import BankProblems
 from judge.nuggets.records import Nugget, NuggetBank
 from judge.text.cells import count
 from judge.text.hints import did_you_mean
+
+BANK, EDITS = "nuggets.jsonl", "edits.jsonl"
+"""A bank in its folder, and people's edits of it."""
 
 
 class BankForm(NamedTuple):
@@ -26,19 +35,49 @@ class BankForm(NamedTuple):
     """None where banks are only read."""
 
 
-def read_bank(path: StrPath, form: str | None = None) -> NuggetBank:
-    """Read a bank of nuggets, gzipped or not.
+def read_bank(path: StrPath, form: str | None = None, edits: StrPath | None = None) -> NuggetBank:
+    """Read a bank of nuggets, gzipped or not, with people's edits applied.
 
     Args:
-        path: The file.
+        path: The file, or the folder with bank and edits.
         form: A key of FORMS; None to see it from the content.
+        edits: A file of edits in place of those in the folder.
+
+    Raises:
+        UsageError: There is no such form.
+        InputError: A file cannot be read, is of no form, or has problems, or the edits are of another bank; every
+            problem is listed.
+    """
+    bank, made = read_made_bank(path, form), edits_file(path) if edits is None else Path(edits)
+    if made is None:
+        return bank
+    return msgspec.structs.replace(bank, nuggets=edited(bank.nuggets, read_edits(made), str(made)))
+
+
+def read_made_bank(path: StrPath, form: str | None = None) -> NuggetBank:
+    """Read a bank as it was made, without people's edits; the arguments are those of `read_bank`.
 
     Raises:
         UsageError: There is no such form.
         InputError: The file cannot be read, is of no form, or has problems; every problem is listed.
     """
-    name = str(path)
-    return parse_bank(unpack(read_stored(Path(path)), name), name, form)
+    file = file_in(path, BANK)
+    return parse_bank(unpack(read_stored(file), str(file)), str(file), form)
+
+
+def read_edits(path: StrPath) -> tuple[NuggetEdit, ...]:
+    """Read a file of edits, gzipped or not.
+
+    Raises:
+        InputError: The file cannot be read or has problems; every problem is listed.
+    """
+    return parse_edits(unpack(read_stored(Path(path)), str(path)), str(path))
+
+
+def edits_file(path: StrPath) -> Path | None:
+    """The edits beside the bank in a folder; None for a file, and for a folder without edits."""
+    edits = Path(path) / EDITS
+    return edits if Path(path).is_dir() and edits.exists() else None
 
 
 def parse_bank(content: bytes, name: str, form: str | None = None) -> NuggetBank:

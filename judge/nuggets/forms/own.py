@@ -25,6 +25,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     importance: Importance | None = None
     relevance: int | None = None
     passages: list[str] = []
+    responses: list[str] = []
     made_by: str | None = None
     edited_by: str | None = None
 
@@ -75,6 +76,7 @@ def read(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
                     importance=line.importance,
                     relevance=line.relevance,
                     passages=tuple(line.passages),
+                    responses=tuple(line.responses),
                     made_by=line.made_by,
                     edited_by=line.edited_by,
                 )
@@ -88,7 +90,8 @@ def write(nuggets: Sequence[Nugget]) -> bytes:
         {
             **{"nugget_id": nugget.nugget_id, "turn_id": nugget.turn_id, "topic_id": nugget.topic_id},
             **{"text": nugget.text, "importance": nugget.importance, "relevance": nugget.relevance},
-            **{"passages": nugget.passages or None, "made_by": nugget.made_by, "edited_by": nugget.edited_by},
+            **{"passages": nugget.passages or None, "responses": nugget.responses or None},
+            **{"made_by": nugget.made_by, "edited_by": nugget.edited_by},
         }
         for nugget in nuggets
     )

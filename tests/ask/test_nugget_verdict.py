@@ -1,0 +1,103 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.ask.criteria import find_criterion
+from judge.ask.dialogue import dialogue
+from judge.ask.nugget_verdict import LONGEST_NUGGET, MOST_LISTED, parse_nuggets
+from judge.ask.records import Unreadable, Verdict
+from judge.models.records import AnswerForm, Completion
+from judge.text.safe import has_content, storable
+from tests.ask.test_prompt import pooled, turn
+from tests.ask.test_prompt import render as rendered
+
+SCALE = find_criterion("nugget_creation").scale
+
+
+def read(reply: str, form: AnswerForm = "json", finish: str = "stop") -> tuple[str, ...] | str:
+    """The nuggets, or why there are none."""
+    verdict = parse_nuggets(Completion(reply, finish, None), SCALE, form)
+    if isinstance(verdict, Unreadable):
+        return verdict.reason
+    assert verdict.grade == bool(verdict.nuggets)
+    return verdict.nuggets
+
+
+def replied(nuggets: object, grade: str = "some") -> str:
+    return json.dumps({"nuggets": nuggets, "grade": grade})
+
+
+@pytest.mark.parametrize(
+    ("form", "reply", "expected"),
+    [
+        ("json", replied(["A is b.", "C\n is  d."]), ("A is b.", "C is d.")),
+        ("json", replied([], "none"), ()),
+        ("json", "```json\n" + replied(["A."]) + "\n```", ("A.",)),
+        ("text", "- A is b.\n- C is d.\nGrade: some", ("A is b.", "C is d.")),
+        ("text", "Nuggets:\n1. A is b.\n2) C.\n* D.\n\n**Grade: some**", ("A is b.", "C.", "D.")),
+        ("text", "There is nothing here.\nGrade: none", ()),
+        ("json", "- A is b.\nGrade: some", ("A is b.",)),
+        # The list and the grade contradict each other.
+        ("json", replied([], "some"), "unreadable"),
+        ("json", replied(["A."], "none"), "unreadable"),
+        ("text", "Nothing.\nGrade: some", "unreadable"),
+        ("text", "- A.\nGrade: none", "unreadable"),
+        # Not a list of texts.
+        ("json", replied("A."), "unreadable"),
+        ("json", replied([{"text": "A."}]), "unreadable"),
+        ("json", '{"grade": "some"}', "unreadable"),
+        ("json", '{"nuggets": ["A."]}', "unreadable"),
+        ("json", replied(["A.", " \u200b"]), "unreadable"),
+        ("json", replied(["A\x00."]), "unreadable"),
+        ("json", replied(["x" * (LONGEST_NUGGET + 1)]), "unreadable"),
+        ("json", replied([f"A is {n}." for n in range(MOST_LISTED + 1)]), "unreadable"),
+        ("json", replied(["A."], "many"), "unreadable"),
+        # Two answers.
+        ("json", replied(["A."]) + replied([], "none"), "unreadable"),
+        ("text", "- A.\nGrade: some\n- B.", "unreadable"),
+        ("json", "", "unreadable"),
+        ("json", "I'm sorry, I can't.", "refused"),
+    ],
+)
+def test_a_list_is_read_or_refused(form: AnswerForm, reply: str, expected: tuple[str, ...] | str) -> None:
+    assert read(reply, form) == expected
+
+
+def test_a_reply_that_was_cut_off_is_no_short_list() -> None:
+    assert read('{"nuggets": ["A is b.", "C', finish="length") == "truncated"
+    assert read("- A is b.\n- C is", "text", finish="length") == "truncated"
+    assert read("- A.\nGrade: some", "text", finish="length") == "truncated"
+
+
+def test_an_unreadable_list_is_asked_for_once_more_in_the_same_form() -> None:
+    criterion = find_criterion("nugget_creation")
+    for form in ("json", "text"):
+        request = rendered(criterion, pooled("It is cold."), {}, turn("x"), form)
+        assert request.lists_nuggets
+        talk = dialogue(criterion, request)
+        next(talk)
+        again = talk.send(Completion("Hm.", "stop", None))
+        assert request.messages[-1].content.endswith(again.messages[-1].content.partition("\n")[2])
+        with pytest.raises(StopIteration) as stop:
+            talk.send(Completion(replied(["A."]) if form == "json" else "- A.\nGrade: some", "stop", None))
+        assert stop.value.value.repaired
+        assert stop.value.value.verdict.nuggets == ("A.",)
+
+
+PIECES = ["- ", "1. ", "A is b.", "\n", "Grade: some", "Grade: none", '{"nuggets": [', '"A"', "], ", '"grade": "some"}',
+          "\x00", "\ud800", "</think>", '"']  # fmt: skip
+
+
+@given(
+    reply=st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4))).map("".join),
+    form=st.sampled_from(["json", "text"]),
+    finish=st.sampled_from(["stop", "length", None]),
+)
+def test_what_is_read_can_stand_in_a_bank(reply: str, form: AnswerForm, finish: str | None) -> None:
+    verdict = parse_nuggets(Completion(reply, finish, None), SCALE, form)
+    if isinstance(verdict, Verdict):
+        assert verdict.grade == bool(verdict.nuggets)
+        for text in verdict.nuggets:
+            assert has_content(text) and storable(text) and "\n" not in text and len(text) <= LONGEST_NUGGET
