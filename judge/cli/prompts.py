@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from judge.ask.criteria import (
     bundled_criteria,
     criterion_names,
@@ -96,6 +98,7 @@ def _row(criterion: Criterion, default: bool) -> dict[str, Any]:
         "unable": scale.unable.grade if scale.unable else None,
         "polarity": scale.polarity,
         "positive": list(scale.positive),
+        "unit": criterion.unit,
         "inputs": list(criterion.inputs),
         "answer": criterion.answer,
         "version": criterion.version,
@@ -131,8 +134,10 @@ def _scale(row: dict[str, Any]) -> str:
 
 def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     """The messages about the sample response, each under a line with its role."""
+    # Of a dialogue the sample response is the last one.
+    response = msgspec.structs.replace(_RESPONSE, unit=criterion.unit)
     request = render(
-        criterion, _RESPONSE, {passage.passage_id: passage for passage in _PASSAGES}, _TURN, form, nugget=_NUGGET
+        criterion, response, {passage.passage_id: passage for passage in _PASSAGES}, _TURN, form, nugget=_NUGGET
     )
     return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)
 

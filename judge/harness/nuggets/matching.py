@@ -11,7 +11,7 @@ from judge.ask.account import Account, JudgeAccount
 from judge.ask.criteria import find_criterion
 from judge.ask.loop import Settings
 from judge.ask.progress import FetchReporter, Progress, Reporter
-from judge.ask.prompt import NUGGET, RENDERER_VERSION, needs_turn
+from judge.ask.prompt import NUGGET, RENDERER_VERSION, check_unit, needs_turn
 from judge.ask.questions import filler_notes
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, ask, check_prices, forecasts, open_one
@@ -122,6 +122,7 @@ def prepare_matching(plan: NuggetMatchPlan, *, keys: bool = True) -> PreparedMat
     check_prices((plan.model,), (model,), plan.settings)
     bank = read_bank(plan.bank)
     pool = read_pool_with_runs(Path(plan.pool))
+    check_unit((prompt,), pool.unit)
     turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
     pairs = nugget_pairs(pool, bank)
     if not pairs:
