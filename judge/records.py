@@ -22,7 +22,7 @@ context_length: the request is too long for the model. provider_error: every att
 spent. no_passages: the criterion needs the used passages, and there are none or some have no text.
 """
 
-Unit = Literal["response", "dialogue"]
+JudgedUnit = Literal["response", "dialogue"]
 """What one judgment is about: a response in its turn, or all that a run and its user said in a topic."""
 
 _SHOWN = 40
@@ -139,7 +139,7 @@ class Criterion(Record, frozen=True):
     """SHA-256 of the file's bytes, in hexadecimal; of a criterion asked together, over the digests of all of them."""
     together: tuple["Criterion", ...] = ()
     """The prompts that one request asks for, this criterion's among them; empty if it is asked alone."""
-    unit: Unit = "response"
+    unit: JudgedUnit = "response"
     """What one judgment under this prompt is about."""
 
     @property

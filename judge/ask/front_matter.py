@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from judge.ask.prompt import BLOCKS, DIALOGUE, NUGGET, OF_DIALOGUES
 from judge.files.limits import LARGEST_TOML
-from judge.records import Unit
+from judge.records import JudgedUnit
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -83,7 +83,7 @@ class FrontMatter:
     inputs: list[str]
     answer: Literal["grade", "sentences"]
     level: list[LevelFields]
-    unit: Unit = "response"
+    unit: JudgedUnit = "response"
     unable: LevelFields | None = None
     sentence_level: list[SentenceFields] = field(default_factory=list)
     rollup: RollupFields | None = None

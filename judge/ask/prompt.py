@@ -25,7 +25,7 @@ from judge.models.forms import (
 )
 from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.pool.records import PooledResponse
-from judge.records import Criterion, Passage, Unit
+from judge.records import Criterion, JudgedUnit, Passage
 from judge.runs.records import Exchange, Turn
 from judge.text.sentences import split_sentences
 
@@ -75,7 +75,7 @@ def needs_turn(criterion: Criterion) -> bool:
     return any(name in _FROM_TURN for part in criterion.together or (criterion,) for name in part.inputs)
 
 
-def check_unit(criteria: Sequence[Criterion], unit: Unit) -> None:
+def check_unit(criteria: Sequence[Criterion], unit: JudgedUnit) -> None:
     """Refuse prompts about another unit than the one at hand.
 
     Args:
@@ -91,13 +91,13 @@ def check_unit(criteria: Sequence[Criterion], unit: Unit) -> None:
         raise UsageError(f"{names}: about {other[0].unit}s, but {unit}s are judged here")
 
 
-def unit_of(criteria: Sequence[Criterion]) -> Unit:
+def unit_of(criteria: Sequence[Criterion]) -> JudgedUnit:
     """What prompts that go together are about.
 
     Raises:
         UsageError: Some are about responses and some about dialogues.
     """
-    units: dict[Unit, list[str]] = {}
+    units: dict[JudgedUnit, list[str]] = {}
     for criterion in criteria:
         units.setdefault(criterion.unit, []).append(criterion.prompt_id)
     if len(units) > 1:

@@ -16,7 +16,7 @@ from judge.cli.tables import pooled_counts, print_pooled, print_problems
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, check_complete, pool_runs
 from judge.harness.prepared import DEFAULT_OUT
-from judge.records import Unit
+from judge.records import JudgedUnit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     unit = parser.add_argument_group("unit")
     unit.add_argument(
         "--unit",
-        choices=get_args(Unit),
+        choices=get_args(JudgedUnit),
         default="response",
         help="what is pooled: each response (default), or for each run and topic the whole dialogue, for prompts about "
         "dialogues",

@@ -24,7 +24,7 @@ from judge.pool.run_choice import RunChoice, listed_runs
 from judge.pool.runs import with_runs
 from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool, without_evidence
 from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
-from judge.records import Problem, Record, Unit
+from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.codes import problem
 from judge.runs.formats import rules_of
 from judge.runs.records import TokenRule, Turn
@@ -48,7 +48,7 @@ class Pooling(JobPlan, frozen=True, kw_only=True):
     """The topics file; without one, turn ids and PTKB statements are not checked."""
     format: str | None = None
     """A key of FORMATS; detected if None."""
-    unit: Unit | None = None
+    unit: JudgedUnit | None = None
     """What is pooled: each response, or each run's dialogue of a topic; by default as the prompts say, or responses."""
     passages: Sequence[StrPath] | None = None
     """The collection's passages; if given, only their texts count as evidence."""
@@ -213,8 +213,8 @@ def _check_options(pooling: Pooling) -> None:
     for path in (pooling.topics, pooling.only_turns, pooling.passage_qrels, pooling.teams):
         if path is not None and Path(path).exists() and not Path(path).is_file():
             raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
-    if pooling.unit is not None and pooling.unit not in get_args(Unit):
-        raise UsageError(f"unit {shown(pooling.unit)}: expected {' or '.join(get_args(Unit))}")
+    if pooling.unit is not None and pooling.unit not in get_args(JudgedUnit):
+        raise UsageError(f"unit {shown(pooling.unit)}: expected {' or '.join(get_args(JudgedUnit))}")
     if pooling.unit == "dialogue":
         _check_dialogues(pooling)
     if pooling.passage_qrels is None and (pooling.max_rank, pooling.min_relevance) != (None, None):

@@ -15,7 +15,7 @@ from judge.pool.conversation import of_one_run, own_turns, with_own_turns
 from judge.pool.dialogues import as_said, dialogue_candidates
 from judge.pool.records import PooledTurn
 from judge.pool.selection import Selection, candidates
-from judge.records import Problem, Record, Unit
+from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run
 from judge.runs.check.year import Trace
@@ -120,7 +120,7 @@ def admit(
     )
 
 
-def _conversations(read: ReadRun, turns: Mapping[str, Turn] | None, unit: Unit) -> Run | None:
+def _conversations(read: ReadRun, turns: Mapping[str, Turn] | None, unit: JudgedUnit) -> Run | None:
     """The run with what was said in its own conversations; None where its turns are those of the topics."""
     run = of_one_run(read).run
     if run is None or rules_of(run.format).own_turns:

@@ -14,7 +14,7 @@ import msgspec
 from judge.errors import InputError
 from judge.pool.conversation import joined, with_earlier
 from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunEntry
-from judge.records import Passage, Problem, Unit
+from judge.records import JudgedUnit, Passage, Problem
 from judge.runs.records import Exclusion, Provenance, ProvenanceRule, TokenCount, TokenRule
 from judge.runs.tokens import truncated
 from judge.text.ids import natural_key, topic_of
@@ -80,7 +80,7 @@ def build_pool(
     previous: Pool | None = None,
     excluded: Iterable[Exclusion] = (),
     turns: Iterable[PooledTurn] = (),
-    unit: Unit = "response",
+    unit: JudgedUnit = "response",
 ) -> Pool:
     """Group candidates into pooled responses and number them.
 
@@ -244,7 +244,11 @@ def distinct_key(response: PooledResponse) -> Distinct:
 
 
 def _pooled(
-    response_id: str, key: Distinct, members: Sequence[_Member], count_tokens: Callable[[str], TokenCount], unit: Unit
+    response_id: str,
+    key: Distinct,
+    members: Sequence[_Member],
+    count_tokens: Callable[[str], TokenCount],
+    unit: JudgedUnit,
 ) -> PooledResponse:
     turn_id, text, passages = key
     bare = PooledResponse(response_id, turn_id, topic_of(turn_id), text, passages, count_tokens(text), False, (), unit)

@@ -15,7 +15,7 @@ from judge.pool.admission import Submission, admit
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
 from judge.pool.records import OverLimit, Pool, PooledTurn
 from judge.pool.selection import Selection
-from judge.records import Passage, Problem, Record, Unit
+from judge.records import JudgedUnit, Passage, Problem, Record
 from judge.runs.check.validate import validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
@@ -43,7 +43,7 @@ class Submitted(Record, frozen=True):
     """What tells the year of each run that could be read, even where the run has errors."""
     turns: tuple[PooledTurn, ...] = ()
     """The turns of interactive runs and of dialogues."""
-    unit: Unit = "response"
+    unit: JudgedUnit = "response"
     """What a candidate stands for."""
 
     @property

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from judge.records import Passage, Record, Unit
+from judge.records import JudgedUnit, Passage, Record
 from judge.runs.records import Exclusion, ProvenanceRule, TokenCount
 
 OverLimit = Literal["flag", "truncate", "exclude"]
@@ -55,7 +55,7 @@ class PooledResponse(Record, frozen=True, omit_defaults=True):
     tokens: TokenCount
     truncated: bool
     runs: tuple[RunEntry, ...]
-    unit: Unit = "response"
+    unit: JudgedUnit = "response"
     """What is judged: the response, or the dialogue that ends with it."""
 
     @property
@@ -107,6 +107,6 @@ class Pool(Record, frozen=True):
     """The turns of interactive runs and of dialogues by id: those of the responses, and those that led to them."""
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> JudgedUnit:
         """What a judgment of the pool is about; a pool without responses is one of responses."""
         return self.responses[0].unit if self.responses else "response"

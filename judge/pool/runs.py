@@ -8,7 +8,7 @@ from judge.pool.build import exclusion_order
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool, PooledRun
 from judge.pool.selection import Selection
-from judge.records import Unit
+from judge.records import JudgedUnit
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import Exclusion, Turn
@@ -89,7 +89,7 @@ def _expected(
     return tuple(sorted(selection.wanted_turns(shared), key=natural_key))
 
 
-def _own(submitted: Submitted, pool: Pool, previous: Pool | None, unit: Unit) -> dict[str, set[str]]:
+def _own(submitted: Submitted, pool: Pool, previous: Pool | None, unit: JudgedUnit) -> dict[str, set[str]]:
     """The turns that each interactive run had to answer, or the dialogues of each run, by its id."""
     own: dict[str, set[str]] = {}
     for run in previous.runs if previous else ():

@@ -12,7 +12,7 @@ import msgspec
 from judge.errors import UsageError
 from judge.pool.build import Candidate
 from judge.pool.records import LeftOut, PooledTurn
-from judge.records import Unit
+from judge.records import JudgedUnit
 from judge.runs.formats import rules_of
 from judge.runs.provenance import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
@@ -65,7 +65,7 @@ class Selection(msgspec.Struct, frozen=True):
     depth: int = 1
     turns: frozenset[str] | None = None
     relevance: PassageRelevance | None = None
-    unit: Unit = "response"
+    unit: JudgedUnit = "response"
     """What an item of the pool is; of dialogues all are pooled."""
 
     def __post_init__(self) -> None:

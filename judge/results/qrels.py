@@ -34,7 +34,8 @@ def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
             continue
         key = (_listed_under(judgment, criterion), judgment.response_id)
         if key in grades:
-            raise ValueError(f"{key[1]} of {key[0]} has two judgments under {criterion.prompt_id}")
+            what = "topic" if criterion.unit == "dialogue" else "turn"
+            raise ValueError(f"{key[1]} of {what} {key[0]} has two judgments under {criterion.prompt_id}")
         grades[key] = judgment.grade
     order = sorted(grades, key=lambda key: (natural_key(key[0]), natural_key(key[1])))
     return qrels_lines(

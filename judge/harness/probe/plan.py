@@ -29,7 +29,7 @@ from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
-from judge.records import Criterion, Record, Unit
+from judge.records import Criterion, JudgedUnit, Record
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key
@@ -224,7 +224,7 @@ def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...])
             raise UsageError(f"{other.file} and {criterion.file} are both called {criterion.prompt_id}: rename one")
 
 
-def _read(plan: ProbePlan, unit: Unit, steps: Steps) -> tuple[Pool, dict[str, Turn] | None]:
+def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[str, Turn] | None]:
     """The pool, and the turns of the topics file."""
     if plan.folder is None:
         pooled = pool_runs(
