@@ -46,9 +46,11 @@ DIALOGUE = "dialogue"
 OF_DIALOGUES = (DIALOGUE, "ptkb")
 """The inputs that a prompt about dialogues may have."""
 
+NO_ANSWER = "(no answer)"
+"""What a dialogue has where the run did not answer."""
+
 _REPLY_LIMIT = 2000
 _NONE = "(none)"
-_NO_ANSWER = "(no answer)"
 _OPENERS = ("<", "＜", "﹤")
 _CONTROL_TOKEN = re.compile(
     r"\[(?=\s*/?\s*(?:(?i:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)|[A-Z][A-Z0-9_]{2,}|gMASK"
@@ -303,7 +305,7 @@ def _dialogue(material: Material) -> str:
     exchanges = (*turn.context, Exchange(turn.utterance, material.response))
     # A text holds no line break, so it cannot start a line that looks like another turn.
     lines = (
-        f"[{number}] User: {_one_line(said.utterance)}\n[{number}] System: {_one_line(said.response) or _NO_ANSWER}"
+        f"[{number}] User: {_one_line(said.utterance)}\n[{number}] System: {_one_line(said.response) or NO_ANSWER}"
         for number, said in enumerate(exchanges, 1)
     )
     return _fence(DIALOGUE, "\n".join(lines))
