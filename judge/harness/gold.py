@@ -160,7 +160,7 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
     pool = read_pool_folder(Path(plan.pool)) if plan.pool is not None else None
     checked = check_gold(contents, scales, pool, other=default_scale)
     if pool is not None:
-        _check_units({row.criterion for row in checked.rows}, plan.prompts, pool)
+        _check_units({row.criterion for row in checked.rows}, plan.prompts, pool, mixed=True)
     return checked
 
 
@@ -256,15 +256,23 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     return drawn
 
 
-def _check_units(criteria: Collection[str], prompts: Sequence[StrPath], pool: Pool) -> None:
+def _check_units(criteria: Collection[str], prompts: Sequence[StrPath], pool: Pool, *, mixed: bool = False) -> None:
     """Refuse criteria about another unit than that of the pool, as far as a prompt tells.
+
+    Args:
+        criteria: The criteria.
+        prompts: Prompts that are named, in place of their criterion's default.
+        pool: The pool.
+        mixed: Whether some criteria may be about another unit, as in one file of gold for both.
 
     Raises:
         UsageError: There are some.
     """
     given = {prompt.name: prompt for prompt in map(find_criterion, prompts)}
     known = [name for name in sorted(criteria) if name not in given and name in default_prompts()]
-    check_unit([*given.values(), *map(find_criterion, known)], pool.unit)
+    found = [*given.values(), *map(find_criterion, known)]
+    if not mixed or all(criterion.unit != pool.unit for criterion in found):
+        check_unit(found, pool.unit)
 
 
 def _scales(prompts: Sequence[StrPath], defaults: Sequence[str]) -> dict[str, Scale]:

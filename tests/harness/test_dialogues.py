@@ -115,6 +115,11 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     ):
         with pytest.raises(UsageError, match=r"^usefulness/graded: about dialogues, but responses are judged here$"):
             refused()
+    # One file may hold the gold of both units.
+    both = tmp_path / "both.jsonl"
+    grounded = ROW | {"criterion": "groundedness", "turn_id": first.turn_id, "response_id": first.response_id}
+    both.write_bytes(gold.read_bytes() + json.dumps(grounded).encode() + b"\n")
+    assert len(check_gold_files(GoldCheckPlan(files=[both], pool=of_responses)).rows) == 2
     with pytest.raises(UsageError, match=r"^nugget/graded: about responses, but dialogues are judged here$"):
         prepare_matching(
             NuggetMatchPlan(pool=pool, bank=EXAMPLE / "nuggets.jsonl", model=OVERLAP, out=tmp_path / "matches")
