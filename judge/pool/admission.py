@@ -123,9 +123,9 @@ def admit(
 def _conversations(read: ReadRun, turns: Mapping[str, Turn] | None, unit: JudgedUnit) -> Run | None:
     """The run with what was said in its own conversations; None where its turns are those of the topics."""
     run = of_one_run(read).run
-    if run is None or rules_of(run.format).own_turns:
-        return run
-    return as_said(run, turns) if unit == "dialogue" and turns is not None else None
+    if run is not None and unit == "dialogue":
+        return as_said(run, turns)
+    return run if run is not None and rules_of(run.format).own_turns else None
 
 
 def _of_own_turn(row: Exclusion, own: Mapping[str, PooledTurn]) -> Exclusion:

@@ -14,9 +14,10 @@ from judge.pool.build import Candidate
 from judge.pool.conversation import storable_text
 from judge.pool.records import PooledTurn
 from judge.runs.check.rules import rank_of
+from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import Exclusion, Response, Run, RunTurn, Turn
-from judge.text.ids import natural_key
+from judge.text.ids import natural_key, topic_of
 from judge.text.safe import has_content, shown
 
 
@@ -41,17 +42,26 @@ def by_topic(turns: Mapping[str, Turn]) -> dict[str, list[Turn]]:
     return topics
 
 
-def as_said(run: Run, turns: Mapping[str, Turn]) -> Run:
+def as_said(run: Run, turns: Mapping[str, Turn] | None) -> Run | None:
     """A run as it was read, with the whole conversation of each topic that it has a turn of.
 
-    The user says what the topics have, in turns that the run lacks too. Turns that no topic has are left out.
+    The user of an interactive run says what its file has. The user of another run says what the topics have, in turns
+    that the run lacks too. Turns that no topic has are left out.
 
     Args:
-        run: The run; an interactive one has its conversations and stays as it is.
-        turns: The turns of the topics by id.
+        run: The run.
+        turns: The turns of the topics by id; None without topics.
+
+    Returns:
+        The run; None where nobody knows what its user said.
     """
     if rules_of(run.format).own_turns:
-        return run
+        known = {turn.topic_id for turn in turns.values()} if turns is not None else None
+        usable = (turn for turn in run.turns if usable_turn_id(turn.turn_id))
+        said = tuple(turn for turn in usable if known is None or topic_of(turn.turn_id) in known)
+        return msgspec.structs.replace(run, turns=said)
+    if turns is None:
+        return None
     given: dict[str, tuple[Response, ...]] = {}
     for turn in run.turns:
         given.setdefault(turn.turn_id, turn.responses)
@@ -82,11 +92,8 @@ def dialogue_candidates(
         return (), tuple(Exclusion(run.run_id, turn.turn_id, None, "eval_response_false", detail) for turn in run.turns)
     topics: dict[str, list[RunTurn]] = {}
     excluded: list[Exclusion] = []
-    seen: set[str] = set()
-    for turn in said.turns:
-        if turn.turn_id in seen:
-            continue
-        seen.add(turn.turn_id)
+    # Of a turn that is given twice the first entry counts.
+    for turn in {turn.turn_id: turn for turn in reversed(said.turns)}.values():
         topics.setdefault(own[turn.turn_id].topic_id, []).append(turn)
         detail = "the dialogue has the run's best-ranked response"
         for response in sorted(turn.responses, key=_rank)[1:]:

@@ -111,6 +111,7 @@ def test_a_run_that_says_nothing_in_a_topic_has_no_dialogue():
     said = as_said(
         Run("r", None, None, "ikat2024", "f", "d", True, (RunTurn("2-1_1", (Response(1, " ", ()),)),)), TURNS
     )
+    assert said is not None
     assert [turn.turn_id for turn in said.turns] == ["2-1_1", "2-1_2"]
     assert dialogue_candidates(said, said, own_turns(said)) == ((), ())
 
@@ -135,6 +136,22 @@ def test_of_several_responses_the_best_ranked_one_was_said(tmp_path):
     assert shown(pool, pool.responses[0])[0] == ("Is it deep?", "Three meters.")
     (lower,) = [row for row in pool.exclusions if row.reason == "below_depth"]
     assert (lower.turn_id.partition("~")[0], lower.rank) == ("1-1_1", 2)
+    # That row is of a turn, and the run had to answer topics.
+    assert had_to_answer(pool) == {"gull": (pool.responses[0].turn_id, "2-1_0~unreached")}
+
+
+def test_turns_of_interactive_runs_that_are_of_no_topic_are_in_no_dialogue(tmp_path):
+    strange = [("9-9_1", "Who are you?", "A gull.", []), ("nowhere", "Where?", "Here.", [])]
+    again = ("1-1_2", "And again?", "Not counted.", [])
+    pool = pooled(tmp_path / "runs", tern=talk("tern", TIDE, *strange, TODAY, again))
+    (one,) = pool.responses
+    assert shown(pool, one) == [("Can I swim here?", "At low tide."), ("And today?", "Low tide is at noon.")]
+    assert {(row.turn_id, row.reason) for row in pool.exclusions} == {
+        ("9-9_1", "unknown_turn"),
+        ("nowhere", "malformed_turn_id"),
+        ("1-1_2", "duplicate_turn"),
+        ("2-1_0~unreached", "unreached_topic"),
+    }
 
 
 def test_a_run_that_asked_not_to_be_judged_has_no_dialogue(tmp_path):
