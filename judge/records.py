@@ -22,6 +22,9 @@ context_length: the request is too long for the model. provider_error: every att
 spent. no_passages: the criterion needs the used passages, and there are none or some have no text.
 """
 
+JudgedUnit = Literal["response", "dialogue"]
+"""What one judgment is about: a response in its turn, or all that a run and its user said in a topic."""
+
 _SHOWN = 40
 """Characters of a text that the `repr` of a record shows."""
 
@@ -137,6 +140,8 @@ class Criterion(Record, frozen=True):
     """SHA-256 of the file's bytes, in hexadecimal; of a criterion asked together, over the digests of all of them."""
     together: tuple["Criterion", ...] = ()
     """The prompts that one request asks for, this criterion's among them; empty if it is asked alone."""
+    unit: JudgedUnit = "response"
+    """What one judgment under this prompt is about."""
 
     @property
     def prompt_id(self) -> str:

@@ -274,6 +274,7 @@ def _read(stored: bytes, variant: str, file: str, problems: list[LineProblem]) -
         user=user,
         file=file,
         digest=sha256(stored),
+        unit=front.unit,
     )
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
-from judge.ask.prompt import BLOCKS, NUGGET_CREATION, OF_NUGGETS
+from judge.ask.prompt import BLOCKS, DIALOGUE, NUGGET_CREATION, OF_DIALOGUES, OF_NUGGETS
 from judge.files.limits import LARGEST_TOML
+from judge.records import JudgedUnit
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -82,6 +83,7 @@ class FrontMatter:
     inputs: list[str]
     answer: Literal["grade", "sentences", "nuggets"]
     level: list[LevelFields]
+    unit: JudgedUnit = "response"
     unable: LevelFields | None = None
     sentence_level: list[SentenceFields] = field(default_factory=list)
     rollup: RollupFields | None = None
@@ -178,8 +180,7 @@ def check_front_matter(front: FrontMatter, lines: KeyLines, problems: list[LineP
             note("prompt_input", f"unknown input {name!r}, expected some of {', '.join(BLOCKS)}", "inputs")
         elif name in front.inputs[:index]:
             note("prompt_input", f"input {name!r} is named twice", "inputs")
-    if not {"response", "sentences", "source", "candidates"} & set(front.inputs):
-        note("prompt_input", "neither `response` nor `sentences` is an input, so nothing is judged", "inputs")
+    _check_unit(front, note)
     _check_nuggets(front, note)
     _check_scale(front, note)
     if front.answer == "sentences":
@@ -201,6 +202,23 @@ def _check_nuggets(front: FrontMatter, note: _Report) -> None:
         note("prompt_field", f'answer = "nuggets" is for the criterion {NUGGET_CREATION} alone', "answer")
     if front.answer == "nuggets" and (len(front.level) != 2 or front.unable is not None):
         note("prompt_level", "expected two levels: one for some nuggets, one for none", "level", 0)
+
+
+def _check_unit(front: FrontMatter, note: _Report) -> None:
+    """Check that what is judged is shown, and that nothing is shown that the unit does not have."""
+    if front.unit == "response":
+        if not {"response", "sentences", "source", "candidates"} & set(front.inputs):
+            note("prompt_input", "neither `response` nor `sentences` is an input, so nothing is judged", "inputs")
+        if DIALOGUE in front.inputs:
+            note("prompt_input", f'`{DIALOGUE}` is only for unit = "dialogue"', "inputs")
+        return
+    if DIALOGUE not in front.inputs:
+        note("prompt_input", f"`{DIALOGUE}` is not an input, so nothing is judged", "inputs")
+    if others := [name for name in front.inputs if name in BLOCKS and name not in OF_DIALOGUES]:
+        shown = " and ".join(f"`{name}`" for name in OF_DIALOGUES)
+        note("prompt_input", f"a prompt about a dialogue shows {shown} alone, not {', '.join(others)}", "inputs")
+    if front.answer == "sentences":
+        note("prompt_field", "a dialogue gets one grade, and its sentences get no labels", "answer")
 
 
 def _check_scale(front: FrontMatter, note: _Report) -> None:

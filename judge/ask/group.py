@@ -40,6 +40,8 @@ def combine(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
             raise UsageError(f"{part.prompt_id} labels every sentence, so it cannot be asked together with others")
         if part.together:
             raise UsageError(f"{part.prompt_id} is asked together with others already")
+    if len({part.unit for part in parts}) > 1:
+        raise UsageError(f"one request is about one response or one dialogue, not both: {_listed(parts)} (--together)")
     for part, later in pairwise(parts):
         if part.name == later.name:
             raise UsageError(

@@ -27,8 +27,8 @@ from judge.models.forms import (
 )
 from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.pool.records import PooledResponse
-from judge.records import Criterion, Passage
-from judge.runs.records import Turn
+from judge.records import Criterion, JudgedUnit, Passage
+from judge.runs.records import Exchange, Turn
 from judge.text.sentences import split_sentences
 
 RENDERER_VERSION = 1
@@ -60,6 +60,14 @@ OF_NUGGETS: Mapping[str, OfNuggets] = {
     NUGGET_IMPORTANCE: OfNuggets(("candidates",), "judge nuggets create"),
 }
 """The criteria about nuggets; one is a row."""
+
+DIALOGUE = "dialogue"
+"""The input that shows all that was said; prompts about dialogues show it, and no others do."""
+OF_DIALOGUES = (DIALOGUE, "ptkb")
+"""The inputs that a prompt about dialogues may have."""
+
+NO_ANSWER = "(no answer)"
+"""What a dialogue has where the run did not answer."""
 
 _REPLY_LIMIT = 2000
 _NONE = "(none)"
@@ -97,6 +105,40 @@ def only_asked_by(criterion: Criterion) -> str:
     inputs, command = OF_NUGGETS[criterion.name]
     shown = "a nugget" if inputs == ("nugget",) else " and ".join(f"`{name}`" for name in inputs)
     return f"{criterion.prompt_id}: shows {shown}, so only `{command}` can ask it"
+
+
+def check_unit(criteria: Sequence[Criterion], unit: JudgedUnit) -> None:
+    """Refuse prompts about another unit than the one at hand.
+
+    Args:
+        criteria: The prompts.
+        unit: What is judged, such as the unit of a pool.
+
+    Raises:
+        UsageError: Some prompts are about another unit; all of them are named.
+    """
+    other = [criterion for criterion in criteria if criterion.unit != unit]
+    if other:
+        names = ", ".join(criterion.prompt_id for criterion in other)
+        raise UsageError(f"{names}: about {other[0].unit}s, but {unit}s are judged here")
+
+
+def unit_of(criteria: Sequence[Criterion]) -> JudgedUnit:
+    """What prompts that go together are about.
+
+    Raises:
+        UsageError: Some are about responses and some about dialogues.
+    """
+    units: dict[JudgedUnit, list[str]] = {}
+    for criterion in criteria:
+        units.setdefault(criterion.unit, []).append(criterion.prompt_id)
+    if len(units) > 1:
+        responses, dialogues = ", ".join(units["response"]), ", ".join(units["dialogue"])
+        raise UsageError(
+            f"{dialogues}: about dialogues; {responses}: about responses; judge dialogues and responses into a folder "
+            "each"
+        )
+    return next(iter(units), "response")
 
 
 def guidance(criterion: Criterion) -> tuple[str, ...]:
@@ -143,6 +185,7 @@ def render(
     """
     if form not in supported_forms(criterion):
         raise UsageError(f"{criterion.prompt_id}: cannot be answered in the form {form!r}")
+    check_unit((criterion,), response.unit)
     if turn is None and needs_turn(criterion):
         raise UsageError(f"{criterion.prompt_id}: shows the conversation, so it needs a topics file")
     lacking = {"nugget": nugget is None, "nuggets": not nuggets, "candidates": not candidates}
@@ -195,9 +238,10 @@ def _of_one(criterion: Criterion, material: Material, form: AnswerForm) -> tuple
 def _of_group(parts: Sequence[Criterion], material: Material, form: AnswerForm) -> tuple[str, str]:
     """The system and the user text of criteria that are asked together: instructions for each, every input once."""
     names = ", ".join(part.name for part in parts)
+    what = parts[0].unit
     opening = (
-        f"You assess a response by {len(parts)} criteria: {names}. Each has its own instructions and grades below. "
-        "Grade each criterion by its own instructions alone: a response may be good by one and bad by another."
+        f"You assess a {what} by {len(parts)} criteria: {names}. Each has its own instructions and grades below. "
+        f"Grade each criterion by its own instructions alone: a {what} may be good by one and bad by another."
     )
     chapters = (f"## {part.name}\n\n{_instructions(part)}" for part in parts)
     inputs = {name for part in parts for name in part.inputs}
@@ -296,6 +340,17 @@ def _context(material: Material) -> str:
     return _fence("context", "\n".join(lines) or _NONE)
 
 
+def _dialogue(material: Material) -> str:
+    turn = _of_turn(material)
+    exchanges = (*turn.context, Exchange(turn.utterance, material.response))
+    # A text holds no line break, so it cannot start a line that looks like another turn.
+    lines = (
+        f"[{number}] User: {_one_line(said.utterance)}\n[{number}] System: {_one_line(said.response) or NO_ANSWER}"
+        for number, said in enumerate(exchanges, 1)
+    )
+    return _fence(DIALOGUE, "\n".join(lines))
+
+
 def _ptkb(material: Material) -> str:
     statements = _of_turn(material).ptkb
     return _fence("ptkb", "\n".join(f"- {_one_line(statement.text)}" for statement in statements) or _NONE)
@@ -334,7 +389,7 @@ def _candidates(material: Material) -> str:
     return _fence("candidates", _numbered([_one_line(text) for text in material.candidates]))
 
 
-_FROM_TURN = frozenset({"context", "ptkb", "utterance", "resolved_utterance"})
+_FROM_TURN = frozenset({"context", "ptkb", "utterance", "resolved_utterance", DIALOGUE})
 
 BLOCKS: Mapping[str, Callable[[Material], str]] = {
     "response": _response,
@@ -349,6 +404,7 @@ BLOCKS: Mapping[str, Callable[[Material], str]] = {
     "source": _source,
     "known": _known,
     "candidates": _candidates,
+    DIALOGUE: _dialogue,
 }
 """Input name (and placeholder) to the fenced block that shows it."""
 
@@ -356,7 +412,7 @@ PLACEHOLDERS = (*BLOCKS, "levels", "answer")
 
 _MOST_SHARED = (
     *("ptkb", "context", "utterance", "resolved_utterance", "known", "nuggets", "passages", "source", "response"),
-    *("sentences", "candidates", "nugget"),
+    *("sentences", "candidates", "nugget", DIALOGUE),
 )
 """The inputs in the order in which a group shows them: what more responses share comes first, for prompt caches."""
 _ALONE = re.compile(

@@ -14,7 +14,7 @@ from judge.calibrate.findings import Split
 from judge.calibrate.panel import Column, Panel
 from judge.gold.seal import SealedItem, item_of
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Record
+from judge.records import JudgedUnit, Record
 from judge.runs.records import Exchange, Turn
 from judge.stats.means import consensus
 from judge.text.ids import natural_key
@@ -59,7 +59,7 @@ class ShownPassage(Record, frozen=True):
     text: str | None
 
 
-class Disagreement(Record, frozen=True):
+class Disagreement(Record, frozen=True, omit_defaults=True):
     """One response under one criterion that some judge grades otherwise than the assessors, or not at all."""
 
     turn_id: str
@@ -80,6 +80,8 @@ class Disagreement(Record, frozen=True):
     utterance: str | None
     """What the user said; None without topics."""
     context: tuple[Exchange, ...]
+    unit: JudgedUnit = "response"
+    """What was graded: the response, or the dialogue that it ends."""
 
     @property
     def erring(self) -> int:
@@ -149,6 +151,7 @@ def _of_panel(
             passages=_passages(response, pool) if response and pool else (),
             utterance=turn.utterance if turn else None,
             context=turn.context if turn else (),
+            unit=response.unit if response else "response",
         )
 
 

@@ -143,10 +143,27 @@ def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) 
         own = given
         if own is None and path.name == "judgments.jsonl" and beside.exists():
             own = read_pool_folder(beside, "passages.jsonl")
-        sources.append(LabelSource(labels, own))
+        sources.append(LabelSource(labels if own is None else _by_turn(labels, own), own))
     if problems:
         raise InputError(f"labels that cannot be used: {count(len(problems), 'problem')}", problems)
     return tuple(sources)
+
+
+def _by_turn(columns: Sequence[Labels], pool: Pool) -> tuple[Labels, ...]:
+    """The labels with the turn ids of the pool; qrels list dialogues by topic."""
+    if pool.unit == "response":
+        return tuple(columns)
+    turn_ids = {(response.listed_under, response.response_id): response.turn_id for response in pool.responses}
+    return tuple(
+        msgspec.structs.replace(
+            column,
+            labels=tuple(
+                msgspec.structs.replace(label, turn_id=turn_ids.get((label.turn_id, label.response_id), label.turn_id))
+                for label in column.labels
+            ),
+        )
+        for column in columns
+    )
 
 
 def make_panels(

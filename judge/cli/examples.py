@@ -9,6 +9,7 @@ EXAMPLES = {
     "pool": (
         "judge pool --runs runs/ --topics topics.json --passages passages.jsonl --out out/",
         "judge pool --runs runs/ late.json --depth 3 --screen exclude --out out/",
+        "judge pool --unit dialogue --runs runs/ --topics topics.json --out dialogues/",
     ),
     "report": (
         "judge report out/",

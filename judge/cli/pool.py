@@ -7,6 +7,7 @@ each response left out. `judge run` with the same options and --out continues th
 import argparse
 import sys
 from pathlib import Path
+from typing import get_args
 
 from judge.cli.config import add_config_arguments
 from judge.cli.pooling import add_pooling_arguments, pooling_options
@@ -15,11 +16,20 @@ from judge.cli.tables import pooled_counts, print_pooled, print_problems
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, check_complete, pool_runs
 from judge.harness.prepared import DEFAULT_OUT
+from judge.records import JudgedUnit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_pooling_arguments(parser)
+    unit = parser.add_argument_group("unit")
+    unit.add_argument(
+        "--unit",
+        choices=get_args(JudgedUnit),
+        default="response",
+        help="what is pooled: each response (default), or for each run and topic the whole dialogue, for prompts about "
+        "dialogues",
+    )
     output = parser.add_argument_group("output")
     output.add_argument(
         "-o", "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
@@ -31,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Pool, write, and say what was left out; 1 if no response is pooled."""
-    pooling = Pooling(**pooling_options(args))
+    pooling = Pooling(**pooling_options(args), unit=args.unit)
     with progress("reading and checking runs") as steps:
         pooled = pool_runs(pooling, steps)
     print_problems(pooled.submitted.problems, checked_topics=args.topics is not None)

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from judge.ask.criteria import (
     bundled_criteria,
     criterion_names,
@@ -96,6 +98,7 @@ def _row(criterion: Criterion, default: bool) -> dict[str, Any]:
         "unable": scale.unable.grade if scale.unable else None,
         "polarity": scale.polarity,
         "positive": list(scale.positive),
+        "unit": criterion.unit,
         "inputs": list(criterion.inputs),
         "answer": criterion.answer,
         "version": criterion.version,
@@ -134,7 +137,8 @@ def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     passages = {passage.passage_id: passage for passage in _PASSAGES}
     request = render(
         criterion,
-        _RESPONSE,
+        # Of a dialogue the sample response is the last one.
+        msgspec.structs.replace(_RESPONSE, unit=criterion.unit),
         passages,
         _TURN,
         form,

@@ -2,7 +2,8 @@
 
 Without --model (or the environment variable JUDGE_MODEL), a small local model judges; it needs no key, and its grades
 are a demonstration, not a measurement. Relevance, completeness and conciseness look at the conversation and need
---topics.
+--topics. So do the criteria of whole dialogues (usefulness, coherence, attentiveness, clarification), which are judged
+in a run of their own.
 """
 
 import argparse

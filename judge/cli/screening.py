@@ -38,8 +38,8 @@ def add_screen_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def thresholds_of(args: argparse.Namespace) -> Thresholds:
-    """The thresholds, with the defaults for those not given.
+def thresholds_of(args: argparse.Namespace) -> Thresholds | None:
+    """The thresholds, with the defaults for those not given; None where none is.
 
     Raises:
         UsageError: A threshold is given twice, or options of the screen are given with the screen off.
@@ -52,7 +52,7 @@ def thresholds_of(args: argparse.Namespace) -> Thresholds:
         raise UsageError(f"--screen-threshold {min(repeated)}: given more than once")
     if args.encoder is None and "similarity" in names:
         raise UsageError("--screen-threshold similarity needs --encoder")
-    return msgspec.structs.replace(default_thresholds(args.encoder), **dict(given))
+    return msgspec.structs.replace(default_thresholds(args.encoder), **dict(given)) if given else None
 
 
 def _threshold(text: str) -> tuple[str, float]:

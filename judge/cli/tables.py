@@ -10,7 +10,7 @@ from judge.harness.recheck import Rechecked
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, Problem
 from judge.results.differences import told_apart
-from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
+from judge.results.leaderboard import BOUND, HEADER, OF_DIALOGUES, ON_TERMINAL, flag_lines, leaderboard_cells
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
@@ -48,7 +48,8 @@ def print_leaderboard(
         print_table(header, lines, words=2, keys=2, below=below)
         if criterion.name in apart:
             print_text(apart[criterion.name])
-    for line in (BOUND, *flag_lines(rows)):
+    of_dialogues = [OF_DIALOGUES] if any(criterion.unit == "dialogue" for criterion in criteria) else []
+    for line in (*of_dialogues, BOUND, *flag_lines(rows)):
         print()
         print_text(line)
 
@@ -127,7 +128,7 @@ def print_pooled(pooled: Pooled) -> None:
     """Say what was pooled, what was left out and why, and what the screen flagged."""
     pool = pooled.pool
     runs = sum(run.selected for run in pooled.submitted.runs)
-    responses = count(len(pool.responses), "distinct response")
+    responses = count(len(pool.responses), f"distinct {pool.unit}")
     say(f"pooled {responses} of {count(runs, 'run')}; {len(pool.exclusions)} excluded")
     reasons = Counter(row.reason for row in pool.exclusions)
     for reason, n in sorted(reasons.items()):

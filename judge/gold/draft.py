@@ -83,7 +83,11 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
     """
     rows: dict[tuple[str | None, ...], tuple[Draft, GoldRow]] = {}
     pooled = (
-        {(response.turn_id, response.response_id): response for response in options.pool.responses}
+        {
+            (named, response.response_id): response
+            for response in options.pool.responses
+            for named in (response.listed_under, response.turn_id)
+        }
         if options.pool
         else None
     )
@@ -170,6 +174,8 @@ def _add_text(
         response = by_id.get((str(values.get("turn_id")), response_id))
         if response is None:
             return [("not_in_pool", "$.response_id", f"the pool has no {shown(response_id)} in this turn")]
+        # Qrels list dialogues by topic.
+        values["turn_id"] = response.turn_id
         values["text_sha256"] = text_digest(response.text)
         # One text may rest on different passages in different runs, so the row names a run.
         if values.get("run_id") is None and response.runs:

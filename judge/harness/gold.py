@@ -1,12 +1,13 @@
 """Gold checked, imported, split under seal and planned: what `judge gold` does, for use from Python."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS, read_judgments
+from judge.ask.prompt import check_unit
 from judge.crowd.layout import TASK
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, UsageError
@@ -39,6 +40,7 @@ from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.folder import read_pool_folder
+from judge.pool.records import Pool
 from judge.records import Scale
 from judge.text.ids import Cluster, check_cluster
 
@@ -156,7 +158,10 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
     plan = in_folders(plan, files=GOLD_FILES)
     contents = [(str(path), _content(path)) for path in map(Path, plan.files)]
     pool = read_pool_folder(Path(plan.pool)) if plan.pool is not None else None
-    return check_gold(contents, scales, pool, other=default_scale)
+    checked = check_gold(contents, scales, pool, other=default_scale)
+    if pool is not None:
+        _check_units({row.criterion for row in checked.rows}, plan.prompts, pool, mixed=True)
+    return checked
 
 
 def import_gold_files(plan: GoldImportPlan) -> Imported:
@@ -194,6 +199,8 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
         labeled = {prompt.name for prompt in prompts} or {name for row in drawn or () for name in row.criteria}
         read = label_source(plan.table, plan.task, wide, sorted(labeled))
     imported = import_gold(plan.source, files, options, with_pool=plan.pool_out is not None, read=read)
+    if options.pool is not None:
+        _check_units({row.criterion for row in imported.rows}, plan.prompts, options.pool)
     if plan.pool_out is not None and imported.pool is not None:
         folder = Path(plan.pool_out)
         contents = {"pool.jsonl": pool_jsonl(imported.pool), "passages.jsonl": passages_jsonl(imported.pool)}
@@ -229,11 +236,16 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     judgments = [
         judgment for path in map(Path, plan.judgments) for judgment in read_judgments(_content(path), str(path))
     ]
+    pool = read_pool_folder(Path(plan.pool))
+    criteria = plan.criteria or sorted({judgment.criterion for judgment in judgments})
+    if not criteria and pool.unit == "dialogue":
+        raise UsageError(f"{plan.pool}: a pool of dialogues: name the criteria to label (--criteria)")
+    _check_units(set(criteria), (), pool)
     drawn = make_plan(
-        read_pool_folder(Path(plan.pool)),
+        pool,
         plan.n,
         plan.seed,
-        criteria=plan.criteria or sorted({judgment.criterion for judgment in judgments}) or DEFAULT_CRITERIA,
+        criteria=criteria or DEFAULT_CRITERIA,
         judgments=judgments,
         gold=[row for path in plan.gold for row in read_gold(Path(path))],
         per_run=plan.per_run,
@@ -242,6 +254,25 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     _refuse_other(out, content, "holds another plan, which may be in use: choose another --out")
     write_atomic(out, content)
     return drawn
+
+
+def _check_units(criteria: Collection[str], prompts: Sequence[StrPath], pool: Pool, *, mixed: bool = False) -> None:
+    """Refuse criteria about another unit than that of the pool, as far as a prompt tells.
+
+    Args:
+        criteria: The criteria.
+        prompts: Prompts that are named, in place of their criterion's default.
+        pool: The pool.
+        mixed: Whether some criteria may be about another unit, as in one file of gold for both.
+
+    Raises:
+        UsageError: There are some.
+    """
+    given = {prompt.name: prompt for prompt in map(find_criterion, prompts)}
+    known = [name for name in sorted(criteria) if name not in given and name in default_prompts()]
+    found = [*given.values(), *map(find_criterion, known)]
+    if not mixed or all(criterion.unit != pool.unit for criterion in found):
+        check_unit(found, pool.unit)
 
 
 def _scales(prompts: Sequence[StrPath], defaults: Sequence[str]) -> dict[str, Scale]:

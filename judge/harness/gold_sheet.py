@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.criteria import choose_prompts, default_prompts
+from judge.ask.prompt import check_unit
 from judge.errors import UsageError
 from judge.files.folder import replace_folder
 from judge.files.paths import JobPlan, StrPath, in_folders
@@ -90,6 +91,7 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     topics = read_topics(plan.topics) if plan.topics is not None else None
     turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
     pool = read_pool_folder(Path(plan.pool), "passages.jsonl")
+    check_unit(tuple(prompts.values()), pool.unit)
     # The conversation of an interactive run is in the pool, so it is shown without topics too.
     if turns is not None or any(row.turn_id in pool.turns for row in (pool.responses if rows is None else rows)):
         turns = turns_shown(pool, turns)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -25,7 +25,7 @@ from judge.pool.runs import with_runs
 from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool, without_evidence
 from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
 from judge.pool.similarity import Similarity
-from judge.records import Problem, Record
+from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.codes import problem
 from judge.runs.formats import rules_of
 from judge.runs.records import TokenRule, Turn
@@ -49,6 +49,8 @@ class Pooling(JobPlan, frozen=True, kw_only=True):
     """The topics file; without one, turn ids and PTKB statements are not checked."""
     format: str | None = None
     """A key of FORMATS; detected if None."""
+    unit: JudgedUnit | None = None
+    """What is pooled: each response, or each run's dialogue of a topic; by default as the prompts say, or responses."""
     passages: Sequence[StrPath] | None = None
     """The collection's passages; if given, only their texts count as evidence."""
     passage_hashes: StrPath | None = None
@@ -99,7 +101,7 @@ class Pooled(Record, frozen=True):
     turns: dict[str, Turn] | None
     """The turns of the topics and those of interactive runs, by id; None without either."""
     screened: tuple[ScreenRow, ...] | None
-    """The screen's flags of pooled responses; None if the screen was off."""
+    """The screen's flags of pooled responses; None if the screen was off, and for dialogues."""
     choice: str | None
     """Which runs a rule chose and why, as a table; None without a rule."""
     configured: dict[str, Any]
@@ -114,6 +116,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         InputError: An input is bad; every problem is listed.
     """
     _check_options(pooling)
+    unit = pooling.unit or "response"
     topics = read_topics(Path(pooling.topics)) if pooling.topics is not None else None
     turns = turns_by_id(topics) if topics is not None else None
     selection = _selection(pooling, turns)
@@ -121,6 +124,8 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     encoder = open_encoder(pooling.encoder) if pooling.encoder is not None and pooling.screen != "off" else None
     earlier = Path(pooling.extend) if pooling.extend is not None else None
     previous = read_earlier_pool(earlier) if earlier is not None else None
+    if previous is not None and previous.responses and previous.unit != unit:
+        raise UsageError(f"{earlier}: a pool of {previous.unit}s, to which no {unit}s are added")
     choice = None
     if pooling.select_runs in RUN_RULES and selection.relevance:
         teams = Path(pooling.teams) if pooling.teams is not None else None
@@ -143,7 +148,9 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         submitted = choice.applied(submitted)
     elif pooling.select_runs is not None:
         submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
-    if turns is None:
+    if turns is None and unit == "dialogue":
+        _check_conversations(submitted)
+    elif turns is None:
         _check_turns(selection, submitted, previous)
     steps(Step("pooling"))
     thresholds = _thresholds(pooling)
@@ -157,7 +164,8 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         screen=partial(_reason_against, thresholds, similar) if pooling.screen == "exclude" else None,
         steps=steps,
     )
-    steps(Step("screening" if pooling.screen != "off" else "pooling"))
+    screened = pooling.screen != "off" and unit == "response"
+    steps(Step("screening" if screened else "pooling"))
     pool = with_runs(submitted, pool, turns, selection, previous)
     submitted = _with_absent_evidence(submitted, pool, pooling, hashes)
     configured = pool_configuration(
@@ -180,7 +188,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         submitted=submitted,
         pool=pool,
         turns=turns_shown(pool, turns),
-        screened=screen_pool(pool, thresholds, encoder) if pooling.screen != "off" else None,
+        screened=screen_pool(pool, thresholds, encoder) if screened else None,
         choice=choice.table if choice else None,
         configured=configured,
     )
@@ -214,6 +222,10 @@ def _check_options(pooling: Pooling) -> None:
     for path in (pooling.topics, pooling.only_turns, pooling.passage_qrels, pooling.teams):
         if path is not None and Path(path).exists() and not Path(path).is_file():
             raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
+    if pooling.unit is not None and pooling.unit not in get_args(JudgedUnit):
+        raise UsageError(f"unit {shown(pooling.unit)}: expected {' or '.join(get_args(JudgedUnit))}")
+    if pooling.unit == "dialogue":
+        _check_dialogues(pooling)
     if pooling.passage_qrels is None and (pooling.max_rank, pooling.min_relevance) != (None, None):
         raise UsageError("--min-relevance and --max-rank are about graded passages (--passage-qrels)")
     ruled = pooling.select_runs in RUN_RULES
@@ -225,6 +237,43 @@ def _check_options(pooling: Pooling) -> None:
         raise UsageError(
             f"the rule {pooling.select_runs} compares all runs at once: pool them anew, or name runs in a file"
         )
+
+
+def _check_dialogues(pooling: Pooling) -> None:
+    """Refuse options that are about single responses and their passages.
+
+    Raises:
+        UsageError: There are some; all of them are named.
+    """
+    given = {
+        "--depth": pooling.depth != 1,
+        "--turns": pooling.only_turns is not None,
+        "--passage-qrels": pooling.passage_qrels is not None,
+        "--over-limit": pooling.over_limit != "flag",
+        "--passages": pooling.passages is not None,
+        "--passage-hashes": pooling.passage_hashes is not None,
+        "--missing-passages": pooling.missing_passages != "skip-response",
+        "--screen": pooling.screen == "exclude",
+        "--screen-threshold": pooling.thresholds is not None,
+        "--encoder": pooling.encoder is not None,
+    }
+    if named := [option for option, there in given.items() if there]:
+        raise UsageError(
+            f"{', '.join(named)}: about single responses and their passages; a dialogue is judged as a whole, without "
+            "passages"
+        )
+
+
+def _check_conversations(submitted: Submitted) -> None:
+    """Refuse runs whose users' words stand in the topics alone.
+
+    Raises:
+        UsageError: There are some; all of them are named.
+    """
+    silent = [run.run_id for run in submitted.runs if run.selected and not rules_of(run.format).own_turns]
+    if silent:
+        names = ", ".join(map(shown, sorted(silent, key=natural_key)[:5]))
+        raise UsageError(f"{names}: dialogues need a topics file, which says what the user said (--topics)")
 
 
 def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | None) -> None:
@@ -262,7 +311,7 @@ def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
         minimum = DEFAULT_MINIMUM if pooling.min_relevance is None else pooling.min_relevance
         relevance = read_relevance(Path(pooling.passage_qrels), minimum=minimum, max_rank=pooling.max_rank, known=turns)
     only = read_turns(Path(pooling.only_turns), turns) if pooling.only_turns is not None else None
-    return Selection(depth=pooling.depth, turns=only, relevance=relevance)
+    return Selection(depth=pooling.depth, turns=only, relevance=relevance, unit=pooling.unit or "response")
 
 
 def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
@@ -273,6 +322,8 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
 
     ruled = pooling.select_runs in RUN_RULES
     return {
+        # A pool of responses does not name its unit, as those of earlier versions do not.
+        **({"unit": pooling.unit} if pooling.unit == "dialogue" else {}),
         "depth": pooling.depth,
         "over_limit": pooling.over_limit,
         "missing_passages": pooling.missing_passages,

@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from judge.ask.budget import price_of
 from judge.ask.cascading import OpenCascade, open_cascade
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task, spread, tasks
 from judge.ask.group import combine
 from judge.ask.loop import Settings
-from judge.ask.prompt import needs_turn
+from judge.ask.prompt import check_unit, needs_turn, unit_of
 from judge.ask.several import open_models
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
@@ -174,6 +176,10 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     wanted_cascade = check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
+    unit = unit_of(shown)
+    if plan.unit is not None:
+        check_unit(shown, plan.unit)
+    plan = msgspec.structs.replace(plan, unit=unit)
     certificate = None
     if plan.certificate is not None:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))

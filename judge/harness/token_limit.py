@@ -55,8 +55,9 @@ def under_token_rule(
         out: A file named .tsv or .md to write.
 
     Raises:
-        UsageError: `out` is named otherwise.
+        UsageError: `out` is named otherwise, or dialogues were judged.
     """
+    _check_unit(judged)
     stored_rule, stored_limit = _stored(judged.manifest)
     rule, limit = rule or stored_rule, limit or stored_limit
     note = f"All judged responses, whatever their length (limit {limit} tokens)."
@@ -85,12 +86,18 @@ def under_each_token_rule(
         out: A file named .tsv or .md to write.
 
     Raises:
-        UsageError: `out` is named otherwise.
+        UsageError: `out` is named otherwise, or dialogues were judged.
     """
+    _check_unit(judged)
     limit = limit or _stored(judged.manifest)[1]
     sensitivity = token_sensitivity(judged.pool, judged.results, judged.criteria, limit, judged.expected)
     _write(out, sensitivity_tsv(sensitivity), sensitivity_markdown(sensitivity, judged.criteria, judged.banner))
     return sensitivity, limit
+
+
+def _check_unit(judged: JudgedFolder) -> None:
+    if judged.pool.unit == "dialogue":
+        raise UsageError(f"{judged.path}: dialogues were judged there, and the token limit is one of single responses")
 
 
 def _stored(manifest: Mapping[str, Any]) -> tuple[TokenRule, int]:

@@ -2,6 +2,7 @@
 
 intake         from a folder of runs to candidates, one file in memory at a time; admission: from one file
 selection      which responses of a run are pooled; lists: the files that name them
+dialogues      all that a run and its user said in a topic, as one item
 run_choice     which runs are pooled, by a list or by their effectiveness
 build          distinct responses with their passages, each under an id that never changes
 screen         flags low-quality responses without a judge

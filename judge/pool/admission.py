@@ -12,14 +12,15 @@ import msgspec
 from judge.passages import same_text
 from judge.pool.build import Candidate
 from judge.pool.conversation import of_one_run, own_turns, with_own_turns
+from judge.pool.dialogues import as_said, dialogue_candidates
 from judge.pool.records import PooledTurn
 from judge.pool.selection import Selection, candidates
-from judge.records import Problem, Record
+from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run
 from judge.runs.check.year import Trace
 from judge.runs.fields import usable_turn_id
-from judge.runs.formats import read_run, rules_of
+from judge.runs.formats import ReadRun, read_run, rules_of
 from judge.runs.records import Exclusion, Run, Turn
 from judge.runs.tokens import TokenCounter
 
@@ -56,7 +57,7 @@ class Admitted(msgspec.Struct, frozen=True):
     """None if nothing of the run can be judged."""
     candidates: tuple[Candidate, ...] = ()
     turns: tuple[PooledTurn, ...] = ()
-    """The turns of an interactive run."""
+    """The turns of an interactive run, or of the run's dialogues."""
 
 
 def admit(
@@ -84,9 +85,13 @@ def admit(
         citation_limit=citation_limit,
     )
     header, run = msgspec.structs.replace(read.run, turns=()), checked.run
-    said = of_one_run(read).run if rules_of(read.run.format).own_turns else None
+    said = _conversations(read, turns, selection.unit)
     own = own_turns(said) if said is not None else {}
     excluded = tuple(_of_own_turn(row, own) for row in checked.exclusions)
+    if selection.unit == "dialogue":
+        # What an error takes out was said all the same, so it is in the dialogue.
+        in_dialogues = {turn.turn_id for turn in own.values()}
+        excluded = tuple(row for row in excluded if row.turn_id not in in_dialogues)
     if run is None:
         return Admitted(checked.problems, excluded, header, checked.trace)
     submission = Submission(
@@ -102,7 +107,10 @@ def admit(
     )
     if measured is not None and run.eval_response:
         measured(with_own_turns(run, own))
-    kept, dropped = candidates(run, selection, own)
+    if selection.unit == "dialogue":
+        kept, dropped = dialogue_candidates(run, said, own) if said is not None else ((), ())
+    else:
+        kept, dropped = candidates(run, selection, own)
     return Admitted(
         problems=checked.problems,
         exclusions=(*excluded, *dropped),
@@ -112,6 +120,14 @@ def admit(
         candidates=kept,
         turns=tuple(own.values()),
     )
+
+
+def _conversations(read: ReadRun, turns: Mapping[str, Turn] | None, unit: JudgedUnit) -> Run | None:
+    """The run with what was said in its own conversations; None where its turns are those of the topics."""
+    run = of_one_run(read).run
+    if run is not None and unit == "dialogue":
+        return as_said(run, turns)
+    return run if run is not None and rules_of(run.format).own_turns else None
 
 
 def _of_own_turn(row: Exclusion, own: Mapping[str, PooledTurn]) -> Exclusion:

@@ -31,7 +31,7 @@ def pool_jsonl(pool: Pool) -> bytes:
 
 def pool_lines(pool: Pool, tag: str = "judge") -> str:
     """`pool.txt`: the TREC pool of CAsT-ReGIn, with single spaces."""
-    return "".join(f"{column(r.turn_id)} Q0 {r.response_id} 1 0.0 {column(tag)}\n" for r in pool.responses)
+    return "".join(f"{column(r.listed_under)} Q0 {r.response_id} 1 0.0 {column(tag)}\n" for r in pool.responses)
 
 
 def bank_json(pool: Pool) -> bytes:
@@ -61,7 +61,7 @@ def runs_jsonl(pool: Pool) -> bytes:
 
 
 def turns_jsonl(pool: Pool) -> bytes:
-    """`turns.jsonl`: the turns of interactive runs, a line each, with what led to them."""
+    """`turns.jsonl`: the turns of interactive runs and of dialogues, a line each, with what led to them."""
     return jsonl_bytes(pool.turns.values())
 
 
@@ -98,6 +98,8 @@ def read_pool(
             bad("$.response_id", f"{response_id!r} is not R and five digits or more")
         if response_id in by_id:
             bad("$.response_id", f"{response_id} is on an earlier line too")
+        if response.unit != next(iter(by_id.values()), response).unit:
+            bad("$.unit", f"{response_id} is one {response.unit}, the first line is not")
         same = distinct.setdefault(distinct_key(response), response_id)
         if same != response_id:
             bad("$", f"{response_id} has the turn, the text and the passages of {same}")
@@ -110,7 +112,7 @@ def read_pool(
             bad("$.turn_id", f"the turn id {turn.turn_id} does not belong to this conversation")
         by_turn[turn.turn_id] = turn
     for turn_id in without_turn({response.turn_id for response in by_id.values()}, by_turn):
-        message = f"no line has the turn {turn_id} of an interactive run, so its conversation is not known"
+        message = f"no line has the turn {turn_id}, so its conversation is not known"
         problems.append(Problem("pool_damaged", "error", f"{name}/turns.jsonl", None, "$", message))
     if problems:
         raise InputError(f"{name}: the files of the pool are damaged", problems)

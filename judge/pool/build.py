@@ -1,8 +1,9 @@
 """From candidates to a pool: distinct responses, each with its passages and an id. Pure.
 
 A pooled response is a distinct (turn, normalized text, set of used passages). Its id depends on that content
-and on the pool that is extended, never on the order of files, runs or turns. A turn of an interactive run is told from
-others by its conversation (`judge.pool.conversation`), so equal texts in unlike conversations are two responses.
+and on the pool that is extended, never on the order of files, runs or turns. A turn of an interactive run or of a
+dialogue is told from others by its conversation (`judge.pool.conversation`), so equal texts in unlike conversations are
+two responses.
 """
 
 import unicodedata
@@ -13,7 +14,7 @@ import msgspec
 from judge.errors import InputError
 from judge.pool.conversation import joined, with_earlier
 from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunEntry
-from judge.records import Passage, Problem
+from judge.records import JudgedUnit, Passage, Problem
 from judge.runs.records import Exclusion, Provenance, ProvenanceRule, TokenCount, TokenRule
 from judge.runs.tokens import truncated
 from judge.text.ids import natural_key, topic_of
@@ -79,6 +80,7 @@ def build_pool(
     previous: Pool | None = None,
     excluded: Iterable[Exclusion] = (),
     turns: Iterable[PooledTurn] = (),
+    unit: JudgedUnit = "response",
 ) -> Pool:
     """Group candidates into pooled responses and number them.
 
@@ -96,7 +98,8 @@ def build_pool(
         previous: The pool to extend. Its responses keep id, text and passages, even where no run holds them any more,
             so that an id never changes its meaning. A run of `previous` that is among the candidates is replaced whole.
         excluded: Exclusions of earlier stages; the pool holds them beside its own.
-        turns: The turns of interactive runs.
+        turns: The turns of interactive runs and of dialogues.
+        unit: What a candidate stands for.
 
     Raises:
         InputError: A passage of `previous` has another text now, or two conversations have one id.
@@ -139,7 +142,7 @@ def build_pool(
             ]
             continue
         number = first + len(responses) - len(kept)
-        responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct], count_tokens))
+        responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct], count_tokens, unit))
     wanted = {key for response in responses for key in response.passages}
     if previous:
         wanted |= previous.passages.keys()
@@ -241,10 +244,14 @@ def distinct_key(response: PooledResponse) -> Distinct:
 
 
 def _pooled(
-    response_id: str, key: Distinct, members: Sequence[_Member], count_tokens: Callable[[str], TokenCount]
+    response_id: str,
+    key: Distinct,
+    members: Sequence[_Member],
+    count_tokens: Callable[[str], TokenCount],
+    unit: JudgedUnit,
 ) -> PooledResponse:
     turn_id, text, passages = key
-    bare = PooledResponse(response_id, turn_id, topic_of(turn_id), text, passages, count_tokens(text), False, ())
+    bare = PooledResponse(response_id, turn_id, topic_of(turn_id), text, passages, count_tokens(text), False, (), unit)
     return _merge(bare, members, frozenset())
 
 

@@ -1,4 +1,4 @@
-"""The conversations of interactive runs: each turn with what led to it, under an id of its own. Pure.
+"""The conversations of interactive runs and of dialogues: each turn with what led to it, under an id of its own. Pure.
 
 Turn 3 of a topic has another utterance in every interactive run. So a turn of such a run is told from others by all
 that was said up to it: `1-1_3~5f2c9a01be42d370` is the turn that the run calls `1-1_3`, and the first 16 digits of the
@@ -22,7 +22,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def own_turns(run: Run) -> dict[str, PooledTurn]:
-    """The turns of an interactive run by the ids that the run gives them.
+    """The turns of a run with its own conversations by the ids that the run gives them.
 
     The conversation is that of the run as it was read: also a response that is not judged was said to the user. Of
     several responses of a turn, the best-ranked one was. A turn that is given twice counts once.
@@ -37,19 +37,19 @@ def own_turns(run: Run) -> dict[str, PooledTurn]:
         answer: str | None = None
         for turn_id in sorted(turns, key=natural_key):
             turn = turns[turn_id]
-            new = [statement for statement in dict.fromkeys(map(_kept, turn.ptkb)) if statement not in told]
+            new = [statement for statement in dict.fromkeys(map(storable_text, turn.ptkb)) if statement not in told]
             told |= dict.fromkeys(new)
             bare = PooledTurn(
                 turn_id=turn_id,
                 topic_id=topic_id,
-                utterance=_kept(turn.utterance or ""),
+                utterance=storable_text(turn.utterance or ""),
                 ptkb=tuple(new),
                 previous=last.turn_id if last is not None else None,
                 answer=answer,
             )
             last = found[turn_id] = msgspec.structs.replace(bare, turn_id=conversation_turn_id(turn_id, _digest(bare)))
             best = min(turn.responses, key=lambda response: response.rank, default=None)
-            answer = _kept(best.text) if best is not None else ""
+            answer = storable_text(best.text) if best is not None else ""
     return found
 
 
@@ -77,8 +77,8 @@ def with_own_turns(run: Run, own: Mapping[str, PooledTurn]) -> Run:
     return msgspec.structs.replace(run, turns=tuple(turns)) if own else run
 
 
-def _kept(text: str) -> str:
-    """A text that can be stored; what cannot be becomes U+FFFD."""
+def storable_text(text: str) -> str:
+    """A text that can be stored; a character that cannot be becomes U+FFFD."""
     return text if storable(text) else _UNSTORABLE.sub("\ufffd", text)
 
 

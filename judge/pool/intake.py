@@ -15,7 +15,7 @@ from judge.pool.admission import Submission, admit
 from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
 from judge.pool.records import OverLimit, Pool, PooledTurn
 from judge.pool.selection import Selection
-from judge.records import Passage, Problem, Record
+from judge.records import JudgedUnit, Passage, Problem, Record
 from judge.runs.check.validate import validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
@@ -46,7 +46,9 @@ class Submitted(Record, frozen=True):
     traces: tuple[Trace, ...] = ()
     """What tells the year of each run that could be read, even where the run has errors."""
     turns: tuple[PooledTurn, ...] = ()
-    """The turns of interactive runs."""
+    """The turns of interactive runs and of dialogues."""
+    unit: JudgedUnit = "response"
+    """What a candidate stands for."""
 
     @property
     def unusable(self) -> tuple[Problem, ...]:
@@ -141,6 +143,7 @@ def read_runs(
         names={head.file: head.run_id for head in headers},
         traces=tuple(traces),
         turns=tuple(own),
+        unit=selection.unit,
     )
 
 
@@ -226,6 +229,7 @@ def make_pool(
         previous=previous,
         excluded=submitted.exclusions,
         turns=submitted.turns,
+        unit=submitted.unit,
     )
 
 

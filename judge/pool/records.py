@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from judge.records import Passage, Record
+from judge.records import JudgedUnit, Passage, Record
 from judge.runs.records import Exclusion, ProvenanceRule, TokenCount
 
 OverLimit = Literal["flag", "truncate", "exclude"]
@@ -39,8 +39,12 @@ class RunEntry(Record, frozen=True):
     """Digest of the exact submitted text, which may differ from the pooled one in outer whitespace or NFC."""
 
 
-class PooledResponse(Record, frozen=True):
-    """A distinct response of a turn with its used passages, judged once for all runs that gave it."""
+class PooledResponse(Record, frozen=True, omit_defaults=True):
+    """A distinct response of a turn with its used passages, judged once for all runs that gave it.
+
+    In a pool of dialogues it stands for a dialogue: the response is the last one, and its turn holds all that was said
+    before.
+    """
 
     response_id: str
     turn_id: str
@@ -51,6 +55,13 @@ class PooledResponse(Record, frozen=True):
     tokens: TokenCount
     truncated: bool
     runs: tuple[RunEntry, ...]
+    unit: JudgedUnit = "response"
+    """What is judged: the response, or the dialogue that ends with it."""
+
+    @property
+    def listed_under(self) -> str:
+        """The id under which qrels and response runs list it: its turn, or the topic of a dialogue."""
+        return self.topic_id if self.unit == "dialogue" else self.turn_id
 
 
 class PooledRun(Record, frozen=True):
@@ -70,7 +81,7 @@ class PooledRun(Record, frozen=True):
 
 
 class PooledTurn(Record, frozen=True):
-    """A turn of an interactive run: what the user said, and where in the conversation."""
+    """A turn of an interactive run or of a dialogue: what the user said, and where in the conversation."""
 
     turn_id: str
     """The run's own id, `~` and 16 digits of the digest of the conversation up to here."""
@@ -81,7 +92,7 @@ class PooledTurn(Record, frozen=True):
     previous: str | None
     """Id of the turn before; None of the first one."""
     answer: str | None
-    """What the run answered to the turn before; None of the first one."""
+    """What the run answered to the turn before, empty for no answer; None of the first one."""
 
 
 class Pool(Record, frozen=True):
@@ -93,4 +104,9 @@ class Pool(Record, frozen=True):
     exclusions: tuple[Exclusion, ...]
     runs: tuple[PooledRun, ...] = ()
     turns: dict[str, PooledTurn] = msgspec.field(default_factory=dict)
-    """The turns of interactive runs by id: those of the responses, and those that led to them."""
+    """The turns of interactive runs and of dialogues by id: those of the responses, and those that led to them."""
+
+    @property
+    def unit(self) -> JudgedUnit:
+        """What a judgment of the pool is about; a pool without responses is one of responses."""
+        return self.responses[0].unit if self.responses else "response"

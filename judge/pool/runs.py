@@ -8,6 +8,7 @@ from judge.pool.build import exclusion_order
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool, PooledRun
 from judge.pool.selection import Selection
+from judge.records import JudgedUnit
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import Exclusion, Turn
@@ -27,7 +28,8 @@ def with_runs(
     """The pool with its runs, earlier ones included, and an exclusion for each topic that a run never reached.
 
     A run had to answer the turns of the topics or, without topics, those that any run has. An interactive run had to
-    answer what its users said, and to reach the topics or, without them, those that any interactive run reached.
+    answer what its users said, and to reach the topics or, without them, those that any interactive run reached. In a
+    pool of dialogues, every run had to reach them.
 
     Args:
         submitted: The runs.
@@ -36,7 +38,7 @@ def with_runs(
         selection: Which turns are pooled.
         previous: The pool that is extended.
     """
-    own = _own(submitted, pool, previous)
+    own = _own(submitted, pool, previous, selection.unit)
     expected = _expected(pool, turns, selection, own)
     reached = _reached(own, pool)
     topics = {turn.topic_id for turn in turns.values()} if turns is not None else set().union(*reached.values())
@@ -58,14 +60,12 @@ def with_runs(
             year=run.year,
         )
     rows = [row for row in pool.exclusions if row.reason != "unreached_topic"]
+    detail = "the run never reached the topic" if selection.unit == "response" else "the run said nothing in the topic"
     for run_id, answered in own.items():
         missed = topics - reached[run_id] if runs[run_id].selected else set()
         had = tuple(sorted({*answered, *map(unreached_turn, missed)}, key=natural_key))
         runs[run_id] = msgspec.structs.replace(runs[run_id], turns=had)
-        rows += [
-            Exclusion(run_id, unreached_turn(topic_id), None, "unreached_topic", "the run never reached the topic")
-            for topic_id in missed
-        ]
+        rows += [Exclusion(run_id, unreached_turn(topic_id), None, "unreached_topic", detail) for topic_id in missed]
     return msgspec.structs.replace(
         pool,
         runs=tuple(runs[run_id] for run_id in sorted(runs, key=natural_key)),
@@ -89,20 +89,22 @@ def _expected(
     return tuple(sorted(selection.wanted_turns(shared), key=natural_key))
 
 
-def _own(submitted: Submitted, pool: Pool, previous: Pool | None) -> dict[str, set[str]]:
-    """The turns that each interactive run had to answer, by its id."""
+def _own(submitted: Submitted, pool: Pool, previous: Pool | None, unit: JudgedUnit) -> dict[str, set[str]]:
+    """The turns that each interactive run had to answer, or the dialogues of each run, by its id."""
     own: dict[str, set[str]] = {}
     for run in previous.runs if previous else ():
-        if rules_of(run.format).own_turns:
+        if unit == "dialogue" or rules_of(run.format).own_turns:
             own[run.run_id] = {turn_id for turn_id in run.turns or () if not is_unreached(turn_id)}
     for submission in submitted.runs:
-        if rules_of(submission.format).own_turns:
+        if unit == "dialogue" or rules_of(submission.format).own_turns:
             own[submission.run_id] = set()
     new = own.keys() & {submission.run_id for submission in submitted.runs}
     for response in pool.responses:
         for entry in response.runs:
             if entry.run_id in new:
                 own[entry.run_id].add(response.turn_id)
+    if unit == "dialogue":
+        return own
     # The id that a run writes may look like that of a conversation.
     said = {turn.turn_id for turn in submitted.turns}
     for row in pool.exclusions:

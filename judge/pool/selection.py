@@ -12,6 +12,7 @@ import msgspec
 from judge.errors import UsageError
 from judge.pool.build import Candidate
 from judge.pool.records import LeftOut, PooledTurn
+from judge.records import JudgedUnit
 from judge.runs.formats import rules_of
 from judge.runs.provenance import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
@@ -54,19 +55,24 @@ class PassageRelevance(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which responses are pooled; by default each run's first-ranked response for every turn.
+    """What is pooled; by default each run's first-ranked response for every turn.
 
     Raises:
-        UsageError: The depth is below 1, or more responses are asked for than are looked at.
+        UsageError: The depth is below 1, more responses are asked for than are looked at, or dialogues are pooled by
+            their turns.
     """
 
     depth: int = 1
     turns: frozenset[str] | None = None
     relevance: PassageRelevance | None = None
+    unit: JudgedUnit = "response"
+    """What an item of the pool is; of dialogues all are pooled."""
 
     def __post_init__(self) -> None:
         if self.depth < 1:
             raise UsageError(f"the pool depth must be 1 or more, not {self.depth}")
+        if self.unit == "dialogue" and (self.depth, self.turns, self.relevance) != (1, None, None):
+            raise UsageError("a dialogue has all turns of its topic and one response for each: none can be selected")
         if self.relevance and self.relevance.max_rank is not None and self.relevance.max_rank < self.depth:
             raise UsageError(
                 f"of the first {self.relevance.max_rank} responses by rank no {self.depth} can be pooled: "

@@ -41,7 +41,8 @@ def details(
     return Details(
         sentence_rows(pool, results, criteria, expected=expected, cluster=cluster),
         citation_rows(pool, results, criteria, expected=expected, cluster=cluster),
-        topic_rows(pool, results, criteria, expected),
+        # A dialogue is all of its topic, so the leaderboard says of its topics what there is to say.
+        topic_rows(pool, results, criteria, expected) if pool.unit == "response" else (),
     )
 
 

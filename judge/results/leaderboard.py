@@ -34,9 +34,12 @@ HEADER = (
 ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "positive")
 """The columns that a terminal shows, the important ones first; those of no grade and flags stand below a row."""
 BOUND = "bound: the mean over all turns, with the worst grade where there is none; ranks go by it"
+OF_DIALOGUES = (
+    "A grade is of a dialogue: where a table says turns or responses, it counts dialogues, one for each topic"
+)
 FLAGS: dict[RowFlag, str] = {
     "MISSING": "turns without a grade count against the run in its bound and its rank",
-    "UNREACHED": "topics that an interactive run never reached have the worst grade in its bound and its rank",
+    "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
     "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
     "TRIAL": "only a part of its responses was asked about",
 }
@@ -122,7 +125,7 @@ def _rows(
         if isinstance(result, Judgment)
         and (result.criterion, result.variant, result.unable) == (criterion.name, criterion.variant, False)
     }
-    in_qrels = {response.turn_id for response in pool.responses if response.response_id in grades}
+    in_qrels = {response.listed_under for response in pool.responses if response.response_id in grades}
     positive = {name for name, judgment in grades.items() if judgment.grade in criterion.scale.positive}
     tops = top_pooled(pool)
     return [
@@ -280,10 +283,11 @@ def reading(criterion: Criterion) -> str:
     scale = criterion.scale
     grades = ", ".join(str(level.grade) for level in scale.levels)
     positive = ", ".join(map(str, sorted(scale.positive)))
-    return (
+    text = (
         f"Prompt {criterion.prompt_id}, grades {grades}: {scale.polarity} is better; positive: {positive} "
         "(share, then positive and other counts)."
     )
+    return f"{text} {OF_DIALOGUES}." if criterion.unit == "dialogue" else text
 
 
 def _interval(mean: Estimate) -> str:

@@ -23,6 +23,8 @@ def qrel_name(criterion: Criterion) -> str:
 def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
     """The grades under one criterion as qrels, in natural order; `unable` judgments are left out.
 
+    Responses are listed by turn, dialogues by topic.
+
     Raises:
         ValueError: A response has two judgments under the criterion.
     """
@@ -30,12 +32,20 @@ def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
     for judgment in _under(judgments, criterion):
         if judgment.unable:
             continue
-        key = (judgment.turn_id, judgment.response_id)
+        key = (_listed_under(judgment, criterion), judgment.response_id)
         if key in grades:
-            raise ValueError(f"{key[1]} of turn {key[0]} has two judgments under {criterion.prompt_id}")
+            what = "topic" if criterion.unit == "dialogue" else "turn"
+            raise ValueError(f"{key[1]} of {what} {key[0]} has two judgments under {criterion.prompt_id}")
         grades[key] = judgment.grade
     order = sorted(grades, key=lambda key: (natural_key(key[0]), natural_key(key[1])))
-    return qrels_lines(QrelRow(column(turn), column(response), grades[turn, response]) for turn, response in order)
+    return qrels_lines(
+        QrelRow(column(listed), column(response), grades[listed, response]) for listed, response in order
+    )
+
+
+def _listed_under(judgment: Judgment, criterion: Criterion) -> str:
+    """The id in the first column, as in `PooledResponse.listed_under`."""
+    return judgment.topic_id if criterion.unit == "dialogue" else judgment.turn_id
 
 
 def sidecar(
@@ -59,6 +69,7 @@ def sidecar(
         "note": NOTE,
         "calibration": calibration,
         "criterion": criterion.name,
+        **({"unit": "dialogue", "rows": "topic_id 0 response_id grade"} if criterion.unit == "dialogue" else {}),
         "prompt": criterion.prompt_id,
         "prompt_version": criterion.version,
         "prompt_digest": criterion.digest,
@@ -69,7 +80,7 @@ def sidecar(
             "unable": _level(scale.unable) if scale.unable else None,
         },
         "reading": f"{scale.polarity} grades are better; {_unable(scale.unable)}",
-        "share": _share(scale, len({judgment.turn_id for judgment in under if not judgment.unable})),
+        "share": _share(scale, len({_listed_under(judgment, criterion) for judgment in under if not judgment.unable})),
         "judges": sorted({result.judge for result in under} | {result.judge for result in failed}),
         "models_returned": sorted({judgment.model for judgment in under if judgment.model is not None}),
         "counts": {

@@ -243,12 +243,14 @@ def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
 def top_pooled(pool: Pool) -> dict[str, dict[str, str]]:
     """Run id and turn id to the id of the pooled response that stands first in the run's file of `response_runs/`.
 
+    That file lists dialogues by topic id.
+
     Other than by `first_ranked`, that is a lower one where the response ranked first was excluded.
     """
     best: dict[tuple[str, str], tuple[int, NaturalKey, str]] = {}
     for response in pool.responses:
         for entry in response.runs:
-            key = entry.run_id, response.turn_id
+            key = entry.run_id, response.listed_under
             place = entry.rank, natural_key(response.response_id), response.response_id
             best[key] = min(best.get(key, place), place)
     tops: dict[str, dict[str, str]] = {}

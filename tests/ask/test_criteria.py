@@ -113,6 +113,12 @@ def faults(folder: Path, text: str) -> list[tuple[str, str, str]]:
     return [(problem.path, problem.code, problem.message) for problem in raised.value.problems]
 
 
+def test_a_prompt_says_its_unit(tmp_path: Path) -> None:
+    assert load(tmp_path, GOOD).unit == "response"
+    of_dialogue = load(tmp_path, OF_DIALOGUE)
+    assert (of_dialogue.unit, of_dialogue.inputs) == ("dialogue", ("dialogue",))
+
+
 def test_a_sound_file_becomes_a_criterion(tmp_path: Path) -> None:
     criterion = load(tmp_path, GOOD)
     assert criterion.prompt_id == "tone/mine"
@@ -141,6 +147,10 @@ def test_line_ends_byte_order_mark_and_inner_spaces_do_not_matter(tmp_path: Path
     assert PLACEHOLDER.findall(criterion.user) == ["response", "answer"]
     assert "\r" not in criterion.system + criterion.user
     assert criterion.digest == sha256(changed.encode())
+
+
+OF_DIALOGUE = GOOD.replace("version = 3", 'version = 3\nunit = "dialogue"').replace('["response"]', '["dialogue"]')
+OF_DIALOGUE = OF_DIALOGUE.replace("{{response}}", "{{dialogue}}")
 
 
 # File, what is changed, to what, how the line at fault begins (@2: the second such; empty: the last line), code, message.
@@ -178,6 +188,11 @@ FAULTS = [
     (GOOD, '["response"]', '["response", "ptkb"]', "inputs = [", "prompt_input", "{{ptkb}} is not in the text"),
     (GOOD, '["response"]', "[]", "inputs = []", "prompt_input", "nothing is judged"),
     (GOOD, '["response"]', '["ptkb"]', "{{response}}", "prompt_input", "{{response}} is used but not declared"),
+    (GOOD, '["response"]', '["response", "dialogue"]', "inputs = [", "prompt_input", '`dialogue` is only for unit = "dialogue"'),
+    (GOOD, "version = 3", 'version = 3\nunit = "topic"', 'unit = "topic"', "prompt_field", "`unit`: input should be"),
+    (OF_DIALOGUE, '["dialogue"]', '["dialogue", "response"]', "inputs = [", "prompt_input", "alone, not response"),
+    (OF_DIALOGUE, '["dialogue"]', '["ptkb"]', "inputs = [", "prompt_input", "`dialogue` is not an input, so nothing is judged"),
+    (OF_DIALOGUE, 'answer = "grade"', 'answer = "sentences"', "answer =", "prompt_field", "its sentences get no labels"),
     (GOOD, 'answer = "grade"', 'answer = "grade"\nrollup = {label = "x", cuts = []}', "rollup = {", "prompt_rollup", "only for"),
     (GOOD, "{{response}}", "{{response}} {{gold}}", "{{response}} {{gold}}", "prompt_placeholder", "unknown placeholder {{gold}}"),
     (GOOD, "{{response}}", "{{response}} {{}}", "{{response}} {{}}", "prompt_placeholder", "unknown placeholder {{}}"),

@@ -28,7 +28,8 @@ EVERY = combine([find_criterion(name) for name in ("groundedness", "naturalness"
 
 def asked(criterion: Criterion, text: str = "It is cold.", form: AnswerForm = "json", *keys: str) -> Request:
     passages = collection(text, text)
-    return render(criterion, pooled(text, *(keys or passages)), passages, turn(text), form, nugget=text, nuggets=[text])
+    response = pooled(text, *(keys or passages), unit=criterion.unit)
+    return render(criterion, response, passages, turn(text), form, nugget=text, nuggets=[text])
 
 
 def test_each_criterion_of_a_group_is_a_prompt_of_its_own() -> None:
@@ -62,6 +63,7 @@ def test_a_digest_covers_every_prompt_of_the_group_and_not_their_order() -> None
         (["groundedness", "groundedness/yes_no"], "groundedness/graded and groundedness/yes_no: one request asks for"),
         (["groundedness/sentences", "naturalness"], "groundedness/sentences labels every sentence"),
         (["groundedness/graded+naturalness", "relevance"], "is asked together with others already"),
+        (["naturalness", "usefulness"], "one request is about one response or one dialogue, not both"),
     ],
 )
 def test_what_cannot_be_asked_together_is_said(names: list[str], message: str) -> None:
@@ -137,6 +139,15 @@ def test_the_whole_request_of_a_group() -> None:
         ("groundedness", ("0", "1", "2", "3")),
         ("naturalness", ("0", "1", "2", "3", "4")),
     ]
+
+
+def test_dialogues_are_asked_about_together_too() -> None:
+    (first, _) = combine([find_criterion("usefulness"), find_criterion("coherence")])
+    system, user = (message.content for message in asked(first).messages)
+    assert system.startswith("You assess a dialogue by 2 criteria: coherence, usefulness. ")
+    assert [tag for tag in fences(user) if not tag.startswith("/")] == ["ptkb", "dialogue"]
+    assert "Look only at <dialogue>." in system
+    assert "Look only at <ptkb>, <dialogue>." in system
 
 
 def test_every_input_is_shown_once_and_what_more_responses_share_comes_first() -> None:

@@ -11,6 +11,10 @@ import pytest
 
 from judge.desk.assess.serve import open_assess_desk
 from judge.desk.assess.store import LabelStore
+from judge.errors import UsageError
+from judge.harness.pooled import write_pool as write_harness_pool
+from judge.harness.pooling import Pooling, pool_runs
+from tests.conftest import PROJECT
 from tests.desk.visiting import Visitor
 from tests.desk.world import HOSTILE, plan_of, write_judgments, write_plan, write_pool
 
@@ -258,3 +262,32 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         answer = opened.visitor.submit(page, f"{home}1", grade="1", comment="")
         assert (answer.status_code, "Nothing was saved" in answer.text) == (500, True)
         assert "0 of 12" in opened.visitor.get(f"{home}1").text
+
+
+def test_a_dialogue_is_shown_from_its_first_words_to_its_last(tmp_path: Path) -> None:
+    runs = PROJECT / "examples" / "runs" / "thistle-faulty.json"
+    topics = PROJECT / "examples" / "topics.json"
+    pooled = pool_runs(Pooling(runs=runs, topics=topics, unit="dialogue"))
+    write_harness_pool(tmp_path / "out", pooled)
+    place = [response.topic_id for response in pooled.pool.responses].index("3-1")
+    assert pooled.pool.responses[place].text == ""
+    with desk(tmp_path, prompts=["usefulness"]) as opened:
+        home = opened.enter()
+        pages = [opened.visitor.get(f"{home}{number}").text for number in (1, 2, 3)]
+        (page,) = (page for page in pages if "How do I make a rye starter" in page)
+    spoken = re.findall(r'<p class="(?:stranger utterance|stranger|loose)">([^<]*)</p>', page)
+    assert spoken[0] == "How do I make a rye starter from nothing?"
+    assert spoken[-2:] == ["How do I bake it in my pot, and when may I cut it?", "(no answer)"]
+    # Five turns of the user, each with an answer or the note that there is none.
+    assert len(spoken) == 10
+    assert "The system’s last response" in page
+    assert "The user says" not in page
+    assert "Which level fits" not in page and "How useful is this dialogue to its user?" in page
+
+
+def test_a_desk_asks_about_the_unit_of_its_pool(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UsageError, match="usefulness/graded: about dialogues, but responses are judged here"),
+        desk(tmp_path, pool=write_pool(tmp_path), prompts=["usefulness"]),
+    ):
+        pass

@@ -2,6 +2,7 @@ import math
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.leaderboard import (
     COLUMNS,
     HEADER,
+    OF_DIALOGUES,
     by_criterion,
     leaderboard,
     leaderboard_cells,
@@ -565,3 +567,28 @@ def test_ikat_2023_completeness_leaves_the_unable_out_of_the_mean(shared: Path) 
     assert [round(one.mean.value, 4) for one in rows] == [2.8493, 1.2329, 1.0556, 0.3699, 0.1096]
     assert [(one.n, one.unable) for one in rows] == [(73, 0), (73, 0), (72, 1), (73, 0), (73, 0)]
     assert math.isclose(rows[2].mean.value, 76 / 72)
+
+
+def test_a_leaderboard_of_dialogues_is_over_topics_and_says_so() -> None:
+    of_dialogues = msgspec.structs.replace(criterion(), unit="dialogue")
+    first, second, third = (
+        msgspec.structs.replace(pooled(response_id, turn_id, (run_id, 1)), unit="dialogue")
+        for response_id, turn_id, run_id in (
+            ("R00000", "1-1_2~0123456789abcdef", "a"),
+            ("R00001", "1-1_2~fedcba9876543210", "b"),
+            ("R00002", "2-1_3~0123456789abcdef", "a"),
+        )
+    )
+    expected = {"a": [first.turn_id, third.turn_id], "b": [second.turn_id, "2-1_0~unreached"]}
+    judged = [judgment(first, 3), judgment(second, 3), judgment(third, 0)]
+    rows = leaderboard(pool(first, second, third), judged, [of_dialogues], expected=expected)
+    # a: (3 + 0) / 2; b: 3 and the worst grade, 0, for the topic in which it said nothing.
+    assert [(row.run_id, row.n, row.turns, row.mean.value, row.bound) for row in rows] == [
+        ("a", 2, 2, 1.5, 1.5),
+        ("b", 1, 2, 3.0, 1.5),
+    ]
+    # One of two topics is positive for each, though the pool has three dialogues.
+    assert [row.share_of_turns for row in rows] == [0.5, 0.5]
+    assert rows[1].flags == ("UNREACHED",)
+    assert OF_DIALOGUES in leaderboard_markdown(rows, "", [of_dialogues])
+    assert OF_DIALOGUES not in leaderboard_markdown(rows, "", [criterion()])

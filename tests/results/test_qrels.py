@@ -55,6 +55,19 @@ def test_grades_stand_as_given_in_natural_order_without_the_unable_and_other_cri
     assert qrels_text(judgments, criterion()) == "9-1_2 0 R00009 1\n9-1_2 0 R00010 0\n9-1_10 0 R00002 1\n"
 
 
+def test_dialogues_are_listed_by_topic() -> None:
+    of_dialogues = msgspec.structs.replace(criterion(), unit="dialogue")
+    judgments = [judgment("9-1_7~0123456789abcdef", "R00002", 1), judgment("9-1_7~fedcba9876543210", "R00001", 0)]
+    assert qrels_text(judgments, of_dialogues) == "9-1 0 R00001 0\n9-1 0 R00002 1\n"
+    described = sidecar(of_dialogues, judgments, (), "")
+    assert (described["unit"], described["rows"]) == ("dialogue", "topic_id 0 response_id grade")
+    # The file has one topic, and so has the share of it.
+    assert "over the 1 turns of this file" in described["share"]
+    assert "unit" not in sidecar(criterion(), judgments, (), "")
+    with pytest.raises(ValueError, match="R00002 of topic 9-1 has two judgments"):
+        qrels_text([*judgments, judgments[0]], of_dialogues)
+
+
 def test_a_level_below_zero_is_a_grade_where_the_scale_has_it() -> None:
     assert qrels_text([judgment("9-1_2", "R00001", -1)], criterion()) == "9-1_2 0 R00001 -1\n"
 

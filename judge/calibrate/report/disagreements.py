@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from judge.ask.prompt import NO_ANSWER
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.report.lookup import of
 from judge.errors import InputError
@@ -112,7 +113,7 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
         yield "**The user asks**"
         yield _quoted(item.utterance)
         if item.context:
-            shown = item.context[-_EXCHANGES:]
+            shown = item.context if item.unit == "dialogue" else item.context[-_EXCHANGES:]
             left = len(item.context) - len(shown)
             yield (
                 f"**Before that** (the last {len(shown)} of {count(len(item.context), 'exchange')})"
@@ -124,8 +125,8 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
                 for exchange in shown
             )
     if item.text is not None:
-        yield "**Response**"
-        yield _quoted(item.text)
+        yield "**The last response**" if item.unit == "dialogue" else "**Response**"
+        yield _quoted(item.text or NO_ANSWER)
     for passage in item.passages:
         yield f"**Passage {name_of(passage.id)}**"
         yield _quoted(passage.text) if passage.text is not None else "Its text is not known."

@@ -10,7 +10,7 @@ import msgspec
 
 from judge.ask.criteria import choose_prompts, criterion_names
 from judge.ask.labels import JUDGMENTS, is_jury, read_judgments
-from judge.ask.prompt import needs_turn
+from judge.ask.prompt import check_unit, needs_turn
 from judge.desk.assess.plan import AssessPlan, check_assess_plan
 from judge.desk.assess.store import DeskItem
 from judge.errors import InputError, UsageError
@@ -69,6 +69,7 @@ def read_work(plan: AssessPlan) -> Work:
     drawn = _drawn(file_in(plan.plan, "plan.jsonl")) if plan.plan is not None else None
     criteria = _criteria(plan, drawn)
     pool = _pool(Path(plan.pool), criteria)
+    check_unit(tuple(criteria.values()), pool.unit)
     responses = _responses(pool, drawn, str(plan.plan))
     shared = shared_items([response.response_id for response in responses], plan.shared, plan.seed)
     items = tuple(

@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from judge.ask.prompt import PLACEHOLDER, guidance, needs_turn
+from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, guidance, needs_turn
 from judge.desk.assess.inputs import Suggestion, Work
 from judge.desk.assess.store import DeskLabel, DeskTask
 from judge.gold.words import CANNOT, UNABLE
-from judge.records import Criterion, Level
+from judge.records import Criterion, JudgedUnit, Level
 from judge.runs.records import Turn
 
 _UNABLE_KEY = "u"
@@ -49,6 +49,8 @@ class TaskView(NamedTuple):
     turn: Turn | None
     turn_counts: bool
     """Whether a judge sees the conversation under this prompt."""
+    unit: JudgedUnit
+    """What is labeled: the response, or the dialogue that it ends."""
     levels: Sequence[LevelRow]
     comment: str
     judge: str | None
@@ -72,11 +74,12 @@ def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> TaskView:
         question=question(criterion),
         guidance=guidance(criterion),
         sentence_levels=[(level.label, level.description) for level in criterion.sentence_levels],
-        response=response.text,
+        response=response.text or NO_ANSWER,
         passages=[work.passages.get(key) for key in response.passages],
         passages_count="passages" in criterion.inputs,
         turn=work.turns.get(item.turn_id),
         turn_counts=needs_turn(criterion),
+        unit=response.unit,
         levels=_levels(criterion, choice, suggestion),
         comment=choice.comment if choice else "",
         judge=suggestion.judge if suggestion else None,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from judge.ask.prompt import guidance
+from judge.ask.prompt import NO_ANSWER, guidance
 from judge.errors import InputError, UsageError
 from judge.gold.deal import DOUBLE, deal
 from judge.gold.plan import PlanRow
@@ -197,7 +197,7 @@ def _item(
     said: list[tuple[str, str]] = []
     if turn is not None:
         for exchange in turn.context:
-            said += [("User", readable(exchange.utterance)), ("System", readable(exchange.response))]
+            said += [("User", readable(exchange.utterance)), ("System", _answer(exchange.response, response))]
         said.append(("User", readable(turn.utterance)))
     passages = response.passages if "passages" in inputs else ()
     return SheetItem(
@@ -206,9 +206,14 @@ def _item(
         criteria=tuple(sorted(criteria)),
         statements=tuple(readable(each.text) for each in turn.ptkb) if turn is not None and "ptkb" in inputs else (),
         conversation=tuple((who, text) for who, text in said if text),
-        response=readable(response.text),
+        response=_answer(response.text, response),
         passages=tuple(readable(pool.passages[key].text) if key in pool.passages else _NO_TEXT for key in passages),
     )
+
+
+def _answer(text: str, item: PooledResponse) -> str:
+    """What the run said; of a dialogue also where it said nothing."""
+    return readable(text) or (NO_ANSWER if item.unit == "dialogue" else "")
 
 
 def _ordered(items: Iterable[SheetItem], seed: str) -> tuple[SheetItem, ...]:

@@ -17,7 +17,7 @@ from judge.ask.group import combine, group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
-from judge.ask.prompt import needs_turn
+from judge.ask.prompt import check_unit, needs_turn
 from judge.ask.questions import Questions, filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
@@ -254,6 +254,10 @@ class _Session:
         sources = read_sources([Path(path) for path in self.plan.judgments], pool, scale)
         sources = tuple(msgspec.structs.replace(source, labels=self._wanted(source.labels)) for source in sources)
         self._find_prompts(sources)
+        for source in sources:
+            if source.pool is not None:
+                named = (labels.prompt for labels in source.labels)
+                check_unit([self.prompts[prompt] for prompt in named if prompt is not None], source.pool.unit)
         columns = [labels for source in sources for labels in source.labels]
         self.asked = {
             "gold": gold.digest,
@@ -371,7 +375,9 @@ class _Session:
         added: list[LabelSource] = []
         for name in ASKED if pool is not None else ():
             model = open_model(name)
-            prompts = self._gradable(model, {row.criterion for row in rows}) if name not in judges else []
+            prompts = (
+                self._gradable(model, {row.criterion for row in rows}, pool) if pool and name not in judges else []
+            )
             if pool is None or not prompts:
                 continue
             with Journal(None) as journal:
@@ -379,13 +385,14 @@ class _Session:
             added.append(LabelSource(labels_of(results, name, sha256(b"")), pool))
         return tuple(added)
 
-    def _gradable(self, model: Model, criteria: Collection[str]) -> list[Criterion]:
+    def _gradable(self, model: Model, criteria: Collection[str], pool: Pool) -> list[Criterion]:
         """For each judged criterion, the first of its prompts, the default prompt last, that the model can grade."""
         gradable: list[Criterion] = []
         for criterion in sorted(criteria):
             judged = [prompt for prompt in self.prompts.values() if prompt.name == criterion]
             default = [find_criterion(criterion)] if judged and criterion in default_prompts() else []
-            if prompt := next((prompt for prompt in (*judged, *default) if _accepts(model, prompt)), None):
+            asked = (prompt for prompt in (*judged, *default) if prompt.unit == pool.unit and _accepts(model, prompt))
+            if prompt := next(asked, None):
                 self.prompts.setdefault(prompt.prompt_id, prompt)
                 gradable.append(prompt)
         return gradable
@@ -397,6 +404,7 @@ class _Session:
             raise UsageError(ASKING)
         pool, out = read_pool_folder(Path(plan.pool), "passages.jsonl"), self.out
         prompts = [prompt for prompt in self.prompts.values() if self.only in (None, prompt.name)]
+        check_unit(prompts, pool.unit)
         turns = turns_shown(pool, self.turns)
         with_turn = [prompt.prompt_id for prompt in prompts if needs_turn(prompt)]
         if with_turn and turns is None:

@@ -7,7 +7,7 @@ from judge.ask.account import Account, JudgeAccount
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
 from judge.ask.dialogue import Task
 from judge.ask.loop import Progress, Settings, assess
-from judge.ask.prompt import needs_turn
+from judge.ask.prompt import check_unit, needs_turn
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, ask, check_prices, open_one
 from judge.errors import MissingKeyError, UsageError
@@ -126,6 +126,7 @@ def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]
         UsageError: A criterion has two prompts, or a prompt is of no dataset.
     """
     given = choose_prompts(None, plan.prompts, ())
+    check_unit([prompt for several in given.values() for prompt in several], "response")
     criteria = {dataset.criterion for dataset in chosen}
     for name, several in given.items():
         if len(several) > 1:

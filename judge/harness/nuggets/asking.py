@@ -12,7 +12,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.dialogue import Task
 from judge.ask.loop import Settings
 from judge.ask.progress import FetchReporter, Progress, Reporter
-from judge.ask.prompt import RENDERER_VERSION, needs_turn
+from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn
 from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
@@ -114,6 +114,7 @@ def open_asking(
     check_prices((plan.model,), (model,), plan.settings)
     bank = read_bank(plan.bank)
     pool = read_pool_with_runs(Path(plan.pool), *(beside if "passages" in prompt.inputs else ()))
+    check_unit((prompt,), pool.unit)
     turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
     configured = {
         "judge": model.name,

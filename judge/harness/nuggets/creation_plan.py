@@ -8,7 +8,14 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.dialogue import Task
 from judge.ask.loop import Settings
-from judge.ask.prompt import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING, RENDERER_VERSION, needs_turn
+from judge.ask.prompt import (
+    NUGGET_CREATION,
+    NUGGET_IMPORTANCE,
+    NUGGET_MERGING,
+    RENDERER_VERSION,
+    check_unit,
+    needs_turn,
+)
 from judge.ask.several import check_prices, open_one
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
@@ -139,6 +146,7 @@ def prepare_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> PreparedCr
     check_prices((plan.model,), (model,), plan.settings)
     folder = Path(plan.pool)
     pool = read_pool_folder(folder, *(() if plan.sources == "responses" else ("passages.jsonl",)))
+    check_unit(prompts.all(), pool.unit)
     turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
     relevance = None
     if plan.qrels is not None:

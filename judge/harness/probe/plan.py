@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from judge.ask.criteria import choose_prompts
 from judge.ask.dialogue import Task
 from judge.ask.loop import Settings
-from judge.ask.prompt import RENDERER_VERSION, needs_turn
+from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn, unit_of
 from judge.ask.several import open_models
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, read_certificate
@@ -29,7 +29,7 @@ from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
-from judge.records import Criterion, Record
+from judge.records import Criterion, JudgedUnit, Record
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key
@@ -142,13 +142,15 @@ def prepare_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -
     chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
     criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
     _check_criteria(criteria, kinds)
+    unit = unit_of(criteria)
     with_turn = [criterion.prompt_id for criterion in criteria if needs_turn(criterion)]
     certificate = None
     if plan.certificate is not None:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
     names = tuple(dict.fromkeys(plan.models)) or (os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
     models = open_models(names, plan.options, criteria, plan.settings, keys=keys)
-    pool, turns = _read(plan, steps)
+    pool, turns = _read(plan, unit, steps)
+    check_unit(criteria, pool.unit)
     steps(Step("drawing items and altering them"))
     with_passages = any("passages" in criterion.inputs for criterion in criteria)
     items = draw_items(pool, plan.items, plan.seed, with_passages=with_passages)
@@ -222,11 +224,11 @@ def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...])
             raise UsageError(f"{other.file} and {criterion.file} are both called {criterion.prompt_id}: rename one")
 
 
-def _read(plan: ProbePlan, steps: Steps) -> tuple[Pool, dict[str, Turn] | None]:
+def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[str, Turn] | None]:
     """The pool, and the turns of the topics file."""
     if plan.folder is None:
         pooled = pool_runs(
-            Pooling(runs=plan.runs, topics=plan.topics, passages=plan.passages or None, screen="off"), steps
+            Pooling(runs=plan.runs, topics=plan.topics, unit=unit, passages=plan.passages or None, screen="off"), steps
         )
         if not pooled.pool.responses:
             raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)

@@ -185,7 +185,7 @@ def _response_runs(pool: Pool) -> dict[str, bytes]:
     lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in pool.runs if run.selected}
     for response in pool.responses:
         for entry in response.runs:
-            lines.setdefault(entry.run_id, []).append((response.turn_id, response.response_id, entry.rank))
+            lines.setdefault(entry.run_id, []).append((response.listed_under, response.response_id, entry.rank))
     files = safe_names(lines)
     return {f"response_runs/{files[run]}.run": response_run(run, entries).encode() for run, entries in lines.items()}
 

@@ -36,11 +36,13 @@ class Overlap:
             UsageError: A criterion is another one, or is asked sentence by sentence or together with others.
         """
         for criterion in criteria:
-            if criterion.name not in ("groundedness", "nugget") or criterion.answer != "grade" or criterion.together:
+            graded = criterion.answer == "grade" and criterion.unit == "response"
+            if criterion.name not in ("groundedness", "nugget") or not graded or criterion.together:
                 raise UsageError(
                     f"{self.name} compares words with the used passages and can grade groundedness only, "
                     f"{'asked alone, ' if criterion.together else ''}not {criterion.prompt_id}"
                     + (": checker/overlap labels sentences" if criterion.answer == "sentences" else "")
+                    + (", which is about dialogues" if criterion.unit == "dialogue" else "")
                 )
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:

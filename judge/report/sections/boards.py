@@ -11,7 +11,7 @@ from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said,
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.corrected_tables import change_text
 from judge.results.differences import ALPHA, told_apart
-from judge.results.leaderboard import by_criterion
+from judge.results.leaderboard import OF_DIALOGUES, by_criterion
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference
 from judge.stats.separation import compact_letters
 from judge.text.cells import number
@@ -70,6 +70,8 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
             " A turn whose grade is lacking through the provider, the budget or a trial counts there as the run's "
             "other responses do on average."
         )
+    if criterion.unit == "dialogue":
+        reading += f" {OF_DIALOGUES}."
     if any(row.n for row in rows):
         positive = ", ".join(map(str, sorted(criterion.scale.positive)))
         reading += f" Good responses: the share with a positive grade ({positive})."

@@ -19,8 +19,13 @@ _NAMES = {"topic": "topic", "depth": "turn of the conversation"}
 
 
 def breakdowns(folder: RunFolder) -> Iterator[Section]:
-    """A table by topic and one by depth for each criterion; what nothing says is left out."""
+    """A table by topic and one by depth for each criterion; what nothing says is left out.
+
+    A dialogue is of all depths.
+    """
     for kind, title in (("topic", "By topic"), ("depth", "By depth of the conversation")):
+        if kind == "depth" and folder.judged.pool.unit == "dialogue":
+            continue
         parts: list[ReportPart] = []
         for criterion in folder.judged.criteria:
             if not any(row.n for row in folder.rows if row.criterion == criterion.name):

@@ -61,7 +61,8 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
 
 
 def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
-    responses = folder.judged.pool.responses
+    # The limit is one of single responses, of which a dialogue has many.
+    responses = folder.judged.pool.responses if folder.judged.pool.unit == "response" else ()
     limit = _limit(folder)
     lines: list[tuple[Cell, ...]] = []
     for rule, words in _COUNTED:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from judge.ask.cascade import cascade_notes
 from judge.ask.records import Judgment
+from judge.records import JudgedUnit
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, ReportPart, Said, Section
 from judge.report.sections.spending import in_all
@@ -27,7 +28,7 @@ def lead(folder: RunFolder) -> str:
     topics = count(len({response.topic_id for response in pool.responses}), "topic")
     criteria = " and ".join(criterion.name for criterion in folder.judged.criteria)
     return (
-        f"{count(len(pool.responses), 'response')} of {count(runs, 'run')} on {topics}, graded for {criteria} by "
+        f"{count(len(pool.responses), pool.unit)} of {count(runs, 'run')} on {topics}, graded for {criteria} by "
         f"{judges_of(folder)}."
     )
 
@@ -120,7 +121,12 @@ def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
     made = sum(isinstance(result, Judgment) for result in results)
     yield "Judge", judges_of(folder)
     yield "Prompts", ", ".join(criterion.prompt_id for criterion in folder.judged.criteria)
-    yield "Responses", f"{len(pool.responses)} in {count(len({r.turn_id for r in pool.responses}), 'turn')}"
+    listed = count(len({response.listed_under for response in pool.responses}), _LISTED[pool.unit])
+    yield f"{pool.unit.capitalize()}s", f"{len(pool.responses)} in {listed}"
     yield "Judgments", str(made) if made == len(results) else f"{made} made, {len(results) - made} missing"
     if not isinstance(folder.spending, str):
         yield "Cost", in_all(folder.spending)
+
+
+_LISTED: dict[JudgedUnit, str] = {"response": "turn", "dialogue": "topic"}
+"""What qrels list each unit by."""
