@@ -137,6 +137,36 @@ def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: pytest.Ca
     assert main(["completions", "import", "none.jsonl", "--requests", str(tmp_path), "--out", str(tmp_path / "o")]) == 2
 
 
+def test_what_a_kill_left_of_a_round_is_made_anew(tmp_path: Path) -> None:
+    left = tmp_path / ".round-1.tmp"
+    left.mkdir()
+    (left / "questions.sqlite").write_bytes(b"half")
+    assert requests(tmp_path, 1) == 0
+    assert not left.exists() and (tmp_path / "round-1/questions.sqlite").stat().st_size > 1000
+
+
+def test_rubbish_is_refused_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requests(tmp_path, 1)
+    first = lines(tmp_path / "round-1/requests-00001.jsonl")[0]["custom_id"]
+    rubbish = [b"\xff\x00", b"{", b"[]", b"null", b"{}", b'{"custom_id": 3}', b"\x1b]0;x\x07"]
+    strange = [
+        b"3",
+        b'{"status_code":200,"body":[]}',
+        b'{"status_code":200,"body":{"choices":[]}}',
+        b'{"status_code":"x"}',
+    ]
+    rubbish += [b'{"custom_id":"' + first.encode() + b'","response":' + each + b"}" for each in strange]
+    (tmp_path / "back.jsonl").write_bytes(b"\n".join(rubbish))
+    capsys.readouterr()
+    assert take(tmp_path, 1, tmp_path / "back.jsonl") == 1
+    taken = counts(capsys)
+    assert (taken["taken"], taken["lines"]) == (0, len(rubbish))
+    assert len(taken["refused"]) + sum(taken["failed"].values()) == len(rubbish)
+    (tmp_path / "half.gz").write_bytes(b"\x1f\x8b\x08")
+    assert take(tmp_path, 1, tmp_path / "half.gz") == 2
+    assert "half.gz: cannot be read" in capsys.readouterr().err
+
+
 def test_files_hold_no_more_lines_than_asked(tmp_path: Path) -> None:
     assert requests(tmp_path, 1, "--shard-lines", "4") == 0
     sizes = [len(lines(path)) for path in sorted((tmp_path / "round-1").glob("requests-*.jsonl"))]
