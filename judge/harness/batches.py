@@ -5,7 +5,8 @@ on. It is written before a batch is begun and after, so that a submission that w
 provider and never made twice.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -79,12 +80,11 @@ def submit_batches(folder: StrPath, steps: Steps = quiet) -> tuple[SubmittedBatc
     """
     folder = Path(folder)
     batches = _read(folder)
-    with QuestionFile(folder / QUESTIONS) as questions:
-        providers = _providers(batches, questions)
-    for number, batch in enumerate(batches):
-        steps(Step("submitting", number, len(batches)))
-        if batch.batch_id is None:
-            _submit(folder, batches, batch, providers[batch.judge])
+    with _providers(folder, batches) as providers:
+        for number, batch in enumerate(batches):
+            steps(Step("submitting", number, len(batches)))
+            if batch.batch_id is None:
+                _submit(folder, batches, batch, providers[batch.judge])
     return tuple(batches)
 
 
@@ -98,15 +98,14 @@ def look_at_batches(folder: StrPath) -> tuple[SubmittedBatch, ...]:
     """
     folder = Path(folder)
     batches = _read(folder)
-    with QuestionFile(folder / QUESTIONS) as questions:
-        providers = _providers(batches, questions)
-    for batch in batches:
-        if batch.batch_id is not None and not batch.ended:
-            found = providers[batch.judge].look(batch.batch_id)
-            batch.status, batch.ended = found.status, found.ended
-            batch.completed, batch.failed = found.completed, found.failed
-            batch.outputs, batch.problems = found.outputs, found.problems
-            _write(folder, batches)
+    with _providers(folder, batches) as providers:
+        for batch in batches:
+            if batch.batch_id is not None and not batch.ended:
+                found = providers[batch.judge].look(batch.batch_id)
+                batch.status, batch.ended = found.status, found.ended
+                batch.completed, batch.failed = found.completed, found.failed
+                batch.outputs, batch.problems = found.outputs, found.problems
+                _write(folder, batches)
     return tuple(batches)
 
 
@@ -125,16 +124,15 @@ def collect_batches(folder: StrPath, out: StrPath, steps: Steps = quiet) -> Coll
     """
     folder = Path(folder)
     batches = look_at_batches(folder)
-    with QuestionFile(folder / QUESTIONS) as questions:
-        providers = _providers(batches, questions)
-    for batch in batches:
-        for number, output in enumerate(batch.outputs, 1):
-            name = f"{Path(batch.file).stem}.output-{number}.jsonl"
-            if name not in batch.fetched:
-                steps(Step(f"fetching {name}"))
-                _fetch(providers[batch.judge], output, folder / name)
-                batch.fetched = (*batch.fetched, name)
-                _write(folder, batches)
+    with _providers(folder, batches) as providers:
+        for batch in batches:
+            for number, output in enumerate(batch.outputs, 1):
+                name = f"{Path(batch.file).stem}.output-{number}.jsonl"
+                if name not in batch.fetched:
+                    steps(Step(f"fetching {name}"))
+                    _fetch(providers[batch.judge], output, folder / name)
+                    batch.fetched = (*batch.fetched, name)
+                    _write(folder, batches)
     files = [folder / name for batch in batches for name in batch.fetched]
     taken = None
     if files:
@@ -177,15 +175,21 @@ def _fetch(provider: Provider, output: str, path: Path) -> None:
         raise OperationalError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def _providers(batches: Sequence[SubmittedBatch], questions: QuestionFile) -> dict[str, Provider]:
-    """The API of each judge."""
+@contextlib.contextmanager
+def _providers(folder: Path, batches: Sequence[SubmittedBatch]) -> Iterator[dict[str, Provider]]:
+    """The API of each judge, open while the context lasts."""
     wanted = {batch.judge for batch in batches}
     first: dict[str, OpenQuestion] = {}
-    for question in questions:
-        first.setdefault(question.judge, question)
-        if len(first) == len(wanted):
-            break
-    return {judge: open_for(question) for judge, question in first.items()}
+    with QuestionFile(folder / QUESTIONS) as questions, contextlib.ExitStack() as closing:
+        for question in questions:
+            first.setdefault(question.judge, question)
+            if len(first) == len(wanted):
+                break
+        providers = {}
+        for judge, question in first.items():
+            providers[judge] = open_for(question)
+            closing.callback(providers[judge].close)
+        yield providers
 
 
 def _read(folder: Path) -> list[SubmittedBatch]:

@@ -106,6 +106,10 @@ class AnthropicBatches:
                 for part in answer.iter_bytes():
                     file.write(part)
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
     def _patiently(self, url: str) -> bytes:
         """What the API says, asked again while a refusal may pass; only for requests that change nothing."""
         retrying = tenacity.Retrying(

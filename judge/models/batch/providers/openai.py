@@ -85,6 +85,10 @@ class OpenAIBatches:
         with _told(), self._client.files.with_streaming_response.content(output) as answer:
             answer.stream_to_file(path)
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
 
 def _problem(error: "openai.types.BatchError") -> str:
     where = "" if error.line is None else f"line {error.line}: "

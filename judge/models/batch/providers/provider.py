@@ -45,3 +45,6 @@ class Provider(Protocol):
 
     def fetch(self, output: str, path: Path) -> None:
         """Write the lines of an output to a file."""
+
+    def close(self) -> None:
+        """Close the connections."""
