@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from judge.errors import OperationalError as OperationalError
     from judge.errors import UsageError as UsageError
     from judge.files.bundle import __version__ as __version__
+    from judge.harness.batches import collect_batches as collect_batches
+    from judge.harness.batches import look_at_batches as look_at_batches
+    from judge.harness.batches import submit_batches as submit_batches
     from judge.harness.calibration import CalibrationPlan as CalibrationPlan
     from judge.harness.calibration import calibrate_judges as calibrate_judges
     from judge.harness.cast_regin import ReginPlan as ReginPlan
@@ -106,6 +109,9 @@ if TYPE_CHECKING:
     from judge.harness.release.job import release_folder as release_folder
     from judge.harness.reparsing import ReparsePlan as ReparsePlan
     from judge.harness.reparsing import reparse as reparse
+    from judge.harness.requests import CompletionsPlan as CompletionsPlan
+    from judge.harness.requests import import_completions as import_completions
+    from judge.harness.requests import write_requests as write_requests
     from judge.harness.run import Outcome as Outcome
     from judge.harness.run import run as run
     from judge.harness.tokens import LengthsPlan as LengthsPlan

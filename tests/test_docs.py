@@ -53,7 +53,8 @@ def options_of(command: str) -> set[str]:
 def test_every_command_and_option_in_a_document_exists(document: str) -> None:
     text = (PROJECT / document).read_text(encoding="utf-8")
     for command, rest in re.findall(
-        r"^[ `]*(?:\.venv/bin/)?judge (crowd cast-regin|(?:evaluate|nuggets|serve) [a-z-]+|[a-z]+)([^\n`|]*)",
+        r"^[ `]*(?:\.venv/bin/)?judge (crowd cast-regin|(?:completions|evaluate|nuggets|serve) [a-z-]+|[a-z]+)"
+        r"([^\n`|]*)",
         text,
         re.MULTILINE,
     ):
@@ -66,7 +67,7 @@ def test_every_command_and_option_in_a_document_exists(document: str) -> None:
         assert option in known | {"--help", "--group", *re.findall(r"--[a-z-]+", GENERAL)}, option
 
 
-OUTPUTS = {"out", "report_dir", "save_config", "store"}
+OUTPUTS = {"out", "report_dir", "save_config", "store", "requests"}
 """Options that name what is written; any other path is read."""
 
 ONLY_READ = {
@@ -85,6 +86,11 @@ ONLY_READ = {
     "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
     "http://gpu1:8000/v1 --base-url http://gpu2:8000/v1 --concurrency 64 --out served/": "no such servers are here; "
     "tests/harness/test_servers.py starts several",
+    "judge batch submit round-1/": "no batch API is here; tests/harness/test_batches.py plays one",
+    "judge batch status round-1/": "likewise",
+    "judge batch collect round-1/ --out out/": "likewise",
+    "judge completions import output.jsonl errors.jsonl --requests round-1/ --out out/": "no engine has brought "
+    "anything back; tests/harness/test_batches.py plays one",
 }
 """The lines of the pages that no test carries out, and why; each must still be a line of a page."""
 
@@ -94,6 +100,11 @@ NOT_CARRIED_OUT = {
     "models": "the weights of a model are fetched",
     "models pull": "the weights of a model are fetched",
     "serve review": "it waits for people; tests of the desk start it",
+    "batch": "no batch API is here",
+    "batch submit": "no batch API is here",
+    "batch status": "no batch API is here",
+    "batch collect": "no batch API is here",
+    "completions import": "no engine has brought anything back",
 }
 """The commands whose examples no test carries out, and why."""
 

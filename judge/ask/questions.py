@@ -128,6 +128,17 @@ class Questions:
         self._account.rest(self._model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
         return outcome(task, found.answers[-1], self._model.name, found.digest)
 
+    def next_request(self, task: Task) -> Request | None:
+        """The request that the outcome of a task waits for; None if the journal holds every completion that it needs.
+
+        That is the first request, the repair of an unreadable reply, or the request in another form after a reply that
+        was of no use.
+        """
+        if self._found(task) is not None:
+            return None
+        walks = (self._walked(task, form) for form in self.forms(task.criterion))
+        return next((walked for walked in walks if isinstance(walked, Request)), None)
+
     def calls(self, task: Task) -> dict[str, tuple[Request, Completion]]:
         """The requests that the outcome of a task rests on with their completions, by digest; empty without one."""
         found = self._found(task) if self.gap(task) is None else None
@@ -139,8 +150,8 @@ class Questions:
         answers: list[Answer] = []
         calls: dict[str, tuple[Request, Completion]] = {}
         for form in forms if self._journal else ():
-            recorded = self._recorded(task, form)
-            if recorded is None:
+            recorded = self._walked(task, form)
+            if isinstance(recorded, Request):
                 continue
             answers.append(recorded.answers[-1])
             calls |= recorded.calls
@@ -148,8 +159,8 @@ class Questions:
                 return _Found(answers, recorded.digest, calls)
         return None
 
-    def _recorded(self, task: Task, form: AnswerForm) -> "_Found | None":
-        """The end of a dialogue in one form, if the journal holds it all."""
+    def _walked(self, task: Task, form: AnswerForm) -> "_Found | Request":
+        """The end of a dialogue in one form if the journal holds it all, else the first request that it lacks."""
         talk = dialogue(task.criterion, self.request(task, form))
         calls: dict[str, tuple[Request, Completion]] = {}
         try:
@@ -158,7 +169,7 @@ class Questions:
                 digest = self.digest(request)
                 completion = self._journal.get(digest)
                 if completion is None:
-                    return None
+                    return request
                 calls[digest] = request, completion
                 request = talk.send(completion)
         except StopIteration as stop:

@@ -23,6 +23,9 @@ ROOMS = {
         "demo": "write the bundled example to a folder and judge it",
         "doctor": "check this machine and judges before a run",
         "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
+        "requests": "write what a run still has to ask as files for batch engines",
+        "batch": "hand requests to a provider's batch API, and collect what it brought",
+        "completions import": "take what batch engines brought back into the journal of a run",
         "release": "write the bundle that a track may publish: pseudonyms, no licensed texts",
     },
     "runs": {

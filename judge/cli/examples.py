@@ -6,6 +6,18 @@ EXAMPLES = {
         "judge run --runs runs/ --criteria groundedness relevance --topics topics.json --dry-run",
         "judge run --runs late.json --extend out/",
     ),
+    "requests": (
+        "judge requests --runs runs/ --topics topics.json --model openai/gpt-4.1-mini --out out/ --requests round-1/",
+        "judge requests --runs runs/ --model server/m --base-url http://localhost:8000/v1 --requests r/ --shards 8",
+    ),
+    "batch": ("judge batch submit round-1/", "judge batch collect round-1/ --out out/"),
+    "batch submit": ("judge batch submit round-1/", "judge batch submit round-1/ --json"),
+    "batch status": ("judge batch status round-1/", "judge batch status round-1/ --json"),
+    "batch collect": ("judge batch collect round-1/ --out out/", "judge batch collect round-1/ --out out/ --json"),
+    "completions import": (
+        "judge completions import output.jsonl errors.jsonl --requests round-1/ --out out/",
+        "judge completions import done/*.jsonl --requests round-1/ --out out/ --json",
+    ),
     "pool": (
         "judge pool --runs runs/ --topics topics.json --passages passages.jsonl --out out/",
         "judge pool --runs runs/ late.json --depth 3 --screen exclude --out out/",

@@ -115,7 +115,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     """Run the whole line; 3 if asking again may bring missing judgments, 1 if nothing was judged."""
-    plan = Plan(
+    plan = read_plan(args, argv)
+    with progress("reading and checking runs") as steps:
+        prepared = prepare(plan, keys=not args.dry_run, steps=steps)
+    print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
+    print_pooled(prepared.pooled)
+    if prepared.expectation is not None:
+        _print_matches(prepared.expectation, table=not args.json)
+    for warning in prepared.jury.warnings if prepared.jury else ():
+        say(f"warning: {warning}")
+    say_lacking_log(prepared.out)
+    if args.dry_run:
+        print_dry_run(prepared, as_json=args.json)
+        return 0
+    with progress("") as shown, Reporter(prepared.judge, shown) as reporter:
+        outcome = carry_out(prepared, report=reporter, fetching=FetchReporter(shown), steps=shown)
+    if args.json:
+        print_json(outcome.leaderboard)
+    else:
+        print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered)
+        for line in outcome.notes.agreement if outcome.notes else ():
+            print()
+            print_text(line)
+    for line in outcome.cascade_notes:
+        say(line)
+    print_rechecked(outcome.rechecked, table=not args.json)
+    for line in outcome.label_notes:
+        say(line)
+    for line in outcome.model_notes:
+        say(f"warning: {line}")
+    code = _close(outcome)
+    name_results(outcome)
+    return code
+
+
+def read_plan(args: argparse.Namespace, argv: Sequence[str] | None = None) -> Plan:
+    """The plan that the options describe."""
+    return Plan(
         **pooling_options(args),
         out=args.out,
         criteria=args.criteria,
@@ -138,37 +174,6 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         argv=tuple(sys.argv[1:] if argv is None else argv),
         chosen=args.chosen,
     )
-    with progress("reading and checking runs") as steps:
-        prepared = prepare(plan, keys=not args.dry_run, steps=steps)
-    print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
-    print_pooled(prepared.pooled)
-    if prepared.expectation is not None:
-        _print_matches(prepared.expectation, table=not args.json)
-    for warning in prepared.jury.warnings if prepared.jury else ():
-        say(f"warning: {warning}")
-    say_lacking_log(prepared.out)
-    if args.dry_run:
-        _print_dry_run(prepared, as_json=args.json)
-        return 0
-    with progress("") as shown, Reporter(prepared.judge, shown) as reporter:
-        outcome = carry_out(prepared, report=reporter, fetching=FetchReporter(shown), steps=shown)
-    if args.json:
-        print_json(outcome.leaderboard)
-    else:
-        print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered)
-        for line in outcome.notes.agreement if outcome.notes else ():
-            print()
-            print_text(line)
-    for line in outcome.cascade_notes:
-        say(line)
-    print_rechecked(outcome.rechecked, table=not args.json)
-    for line in outcome.label_notes:
-        say(line)
-    for line in outcome.model_notes:
-        say(f"warning: {line}")
-    code = _close(outcome)
-    name_results(outcome)
-    return code
 
 
 def _print_matches(expectation: CertificateStatement, *, table: bool) -> None:
@@ -209,7 +214,8 @@ def _close(outcome: Outcome) -> int:
     return 1 if len(failures) == len(outcome.results) else 0
 
 
-def _print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
+def print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
+    """Print what a plan would send."""
     counts = dry_run(prepared)
     if as_json:
         print_json({"judge": prepared.judge, **msgspec.structs.asdict(counts)})

@@ -185,7 +185,7 @@ def _not_json(body: bytes) -> TransientError:
     return TransientError(f"status 200, but not JSON: it begins {begins!r}")
 
 
-def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool, latency: float) -> Completion:
+def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool, latency: float | None) -> Completion:
     """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
 
     Every reply with a choice gives a completion, with the whole body beside what could be read, so that what was paid
@@ -195,7 +195,7 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
         body: The body of the reply.
         headers: The headers of the reply.
         structured: Whether a JSON schema was sent.
-        latency: Seconds that the reply took.
+        latency: Seconds that the reply took; None where nobody timed it.
 
     Raises:
         TransientError: The body is not JSON, or the provider broke off.

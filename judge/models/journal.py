@@ -281,6 +281,27 @@ class Journal:
             raise OperationalError(f"{self._name}: cannot be written: {error}") from error
         return self._writer.put(row)
 
+    def record(self, rows: Iterable[tuple[Any, ...]]) -> int:
+        """Record completions that came another way, all or none of them; one whose digest is here stays as it is.
+
+        Args:
+            rows: From `new_row`.
+
+        Returns:
+            How many were new.
+
+        Raises:
+            OperationalError: The disk cannot be written.
+        """
+        before = len(self)
+        try:
+            with self._lock, self._connection:
+                total = self._add(INSERT, self._noted(rows))
+        except sqlite3.Error as error:
+            raise OperationalError(f"{self._name}: cannot be written: {error}") from error
+        self._sum = total
+        return len(self) - before
+
     def _commit(self, rows: Sequence[tuple[Any, ...]]) -> None:
         with self._lock, self._connection:
             total = self._add(INSERT, rows)

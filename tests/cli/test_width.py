@@ -34,6 +34,8 @@ TABLES = {
     "--criteria groundedness --out again",
     "run --dry-run": "--runs runs --topics topics.json --model server/a --base-url http://127.0.0.1:9/v1 "
     "--criteria groundedness naturalness relevance --out dry",
+    "requests --dry-run": "--runs runs --topics topics.json --model server/a --base-url http://127.0.0.1:9/v1 "
+    "--out dry --requests round",
     "validate": "runs --topics topics.json",
     "validate --all": "runs --topics topics.json",
     "demo --no-model": "demo",
@@ -194,14 +196,23 @@ def test_a_width_of_any_length_is_a_width(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_command_with_a_table_is_left_out() -> None:
-    """A command whose module prints tables stands in TABLES; those of benches have worlds of their own."""
+    """A command whose module prints tables stands in TABLES; those of benches and batches have worlds of their own."""
     printers = re.compile(r"\b(print_table|print_grids|print_rankings|print_leaderboard|print_fact|summary|terminal)\(")
     helpers = {"printing", "forms", "tables", "rankings", "sensitivity", "leaderboard", "spending", "nuggets_asking"}
     modules = {
         path.stem for path in (PROJECT / "judge/cli").glob("*.py") if printers.search(path.read_text(encoding="utf-8"))
     }
     shown = {"_".join(word for word in command.split() if not word.startswith("-")) for command in TABLES}
-    elsewhere = {"bench", "bench_compare", "evaluate_spans", "reproduce", "crowd_cast_regin", "journal"}
+    elsewhere = {
+        "batch",
+        "completions_import",
+        "bench",
+        "bench_compare",
+        "evaluate_spans",
+        "reproduce",
+        "crowd_cast_regin",
+        "journal",
+    }
     missing = {name for name in modules - helpers - elsewhere if not any(each.startswith(name) for each in shown)}
     assert missing == set()
 

@@ -1,0 +1,69 @@
+"""Take completions that a batch engine brought back into the journal of a run.
+
+Lines may come in any order, more than once and from several files. A line without a completion is counted by its
+reason; the next `judge requests` writes its question again. A line of another model or request is refused.
+"""
+
+import argparse
+from pathlib import Path
+
+from judge.cli.printing import print_fact, print_json, progress, say
+from judge.harness.requests import CompletionsPlan, import_completions
+from judge.models.batch.taking import TakenCompletions
+from judge.text.cells import count
+
+_SHOWN = 20
+"""Most refused lines that are shown."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="output lines of OpenAI, vLLM, Anthropic or Gemini"
+    )
+    parser.add_argument(
+        "--requests", type=Path, required=True, metavar="DIR", help="folder of `judge requests` with the questions"
+    )
+    parser.add_argument(
+        "-o", "--out", type=Path, required=True, metavar="OUT", help="output folder of `judge run`, with the journal"
+    )
+    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Take the lines; 1 if some were refused."""
+    with progress("taking completions") as steps:
+        taken = import_completions(CompletionsPlan(files=args.files, requests=args.requests, out=args.out), steps)
+    return print_taken(taken, as_json=args.json)
+
+
+def print_taken(taken: TakenCompletions, *, as_json: bool, quiet: bool = False) -> int:
+    """Print what became of the lines, and give the exit code.
+
+    Args:
+        taken: The counts.
+        as_json: Print them as JSON.
+        quiet: Print no counts, because they stand elsewhere.
+    """
+    if as_json and not quiet:
+        print_json(taken)
+    elif not as_json:
+        print_fact("lines", f"{taken.lines:,}")
+        print_fact("  taken", f"{taken.taken:,}")
+        print_fact("  there already", f"{taken.repeated:,}")
+        print_fact("  failed", f"{sum(taken.failed.values()):,}")
+        print_fact("  refused", f"{len(taken.refused):,}")
+        if taken.cost is not None:
+            print_fact("cost", f"${taken.cost:,.4f}")
+        print_fact("still open", f"{taken.open:,}")
+    for why, number in taken.failed.items():
+        say(f"failed × {number:,}: {why}")
+    for line in taken.refused[:_SHOWN]:
+        say(f"{line.place}: refused: {line.why}")
+    if len(taken.refused) > _SHOWN:
+        say(f"... and {count(len(taken.refused) - _SHOWN, 'refused line')} more (--json lists all)")
+    if taken.open:
+        say("`judge requests` with a new --requests folder writes what is still open")
+    else:
+        say("every request is answered; `judge requests` writes repairs of unreadable replies, `judge run` the results")
+    return 1 if taken.refused else 0

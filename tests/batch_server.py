@@ -1,0 +1,174 @@
+"""A server with the batch interfaces of OpenAI and Anthropic, as a thread; tests decide what becomes of a batch."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.parser import BytesParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+def chat_reply(body: dict[str, Any], text: str) -> dict[str, Any]:
+    """A chat completion for the body of a request."""
+    message = {"role": "assistant", "content": text}
+    return {
+        "id": "c",
+        "object": "chat.completion",
+        "model": body["model"],
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100},
+    }
+
+
+def good_text(body: dict[str, Any]) -> str:
+    """A readable answer to a request of ours: the worst grade."""
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema") or body.get("output_config", {}).get(
+        "format", {}
+    ).get("schema")
+    if schema is None:
+        return "Because.\nGrade: 0"
+    return json.dumps({"rationale": "Because.", "grade": schema["properties"]["grade"]["enum"][0]})
+
+
+def answered(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of OpenAI's output for a line of requests."""
+    body = chat_reply(line["body"], good_text(line["body"]))
+    response = {"status_code": 200, "request_id": "r", "body": body}
+    return {"id": "b", "custom_id": line["custom_id"], "response": response, "error": None}
+
+
+class BatchServer:
+    """What the server was sent, and what it says."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.files: dict[str, bytes] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+        self.results: dict[str, bytes] = {}
+        """Lines of Anthropic's batches."""
+        self.created = 0
+        self.lose_reply = False
+        """Begin the next batch, and close the connection without a word."""
+        self.refuse: dict[str, Any] | None = None
+        """An error, with its `status`, for the next request."""
+
+    def requests(self, batch_id: str) -> list[dict[str, Any]]:
+        """The lines of a batch."""
+        batch = self.batches[batch_id]
+        if "requests" in batch:
+            return list(batch["requests"])
+        return [json.loads(line) for line in self.files[batch["input_file_id"]].splitlines()]
+
+    def put(self, lines: list[dict[str, Any]]) -> str:
+        """Keep a file of lines, and give its id."""
+        name = f"file-{len(self.files)}"
+        self.files[name] = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        return name
+
+
+@contextmanager
+def start_batch_server() -> Iterator[BatchServer]:
+    """Run the server while the context lasts."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+        def say(self, document: object, status: int = 200) -> None:
+            content = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def refused(self) -> bool:
+            if state.refuse is None:
+                return False
+            error, state.refuse = state.refuse, None
+            self.say({"error": error}, error["status"])
+            return True
+
+        def do_GET(self) -> None:
+            if self.refused():
+                return
+            path = self.path.partition("?")[0].removeprefix("/v1")
+            parts = path.strip("/").split("/")
+            if path == "/batches":
+                self.say({"object": "list", "data": list(state.batches.values()), "has_more": False})
+            elif path == "/messages/batches":
+                self.say({"data": [shown(batch) for batch in state.batches.values()], "has_more": False})
+            elif parts[0] == "batches":
+                self.say(state.batches[parts[1]])
+            elif parts[0] == "files":
+                self.say(state.files[parts[1]])
+            elif parts[-1] == "results":
+                self.say(state.results[parts[2]])
+            else:
+                self.say(shown(state.batches[parts[2]]))
+
+        def do_POST(self) -> None:
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.refused():
+                return
+            path = self.path.removeprefix("/v1")
+            if path == "/files":
+                kind = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
+                parts = BytesParser().parsebytes(kind + content).get_payload()
+                form = {
+                    part.get_param("name", header="content-disposition"): part.get_payload(decode=True)
+                    for part in parts
+                }  # type: ignore[union-attr]
+                assert form["purpose"] == b"batch"
+                name = f"file-{len(state.files)}"
+                state.files[name] = form["file"]
+                self.say(
+                    {
+                        "id": name,
+                        "object": "file",
+                        "purpose": "batch",
+                        "bytes": 1,
+                        "created_at": 1,
+                        "filename": "f",
+                        "status": "processed",
+                    }
+                )
+                return
+            asked = json.loads(content)
+            state.created += 1
+            name = f"batch_{state.created}"
+            if path == "/batches":
+                state.batches[name] = {
+                    **{"id": name, "object": "batch", "endpoint": asked["endpoint"], "created_at": 1},
+                    **{"completion_window": "24h", "input_file_id": asked["input_file_id"], "status": "in_progress"},
+                    "request_counts": {"total": 0, "completed": 0, "failed": 0},
+                }
+            else:
+                now = datetime.now(UTC).isoformat()
+                state.batches[name] = {
+                    **{"id": name, "type": "message_batch", "processing_status": "in_progress", "created_at": now},
+                    **{"requests": asked["requests"], "results_url": None},
+                    "request_counts": {"processing": len(asked["requests"])},
+                }
+            if state.lose_reply:
+                state.lose_reply = False
+                self.close_connection = True
+                return
+            self.say(shown(state.batches[name]))
+
+    def shown(batch: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in batch.items() if key != "requests"}
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state = BatchServer(server.server_address[1])
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()

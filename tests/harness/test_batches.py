@@ -1,0 +1,275 @@
+"""Requests as files, and batch APIs, from the command line: nothing is asked twice, nothing is lost, strangers' lines
+are refused."""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.cli import main
+from tests.batch_server import BatchServer, answered, good_text, start_batch_server
+from tests.conftest import PROJECT
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = [
+    *("--runs", str(PROJECT / "examples/runs/harbor-grounded.json"), "--topics", str(PROJECT / "examples/topics.json")),
+    *("--passages", str(PROJECT / "examples/passages.jsonl")),
+]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "sk-test-0123456789")
+    with start_batch_server() as running:
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield running
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+    return path
+
+
+def counts(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def requests(
+    tmp_path: Path, number: int, *more: str, model: str = "server/m", url: str = "http://127.0.0.1:9/v1"
+) -> int:
+    out = ["--out", str(tmp_path / "out"), "--requests", str(tmp_path / f"round-{number}")]
+    return main(["requests", *EXAMPLE, "--model", model, "--base-url", url, *out, *more])
+
+
+def take(tmp_path: Path, number: int, *files: Path) -> int:
+    folders = ["--requests", str(tmp_path / f"round-{number}"), "--out", str(tmp_path / "out")]
+    return main(["completions", "import", *map(str, files), *folders, "--json"])
+
+
+def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert requests(tmp_path, 1, "--shards", "3") == 0
+    shards = sorted((tmp_path / "round-1").glob("requests-*.jsonl"))
+    asked = [line for shard in shards for line in lines(shard)]
+    assert len(shards) == 3 and len({line["custom_id"] for line in asked}) == len(asked) > 9
+    # Out of order, one twice; one is unreadable, one has expired, one is of another model, and one is missing.
+    back = [answered(line) for line in asked]
+    back[0]["response"]["body"]["choices"][0]["message"]["content"] = "no idea"
+    expired = {"code": "batch_expired", "message": "too late"}
+    back[1] = {"id": "b", "custom_id": asked[1]["custom_id"], "response": None, "error": expired}
+    back[2]["response"]["body"]["model"] = "other"
+    back = [*back[:3], *back[4:], back[5], answered({**asked[0], "custom_id": "nobody"})]
+    random.Random(7).shuffle(back)
+    capsys.readouterr()
+    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", back)) == 1
+    taken = counts(capsys)
+    assert (taken["taken"], taken["repeated"], taken["open"]) == (len(asked) - 3, 1, 3)
+    assert taken["failed"] == {"batch_expired: too late": 1}
+    assert sorted(entry[1] for entry in taken["refused"]) == [
+        "'nobody' is the id of no question of these requests",
+        "answered by 'other', asked was m",
+    ]
+    # Taken again, nothing changes.
+    take(tmp_path, 1, tmp_path / "back.jsonl")
+    again = counts(capsys)
+    assert (again["taken"], again["repeated"], again["open"]) == (0, len(asked) - 2, 3)
+    # The next round has what is missing, and the repair of what was unreadable.
+    assert requests(tmp_path, 2) == 0
+    rest = lines(tmp_path / "round-2/requests-00001.jsonl")
+    ids = {line["custom_id"] for line in rest}
+    assert ids >= {asked[number]["custom_id"] for number in (1, 2, 3)} and len(rest) == 4
+    (repair,) = [line for line in rest if line["custom_id"] not in {line["custom_id"] for line in asked}]
+    assert [message["role"] for message in repair["body"]["messages"]][-2:] == ["assistant", "user"]
+    capsys.readouterr()
+    assert take(tmp_path, 2, write(tmp_path / "rest.jsonl", [answered(line) for line in rest])) == 0
+    assert counts(capsys)["open"] == 0
+    # Nothing is left to write, and a run asks nobody: the address has no server.
+    assert requests(tmp_path, 3) == 0 and not (tmp_path / "round-3").exists()
+    assert (
+        main(
+            [
+                "run",
+                *EXAMPLE,
+                "--model",
+                "server/m",
+                "--base-url",
+                "http://127.0.0.1:9/v1",
+                "--out",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 0
+    )
+    judged = lines(tmp_path / "out/judgments.jsonl")
+    assert {judgment["criterion"] for judgment in judged} == {"groundedness", "naturalness"}
+    assert sum(judgment.get("repaired", False) for judgment in judged) == 1
+
+
+def test_an_engine_that_repeats_another_request_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requests(tmp_path, 1)
+    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    back = [{**answered(line), "body": line["body"]} for line in asked]
+    back[0]["body"] = {**asked[0]["body"], "temperature": 1.0}
+    capsys.readouterr()
+    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", back)) == 1
+    taken = counts(capsys)
+    assert (taken["taken"], len(taken["refused"])) == (len(asked) - 1, 1)
+    assert taken["refused"][0][1] == "the request that it repeats is not the one that was written"
+
+
+def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = ["--out", str(tmp_path / "out"), "--requests", str(tmp_path / "round-1")]
+    assert main(["requests", *EXAMPLE, "--model", "baseline/overlap", "--criteria", "groundedness", *folders]) == 2
+    assert "is asked in this process" in capsys.readouterr().err
+    assert requests(tmp_path, 1, "--recheck", "2%") == 2
+    checked = ("--prompt", "groundedness/sentences", "--cascade", "checker/overlap@0.1:0.8")
+    assert requests(tmp_path, 1, *checked) == 2
+    assert not list(tmp_path.iterdir())
+    assert requests(tmp_path, 1) == 0
+    assert requests(tmp_path, 1) == 2
+    assert "each round of requests has a folder of its own" in capsys.readouterr().err
+    assert main(["completions", "import", "none.jsonl", "--requests", str(tmp_path), "--out", str(tmp_path / "o")]) == 2
+
+
+def test_what_a_kill_left_of_a_round_is_made_anew(tmp_path: Path) -> None:
+    left = tmp_path / ".round-1.tmp"
+    left.mkdir()
+    (left / "questions.sqlite").write_bytes(b"half")
+    assert requests(tmp_path, 1) == 0
+    assert not left.exists() and (tmp_path / "round-1/questions.sqlite").stat().st_size > 1000
+
+
+def test_rubbish_is_refused_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requests(tmp_path, 1)
+    first = lines(tmp_path / "round-1/requests-00001.jsonl")[0]["custom_id"]
+    rubbish = [b"\xff\x00", b"{", b"[]", b"null", b"{}", b'{"custom_id": 3}', b"\x1b]0;x\x07"]
+    strange = [
+        b"3",
+        b'{"status_code":200,"body":[]}',
+        b'{"status_code":200,"body":{"choices":[]}}',
+        b'{"status_code":"x"}',
+    ]
+    rubbish += [b'{"custom_id":"' + first.encode() + b'","response":' + each + b"}" for each in strange]
+    (tmp_path / "back.jsonl").write_bytes(b"\n".join(rubbish))
+    capsys.readouterr()
+    assert take(tmp_path, 1, tmp_path / "back.jsonl") == 1
+    taken = counts(capsys)
+    assert (taken["taken"], taken["lines"]) == (0, len(rubbish))
+    assert len(taken["refused"]) + sum(taken["failed"].values()) == len(rubbish)
+    (tmp_path / "half.gz").write_bytes(b"\x1f\x8b\x08")
+    assert take(tmp_path, 1, tmp_path / "half.gz") == 2
+    assert "half.gz: cannot be read" in capsys.readouterr().err
+
+
+def test_files_hold_no_more_lines_than_asked(tmp_path: Path) -> None:
+    assert requests(tmp_path, 1, "--shard-lines", "4") == 0
+    sizes = [len(lines(path)) for path in sorted((tmp_path / "round-1").glob("requests-*.jsonl"))]
+    assert set(sizes[:-1]) == {4} and 0 < sizes[-1] <= 4
+
+
+def batch(action: str, tmp_path: Path, *more: str) -> int:
+    return main(["batch", action, str(tmp_path / "round-1"), *more])
+
+
+def end(server: BatchServer, name: str, **more: object) -> None:
+    """End a batch of OpenAI's interface: every second line fails, and the errors have a file of their own."""
+    asked = server.requests(name)
+    failed = [
+        {
+            "id": "b",
+            "custom_id": line["custom_id"],
+            "response": {"status_code": 500, "body": {"error": {"message": "sorry"}}},
+        }
+        for line in asked[1::2]
+    ]
+    output, errors = server.put([answered(line) for line in asked[::2]]), server.put(failed)
+    server.batches[name] |= {"status": "completed", "output_file_id": output, "error_file_id": errors, **more}
+
+
+def test_batches_are_submitted_once_and_collected(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests(tmp_path, 1, "--shards", "2", model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    # The first batch begins, but its answer is lost; the second submission finds it.
+    server.lose_reply = True
+    assert batch("submit", tmp_path) == 3
+    assert batch("submit", tmp_path) == 0 and batch("submit", tmp_path) == 0
+    assert server.created == 2
+    assert batch("status", tmp_path) == 3
+    end(server, "batch_1")
+    asked = {name: server.requests(name) for name in ("batch_1", "batch_2")}
+    capsys.readouterr()
+    assert batch("collect", tmp_path, "--out", str(tmp_path / "out"), "--json") == 3
+    taken = counts(capsys)["taken"]
+    assert taken["taken"] == len(asked["batch_1"][::2])
+    assert taken["failed"] == {"status 500: sorry": len(asked["batch_1"][1::2])}
+    # At another address than OpenAI's no list price holds, so nothing is half of it.
+    assert taken["cost"] is None
+    # Every request of the second failed: it is completed without an output.
+    end(server, "batch_2", output_file_id=None)
+    assert batch("collect", tmp_path, "--out", str(tmp_path / "out"), "--json") == 0
+    assert counts(capsys)["taken"]["taken"] == 0
+    requests(tmp_path, 2, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    assert len(lines(tmp_path / "round-2/requests-00001.jsonl")) == len(asked["batch_1"][1::2]) + len(asked["batch_2"])
+
+
+def test_a_file_that_the_provider_refuses_is_told(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    batch("submit", tmp_path)
+    errors = {"object": "list", "data": [{"code": "invalid_json", "line": 3, "message": "not JSON", "param": None}]}
+    server.batches["batch_1"] |= {"status": "failed", "errors": errors}
+    assert batch("status", tmp_path) == 1
+    assert "refused by the provider: line 3: invalid_json: not JSON" in capsys.readouterr().err
+
+
+def test_a_refusal_names_no_key(server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    server.refuse = {"status": 401, "message": "Incorrect API key provided: sk-test-0123456789"}
+    assert batch("submit", tmp_path) == 3
+    err = capsys.readouterr().err
+    assert "Incorrect API key" in err and "sk-test-0123456789" not in err and "Traceback" not in err
+
+
+def test_anthropic_takes_batches_of_its_own_form(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests(tmp_path, 1, "--price", "3/15", model="anthropic/claude-sonnet-4-5", url=server.url)
+    first = lines(tmp_path / "round-1/requests-00001.jsonl")[0]
+    assert set(first) == {"custom_id", "params"} and first["params"]["model"] == "claude-sonnet-4-5"
+    assert [message["role"] for message in first["params"]["messages"]] == ["user"] and first["params"]["system"]
+    server.lose_reply = True
+    assert batch("submit", tmp_path) == 3
+    assert batch("submit", tmp_path) == 0
+    assert server.created == 1
+    asked = server.requests("batch_1")
+    rows: list[dict[str, Any]] = []
+    for line in asked:
+        text = {"type": "text", "text": good_text(line["params"])}
+        usage = {"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 50}
+        message = {
+            "type": "message",
+            "model": "claude-sonnet-4-5-20250929",
+            "content": [text],
+            "stop_reason": "end_turn",
+            "usage": usage,
+        }
+        rows.append({"custom_id": line["custom_id"], "result": {"type": "succeeded", "message": message}})
+    rows[0]["result"] = {"type": "expired"}
+    server.results["batch_1"] = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    server.batches["batch_1"] |= {"processing_status": "ended", "results_url": "there"}
+    capsys.readouterr()
+    assert batch("collect", tmp_path, "--out", str(tmp_path / "out"), "--json") == 0
+    taken = counts(capsys)["taken"]
+    assert (taken["taken"], taken["failed"], taken["open"]) == (len(asked) - 1, {"expired": 1}, 1)
+    # 1,000 tokens in and 50 out, at half of $3 and $15 per million.
+    assert taken["cost"] == pytest.approx((len(asked) - 1) * (1000 * 1.5 + 50 * 7.5) / 1e6)
