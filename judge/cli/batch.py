@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.cli.completions_import import print_taken
+from judge.cli.completions_import import add_answered_by_option, print_taken
 from judge.cli.options import add_actions
 from judge.cli.printing import print_json, print_table, progress, say
 from judge.harness.batches import SubmittedBatch, collect_batches, look_at_batches, submit_batches
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     collect.add_argument(
         "-o", "--out", type=Path, required=True, metavar="OUT", help="output folder of `judge run`, with the journal"
     )
+    add_answered_by_option(collect)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -49,7 +50,7 @@ def _status(args: argparse.Namespace) -> int:
 
 def _collect(args: argparse.Namespace) -> int:
     with progress("fetching") as steps:
-        collected = collect_batches(args.requests, args.out, steps)
+        collected = collect_batches(args.requests, args.out, args.answered_by, steps)
     if args.json:
         print_json(collected)
     else:
@@ -76,7 +77,9 @@ def _print(batches: Sequence[SubmittedBatch], *, as_json: bool) -> None:
 
 
 def _code(batches: Sequence[SubmittedBatch]) -> int:
-    if any(not batch.ended for batch in batches):
+    if lacking := [batch.file for batch in batches if batch.lacks_output]:
+        say(f"{', '.join(lacking)}: ended, but the provider does not say yet what came of it")
+    if lacking or any(not batch.ended for batch in batches):
         return 3
     return 1 if any(batch.problems for batch in batches) else 0
 

@@ -27,13 +27,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", type=Path, required=True, metavar="OUT", help="output folder of `judge run`, with the journal"
     )
+    add_answered_by_option(parser)
     parser.add_argument("--json", action="store_true", help="print the counts as JSON")
+
+
+def add_answered_by_option(parser: argparse.ArgumentParser) -> None:
+    """Declare the option for models that answer under another name."""
+    parser.add_argument(
+        "--answered-by",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="another name under which the model that was asked may answer; may be repeated",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
     """Take the lines; 1 if some were refused."""
+    plan = CompletionsPlan(files=args.files, requests=args.requests, out=args.out, answered_by=args.answered_by)
     with progress("taking completions") as steps:
-        taken = import_completions(CompletionsPlan(files=args.files, requests=args.requests, out=args.out), steps)
+        taken = import_completions(plan, steps)
     return print_taken(taken, as_json=args.json)
 
 

@@ -35,6 +35,7 @@ from judge.cli.tables import print_leaderboard, print_pooled, print_problems, pr
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
+from judge.harness.rounds import under_way
 from judge.harness.run import Outcome, carry_out
 from judge.text.cells import count
 
@@ -128,6 +129,8 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     if args.dry_run:
         print_dry_run(prepared, as_json=args.json)
         return 0
+    for folder, number in under_way(prepared.out):
+        say(f"warning: nothing came back yet for the {count(number, 'request')} of {folder}; they are asked here too")
     with progress("") as shown, Reporter(prepared.judge, shown) as reporter:
         outcome = carry_out(prepared, report=reporter, fetching=FetchReporter(shown), steps=shown)
     if args.json:

@@ -6,7 +6,8 @@ provider and never made twice.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import fcntl
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from judge.models.batch.taking import TakenCompletions
 from judge.text.steps import Step, Steps, quiet
 
 BATCHES = "batches.json"
+LOCK = ".batches.lock"
 _SLACK = timedelta(minutes=5)
 """By how much the clocks of this machine and the provider may differ."""
 
@@ -52,6 +54,11 @@ class SubmittedBatch(msgspec.Struct):
     problems: tuple[str, ...] = ()
     fetched: tuple[str, ...] = ()
     """Files of the folder with the lines that came back."""
+
+    @property
+    def lacks_output(self) -> bool:
+        """Whether requests are counted as done and nothing that came of them can be fetched."""
+        return self.ended and not self.outputs and self.completed + self.failed > 0
 
 
 class _Requests(msgspec.Struct):
@@ -79,8 +86,7 @@ def submit_batches(folder: StrPath, steps: Steps = quiet) -> tuple[SubmittedBatc
         OperationalError: The provider refuses; the same call goes on from there.
     """
     folder = Path(folder)
-    batches = _read(folder)
-    with _providers(folder, batches) as providers:
+    with _alone(folder), _batches(folder) as (batches, providers):
         for number, batch in enumerate(batches):
             steps(Step("submitting", number, len(batches)))
             if batch.batch_id is None:
@@ -97,24 +103,32 @@ def look_at_batches(folder: StrPath) -> tuple[SubmittedBatch, ...]:
         OperationalError: The provider refuses.
     """
     folder = Path(folder)
-    batches = _read(folder)
-    with _providers(folder, batches) as providers:
-        for batch in batches:
-            if batch.batch_id is not None and not batch.ended:
-                found = providers[batch.judge].look(batch.batch_id)
-                batch.status, batch.ended = found.status, found.ended
-                batch.completed, batch.failed = found.completed, found.failed
-                batch.outputs, batch.problems = found.outputs, found.problems
-                _write(folder, batches)
+    with _alone(folder), _batches(folder) as (batches, providers):
+        _look(folder, batches, providers)
     return tuple(batches)
 
 
-def collect_batches(folder: StrPath, out: StrPath, steps: Steps = quiet) -> CollectedBatches:
+def _look(folder: Path, batches: Sequence[SubmittedBatch], providers: Mapping[str, Provider]) -> None:
+    """Ask how far the batches are that have not ended."""
+    for batch in batches:
+        # A provider may say that a batch has ended before it names what came of it.
+        if batch.batch_id is not None and (not batch.ended or batch.lacks_output):
+            found = providers[batch.judge].look(batch.batch_id)
+            batch.status, batch.ended = found.status, found.ended
+            batch.completed, batch.failed = found.completed, found.failed
+            batch.outputs, batch.problems = found.outputs, found.problems
+            _write(folder, batches)
+
+
+def collect_batches(
+    folder: StrPath, out: StrPath, answered_by: str | Sequence[str] = (), steps: Steps = quiet
+) -> CollectedBatches:
     """Fetch what batches that have ended brought, and take it into the journal of an output folder.
 
     Args:
         folder: The folder of `judge requests`.
         out: The output folder of `judge run`.
+        answered_by: Further names under which the model that was asked may answer.
         steps: Called as files are fetched and completions are taken.
 
     Raises:
@@ -123,8 +137,9 @@ def collect_batches(folder: StrPath, out: StrPath, steps: Steps = quiet) -> Coll
         OperationalError: The provider refuses, or the disk cannot be written; the same call goes on from there.
     """
     folder = Path(folder)
-    batches = look_at_batches(folder)
-    with _providers(folder, batches) as providers:
+    taken = None
+    with _alone(folder), _batches(folder) as (batches, providers):
+        _look(folder, batches, providers)
         for batch in batches:
             for number, output in enumerate(batch.outputs, 1):
                 name = f"{Path(batch.file).stem}.output-{number}.jsonl"
@@ -133,11 +148,31 @@ def collect_batches(folder: StrPath, out: StrPath, steps: Steps = quiet) -> Coll
                     _fetch(providers[batch.judge], output, folder / name)
                     batch.fetched = (*batch.fetched, name)
                     _write(folder, batches)
-    files = [folder / name for batch in batches for name in batch.fetched]
-    taken = None
-    if files:
-        taken = import_completions(CompletionsPlan(files=files, requests=folder, out=out), steps)
-    return CollectedBatches(batches, taken)
+        files = [folder / name for batch in batches for name in batch.fetched]
+        if files:
+            plan = CompletionsPlan(files=files, requests=folder, out=out, answered_by=answered_by)
+            taken = import_completions(plan, steps)
+    return CollectedBatches(tuple(batches), taken)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder, so that no other process submits the same files or writes over what this one has learned.
+
+    Raises:
+        InputError: The folder is not there.
+        OperationalError: Another process holds it.
+    """
+    try:
+        # The file stays: a lock on a file that was removed would keep nobody out.
+        with (folder / LOCK).open("wb") as file:
+            try:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OperationalError(f"{folder}: another `judge batch` works on it; give the command again") from None
+            yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(f"{folder}: no such folder; expected that of `judge requests`") from error
 
 
 def _submit(folder: Path, batches: Sequence[SubmittedBatch], batch: SubmittedBatch, provider: Provider) -> None:
@@ -173,11 +208,15 @@ def _fetch(provider: Provider, output: str, path: Path) -> None:
         temporary.replace(path)
     except OSError as error:
         raise OperationalError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def _providers(folder: Path, batches: Sequence[SubmittedBatch]) -> Iterator[dict[str, Provider]]:
-    """The API of each judge, open while the context lasts."""
+def _batches(folder: Path) -> Iterator[tuple[list[SubmittedBatch], dict[str, Provider]]]:
+    """The batches of a folder, and the API of each judge, open while the context lasts."""
+    batches = _read(folder)
     wanted = {batch.judge for batch in batches}
     first: dict[str, OpenQuestion] = {}
     with QuestionFile(folder / QUESTIONS) as questions, contextlib.ExitStack() as closing:
@@ -189,7 +228,7 @@ def _providers(folder: Path, batches: Sequence[SubmittedBatch]) -> Iterator[dict
         for judge, question in first.items():
             providers[judge] = open_for(question)
             closing.callback(providers[judge].close)
-        yield providers
+        yield batches, providers
 
 
 def _read(folder: Path) -> list[SubmittedBatch]:

@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from judge.files.jsonl import json_bytes
 from judge.files.paths import JobPlan, StrPath, several
 from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
+from judge.harness.rounds import note_returned, note_written, under_way
 from judge.models.batch.forms import form_of
 from judge.models.batch.questions import QUESTIONS, QuestionFile, write_questions
 from judge.models.batch.records import OpenQuestion, without_texts
@@ -49,6 +51,8 @@ class CompletionsPlan(JobPlan, frozen=True, kw_only=True):
     """The folder of `judge requests`."""
     out: StrPath
     """The output folder of `judge run`, whose journal takes the completions."""
+    answered_by: str | Sequence[str] = ()
+    """Further names under which the model that was asked may answer, such as the version behind an alias."""
 
 
 def write_requests(
@@ -79,6 +83,11 @@ def write_requests(
     _check(prepared, folder)
     if prepared.out.exists():
         check_out(prepared)
+    if waiting := under_way(prepared.out):
+        raise UsageError(
+            f"{', '.join(str(path) for path, _ in waiting)}: written earlier, and nothing came back from there yet, so "
+            "its requests would be asked twice; import what came back, or remove the folder if it was never handed over"
+        )
     temporary = folder.with_name(temporary_name(folder.name))
     try:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -91,7 +100,7 @@ def write_requests(
             return RequestsOutcome(None, 0, ())
         steps(Step("writing requests"))
         with QuestionFile(temporary / QUESTIONS) as questions:
-            made = write_shards(temporary, questions, written.questions, shards, most)
+            made = write_shards(temporary, questions, written.by_judge, shards, most)
         about = {
             "judge_version": __version__,
             "requests": written.questions,
@@ -101,6 +110,7 @@ def write_requests(
             "files": made,
         }
         write_atomic(temporary / REQUESTS, json_bytes(about))
+        note_written(prepared.out, folder, written.questions)
         with contextlib.suppress(FileNotFoundError):
             folder.rmdir()
         temporary.replace(folder)
@@ -126,7 +136,15 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
     with QuestionFile(Path(plan.requests) / QUESTIONS) as questions:
         make_folder(out)
         with Journal(out / JOURNAL) as journal:
-            return take_completions(paths, questions, journal, lambda lines: steps(Step("taking completions", lines)))
+            names = (plan.answered_by,) if isinstance(plan.answered_by, str) else plan.answered_by
+            report = partial(_report, steps)
+            taken = take_completions(paths, questions, journal, names, report)
+    note_returned(out, Path(plan.requests))
+    return taken
+
+
+def _report(steps: Steps, lines: int) -> None:
+    steps(Step("taking completions", lines))
 
 
 def _check(prepared: Prepared, folder: Path) -> None:
@@ -140,6 +158,8 @@ def _check(prepared: Prepared, folder: Path) -> None:
             )
     if prepared.cascade is not None:
         raise UsageError("--cascade: its checker judges first, so `judge run` alone knows what is left to ask")
+    if plan.settings.max_cost is not None:
+        raise UsageError("--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less")
     if plan.recheck is not None:
         raise UsageError("--recheck: `judge run` asks again, once the first answers are in the journal")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -1,8 +1,11 @@
 """Requests as files, and batch APIs, from the command line: nothing is asked twice, nothing is lost, strangers' lines
 are refused."""
 
+import fcntl
+import gzip
 import json
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -125,6 +128,43 @@ def test_an_engine_that_repeats_another_request_is_refused(tmp_path: Path, capsy
     assert taken["refused"][0][1] == "the request that it repeats is not the one that was written"
 
 
+def test_a_round_under_way_is_not_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert requests(tmp_path, 1) == 0
+    assert requests(tmp_path, 2) == 2
+    assert "nothing came back from there yet" in capsys.readouterr().err
+    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    take(tmp_path, 1, write(tmp_path / "back.jsonl", [answered(line) for line in asked[:3]]))
+    assert requests(tmp_path, 2) == 0
+    assert len(lines(tmp_path / "round-2/requests-00001.jsonl")) == len(asked) - 3
+    # A folder that was never handed over is removed, and no longer stands in the way.
+    shutil.rmtree(tmp_path / "round-2")
+    assert requests(tmp_path, 3) == 0
+
+
+def test_a_model_under_another_name_is_taken_where_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests(tmp_path, 1)
+    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    back = [answered(line) for line in asked]
+    for line in back:
+        line["response"]["body"]["model"] = "behind-the-alias"
+    folders = ["--requests", str(tmp_path / "round-1"), "--out", str(tmp_path / "out")]
+    command = ["completions", "import", str(write(tmp_path / "back.jsonl", back)), *folders]
+    assert main(command) == 1 and main([*command, "--answered-by", "behind-the-alias"]) == 0
+
+
+def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requests(tmp_path, 1, "--price", "1/2", model="openai/gpt-4.1-mini")
+    back = answered(lines(tmp_path / "round-1/requests-00001.jsonl")[0])
+    capsys.readouterr()
+    take(tmp_path, 1, write(tmp_path / "back.jsonl", [back, back, back]))
+    taken = counts(capsys)
+    # 1,000 tokens in and 100 out, at half of $1 and $2 per million.
+    assert (taken["taken"], taken["repeated"]) == (1, 2)
+    assert taken["cost"] == pytest.approx((1000 * 0.5 + 100 * 1.0) / 1e6)
+
+
 def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = ["--out", str(tmp_path / "out"), "--requests", str(tmp_path / "round-1")]
     assert main(["requests", *EXAMPLE, "--model", "baseline/overlap", "--criteria", "groundedness", *folders]) == 2
@@ -132,6 +172,7 @@ def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: pytest.Ca
     assert requests(tmp_path, 1, "--recheck", "2%") == 2
     checked = ("--prompt", "groundedness/sentences", "--cascade", "checker/overlap@0.1:0.8")
     assert requests(tmp_path, 1, *checked) == 2
+    assert requests(tmp_path, 1, "--max-cost", "1", "--price", "1/2") == 2
     assert not list(tmp_path.iterdir())
     assert requests(tmp_path, 1) == 0
     assert requests(tmp_path, 1) == 2
@@ -164,15 +205,21 @@ def test_rubbish_is_refused_line_by_line(tmp_path: Path, capsys: pytest.CaptureF
     taken = counts(capsys)
     assert (taken["taken"], taken["lines"]) == (0, len(rubbish))
     assert len(taken["refused"]) + sum(taken["failed"].values()) == len(rubbish)
-    (tmp_path / "half.gz").write_bytes(b"\x1f\x8b\x08")
-    assert take(tmp_path, 1, tmp_path / "half.gz") == 2
-    assert "half.gz: cannot be read" in capsys.readouterr().err
+    for damaged in (b"\x1f\x8b\x08", gzip.compress(b"{}" * 900)[:-12] + b"rubbish"):
+        (tmp_path / "half.gz").write_bytes(damaged)
+        assert take(tmp_path, 1, tmp_path / "half.gz") == 2
+        assert "half.gz: cannot be read" in capsys.readouterr().err
 
 
 def test_files_hold_no_more_lines_than_asked(tmp_path: Path) -> None:
     assert requests(tmp_path, 1, "--shard-lines", "4") == 0
     sizes = [len(lines(path)) for path in sorted((tmp_path / "round-1").glob("requests-*.jsonl"))]
     assert set(sizes[:-1]) == {4} and 0 < sizes[-1] <= 4
+    shutil.rmtree(tmp_path / "round-1")
+    # As many files as asked, none larger than another by more than one.
+    assert requests(tmp_path, 1, "--shards", "7") == 0
+    even = [len(lines(path)) for path in sorted((tmp_path / "round-1").glob("requests-*.jsonl"))]
+    assert len(even) == 7 and sum(even) == sum(sizes) and max(even) - min(even) <= 1
 
 
 def batch(action: str, tmp_path: Path, *more: str) -> int:
@@ -213,12 +260,28 @@ def test_batches_are_submitted_once_and_collected(
     assert taken["failed"] == {"status 500: sorry": len(asked["batch_1"][1::2])}
     # At another address than OpenAI's no list price holds, so nothing is half of it.
     assert taken["cost"] is None
+    # Completed, but the provider does not name a file yet.
+    none = {"output_file_id": None, "error_file_id": None, "request_counts": {"total": 9, "completed": 9, "failed": 0}}
+    end(server, "batch_2", **none)
+    assert batch("collect", tmp_path, "--out", str(tmp_path / "out")) == 3
+    assert "does not say yet what came of it" in capsys.readouterr().err
     # Every request of the second failed: it is completed without an output.
     end(server, "batch_2", output_file_id=None)
     assert batch("collect", tmp_path, "--out", str(tmp_path / "out"), "--json") == 0
     assert counts(capsys)["taken"]["taken"] == 0
     requests(tmp_path, 2, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
     assert len(lines(tmp_path / "round-2/requests-00001.jsonl")) == len(asked["batch_1"][1::2]) + len(asked["batch_2"])
+
+
+def test_two_processes_do_not_submit_the_same_files(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    with (tmp_path / "round-1/.batches.lock").open("wb") as held:
+        fcntl.flock(held.fileno(), fcntl.LOCK_EX)
+        assert batch("submit", tmp_path) == batch("status", tmp_path) == 3
+    assert "another `judge batch` works on it" in capsys.readouterr().err
+    assert server.created == 0 and batch("submit", tmp_path) == 0
 
 
 def test_a_file_that_the_provider_refuses_is_told(

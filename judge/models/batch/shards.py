@@ -1,7 +1,6 @@
 """Files of batch lines, each small enough for its engine; requests that share a prefix stay together."""
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -38,15 +37,19 @@ def line_of(question: OpenQuestion, form: BatchForm) -> bytes:
 
 
 def write_shards(
-    folder: Path, questions: Iterable[OpenQuestion], number: int, shards: int | None, most: int | None = None
+    folder: Path,
+    questions: Iterable[OpenQuestion],
+    numbers: Mapping[str, int],
+    shards: int | None = None,
+    most: int | None = None,
 ) -> tuple[Shard, ...]:
     """Write the questions in their order to `requests-00001.jsonl` and so on; a file has one judge.
 
     Args:
         folder: Where the files go.
         questions: The questions of one judge after those of another.
-        number: How many there are.
-        shards: How many files to spread them over; None means as few as the limits allow.
+        numbers: How many questions each judge has.
+        shards: How many files to spread each judge's over, as evenly as can be; None means as few as the limits allow.
         most: Most lines of a file; None means what its engine takes.
 
     Raises:
@@ -54,14 +57,15 @@ def write_shards(
         OperationalError: The disk cannot be written.
     """
     done: list[Shard] = []
-    even = math.inf if shards is None else math.ceil(number / shards)
+    placed: dict[str, int] = {}
     opened: _Open | None = None
     lines = size = 0
     try:
         for question, form, line in _lines(questions):
-            largest = min(even, most or form.most_lines, form.most_lines)
-            full = lines >= largest or size + len(line) > form.most_bytes
-            if opened is not None and (full or opened.judge != question.judge):
+            place = placed.get(question.judge, 0)
+            begins = shards is not None and _begins(place, numbers[question.judge], shards)
+            full = lines >= min(most or form.most_lines, form.most_lines) or size + len(line) > form.most_bytes
+            if opened is not None and (begins or full or opened.judge != question.judge):
                 done.append(_close(opened, lines, size))
                 opened = None
             if opened is None:
@@ -69,6 +73,7 @@ def write_shards(
                 opened, lines, size = _Open(path, open_new(path), question.judge), 0, 0
             opened.file.write(line)
             lines, size = lines + 1, size + len(line)
+            placed[question.judge] = place + 1
         if opened is not None:
             done.append(_close(opened, lines, size))
             opened = None
@@ -78,6 +83,15 @@ def write_shards(
         if opened is not None:
             opened.file.close()
     return tuple(done)
+
+
+def _begins(place: int, number: int, shards: int) -> bool:
+    """Whether a question begins a new one of the files that so many questions are spread over.
+
+    >>> [place for place in range(5) if _begins(place, 5, 3)]
+    [0, 2, 4]
+    """
+    return place * shards // number != (place - 1) * shards // number
 
 
 def _lines(questions: Iterable[OpenQuestion]) -> Iterator[tuple[OpenQuestion, BatchForm, bytes]]:

@@ -4,8 +4,10 @@ Each is taken by its digest, once, and only if it answers what was asked.
 """
 
 import gzip
+import re
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -29,8 +31,10 @@ _TOGETHER = 1000
 _GZIP = b"\x1f\x8b"
 _LONGEST_REASON = 200
 """Characters of a reason that are counted together."""
-_SNAPSHOT = ("-", "@", ":")
-"""What comes between the name of a model and that of one of its versions."""
+_VERSION = re.compile(r"[-@:](?:(?:preview|exp)(?:-|$))?(?:\d{3,4}|\d{8}|\d{2}-\d{2}|\d{2}-\d{4}|\d{4}-\d{2}-\d{2})?")
+"""What follows the name of a model in that of one of its versions: a number or a date, and no word such as `mini`."""
+_ALIAS = re.compile(r"-(?:latest|0)$")
+"""The end of a name that stands for the newest version."""
 
 
 class RefusedLine(NamedTuple):
@@ -76,7 +80,11 @@ _decode_id = msgspec.json.Decoder(_Id).decode
 
 
 def take_completions(
-    paths: Sequence[Path], questions: QuestionFile, journal: Journal, report: Callable[[int], None] = lambda lines: None
+    paths: Sequence[Path],
+    questions: QuestionFile,
+    journal: Journal,
+    answered_by: Collection[str] = (),
+    report: Callable[[int], None] = lambda lines: None,
 ) -> TakenCompletions:
     """Take what came back for questions into a journal; taking it again changes nothing.
 
@@ -84,6 +92,7 @@ def take_completions(
         paths: Files of output lines, in any order and of any of the engines, compressed by gzip or not.
         questions: What was asked.
         journal: The journal.
+        answered_by: Further names under which a model that was asked may answer.
         report: Called with the number of lines, after each of them.
 
     Raises:
@@ -95,6 +104,7 @@ def take_completions(
     refused: list[RefusedLine] = []
     cost: float | None = None
     rows: list[tuple[object, ...]] = []
+    waiting: set[str] = set()
     for path in paths:
         for number, line in enumerate(_lines(path), 1):
             if not line.strip():
@@ -102,10 +112,10 @@ def take_completions(
             lines += 1
             try:
                 question = _question(line, questions)
-                if question.digest in journal:
+                if question.digest in waiting or question.digest in journal:
                     repeated += 1
                     continue
-                completion = _priced(_completion(line, question), question, questions)
+                completion = _priced(_completion(line, question, answered_by), question, questions)
             except _Failed as error:
                 failed[printable(str(error)[:_LONGEST_REASON])] += 1
                 continue
@@ -115,11 +125,13 @@ def take_completions(
             finally:
                 report(lines)
             rows.append(new_row(question.digest, question.judge, question.parameters, question.request, completion))
+            waiting.add(question.digest)
             cost = cost if completion.cost is None else (cost or 0.0) + completion.cost
             if len(rows) == _TOGETHER:
                 new = journal.record(rows)
                 taken, repeated = taken + new, repeated + len(rows) - new
                 rows.clear()
+                waiting.clear()
     new = journal.record(rows)
     taken, repeated = taken + new, repeated + len(rows) - new
     return TakenCompletions(
@@ -140,7 +152,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         with cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb") as file:
             while line := file.readline(_LONGEST):
                 yield line
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
@@ -158,7 +170,7 @@ def _question(line: bytes, questions: QuestionFile) -> OpenQuestion:
     return question
 
 
-def _completion(line: bytes, question: OpenQuestion) -> Completion:
+def _completion(line: bytes, question: OpenQuestion, answered_by: Collection[str]) -> Completion:
     form = form_of(question.judge)
     try:
         returned = form.returned(line)
@@ -172,7 +184,7 @@ def _completion(line: bytes, question: OpenQuestion) -> Completion:
     except JudgeError as error:
         raise _Failed(str(error)) from error
     asked = bare_model(question.parameters, question.judge)
-    if completion.model is not None and not same_model(asked, completion.model):
+    if completion.model is not None and not any(same_model(name, completion.model) for name in (asked, *answered_by)):
         raise _Refused(f"answered by {shown(completion.model)}, asked was {asked}")
     return completion
 
@@ -193,17 +205,16 @@ def _canonical(body: bytes) -> bytes:
 def same_model(asked: str, answered: str) -> bool:
     """Whether the model that answered is the one that was asked, or a version of it.
 
-    >>> same_model("gpt-4.1-mini", "gpt-4.1-mini-2025-04-14"), same_model("gpt-4.1", "gpt-4o")
+    >>> same_model("gpt-4.1-mini", "gpt-4.1-mini-2025-04-14"), same_model("gpt-4.1", "gpt-4.1-mini")
     (True, False)
     """
     asked, answered = asked.removeprefix("models/"), answered.removeprefix("models/")
     longer, shorter = sorted((asked, answered), key=len, reverse=True)
     # A server may leave out the owner, or name the path that it loaded the model from.
-    return (
-        asked == answered
-        or longer.endswith(f"/{shorter}")
-        or any(answered.startswith(f"{asked}{mark}") for mark in _SNAPSHOT)
-    )
+    if asked == answered or longer.endswith(f"/{shorter}"):
+        return True
+    stem = _ALIAS.sub("", asked)
+    return answered.startswith(stem) and _VERSION.fullmatch(answered[len(stem) :]) is not None
 
 
 def _priced(completion: Completion, question: OpenQuestion, questions: QuestionFile) -> Completion:

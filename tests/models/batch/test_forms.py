@@ -106,6 +106,11 @@ def test_gemini_calls_the_assistant_a_model() -> None:
             Returned(error="batch_expired: late"),
         ),
         ("server/m", {"response": None, "error": "boom"}, Returned(error="boom")),
+        (
+            "server/m",
+            {"response": {"status_code": 400, "body": None}, "error": {"error": {"message": "too long", "code": 400}}},
+            Returned(error="status 400: too long"),
+        ),
         ("server/m", {}, Returned(error="no response and no error")),
         ("litellm/anthropic/m", {"result": {"type": "succeeded", "message": {}}}, Returned(b"{}")),
         ("litellm/anthropic/m", {"result": {"type": "expired"}}, Returned(error="expired")),
@@ -165,7 +170,11 @@ def test_a_version_of_a_model_answers_for_it() -> None:
     assert same_model("gpt-4.1-mini", "gpt-4.1-mini-2025-04-14")
     assert same_model("owner/model", "model") and same_model("model", "/weights/model")
     assert same_model("gemini-x", "models/gemini-x-001")
+    assert same_model("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022")
+    assert same_model("claude-sonnet-4-0", "claude-sonnet-4-20250514") and same_model("m", "m-preview-05-20")
     assert not same_model("gpt-4.1", "gpt-4.10") and not same_model("gpt-4.1-mini", "gpt-4.1")
+    assert not same_model("gpt-4.1", "gpt-4.1-mini-2025-04-14") and not same_model("gpt-4o", "gpt-4o-mini")
+    assert not same_model("gemini-2.5-flash", "gemini-2.5-flash-lite") and not same_model("gpt-4", "gpt-4-32k")
 
 
 def test_a_judge_of_this_process_has_no_requests() -> None:

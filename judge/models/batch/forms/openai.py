@@ -22,16 +22,11 @@ class _Response(msgspec.Struct):
     body: msgspec.Raw = NOTHING
 
 
-class _Error(msgspec.Struct):
-    code: str | int | None = None
-    message: str | None = None
-
-
 class _Line(msgspec.Struct):
     """A line of output; an engine that repeats the request has its `body` beside the response."""
 
     response: _Response | None = None
-    error: _Error | str | None = None
+    error: msgspec.Raw = NOTHING
     body: msgspec.Raw = NOTHING
 
 
@@ -56,14 +51,16 @@ def _returned(line: bytes) -> Returned:
 
 def _why(line: _Line) -> str:
     """Why a line has no reply: the error of the batch, or that of the call."""
-    if isinstance(line.error, str):
-        return line.error
-    if line.error is not None and (line.error.code or line.error.message):
-        return ": ".join(str(part) for part in (line.error.code, line.error.message) if part)
-    if line.response is None or line.response.status_code is None:
+    response, error = line.response, given(line.error)
+    status = 0 if response is None else response.status_code or 0
+    told = f"status {status}: " if status not in (0, 200) else ""
+    if error is not None:
+        refusal = read_refusal(status, b'{"error":%s}' % error if error.startswith(b'"') else error)
+        codes = "" if told else "".join(f"{code}: " for code in sorted(refusal.codes))
+        return f"{told}{codes}{refusal.message}"
+    if response is None or not told:
         return "no response and no error"
-    status = line.response.status_code
-    return f"status {status}: {read_refusal(status, bytes(line.response.body)).message}"
+    return f"{told}{read_refusal(status, bytes(response.body)).message}"
 
 
 def _completion(body: bytes, request: Request) -> Completion:

@@ -98,6 +98,7 @@ def _problem(error: "openai.types.BatchError") -> str:
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
     """Turn an error of the SDK into ours, without the key that its own text may hold."""
+    import httpx
     import openai
 
     try:
@@ -106,7 +107,7 @@ def _told() -> Iterator[None]:
         response: Any = error.response
         refusal = read_refusal(response.status_code, response.content)
         raise OperationalError(str(error_for(refusal, response.headers, structured=False))) from None
-    except openai.APIConnectionError as error:
+    except (openai.APIConnectionError, httpx.HTTPError) as error:
         raise OperationalError(str(connection_error(error, _TIMEOUT))) from None
 
 
