@@ -1059,7 +1059,7 @@ _ASSIGNED = (
     b'{"qid":"1-1_1","run_id":"r","nuggets":[{"text":"Ramps are free.","importance":"vital","assignment":"support"},'
     b'{"text":"Book.","importance":"okay","assignment":"failed"}]}\n',
 )
-_EDITS = (
+_NUGGET_EDITS = (
     b'{"nugget_id":"1-1_1/1","action":"change","edited_by":"ann","nugget_sha256":"%s","text":"Free."}\n'
     b'{"nugget_id":"1-1_1/x","action":"add","edited_by":"ann","text":"Book.","turn_id":"1-1_1"}\n'
     % digest("Ramps are free.").encode(),
@@ -1090,7 +1090,7 @@ READERS: dict[str, Reader] = {
     "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), partial(_of_bytes, read=parse_gold)),
     "nugget-matches": Reader(lambda: (*_MATCHED, *_ASSIGNED), _matches),
     "nugget-claims": Reader(lambda: _CLAIMED, _claims),
-    "nugget-edits": Reader(lambda: _EDITS, _edits),
+    "nugget-edits": Reader(lambda: _NUGGET_EDITS, _edits),
     "nugget-sheets": Reader(lambda: _NUGGET_SHEETS, _nugget_sheets),
     "nugget-banks": Reader(lambda: (*_NUGGETS, *_examples("examples/nuggets.jsonl")), _nuggets),
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),

@@ -99,11 +99,18 @@ def _prompts() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+_ANSWERS = {
+    "grade": "one grade",
+    "sentences": "a label for each sentence",
+    "nuggets": "a list of nuggets, and a grade that says whether there are any",
+}
+
+
 def _prompt(criterion: Criterion) -> list[str]:
     scale = criterion.scale
     pairs = [
         ("a judge may see", ", ".join(map(code, criterion.inputs))),
-        ("answer", {"grade": "one grade", "sentences": "a label for each sentence"}[criterion.answer]),
+        ("answer", _ANSWERS[criterion.answer]),
         ("good end", {"higher": "the highest grade", "lower": "the lowest grade"}[scale.polarity]),
         ("positive grades", ", ".join(map(str, scale.positive))),
         ("version, digest", f"{criterion.version}, {code(criterion.digest[:12])}"),

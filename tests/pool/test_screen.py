@@ -17,7 +17,6 @@ from judge.pool.records import Pool, PooledResponse
 from judge.pool.screen import (
     _REMEMBERED,
     COLUMNS,
-    DEFAULTS,
     Thresholds,
     copied,
     english,
@@ -276,7 +275,8 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 
 def test_thresholds_are_options() -> None:
-    assert thresholds_of(parsed()) == DEFAULTS
+    # Not given, they are those of the encoder.
+    assert thresholds_of(parsed()) is None
     found = thresholds_of(parsed("--screen-threshold", "near_empty=3", "--screen-threshold", "english=-0.1"))
     assert found == Thresholds(near_empty=3, english=-0.1)
 
