@@ -72,7 +72,10 @@ def parse_assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
         path = f"line {number}: $"
         before = len(problems)
         if not usable_turn_id(line.qid):
-            problems.add("bad_id", f"{path}.qid", f"expected the id of a turn such as 9-1_3, found {shown(line.qid)}")
+            message = (
+                f"expected the id of a turn such as 9-1_3, because a run answers each once; found {shown(line.qid)}"
+            )
+            problems.add("bad_id", f"{path}.qid", message)
         if not line.run_id:
             message = "expected the run whose answer it is; assignments of passages are no matches of responses"
             problems.add("missing_field", f"{path}.run_id", message)

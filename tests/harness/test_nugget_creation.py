@@ -14,7 +14,7 @@ from judge.ask.loop import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
 from judge.harness.nuggets.creation import create_nuggets, forecast_creation
-from judge.harness.nuggets.creation_plan import NuggetCreatePlan, prepare_creation
+from judge.harness.nuggets.creation_plan import NuggetCreatePlan, bank_notes, prepare_creation
 from judge.models.model import ModelOptions, Price
 from judge.nuggets.forms import read_bank
 from tests.conftest import PROJECT
@@ -178,9 +178,12 @@ def test_a_budget_leaves_failures_and_the_next_call_goes_on(server: Mock, pooled
     # The later steps would have to be paid from the same dollar.
     assert {failed.step for failed in short.failures} == {"creation", "merging"}
     assert server.stats()["paid"] < SOURCES and not short.nuggets
+    assert created(tmp_path / "out")["status"] == "incomplete"
+    assert "says incomplete: turns may lack nuggets" in bank_notes(tmp_path / "out")[0]
     rest = create_nuggets(plan(server, pooled, tmp_path / "out"))
     whole = create_nuggets(plan(server, pooled, tmp_path / "whole"))
     assert rest.nuggets == whole.nuggets and not rest.failures
+    assert created(tmp_path / "out")["status"] == "complete" and bank_notes(tmp_path / "out") == ()
 
 
 def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256
 from judge.harness.dry_run import ModelForecast, model_forecasts
 from judge.harness.manifest import JOURNAL, MANIFEST
+from judge.harness.nuggets.creation_plan import bank_notes
 from judge.harness.nuggets.scoring import read_pool_with_runs
 from judge.harness.prepared import judging_options
 from judge.models.journal import Journal
@@ -205,7 +206,7 @@ def answers_of(
             fetching=fetching,
             account=account,
         )
-        notes = (*model_notes(results), *filler_notes((model.name,), journal))
+        notes = (*bank_notes(asking.plan.bank), *model_notes(results), *filler_notes((model.name,), journal))
     return NuggetAnswers(results, account.rows()[0], notes)
 
 

@@ -175,7 +175,7 @@ def _create(
         notes = (*model_notes(steps.results), *filler_notes((model.name,), journal))
     with_nuggets = {nugget.turn_id for nugget in nuggets}
     without = tuple(turn_id for turn_id in prepared.sources if turn_id not in with_nuggets)
-    status = "complete" if plan.limit is None else "trial"
+    status = "trial" if plan.limit is not None else "incomplete" if failures else "complete"
     counts = {
         "turns": len(prepared.sources),
         "turns_without_nuggets": list(without),

@@ -99,6 +99,10 @@ class CreationPrompts(Record, frozen=True):
         return self.creation, self.merging, self.importance
 
 
+class _Created(msgspec.Struct):
+    status: str
+
+
 class PreparedCreation(Record, frozen=True):
     """A plan with its inputs read and its judge opened; nothing has been written or sent."""
 
@@ -233,3 +237,15 @@ def _check_out(plan: NuggetCreatePlan, configured: dict[str, Any]) -> None:
     changed = [name for name in now if not isinstance(earlier, dict) or earlier.get(name) != now[name]]
     if changed:
         raise InputError(f"{out}: holds a bank made with other {', other '.join(changed)}: choose another --out")
+
+
+def bank_notes(bank: StrPath) -> tuple[str, ...]:
+    """A sentence if a bank is that of a creation which did not cover every source; none for any other bank."""
+    path = Path(bank) / CREATED
+    try:
+        status = msgspec.json.decode(read_stored(path), type=_Created).status if path.is_file() else "complete"
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ()
+    if status == "complete":
+        return ()
+    return (f"{path} says {status}: turns may lack nuggets there, so recall counts too few",)
