@@ -244,7 +244,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folders["judge calibrate --cascade"] = judge(
         "saved", "calibrate", "--gold", to("example.synthetic.jsonl"), "--pool", to("run"), "--prompt",
         "groundedness/sentences", "--model", "checker/overlap@0.6", "--cascade", "checker/overlap@0.1:0.8",
-        "--replicates", "200", "--out", to("saved"),
+        "--cascade-grid", "--replicates", "200", "--out", to("saved"),
     )  # fmt: skip
     folders["judge run --jury"] = judge(
         "jury", "run", *pooled, "--criteria", "groundedness", "--jury", "majority", *overlap, "--samples", "2",

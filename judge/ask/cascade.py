@@ -85,7 +85,7 @@ def parse_cascade(text: str) -> Cascade:
     """Read `CHECKER@LOW:HIGH`.
 
     Raises:
-        UsageError: It has another form, or the bounds are none.
+        UsageError: It has another form, the checker has a threshold, or the bounds are none.
     """
     found = _WRITTEN.fullmatch(text)
     low, high = (_number(found[name]) if found else -1.0 for name in ("low", "high"))
@@ -93,6 +93,13 @@ def parse_cascade(text: str) -> Cascade:
         raise UsageError(
             f"cascade {printable(text)!r}: expected a checker and two probabilities, the lower one first, such as "
             "checker/overlap@0.1:0.8 (--cascade)"
+        )
+    # An `@` before a `/` is part of a path.
+    before, at, last = found["checker"].rpartition("@")
+    if at and "/" not in last:
+        raise UsageError(
+            f"cascade {printable(text)!r}: the bounds say which threshold the checker labels by, so leave out "
+            f"{printable('@' + last)!r} and write {printable(f'{before}@{low:.12g}:{high:.12g}')} (--cascade)"
         )
     return Cascade(found["checker"], low, high)
 
@@ -137,6 +144,8 @@ class SettledCount(Record, frozen=True):
     """Items that the other judge was asked, or would have been with more money or a provider that answers."""
     without_evidence: int
     """Items that nobody was asked, because the texts of passages are missing."""
+    checker_failed: int = 0
+    """Of the items in `asked`, those on which the checker failed."""
 
     @property
     def share(self) -> float | None:
@@ -160,8 +169,12 @@ def settled_counts(results: Iterable[Judgment | Failure]) -> tuple[SettledCount,
             checkers[result.cascade] = result.judge
         else:
             said["asked"] += 1
+            said["checker_failed"] += result.checker_failed is not None
     return tuple(
-        SettledCount(criterion, name, checkers.get(name), said["settled"], said["asked"], said["without_evidence"])
+        SettledCount(
+            *(criterion, name, checkers.get(name)),
+            *(said["settled"], said["asked"], said["without_evidence"], said["checker_failed"]),
+        )
         for (criterion, name), said in rows.items()
     )
 
@@ -173,12 +186,20 @@ def was_settled(result: Judgment | Failure) -> bool:
 
 def cascade_notes(results: Sequence[Judgment | Failure]) -> tuple[str, ...]:
     """A sentence for each criterion that a cascade judged: how much the checker settled; none without a cascade."""
-    return tuple(
+    return tuple(_note(row) for row in settled_counts(results))
+
+
+def _note(row: SettledCount) -> str:
+    said = (
         f"{printable(row.criterion)}: {printable(row.checker or row.cascade.partition('@')[0])} settled {row.settled} "
         f"of {count(row.settled + row.asked, 'judgment')}{_percent(row.share)}, and {row.asked} went to "
-        f"{printable(asked_model(row.cascade))}. So the grades are those of two judges: {printable(row.cascade)}."
-        for row in settled_counts(results)
+        f"{printable(asked_model(row.cascade))}."
     )
+    if row.checker_failed:
+        said += f" On {row.checker_failed} of these the checker failed."
+    if row.settled and row.asked:
+        said += f" So the grades are those of two judges: {printable(row.cascade)}."
+    return said
 
 
 def _percent(share: float | None) -> str:

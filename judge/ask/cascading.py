@@ -67,11 +67,21 @@ class OpenCascade(NamedTuple):
             if isinstance(result, Judgment) and self.cascade.settles(result)
         }
 
-    def named(self, task: Task, result: Judgment | Failure, model: str) -> Judgment | Failure:
-        """A result of the other judge, as one of the cascade where the checker was asked too."""
+    def named(
+        self, task: Task, result: Judgment | Failure, model: str, said: Judgment | Failure | None
+    ) -> Judgment | Failure:
+        """A result of the other judge, as one of the cascade where the checker was asked too.
+
+        Args:
+            task: What was asked.
+            result: What the other judge said.
+            model: The other judge.
+            said: What the checker said; None where it was not asked.
+        """
         if task.criterion.digest not in self.judged:
             return result
-        return msgspec.structs.replace(result, cascade=self.cascade.judge(model))
+        failed = said.reason if isinstance(said, Failure) and said.reason != "no_passages" else None
+        return msgspec.structs.replace(result, cascade=self.cascade.judge(model), checker_failed=failed)
 
 
 def open_cascade(
@@ -184,7 +194,7 @@ def ask_cascade(
         settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - spent))
     rest = iter(ask((model,), left, journal, pool, turns=turns, settings=settings, report=counted, account=account))
     return [
-        settled[place] if place in settled else opened.named(task, next(rest), model.name)
+        settled[place] if place in settled else opened.named(task, next(rest), model.name, said.get(place))
         for place, task in enumerate(wanted)
     ]
 

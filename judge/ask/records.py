@@ -71,6 +71,8 @@ class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defau
     """Of a checker: which passages support each sentence."""
     cascade: str | None = None
     """The cascade that the judgment is of, whoever of its two judges made it; None without one."""
+    checker_failed: FailureReason | None = None
+    """In a cascade, why the checker said nothing, so that the other judge was asked; None where it said something."""
     nuggets: tuple[str, ...] = ()
     """What the prompt of `judge nuggets create` asks for; `judge run` asks for none."""
 
@@ -103,6 +105,8 @@ class Failure(Record, frozen=True, tag="failure", tag_field="kind", omit_default
     sample: int
     cascade: str | None = None
     """The cascade that the judgment would be of; None without one."""
+    checker_failed: FailureReason | None = None
+    """As in `Judgment`."""
 
     @property
     def whole_judge(self) -> str:

@@ -293,18 +293,21 @@ class GroupCost(msgspec.Struct, frozen=True):
 class CascadeCost(msgspec.Struct, frozen=True):
     """The calls behind the grades of the same responses, of a judge alone and as the second one of a cascade.
 
-    They are counted as in `GroupCost`; calls to the checker are not among them.
+    They are counted as in `GroupCost`. Calls and tokens of the cascade are those of this judge.
     """
 
     calls_alone: int
     calls_cascade: int
+    calls_checker: int
+    """Calls to the checker, of the cascade alone."""
     prompt_tokens_alone: int
     prompt_tokens_cascade: int
     reply_tokens_alone: int
     reply_tokens_cascade: int
     cost_alone: float | None
-    """US dollars; None where the price of a call is not known."""
+    """US dollars, of estimated tokens where the provider counted none; None where the price of a call is not known."""
     cost_cascade: float | None
+    """Likewise, of both judges together."""
 
 
 class CascadeRow(msgspec.Struct, frozen=True):
@@ -367,7 +370,7 @@ class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
     """Lines of the ledger: different questions to the grades, this calibration's included."""
     candidates: int
-    """Different candidates under the criterion in all of these questions."""
+    """Different candidates under the criterion in all of these questions, tried bounds of a cascade among them."""
     head: str
     """SHA-256 of the ledger's last line."""
 
@@ -398,7 +401,7 @@ class Calibration(msgspec.Struct, frozen=True):
     cascades: tuple[CascadeRow, ...] = ()
     """Empty where no cascade stands beside the judge that it asks."""
     cascade_bounds: tuple[CascadeBounds, ...] = ()
-    """Empty unless `judge calibrate` asked a cascade."""
+    """Empty unless `judge calibrate` tried a grid of bounds."""
     looks: tuple[Looks, ...] = ()
     """By criterion; empty where no ledger is kept."""
     cluster: Literal["theme"] | msgspec.UnsetType = msgspec.UNSET

@@ -18,7 +18,7 @@ _SHORT = 16
 """Hexadecimal digits of a candidate's digest."""
 
 
-def look_at(asked: Mapping[str, Any], panels: Sequence[Panel]) -> Look:
+def look_at(asked: Mapping[str, Any], panels: Sequence[Panel], tried: Sequence[Panel] = ()) -> Look:
     """The look that a calibration takes at the grades that its verdicts rest on.
 
     Two calibrations ask the same question only if they set the same labels beside the same responses. So whoever drops
@@ -27,10 +27,12 @@ def look_at(asked: Mapping[str, Any], panels: Sequence[Panel]) -> Look:
     Args:
         asked: The options, and digests of the files.
         panels: Gold and labels side by side, the baselines included.
+        tried: The same gold beside labels that cannot be chosen here, such as those of other bounds of a cascade. They
+            count as candidates; test grades are never set beside them.
     """
     question: list[Any] = [asked]
     compared: dict[str, int] = {}
-    tried: dict[str, tuple[str, ...]] = {}
+    met: dict[str, tuple[str, ...]] = {}
     for panel in panels:
         split: Split = "test" if "test" in panel.split else panel.split[0]
         mask = panel.within(split)
@@ -47,10 +49,25 @@ def look_at(asked: Mapping[str, Any], panels: Sequence[Panel]) -> Look:
                 "labels": labels,
             }
         )
-        tried[panel.criterion] = tuple(sorted({_digest(of_judge)[:_SHORT] for of_judge in labels[: len(judged)]}))
+        further = [] if split == "test" else _tried(tried, panel.criterion)
+        question += [{"criterion": panel.criterion, "tried": further}] if further else []
+        own = {_digest(of_judge)[:_SHORT] for of_judge in labels[: len(judged)]}
+        met[panel.criterion] = tuple(sorted(own.union(further)))
         columns = (*judged, *baselines, *([constant(panel, mask)] if judged else []))
         compared[panel.criterion] = fewest(int((mask & (column.codes >= 0)).sum()) for column in columns)
-    return Look(_digest(question), compared, tried)
+    return Look(_digest(question), compared, met)
+
+
+def _tried(panels: Sequence[Panel], criterion: str) -> list[str]:
+    """The digests of the labels of every column, sorted."""
+    return sorted(
+        {
+            _digest(_labels(panel, column, panel.within(panel.split[0])))[:_SHORT]
+            for panel in panels
+            if panel.criterion == criterion
+            for column in candidates(panel)
+        }
+    )
 
 
 def _labels(panel: Panel, column: Column, mask: NDArray[np.bool_]) -> list[Any]:

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.ask.cascade import is_cascade
 from judge.calibrate.findings import AgreementRow, Choice, ComparisonRow, Split
 from judge.calibrate.panel import Column, Panel
 from judge.records import Estimate
@@ -20,7 +21,7 @@ FEWEST_FOLD_TOPICS = 5
 
 
 def choose(panel: Panel, split: Split) -> Column | None:
-    """The candidate with the highest primary statistic on a split; of equals, the first by name.
+    """The candidate with the highest primary statistic on a split; of equals the first by name, and a cascade last.
 
     A missing grade counts as the one farthest from the assessor's, so that no judge wins by failing on hard items.
     None if no candidate has a defined value.
@@ -35,8 +36,8 @@ def choose(panel: Panel, split: Split) -> Column | None:
 
 
 def candidates(panel: Panel) -> tuple[Column, ...]:
-    """The judges that could be chosen: all but the baselines."""
-    return tuple(column for column in panel.columns if not column.baseline)
+    """The judges that could be chosen, all but the baselines; cascades are last, since of equals the first wins."""
+    return tuple(sorted((one for one in panel.columns if not one.baseline), key=lambda one: is_cascade(one.judge)))
 
 
 def comparisons(

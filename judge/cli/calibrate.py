@@ -90,6 +90,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_cascade_options(asking, several=True)
     asking.add_argument(
+        "--cascade-grid",
+        action="store_true",
+        help="compare a grid of other bounds of each cascade with gold too; asks nothing; each counts as a candidate",
+    )
+    asking.add_argument(
         "--together",
         action="store_true",
         help="ask the prompts also all in one call: what that costs in agreement, and what it saves",
@@ -150,7 +155,8 @@ def main(args: argparse.Namespace) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
     if not args.model:
         # Without a folder to write, nothing shows the conversations.
-        needless = (*ASKING, "samples", "together", "cascade", "cascade-url", *(() if args.out else ("topics",)))
+        needless = (*ASKING, "samples", "together", "cascade", "cascade-url", "cascade-grid")
+        needless = (*needless, *(() if args.out else ("topics",)))
         refuse_unused(args, needless, "they are about asking a judge, which --model names")
     if args.scale is None:
         refuse_unused(args, ["polarity"], "it says which end of --scale is good")
@@ -164,6 +170,7 @@ def main(args: argparse.Namespace) -> int:
         together=args.together,
         cascades=args.cascade,
         cascade_url=args.cascade_url,
+        cascade_grid=args.cascade_grid,
         pool=args.pool,
         test=args.test,
         seal=args.seal,

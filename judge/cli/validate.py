@@ -87,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
         say(f"{name}: {reason}; no copy was written")
     if args.json:
         errors, warnings = (sum(getattr(file, kind) for file in outcome.files) for kind in ("errors", "warnings"))
-        head = {"schema": SCHEMA, "errors": errors, "warnings": warnings, "limits": outcome.limits._asdict()}
+        head = {"schema": SCHEMA, "errors": errors, "warnings": warnings, "limits": outcome.limits.recorded()}
         print_json({**head, "several_years": outcome.several_years, "files": outcome.files, "fixed": outcome.fixed})
     else:
         print_table(RUN_COLUMNS, run_rows(outcome.files), words=6)

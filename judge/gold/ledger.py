@@ -30,7 +30,7 @@ class Look(msgspec.Struct, frozen=True):
     compared: dict[str, int]
     """By criterion, the fewest responses that a number of the result rests on."""
     candidates: dict[str, tuple[str, ...]]
-    """By criterion, a digest of the labels of each judge that is compared."""
+    """By criterion, a digest of the labels of each judge that is compared, tried bounds of a cascade among them."""
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -54,6 +54,7 @@ def cascade_manifest(opened: OpenCascade, results: Sequence[Judgment | Failure])
             "settled": row.settled,
             "asked": row.asked,
             "without_evidence": row.without_evidence,
+            "checker_failed": row.checker_failed,
         }
         for row in settled_counts(results)
     ]

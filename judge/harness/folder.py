@@ -106,7 +106,12 @@ def result_files(
         if notes is not None:
             description["jury"] = notes.about(criterion.name)
         for row in settled_counts(result for result in results if result.criterion == criterion.name):
-            description["cascade"] = {"name": row.cascade, "settled": row.settled, "asked": row.asked}
+            description["cascade"] = {
+                "name": row.cascade,
+                "settled": row.settled,
+                "asked": row.asked,
+                "checker_failed": row.checker_failed,
+            }
         name = f"qrels/{qrel_name(criterion)}"
         files[name] = qrels_text(judgments, criterion).encode()
         files[f"{name}.json"] = json_bytes(description)

@@ -226,7 +226,7 @@ def manifest_bytes(
         "asked": dict(asked or {}),
         "prices": dict(prices or {}),
         "spending": list(spending),
-        "limits": submitted.limits._asdict(),
+        "limits": submitted.limits.recorded(),
         "certificate": said,
         "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in submitted.runs],
         "counts": {

@@ -89,8 +89,13 @@ def sidecar(
             "unable": len(under) - len(graded),
             "failures": dict(sorted(Counter(failure.reason for failure in failed).items())),
         },
-        **({"sentences": label_counts(under, criterion)} if criterion.answer == "sentences" else {}),
+        **({"sentences": label_counts(under, criterion)} if _one_labels(criterion, (*under, *failed)) else {}),
     }
+
+
+def _one_labels(criterion: Criterion, results: Iterable[Judgment | Failure]) -> bool:
+    """Whether one judge labels the sentences; the two of a cascade do not use the same labels."""
+    return criterion.answer == "sentences" and all(result.cascade is None for result in results)
 
 
 def _share(scale: Scale, turns: int) -> str:

@@ -49,7 +49,8 @@ def sentence_rows(
 ) -> Table[SentenceRow]:
     """A row for each criterion that labels sentences, run and label: runs in natural order, labels as in the prompt.
 
-    A response that claims nothing has no share, as it has no grade. A run without labels has no row.
+    A response that claims nothing has no share, as it has no grade. A run without labels has no row. A cascade has none
+    either, because its two judges do not use the same labels: a checker may never say that a sentence is contradicted.
 
     Args:
         pool: As for `leaderboard`.
@@ -71,7 +72,7 @@ def sentence_rows(
 def _of_run(
     run_id: str, judgments: Sequence[Judgment], criterion: Criterion, cluster: Cluster
 ) -> Iterable[SentenceRow]:
-    labeled = [judgment for judgment in judgments if judgment.sentences]
+    labeled = [judgment for judgment in judgments if judgment.sentences and judgment.cascade is None]
     ignored = criterion.rollup.ignored if criterion.rollup else None
     for label in [level.label for level in criterion.sentence_levels] if labeled else ():
         counts = [judgment.sentences.count(label) for judgment in labeled]

@@ -4,7 +4,7 @@ The pages of a track contradict each other; docs/interactive.md has what each sa
 hold any other.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from judge.errors import UsageError
 from judge.runs.records import TokenRule
@@ -48,16 +48,34 @@ class Limits(NamedTuple):
     token_rule: TokenRule
     citation_limit: int | None
 
+    @property
+    def overridden(self) -> tuple[str, ...]:
+        """The fields that are not as the profile has them, because options say otherwise."""
+        row = PROFILES[self.profile]
+        return tuple(name for name in _WORDS if getattr(self, name) != getattr(row, name))
+
+    def recorded(self) -> dict[str, Any]:
+        """The limits as JSON values."""
+        return {**self._asdict(), "overridden": list(self.overridden)}
+
+
+_WORDS = {"token_limit": "token limit", "token_rule": "way of counting", "citation_limit": "citation limit"}
+"""Each limit in words."""
+
 
 def described(limits: Limits) -> str:
     """The limits in words.
 
     >>> described(limits_of("ikat2026-interactive"))
     '512 tokens by the rule bare, 10 used passages (profile ikat2026-interactive)'
+    >>> described(limits_of("ikat2024", token_limit=300))
+    '300 tokens by the rule bare, any number of used passages (profile ikat2024, not its token limit)'
     """
     citations = "any number of" if limits.citation_limit is None else f"{limits.citation_limit:,}"
     length = f"{limits.token_limit:,} tokens by the rule {limits.token_rule}"
-    return f"{length}, {citations} used passages (profile {limits.profile})"
+    other = " or ".join(_WORDS[name] for name in limits.overridden)
+    profile = f"profile {limits.profile}, not its {other}" if other else f"profile {limits.profile}"
+    return f"{length}, {citations} used passages ({profile})"
 
 
 def limits_of(

@@ -81,7 +81,9 @@ def test_the_checker_has_its_usual_name_where_its_usual_threshold_lies_between_t
 
 
 @given(
-    st.sampled_from(["checker/overlap", "checker/server/org/a+b", "checker/server/x@1"]),
+    st.sampled_from(
+        ["checker/overlap", "checker/server/org/a+b", "checker/server/x@1/b", "checker/server/x#join=[SEP]"]
+    ),
     st.integers(0, 999),
     st.integers(1, 1000),
     st.sampled_from(["openai/gpt-x", "server/a+b@0.1:0.2", "litellm/x"]),
@@ -105,6 +107,20 @@ def test_a_cascade_reads_as_it_is_written(checker: str, low: int, more: int, mod
 def test_other_texts_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"such as checker/overlap@0\.1:0\.8"):
         parse_cascade(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("checker/overlap@0.7@0.1:0.8", "checker/overlap@0.1:0.8"),
+        ("checker/server/x#supports=1@0.6@0.25:0.8", "checker/server/x#supports=1@0.25:0.8"),
+        ("checker/onnx/models@2/x@0.6@0.1:0.8", "checker/onnx/models@2/x@0.1:0.8"),
+    ],
+)
+def test_a_checker_with_a_threshold_is_refused_with_what_to_write(text: str, without: str) -> None:
+    with pytest.raises(UsageError, match="the bounds say which threshold") as refused:
+        parse_cascade(text)
+    assert f"write {without} (--cascade)" in str(refused.value)
 
 
 @given(st.text())
@@ -147,7 +163,22 @@ def test_results_say_how_much_was_settled() -> None:
         f"those of two judges: {NAME}."
     )
     assert cascade_notes([judgment("1_1", "R1", 3)]) == ()
-    assert "settled 0 of 1 judgment (0 %)" in cascade_notes(results()[2:3])[0]
+
+
+def test_the_grades_are_of_two_judges_only_where_both_judged() -> None:
+    assert cascade_notes(results()[2:3]) == (
+        "groundedness: checker/overlap settled 0 of 1 judgment (0 %), and 1 went to server/m.",
+    )
+    assert cascade_notes(results()[:2]) == (
+        "groundedness: checker/overlap settled 2 of 2 judgments (100 %), and 0 went to server/m.",
+    )
+
+
+def test_items_on_which_the_checker_failed_are_counted() -> None:
+    asked, unasked = (msgspec.structs.replace(one, checker_failed="provider_error") for one in results()[2:4])
+    told = [*results()[:2], asked, unasked]
+    assert settled_counts(told) == (SettledCount("groundedness", NAME, "checker/overlap", 2, 2, 0, 2),)
+    assert "went to server/m. On 2 of these the checker failed. So the grades" in cascade_notes(told)[0]
 
 
 def test_the_two_judges_are_one_column_of_labels() -> None:

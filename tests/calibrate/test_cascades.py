@@ -24,7 +24,7 @@ PROMPT = "groundedness/sentences"
 NAME = "checker/overlap@0.1:0.8+server/m"
 SETTLED = 40
 """The first items are settled, by a checker that errs more often than the judge."""
-COST = CascadeCost(120, 80, 9000, 6000, 1200, 800, 0.03, 0.02)
+COST = CascadeCost(120, 80, 118, 9000, 6000, 1200, 800, 0.03, 0.02)
 
 
 def both(*, gold: int = len(WORLD), name: str = NAME) -> Panel:
@@ -77,6 +77,25 @@ def test_a_cascade_is_compared_with_its_judge_alone(found: Calibration) -> None:
     assert (row.p, row.p_max_t) == (pair.p, pair.p_max_t)
 
 
+@pytest.mark.parametrize(
+    ("alone", "cascade", "told"),
+    [
+        (0.0, 0.17, "for $0.17 together in place of $0"),
+        (0.0, 0.0, None),
+        (0.03, None, None),
+        (None, 0.02, None),
+    ],
+)
+def test_dollars_are_said_where_those_of_both_are_known_and_one_costs_something(
+    found: Calibration, alone: float | None, cascade: float | None, told: str | None
+) -> None:
+    cost = msgspec.structs.replace(COST, cost_alone=alone, cost_cascade=cascade)
+    (row,) = found.cascades
+    other = msgspec.structs.replace(found, cascades=(msgspec.structs.replace(row, cost=cost),))
+    said = " ".join(summary(other).split())
+    assert told in said if told else "$" not in said
+
+
 def test_only_items_with_gold_count() -> None:
     (row,) = calibrate([both(gold=60)], OPTIONS).cascades
     assert (row.items, row.settled) == (60, 40)
@@ -105,11 +124,14 @@ def test_every_output_says_what_it_saves_and_what_it_costs(found: Calibration) -
     line = dict(zip(*(text.split("\t") for text in cascades_tsv(found.cascades).splitlines()), strict=True))
     assert (line["items"], line["settled"], line["share_settled"]) == ("120", "40", "0.333333")
     assert (line["calls_alone"], line["calls_cascade"], line["cost_cascade"]) == ("120", "80", "0.020000")
+    assert line["calls_checker"] == "118"
     assert len(cascade_bounds_tsv(found.cascade_bounds).splitlines()) == 2
     report, told = calibration_markdown(found), " ".join(summary(found).split())
-    assert "40 of 120 (33 %)" in report and "80 of 120" in report and "| 0.1 | 33 %, -" in report
+    assert "40 of 120 (33 %)" in report and "| 80 in place of 120 | 118 | $0.02 in" in report
+    assert "| 0.1 | 33 %, -" in report
     assert f"{NAME} sentences: settles 40 of 120 (33 %)" in told
-    assert "80 calls in place of 120, $0.02 in place of $0.03" in told
+    assert "server/m is called 80 times in place of 120, and the checker 118 times" in told
+    assert "for $0.02 together in place of $0.03" in told
     assert {"cascades.tsv", "cascade_bounds.tsv"} <= calibration_files(found).keys()
     assert (
         not {"cascades.tsv", "cascade_bounds.tsv"}

@@ -54,6 +54,20 @@ def test_sound_runs_exit_0(folder, capsys):
     )
 
 
+def test_limits_of_options_are_not_said_to_be_the_profiles(folder, capsys):
+    put(folder, "a.json", run("9-1_1"))
+    assert validate(folder, "--token-limit", "300") == 0
+    assert capsys.readouterr().err.endswith("used passages (profile ikat2025, not its token limit)\n")
+    assert validate(folder, "--token-limit", "300", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["limits"] == {
+        "profile": "ikat2025",
+        "token_limit": 300,
+        "token_rule": "bare",
+        "citation_limit": None,
+        "overridden": ["token_limit"],
+    }
+
+
 def test_warnings_exit_0_and_errors_1(folder, capsys):
     put(folder, "a.json", run("9-1_1", ptkb_provenance=[]))
     assert validate(folder) == 0

@@ -6,12 +6,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from judge.ask.estimates import prompt_bytes
+from judge.ask.loop import Settings
 from judge.ask.records import Judgment
 from judge.calibrate.findings import Calibration
 from judge.cli import main
@@ -22,7 +25,7 @@ from judge.harness.prepared import Plan, prepare
 from judge.harness.run import run
 from judge.models.backends.checker import Checker
 from judge.models.journal_rows import read_journal
-from judge.models.model import ModelOptions
+from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request
 from judge.models.spending import read_spending
 from judge.text.words import containment
@@ -92,12 +95,16 @@ def test_the_checker_settles_what_it_is_sure_of_and_the_model_is_asked_the_rest(
     assert note in said and note in (out / "leaderboard.md").read_text(encoding="utf-8")
     manifest = json.loads((out / "manifest.json").read_bytes())
     counts = {"criterion": "groundedness", "settled": len(mine), "asked": len(asked), "without_evidence": 1}
+    counts["checker_failed"] = 0
     assert manifest["cascade"] == {"checker": "checker/overlap", "low": 0.3, "high": 0.7, "counts": [counts]}
     sidecar = json.loads((out / "qrels" / "response_groundedness.llm.qrel.json").read_bytes())
     assert sidecar["judges"] == ["checker/overlap", "server/m"]
-    assert sidecar["cascade"] == {"name": NAME, "settled": len(mine), "asked": len(asked)}
+    assert sidecar["cascade"] == {"name": NAME, "settled": len(mine), "asked": len(asked), "checker_failed": 0}
     # Citations of the settled responses alone would say nothing of the others.
     assert not (out / "citations.tsv").exists()
+    # The checker never says "contradicted", so shares of labels would mix two judges.
+    assert not (out / "sentences.tsv").exists() and "sentences" not in sidecar
+    assert ": sentences" not in (out / "leaderboard.md").read_text(encoding="utf-8")
 
 
 def test_the_checker_alone_and_the_model_alone_say_the_same_of_the_same_responses(mock: Mock, tmp_path: Path) -> None:
@@ -194,7 +201,7 @@ def test_a_killed_run_pays_for_nothing_twice(mock: Mock, tmp_path: Path) -> None
 
 
 def test_a_failure_of_the_checker_is_none_of_the_item(
-    mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     complete: Callable[[Checker, Request], Any] = Checker.complete
     failed: list[str] = []
@@ -211,8 +218,23 @@ def test_a_failure_of_the_checker_is_none_of_the_item(
     assert main(arguments(out, mock, "--cascade", CASCADE)) == 0
     rows = {row["response_id"]: row["judge"] for row in lines(out / "judgments.jsonl")}
     assert failed and len(rows) == EVIDENCE
+    marked = {
+        row["response_id"]: row["checker_failed"] for row in lines(out / "judgments.jsonl") if "checker_failed" in row
+    }
+    assert marked == dict.fromkeys(failed, "provider_error")
+    note = f"On {len(marked)} of these the checker failed."
+    assert note in " ".join(capsys.readouterr().err.split())
+    assert note in (out / "leaderboard.md").read_text(encoding="utf-8")
+    (counts,) = json.loads((out / "manifest.json").read_bytes())["cascade"]["counts"]
+    sidecar = json.loads((out / "qrels" / "response_groundedness.llm.qrel.json").read_bytes())
+    assert counts["checker_failed"] == sidecar["cascade"]["checker_failed"] == len(marked)
     assert {rows[response_id] for response_id in failed} == {"server/m"}
     assert [row["reason"] for row in lines(out / "failures.jsonl")] == ["no_passages"]
+    # The checker is asked again, and what it settles then stands.
+    monkeypatch.setattr(Checker, "complete", complete)
+    assert main(arguments(out, mock, "--cascade", CASCADE)) == 0
+    assert any(row["response_id"] in marked for row in settled(out))
+    assert "checker_failed" not in (out / "judgments.jsonl").read_text(encoding="utf-8")
 
 
 def test_a_recheck_asks_the_model_alone_again(mock: Mock, tmp_path: Path) -> None:
@@ -339,6 +361,31 @@ def test_calibration_says_what_a_cascade_saves_and_what_it_costs(mock: Mock, tmp
     assert found.cascades[0].settled < found.cascades[1].settled
 
 
+@pytest.mark.parametrize("price", [Price(5.0, 0.0), None])
+def test_the_dollars_of_a_cascade_are_those_of_both_judges(mock: Mock, tmp_path: Path, price: Price | None) -> None:
+    scorer = ScoreServer(containments)
+    settings = Settings(prices={"server/m": Price(1.0, 2.0), **({"checker/server/x": price} if price else {})})
+    try:
+        cascade, url = "checker/server/x@0.1:0.9", f"{scorer.url}/score"
+        found = calibration(tmp_path, mock, cascade, cascade_url=url, settings=settings)
+    finally:
+        scorer.close()
+    (row,) = found.cascades
+    assert row.cost is not None and row.cost.calls_checker == len(scorer.asked) == 36
+    assert row.cost.cost_alone is not None
+    if price is None:
+        assert row.cost.cost_cascade is None
+        return
+    # The scorer counts no tokens, so they are estimated, as they are for --max-cost.
+    journal = list(read_journal(tmp_path / "out" / "journal.sqlite"))
+    checked = [ceil(prompt_bytes(entry.messages) / 4) for entry in journal if entry.judge == "checker/server/x"]
+    own = {entry.digest: entry.completion.cost or 0.0 for entry in journal if entry.judge == "server/m"}
+    left = {one["request_digest"] for one in lines(tmp_path / "out" / "judgments.jsonl") if one.get("cascade")}
+    rest = sum(cost for digest, cost in own.items() if digest in left)
+    assert 0 < rest < row.cost.cost_alone == pytest.approx(sum(own.values()))
+    assert row.cost.cost_cascade == pytest.approx(rest + 5.0 * sum(checked))
+
+
 def test_a_checker_is_no_second_judge_of_its_own_cascade(tmp_path: Path, mock: Mock) -> None:
     world = items(topics=12, each=3)
     write_pool(tmp_path / "pool", pool(world))
@@ -351,13 +398,13 @@ def test_a_checker_is_no_second_judge_of_its_own_cascade(tmp_path: Path, mock: M
     with pytest.raises(UsageError, match="no other --model is asked"):
         calibrate_judges(plan)
     both = msgspec.structs.replace(plan, models=["checker/overlap", "server/m"])
-    found = calibrate_judges(both).calibration
+    found = calibrate_judges(msgspec.structs.replace(both, cascade_grid=True)).calibration
     assert [(row.judge, row.alone) for row in found.cascades] == [("checker/overlap@0.1:0.8+server/m", "server/m")]
     assert {row.alone for row in found.cascade_bounds} == {"server/m"}
 
 
 def test_other_bounds_are_computed_of_the_answers_that_are_there(mock: Mock, tmp_path: Path) -> None:
-    found = calibration(tmp_path, mock, "checker/overlap@0.1:0.9")
+    found = calibration(tmp_path, mock, "checker/overlap@0.1:0.9", cascade_grid=True)
     tried = {(row.low, row.high): row for row in found.cascade_bounds}
     assert len(tried) == len(found.cascade_bounds) == 25
     (row,), same = found.cascades, tried[0.1, 0.9]
@@ -366,6 +413,49 @@ def test_other_bounds_are_computed_of_the_answers_that_are_there(mock: Mock, tmp
     # What is tried with other bounds is what another calibration finds with them.
     (other,) = calibration(tmp_path / "other", mock, "checker/overlap@0.4:0.6").cascades
     assert (tried[0.4, 0.6].settled, tried[0.4, 0.6].value) == (other.settled, other.value_cascade)
+
+
+def test_bounds_that_meet_gold_are_counted_as_candidates_and_only_on_request(mock: Mock, tmp_path: Path) -> None:
+    def looks(**more: Any) -> tuple[Calibration, tuple[int, int]]:
+        found = calibration(tmp_path, mock, "checker/overlap@0.1:0.9", **more)
+        assert found.looks[0].ledger == "gold"
+        certificate = json.loads((tmp_path / "out" / "certificate.json").read_bytes())
+        (entry,) = certificate["certified"]
+        assert entry["looks"]["candidates"] == found.looks[0].candidates
+        return found, (found.looks[0].number, found.looks[0].candidates)
+
+    plain, first = looks()
+    assert first == (1, 2) and plain.cascade_bounds == () and not any("have met" in said for said in plain.warnings)
+    assert not (tmp_path / "out" / "cascade_bounds.tsv").exists()
+    grid, second = looks(cascade_grid=True)
+    # Bounds that settle the same give the same labels, and are one candidate.
+    different = {(row.settled, row.value) for row in grid.cascade_bounds} - {
+        (row.settled, row.value_cascade) for row in plain.cascades
+    }
+    assert len(grid.cascade_bounds) == 25
+    assert second == (2, 2 + len(different)) and different
+    assert any(f"{second[1]} candidates have met these grades" in said for said in grid.warnings)
+    # What was tried once is on record for good, and the same question is none of its own.
+    assert looks(cascade_grid=True)[1] == looks()[1] == second
+
+
+def test_a_grid_of_bounds_never_meets_test_grades(mock: Mock, tmp_path: Path) -> None:
+    world = items(topics=12, each=3)
+    write_pool(tmp_path / "pool", pool(world))
+    rows = [
+        row
+        for one in world
+        for row in gold_rows([one], split="dev" if int(one.turn_id.partition("_")[0]) < 7 else "test")
+    ]
+    gold = write_gold(tmp_path / "gold.jsonl", rows)
+    plan = CalibrationPlan(
+        gold=[gold], pool=tmp_path / "pool", models=["server/m"], prompts=[SENTENCES], cascades=[CASCADE],
+        options=ModelOptions(base_url=mock.base_url), out=tmp_path / "out", replicates=200, permutations=200,
+        cascade_grid=True,
+    )  # fmt: skip
+    found = calibrate_judges(plan).calibration
+    assert {row.split for row in found.cascade_bounds} == {"dev"}
+    assert (found.looks[0].number, found.looks[0].candidates) == (1, 1)
 
 
 def test_the_outputs_of_a_calibration_show_the_cascade(
@@ -379,9 +469,11 @@ def test_the_outputs_of_a_calibration_show_the_cascade(
         *("--base-url", mock.base_url, "--prompt", SENTENCES, "--price", "1/2", *FAST),
     ]
     out = tmp_path / "out"
+    assert main([*command, "--cascade-grid", "--out", str(tmp_path / "no")]) == 2
+    command.append("--cascade-grid")
     assert main([*command, "--cascade", "checker/overlap@0.1:0.9", "--out", str(out)]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "checker/overlap@0.1:0.9+server/m sentences: settles" in told and "in place of 36, $" in told
+    assert "checker/overlap@0.1:0.9+server/m sentences: settles" in told and "in place of 36, and the checker" in told
     assert "### Cascades" in (out / "calibration.md").read_text(encoding="utf-8")
     assert len((out / "cascade_bounds.tsv").read_text(encoding="utf-8").splitlines()) == 1 + 25
     before, paid = files(out), mock.stats()["requests"]

@@ -189,7 +189,8 @@ OPTIONAL = (
     (
         "calibrate",
         f"{_CALIBRATE} --gold {PROJECT}/gold/example.gold.jsonl --pool {{}}/judged --criterion groundedness --prompt "
-        "groundedness/sentences --model checker/overlap@0.6 --cascade checker/overlap@0.1:0.8",
+        "groundedness/sentences --model checker/overlap@0.6 --cascade checker/overlap@0.1:0.8 "
+        "--cascade-grid",
         f"judgments.jsonl failures.jsonl cascades.tsv cascade_bounds.tsv comparisons.tsv {_TABLES}",
     ),
     ("calibrate", f"{_STORED}/judgments.jsonl --gold {{}}/three.jsonl", f"alternative.tsv comparisons.tsv {_TABLES}"),

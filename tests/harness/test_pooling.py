@@ -287,7 +287,8 @@ def test_the_limits_of_a_profile_hold_and_are_recorded(tmp_path):
     assert pool(tmp_path / "out", *limits, runs=talks) == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["limits"] == {
-        "profile": "ikat2026-interactive", "token_limit": 512, "token_rule": "bare", "citation_limit": 1
+        "profile": "ikat2026-interactive", "token_limit": 512, "token_rule": "bare", "citation_limit": 1,
+        "overridden": ["citation_limit"],
     }  # fmt: skip
     assert manifest["configuration"]["token_rule"]["limit"] == 512
     problems = (tmp_path / "out" / "problems.json").read_text(encoding="utf-8")

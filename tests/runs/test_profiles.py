@@ -2,7 +2,7 @@ import pytest
 
 from judge.errors import UsageError
 from judge.runs.formats import FORMATS, rules_of
-from judge.runs.profiles import DEFAULT_PROFILE, PROFILES, Limits, limits_of
+from judge.runs.profiles import DEFAULT_PROFILE, PROFILES, Limits, described, limits_of
 from judge.runs.years import TURNS
 
 
@@ -25,6 +25,28 @@ from judge.runs.years import TURNS
 )
 def test_limits(given: dict, limits: tuple) -> None:
     assert limits_of(**given) == Limits(*limits)
+
+
+@pytest.mark.parametrize(
+    ("given", "overridden", "words"),
+    [
+        ({}, (), "250 tokens by the rule bare, any number of used passages (profile ikat2025)"),
+        # An option that says what the profile says overrides nothing.
+        ({"token_limit": 250}, (), "250 tokens by the rule bare, any number of used passages (profile ikat2025)"),
+        (
+            {"token_rule": "english", "citation_limit": 3},
+            ("token_rule", "citation_limit"),
+            "250 tokens by the rule english, 3 used passages "
+            "(profile ikat2025, not its way of counting or citation limit)",
+        ),
+    ],
+)
+def test_limits_that_options_set_otherwise_than_the_profile_are_named(
+    given: dict, overridden: tuple[str, ...], words: str
+) -> None:
+    limits = limits_of(**given)
+    assert limits.overridden == overridden and limits.recorded()["overridden"] == list(overridden)
+    assert described(limits) == words
 
 
 def test_an_unknown_profile_is_refused() -> None:

@@ -11,7 +11,7 @@ from judge.text.safe import printable
 from judge.text.tsv import tsv
 
 _SAVED = (
-    *("calls_alone", "calls_cascade", "prompt_tokens_alone", "prompt_tokens_cascade"),
+    *("calls_alone", "calls_cascade", "calls_checker", "prompt_tokens_alone", "prompt_tokens_cascade"),
     *("reply_tokens_alone", "reply_tokens_cascade", "cost_alone", "cost_cascade"),
 )
 CASCADE_COLUMNS = (
@@ -72,7 +72,7 @@ def cascades(calibration: Calibration, criterion: str) -> Iterator[str]:
         yield table(
             [
                 *("judge", "prompt", "settled", "alone", "in the cascade", "difference [95 %]", "n/topics", "p max-T"),
-                *("calls", "cost"),
+                *("calls to the judge", "calls to the checker", "cost of both"),
             ],
             (
                 [
@@ -90,7 +90,8 @@ def cascades(calibration: Calibration, criterion: str) -> Iterator[str]:
             yield (
                 "The same answers under other bounds, so nothing was asked for this: the share that the checker would "
                 "settle, and the difference to the judge alone. These bounds are tried on the very grades that they "
-                "are compared with, so the best of them looks better than it is. `cascade_bounds.tsv` has intervals."
+                "are compared with, so the best of them looks better than it is. Those that give other labels count as "
+                "candidates in the ledger of looks. `cascade_bounds.tsv` has intervals."
             )
         grid = [row for row in tried if (row.checker, row.alone, row.prompt) == pair]
         yield f"{name_of(pair[0])} before {name_of(pair[1])} under {name_of(pair[2])}:"
@@ -109,9 +110,17 @@ def cascade_line(row: CascadeRow, values: str, difference: str) -> str:
     cost = row.cost
     if cost is None:
         return f"{said}, difference {difference}"
-    calls = f"{count(cost.calls_cascade, 'call')} in place of {cost.calls_alone}"
+    calls = (
+        f"{printable(row.alone)} is called {_times(cost.calls_cascade)} in place of {cost.calls_alone}, and the "
+        f"checker {_times(cost.calls_checker)}"
+    )
     money = _money(cost)
-    return f"{said}, difference {difference}; {calls}{f', {money[0]} in place of {money[1]}' if money else ''}"
+    together = f", for {money[0]} together in place of {money[1]}" if money else ""
+    return f"{said}, difference {difference}; {calls}{together}"
+
+
+def _times(calls: int) -> str:
+    return count(calls, "time")
 
 
 def _grid(rows: Sequence[CascadeBounds]) -> str:
@@ -143,15 +152,16 @@ def _settled(row: CascadeRow) -> str:
     return f"{row.settled} of {row.items} ({_percent(row)})"
 
 
-def _saved(cost: CascadeCost | None) -> tuple[str, str]:
-    """Calls and money of the cascade, and of the judge alone."""
+def _saved(cost: CascadeCost | None) -> tuple[str, str, str]:
+    """Calls to the judge, to the checker, and money: of the cascade, and of the judge alone."""
     if cost is None:
-        return "-", "-"
+        return "-", "-", "-"
     money = _money(cost)
-    return f"{cost.calls_cascade} of {cost.calls_alone}", f"{money[0]} of {money[1]}" if money else "-"
+    calls = f"{cost.calls_cascade} in place of {cost.calls_alone}"
+    return calls, str(cost.calls_checker), f"{money[0]} in place of {money[1]}" if money else "-"
 
 
 def _money(cost: CascadeCost) -> tuple[str, str] | None:
-    if not cost.cost_alone or cost.cost_cascade is None:
+    if cost.cost_alone is None or cost.cost_cascade is None or not (cost.cost_alone or cost.cost_cascade):
         return None
     return f"${cost.cost_cascade:.4g}", f"${cost.cost_alone:.4g}"

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import structs
 
+from judge.ask.budget import price_of
 from judge.ask.cascade import Cascade, parse_cascade
 from judge.ask.cascading import OpenCascade, open_cascade
 from judge.ask.dialogue import Task
@@ -19,7 +21,7 @@ from judge.harness.calibration.asking import Asking
 from judge.harness.calibration.group_costs import calls_of, prompt_tokens_of, reply_tokens_of
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.models.journal import Journal
-from judge.models.model import Model
+from judge.models.model import Model, Price
 from judge.models.records import Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -47,6 +49,7 @@ class PlannedCascades:
     ) -> None:
         self._asking = asking
         self._seed = plan.seed
+        self._prices = plan.settings.known_prices
         cascades = dict.fromkeys(map(parse_cascade, plan.cascades))
         self.opened = tuple(
             open_cascade(cascade, plan.cascade_url, prompts, plan.options, plan.settings) for cascade in cascades
@@ -90,15 +93,23 @@ class PlannedCascades:
                 self._said[name] = self._asking.check(opened, wanted, journal, pool)
             settled = opened.settled(wanted, self._said[name], model.name)
             places = opened.tasks(wanted)
+            of_checker = Questions(opened.checker, journal, pool, None)
             results += [
-                settled[place] if place in settled else opened.named(wanted[place], answers[place], model.name)
+                settled[place]
+                if place in settled
+                else opened.named(wanted[place], answers[place], model.name, self._said[name][place])
                 for place in places
             ]
             for prompt in dict.fromkeys(wanted[place].criterion.prompt_id for place in places):
                 under = [place for place in places if wanted[place].criterion.prompt_id == prompt]
                 alone = calls_of(questions, [wanted[place] for place in under])
                 rest = calls_of(questions, [wanted[place] for place in under if place not in settled])
-                self._costs[opened.cascade.judge(model.name), prompt] = _cost(alone, rest)
+                checked = calls_of(of_checker, [places[place] for place in under])
+                self._costs[opened.cascade.judge(model.name), prompt] = _cost(
+                    _Calls(alone, price_of(model, self._prices)),
+                    _Calls(rest, price_of(model, self._prices)),
+                    _Calls(checked, price_of(opened.checker, opened.settings.known_prices)),
+                )
         return results
 
     def of(self, judge: str) -> OpenCascade | None:
@@ -115,11 +126,12 @@ class PlannedCascades:
         turns: Mapping[str, Turn] | None,
     ) -> Results:
         """Ask a cascade as `judge run` does: the model only what the checker leaves open."""
-        settled = opened.settled(wanted, self._asking.check(opened, wanted, journal, pool), model.name)
+        said = self._asking.check(opened, wanted, journal, pool)
+        settled = opened.settled(wanted, said, model.name)
         left = [task for place, task in enumerate(wanted) if place not in settled]
         rest = iter(self._asking.ask(model, left, journal, pool, turns))
         return [
-            settled[place] if place in settled else opened.named(task, next(rest), model.name)
+            settled[place] if place in settled else opened.named(task, next(rest), model.name, said.get(place))
             for place, task in enumerate(wanted)
         ]
 
@@ -149,7 +161,9 @@ class PlannedCascades:
                 tried[cascade.judge(model.name)] = cascade
                 settled = other.settled(wanted, said, model.name)
                 results += [
-                    settled[place] if place in settled else other.named(wanted[place], answers[place], model.name)
+                    settled[place]
+                    if place in settled
+                    else other.named(wanted[place], answers[place], model.name, said[place])
                     for place in said
                 ]
             for panel in panels(results):
@@ -165,25 +179,41 @@ class PlannedCascades:
         return tuple(structs.replace(row, cost=self._costs.get((row.judge, row.prompt))) for row in rows)
 
 
-def _bounds(cascade: Cascade) -> tuple[float, float]:
-    return cascade.low, cascade.high
+class _Calls(NamedTuple):
+    """Calls to one judge, and its price where it is known."""
+
+    made: Sequence[tuple[Request, Completion]]
+    price: Price | None
+
+    @property
+    def dollars(self) -> float | None:
+        """What they cost, by estimated tokens where nothing else is known; None where the cost of one is not known."""
+        costs: list[float] = []
+        for request, completion in self.made:
+            if completion.cost is not None:
+                costs.append(completion.cost)
+            elif self.price is None:
+                return None
+            else:
+                call = request, completion
+                costs.append(self.price.cost(prompt_tokens_of(call), 0, reply_tokens_of(call)))
+        return round(math.fsum(sorted(costs)), 9)
 
 
-def _cost(alone: Sequence[tuple[Request, Completion]], rest: Sequence[tuple[Request, Completion]]) -> CascadeCost:
+def _cost(alone: _Calls, rest: _Calls, checked: _Calls) -> CascadeCost:
+    of_rest, of_checks = rest.dollars, checked.dollars
     return CascadeCost(
-        calls_alone=len(alone),
-        calls_cascade=len(rest),
-        prompt_tokens_alone=sum(map(prompt_tokens_of, alone)),
-        prompt_tokens_cascade=sum(map(prompt_tokens_of, rest)),
-        reply_tokens_alone=sum(map(reply_tokens_of, alone)),
-        reply_tokens_cascade=sum(map(reply_tokens_of, rest)),
-        cost_alone=_dollars(alone),
-        cost_cascade=_dollars(rest),
+        calls_alone=len(alone.made),
+        calls_cascade=len(rest.made),
+        calls_checker=len(checked.made),
+        prompt_tokens_alone=sum(map(prompt_tokens_of, alone.made)),
+        prompt_tokens_cascade=sum(map(prompt_tokens_of, rest.made)),
+        reply_tokens_alone=sum(map(reply_tokens_of, alone.made)),
+        reply_tokens_cascade=sum(map(reply_tokens_of, rest.made)),
+        cost_alone=alone.dollars,
+        cost_cascade=None if of_rest is None or of_checks is None else round(of_rest + of_checks, 9),
     )
 
 
-def _dollars(calls: Iterable[tuple[Request, Completion]]) -> float | None:
-    """What calls cost; None where the price of one is not known."""
-    costs = [completion.cost for _, completion in calls]
-    known = [cost for cost in costs if cost is not None]
-    return round(math.fsum(sorted(known)), 9) if len(known) == len(costs) else None
+def _bounds(cascade: Cascade) -> tuple[float, float]:
+    return cascade.low, cascade.high

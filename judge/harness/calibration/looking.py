@@ -13,6 +13,7 @@ from judge.errors import OperationalError, UsageError
 from judge.gold import BEGINNING, Look, Opening, open_sealed, read_seal, record_look, responses_digest, seal_of
 from judge.gold.rows import GoldRow
 from judge.harness.calibration.plan import CalibrationPlan
+from judge.text.cells import count
 
 BESIDE_GOLD = ".looks"
 """What the ledger of unsealed gold adds to the name of the gold file."""
@@ -92,13 +93,14 @@ def log_look(gold: Sequence[Path], out: Path | None, look: Look, now: datetime) 
 
 
 def looked_often(calibration: Calibration, looks: Sequence[Looks]) -> tuple[str, ...]:
-    """A warning for each criterion whose gold has met more candidates than this calibration compares."""
+    """A warning for each criterion whose gold has met more candidates than this calibration chooses among."""
     tried = {choice.criterion: len(choice.tried) for choice in calibration.selections}
     return tuple(
-        f"{look.criterion}: {look.candidates} candidates have met these grades in {look.number} different questions; "
-        "the more are tried, the likelier one is TRUSTED by chance"
+        f"{look.criterion}: {look.candidates} candidates have met these grades in "
+        f"{count(look.number, 'different question')}; the more are tried, the likelier one is TRUSTED by chance"
         for look in looks
-        if look.number > 1 and look.candidates > (tried.get(look.criterion, 0) if look.ledger != "seal" else 1)
+        if (look.number > 1 or calibration.cascade_bounds)
+        and look.candidates > (tried.get(look.criterion, 0) if look.ledger != "seal" else 1)
     )
 
 

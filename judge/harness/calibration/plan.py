@@ -36,6 +36,8 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """`CHECKER@LOW:HIGH` each: compare every model also as the second judge of this cascade."""
     cascade_url: str | None = None
     """The address of their checkers, where they are behind a server."""
+    cascade_grid: bool = False
+    """Compare a grid of other bounds with gold too; each counts as a candidate that met the grades."""
     pool: StrPath | None = None
     """Folder of `judge run`, or its `pool.jsonl`, if it is not beside the judgments."""
     test: StrPath | None = None
@@ -94,6 +96,8 @@ def check_plan(plan: CalibrationPlan) -> None:
         raise UsageError("asking together is about models to ask (--together goes with --model)")
     if plan.cascades and not plan.models:
         raise UsageError("a cascade is about models to ask (--cascade goes with --model)")
+    if plan.cascade_grid and not plan.cascades:
+        raise UsageError("a grid of bounds is about a cascade (--cascade-grid goes with --cascade)")
     for cascade in plan.cascades or (None,):
         check_cascade(cascade, plan.cascade_url, jury=False, together=False)
     seal_of(plan.test, plan.seal)

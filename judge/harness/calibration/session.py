@@ -159,6 +159,7 @@ class _Session:
         self.costs: tuple[GroupCost, ...] = ()
         self.cascades: PlannedCascades | None = None
         self.bounds: tuple[CascadeBounds, ...] = ()
+        self.tried: tuple[Panel, ...] = ()
         self.sealed: frozenset[SealedItem] = frozenset()
         self.turns: Mapping[str, Turn] | None = None
         self.out = Path(plan.out) if plan.out is not None else None
@@ -358,7 +359,9 @@ class _Session:
 
     def _look(self, panels: Sequence[Panel]) -> Look:
         """What is asked of the gold; its scale says which grades count as positive."""
-        return look_at({**self.asked, "scales": [self._gold_scale(panel.criterion) for panel in panels]}, panels)
+        return look_at(
+            {**self.asked, "scales": [self._gold_scale(panel.criterion) for panel in panels]}, panels, self.tried
+        )
 
     def _log(self, panels: Sequence[Panel]) -> None:
         """Put the look at unsealed gold on record."""
@@ -428,9 +431,8 @@ class _Session:
                 questions = Questions(model, journal, pool, turns)
                 results += answers
                 results += cascades.beside(model, wanted, answers, questions, journal, pool)
-                self.bounds += cascades.bounds(
-                    model, wanted, answers, lambda said: self._panels(dev, [self._source(said, pool)])[0]
-                )
+                if plan.cascade_grid:
+                    self.bounds += cascades.bounds(model, wanted, answers, lambda said: self._tried(dev, said, pool))
                 self.costs += group_costs(
                     model.name,
                     questions,
@@ -491,6 +493,12 @@ class _Session:
 
     def _source(self, results: Sequence[Judgment | Failure], pool: Pool) -> LabelSource:
         return LabelSource(labels_of(results, str(self.out), sha256(b"")), pool)
+
+    def _tried(self, rows: Sequence[GoldRow], said: Sequence[Judgment | Failure], pool: Pool) -> tuple[Panel, ...]:
+        """The panels of other bounds of a cascade, which the look at the gold counts."""
+        panels, _ = self._panels(rows, [self._source(said, pool)])
+        self.tried += panels
+        return panels
 
     def _panels(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[tuple[Panel, ...], int]:
         """Gold and labels side by side, and the number of gold grades without a pooled response.
