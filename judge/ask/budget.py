@@ -1,6 +1,7 @@
 """What calls cost, and when the money that may be spent is spent. Pure."""
 
 import math
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -12,6 +13,7 @@ from judge.models.records import Completion, Request
 
 EVERY_OTHER = "*"
 """The name, among prices, of every model that has none of its own."""
+_DIGEST = re.compile(r"~[0-9a-f]{8}(?=$|[#@])")
 
 
 class Budget:
@@ -91,8 +93,12 @@ class Budget:
 
 
 def given_price(name: str, prices: Mapping[str, Price]) -> Price | None:
-    """The price that the user gave for a judge, by its name, by its name without `litellm/`, or for every other."""
-    return prices.get(name) or prices.get(name.removeprefix("litellm/")) or prices.get(EVERY_OTHER)
+    """The price that the user gave for a judge, or for every other.
+
+    A judge's name counts without `litellm/` too, and without the digests of the files that a checker reads.
+    """
+    names = (name, name.removeprefix("litellm/"), _DIGEST.sub("", name))
+    return next((prices[known] for known in names if known in prices), prices.get(EVERY_OTHER))
 
 
 def price_of(model: Model, prices: Mapping[str, Price]) -> Price | None:

@@ -26,6 +26,8 @@ INSTRUCTION = (
     "does, and No if any part of the claim is missing from the document or goes against it."
 )
 """The system message, where the user names no other."""
+NO_INSTRUCTION = "none"
+"""The setting that sends no system message."""
 VERSION = 1
 """Goes up whenever the same reply may get another score."""
 
@@ -149,7 +151,7 @@ class ChatScorer:
         """The system message; empty if there is none."""
         if self._instruction is None:
             named = self._settings.instruction
-            self._instruction = "" if named == "none" else _from_file(Path(named)) if named else INSTRUCTION
+            self._instruction = read_instruction(named) if named else INSTRUCTION
         return self._instruction
 
     def _address(self) -> Address:
@@ -160,7 +162,18 @@ class ChatScorer:
         return read_address(self._options.base_url)
 
 
-def _from_file(path: Path) -> str:
+def read_instruction(named: str) -> str:
+    """The system message that a setting names; empty if it asks for none.
+
+    Args:
+        named: The path of a file, or NO_INSTRUCTION.
+
+    Raises:
+        InputError: The file cannot be read, is not UTF-8, or is empty.
+    """
+    if named == NO_INSTRUCTION:
+        return ""
+    path = Path(named)
     try:
         text = read_stored(path).decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:

@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from judge.ask.budget import given_price
 from judge.ask.criteria import find_criterion
 from judge.errors import (
     AuthenticationError,
@@ -19,7 +21,7 @@ from judge.errors import (
 )
 from judge.models.backends import open_model
 from judge.models.chat_scorer import INSTRUCTION, ChatScorer
-from judge.models.model import ModelOptions
+from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request
 from judge.models.scorers import PairScore, ScorerSettings
 from tests.scoring import ScoreServer, Serve
@@ -179,7 +181,12 @@ def test_the_user_may_give_the_instruction_or_none(serve: Serve, tmp_path: Path)
     assert server.asked[1][1]["messages"][0]["content"] == "Is the claim in the document?"
     # The text decides, and no record names the folder.
     model = open_model(f"checker/chat/m#instruction={file}@0.6", ModelOptions(base_url=server.url))
-    assert model.name == "checker/chat/m#instruction=minicheck.txt@0.6"
+    start = hashlib.sha256(b"Is the claim in the document?").hexdigest()[:8]
+    assert model.name == f"checker/chat/m#instruction=minicheck.txt~{start}@0.6"
+    price = Price(1e-6, 2e-6)
+    for priced in (model.name, "checker/chat/m#instruction=minicheck.txt@0.6"):
+        assert given_price(model.name, {priced: price}) == price
+    assert open_model("checker/chat/m#instruction=none").name == "checker/chat/m#instruction=none"
     assert model.parameters(_request())["instruction"] == "Is the claim in the document?"
     assert str(tmp_path) not in json.dumps(dict(model.parameters(_request())))
 
