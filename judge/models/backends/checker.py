@@ -9,7 +9,7 @@ import msgspec
 from judge.errors import InputError, UsageError
 from judge.models.chat_scorer import NO_INSTRUCTION, ChatScorer, read_instruction
 from judge.models.limits import RateLimits
-from judge.models.model import FREE, Model, ModelOptions, Price
+from judge.models.model import FREE, Model, ModelOptions, Price, SentRequests, Unfinished
 from judge.models.onnx_files import read_model_files
 from judge.models.onnx_scorer import OnnxScorer
 from judge.models.records import AnswerForm, Completion, Request
@@ -94,6 +94,16 @@ class Checker:
         """The scorer's."""
         return self._scorer.price
 
+    @property
+    def unfinished(self) -> Unfinished:
+        """The scorer's."""
+        return self._scorer.unfinished
+
+    def sent(self, request: Request) -> SentRequests | None:
+        """What the scorer sends for the pairs of this request."""
+        sentences = [sentence for sentence in split_sentences(request.response) if claims(sentence)]
+        return self._scorer.sent(_pairs(request, sentences))
+
     async def complete(self, request: Request) -> Completion:
         """Label every sentence, with the passages that support it.
 
@@ -103,10 +113,9 @@ class Checker:
         """
         sentences = split_sentences(request.response)
         asked = [number for number, sentence in enumerate(sentences) if claims(sentence)]
-        evidence = (*request.nuggets, *request.passages)
-        pairs = [(text, sentences[number]) for number in asked for text in evidence]
+        pairs = _pairs(request, [sentences[number] for number in asked])
         scores = await self._scorer.score(pairs)
-        width = len(evidence)
+        width = len(request.nuggets) + len(request.passages)
         by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
         rows = [by_number.get(number) for number in range(len(sentences))]
         support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()
@@ -162,6 +171,11 @@ class Checker:
         if any(reached[:nuggets]):
             return NUGGET
         return PASSAGE if PASSAGE in labels and any(reached[nuggets:]) else NONE
+
+
+def _pairs(request: Request, sentences: Sequence[str]) -> list[tuple[str, str]]:
+    """Each sentence beside each nugget, then beside each passage."""
+    return [(text, sentence) for sentence in sentences for text in (*request.nuggets, *request.passages)]
 
 
 def claims(sentence: str) -> bool:
