@@ -31,6 +31,8 @@ NO_INSTRUCTION = "none"
 VERSION = 1
 """Goes up whenever the same reply may get another score."""
 
+_FEWER = 5
+"""Likeliest tokens asked for where a server refuses more: what several servers allow at most."""
 _Pair = tuple[str, str]
 _LABELS = ("Yes", "No")
 _ANSWER = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
@@ -56,7 +58,7 @@ class ChatScorer:
         self._options = options
         self._settings = settings
         self._instruction: str | None = None
-        self._probable = True
+        self._top: int | None = TOP_LOGPROBS
         self.unfinished = Unfinished()
         self._items: dict[tuple[_Pair, ...], dict[_Pair, tuple[PairScore, Unfinished]]] = {}
         """Pairs of calls that are under way or have failed to their scores, and what each took."""
@@ -125,11 +127,7 @@ class ChatScorer:
 
     async def _ask(self, passage: str, sentence: str) -> tuple[PairScore, Unfinished]:
         messages = self._messages(passage, sentence)
-        try:
-            reply = await self._post(messages)
-        except LogprobsError:
-            self._probable = False
-            reply = await self._post(messages)
+        reply, top = await self._reply(messages)
         completion = read_completion(reply.body, reply.headers, structured=False, latency=reply.latency)
         counts = completion.prompt_tokens, completion.completion_tokens
         tokens = None if counts[0] is None or counts[1] is None else (counts[0], counts[1])
@@ -139,20 +137,31 @@ class ChatScorer:
         answer = _ANSWER.match(completion.text)
         if answer is None or completion.finish_reason in ("refusal", "content_filter"):
             raise RejectedError(f"the reply begins {shorten(completion.text[:100])!r}, expected Yes or No")
-        found = opening_probabilities(reply.body, _LABELS) if self._probable else None
+        found = None if top is None else opening_probabilities(reply.body, _LABELS)
         said = 1.0 if answer[1].lower() == "yes" else 0.0
         return PairScore(said if found is None else found["Yes"], decided=found is None, tokens=tokens), took
 
-    async def _post(self, messages: list[dict[str, str]]) -> Reply:
-        sent = {**self._sent(), "messages": messages}
-        if not self._probable:
+    async def _reply(self, messages: list[dict[str, str]]) -> tuple[Reply, int | None]:
+        """What the server sends, and of how many tokens it was asked to tell the probability; None if of none."""
+        while (top := self._top) is not None:
+            try:
+                return await self._post(messages, top), top
+            except LogprobsError:
+                # Another call may have been refused meanwhile, and asks for fewer already.
+                if self._top == top:
+                    self._top = _FEWER if top > _FEWER else None
+        return await self._post(messages, None), None
+
+    async def _post(self, messages: list[dict[str, str]], top: int | None) -> Reply:
+        sent = {**self._sent(), "messages": messages, "top_logprobs": top}
+        if top is None:
             del sent["logprobs"], sent["top_logprobs"]
         try:
             body = msgspec.json.encode(sent)
         except UnicodeEncodeError as error:
             raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
         connection = self._connection = self._connection or Connection(self._address(), self._options)
-        return await connection.fetch(body, probable=self._probable)
+        return await connection.fetch(body, probable=top is not None)
 
     def _sent(self) -> dict[str, Any]:
         return {

@@ -168,11 +168,21 @@ def joined(passage: str, sentence: str, join: str) -> str:
 
     >>> joined("Noon.[SEP]Nine crowns.", "It leaves at noon.", "[SEP]")
     'Noon.[ SEP]Nine crowns.[SEP]It leaves at noon.'
+    >>> joined("x|||y", "z", "||")
+    'x| | |y||z'
     """
-    for token in sorted(set(_SEPARATOR.findall(join)) or {join}):
+    # White space cannot be broken by white space.
+    for token in sorted(set(_SEPARATOR.findall(join)) or {join.strip()} - {""}):
         broken = f"{token[0]} {token[1:]}" if len(token) > 1 else " "
-        passage, sentence = passage.replace(token, broken), sentence.replace(token, broken)
+        passage, sentence = _broken(passage, token, broken), _broken(sentence, token, broken)
     return f"{passage}{join}{sentence}"
+
+
+def _broken(text: str, token: str, broken: str) -> str:
+    # What is left of a break may make the token with what follows, as in `|||` of `||`.
+    while token in text:
+        text = text.replace(token, broken)
+    return text
 
 
 def _read_classify(reply: Any, settings: ScorerSettings) -> Iterable[PairScore]:

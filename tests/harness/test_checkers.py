@@ -1,6 +1,7 @@
 """A checker in a whole run: its requests are retried, its replies are recorded, and no key gets out."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -51,6 +52,10 @@ def test_a_chat_model_that_fails_now_and_then(tmp_path: Path, monkeypatch: pytes
     finally:
         server.close()
     assert {name: (tmp_path / "out" / name).read_bytes() for name in results} == results
+    # A word alone is no probability, and readers of the grades should know.
+    assert re.search(
+        r"checker/chat/m: (\d+) of \1 scores are a yes or a no alone", (tmp_path / "out/leaderboard.md").read_text()
+    )
     judgments = [json.loads(line) for line in results["judgments.jsonl"].splitlines()]
     assert len(judgments) == 12
     assert all(row["support"] for row in judgments)

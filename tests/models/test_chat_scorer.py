@@ -107,7 +107,18 @@ def test_a_server_that_refuses_log_probabilities_is_asked_without_them(serve: Se
     server = serve(answer)
     pairs = ("p", "It leaves at noon."), ("p", "It leaves at one.")
     assert [score[:3] for score in scored(server, *pairs)] == [(1.0, 0.0, True), (0.0, 0.0, True)]
-    assert ["logprobs" in body for _, body in server.asked] == [True, False, False]
+    assert [body.get("top_logprobs") for _, body in server.asked] == [20, 5, None, None]
+
+
+def test_a_server_that_tells_few_tokens_is_asked_for_few(serve: Serve) -> None:
+    def answer(body: Any) -> tuple[int, Any]:
+        if body["top_logprobs"] > 5:
+            return 400, {"error": {"message": "top_logprobs must be at most 5", "code": 400}}
+        return 200, replied("Yes", {"Yes": 0.6, "No": 0.4})
+
+    server = serve(answer)
+    assert [score[:3] for score in scored(server, ("p", "a"), ("p", "b"))] == [(0.6, 0.0, False)] * 2
+    assert [body["top_logprobs"] for _, body in server.asked] == [20, 5, 5]
 
 
 @pytest.mark.parametrize(

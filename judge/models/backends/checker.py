@@ -21,6 +21,8 @@ from judge.text.safe import digest
 from judge.text.sentences import split_sentences
 from judge.text.words import content_words
 
+CHAT = "checker/chat/"
+"""The beginning of the names of checkers that ask a chat model."""
 VERSION = 1
 """Goes up whenever the same scores may give other labels."""
 THRESHOLD = 0.5
@@ -33,6 +35,15 @@ _LABELS: Mapping[str, frozenset[str]] = {
     "nugget_precision": frozenset((NUGGET, NONE)),
 }
 """Criterion to the labels of sentences without which it cannot be checked."""
+_ADVICE = {
+    "nugget": "`judge nuggets claims` sets sentences beside nuggets, and baseline/overlap matches nuggets",
+    "nugget_precision": "add --prompt nugget_precision/graded",
+}
+"""Criterion to what can be done instead; others have the labels of groundedness."""
+_ALONE = "yes or no alone"
+"""In the raw reply: how many scores are 1 or 0 because the scorer said no probability."""
+_SCORES = "supports, contradicts"
+"""In the raw reply: number of a sentence to a score for each text."""
 
 
 class Checker:
@@ -73,8 +84,8 @@ class Checker:
             needed = _LABELS.get(criterion.name)
             if needed is None or not needed <= labels or criterion.together:
                 raise UsageError(
-                    f"{self.name} compares sentences with the used passages and can label groundedness by sentences "
-                    f"only, not {criterion.prompt_id}: add --prompt groundedness/sentences"
+                    f"{self.name} labels sentences by used passages or by nuggets, and cannot be asked "
+                    f"{criterion.prompt_id}: {_ADVICE.get(criterion.name, 'add --prompt groundedness/sentences')}"
                 )
         self._scorer.check()
 
@@ -140,9 +151,7 @@ class Checker:
             completion_tokens=sum(reply for _, reply in counted) if known else None,
             cost=0.0 if self.price() == FREE else None,
             support=support,
-            raw=msgspec.json.encode(
-                {"supports, contradicts": table} | ({"yes or no alone": decided} if decided else {})
-            ).decode(),
+            raw=msgspec.json.encode({_SCORES: table} | ({_ALONE: decided} if decided else {})).decode(),
         )
 
     async def aclose(self) -> None:
@@ -181,6 +190,20 @@ def _pairs(request: Request, sentences: Sequence[str]) -> list[tuple[str, str]]:
 def claims(sentence: str) -> bool:
     """Whether a sentence may state a fact: it is no question, and has a content word."""
     return not sentence.rstrip("\"'”’)]*_ ").endswith(("?", "？")) and bool(content_words(sentence))
+
+
+def alone_of(completion: Completion) -> tuple[int, int]:
+    """How many scores of a checker's completion say yes or no alone, and how many there are."""
+    try:
+        raw = msgspec.json.decode(completion.raw or "", type=_Raw)
+    except msgspec.DecodeError:
+        return 0, 0
+    return raw.alone, sum(map(len, raw.scores.values()))
+
+
+class _Raw(msgspec.Struct, frozen=True):
+    scores: dict[str, list[Any]] = msgspec.field(name=_SCORES)
+    alone: int = msgspec.field(name=_ALONE, default=0)
 
 
 def open_model(model: str, options: ModelOptions) -> Model:
