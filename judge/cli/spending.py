@@ -21,7 +21,7 @@ _EXPECTED = ("model", "calls", "prompt tokens", "reply tokens", "cost", "at most
 def print_forecast(rows: Sequence[ModelForecast]) -> None:
     """Print what the calls of a dry run come to: in all, what the estimate rests on, and for each of several models."""
     if (requests := sum(row.requests for row in rows)) > sum(row.calls for row in rows):
-        print_fact("requests", f"{requests:,} for these calls")
+        print_fact("requests", f"{requests:,} in all")
     print_fact("prompt tokens", f"about {sum(row.prompt_tokens for row in rows)}")
     print_fact("reply tokens", f"about {sum(row.completion_tokens for row in rows)}")
     if unpriced := [row.model for row in rows if row.cost is None]:

@@ -106,7 +106,7 @@ def test_a_dry_run_counts_the_requests_of_pairs(tmp_path: Path, capsys: pytest.C
         assert judged(server, tmp_path / "out", *options, "--dry-run", "--json") == 0
         (row,) = json.loads(capsys.readouterr().out)["by_model"]
         assert judged(server, tmp_path / "out", *options, "--dry-run") == 0
-        assert f"requests            {row['requests']} for these calls" in capsys.readouterr().out
+        assert f"requests            {row['requests']} in all" in capsys.readouterr().out
         assert not server.asked
         assert judged(server, tmp_path / "out", *options) == 0
     finally:
