@@ -131,7 +131,9 @@ class ChatScorer:
         completion = read_completion(reply.body, reply.headers, structured=False, latency=reply.latency)
         counts = completion.prompt_tokens, completion.completion_tokens
         tokens = None if counts[0] is None or counts[1] is None else (counts[0], counts[1])
-        took = Unfinished(0, 0, _size(messages), label_tokens(_LABELS)) if tokens is None else Unfinished(*tokens)
+        # Counts that cannot be true would make a budget endless.
+        counted = tokens is not None and tokens[0] > 0 and tokens[1] >= 0
+        took = Unfinished(*tokens) if tokens and counted else Unfinished(0, 0, _size(messages), label_tokens(_LABELS))
         # An answer that nobody can use is paid for too.
         self.unfinished = self.unfinished.plus(took)
         answer = _ANSWER.match(completion.text)

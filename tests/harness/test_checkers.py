@@ -99,6 +99,18 @@ def test_replies_of_failed_calls_are_paid_and_end_the_budget(
     assert "$4.00" in took
 
 
+@pytest.mark.parametrize("tokens", [0, -1_000_000])
+def test_counts_that_cannot_be_true_do_not_stretch_the_budget(tmp_path: Path, tokens: int) -> None:
+    """By our own estimate a reply takes some 50 tokens; a dollar a token leaves nothing after the first."""
+    server = ScoreServer(lambda body: chat("Perhaps", tokens))
+    options = "--model", "checker/chat/m", "--limit", "12", "--price", "1000000/0", "--concurrency", "1"
+    try:
+        assert judged(server, tmp_path / "out", *options, "--max-cost", "1") == 3
+    finally:
+        server.close()
+    assert len(server.asked) == 1
+
+
 def test_a_dry_run_counts_the_requests_of_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = ScoreServer(lambda body: chat("Yes", 9))
     options = "--model", "checker/chat/m", "--limit", "5", "--price", "1/1"
