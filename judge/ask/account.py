@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from judge.ask.estimates import GUESS, TokenRates, estimated_tokens, grades_of, reply_tokens
-from judge.models.model import Price
+import msgspec
+
+from judge.ask.estimates import GUESS, CallSums, TokenRates
+from judge.models.model import Price, SentRequests, Unfinished
 from judge.models.records import Completion, Request
 from judge.models.spending import CallFacts, Spending, add_up
 from judge.records import Record
@@ -43,27 +45,32 @@ class Account:
         self._terms: dict[str, tuple[Price | None, TokenRates]] = {}
         self._asked: dict[str, dict[str, CallFacts]] = {}
         self._results: dict[str, dict[str, CallFacts]] = {}
-        self._expected: dict[str, tuple[int, int, int]] = {}
-        """Calls, the grades that they asked for, and the tokens of their prompts."""
+        self._expected: dict[str, CallSums] = {}
+        self._unfinished: dict[str, Unfinished] = {}
         self._seconds: dict[str, float] = {}
 
     def open(self, judge: str, price: Price | None, rates: TokenRates) -> None:
         """Say what a judge's tokens cost and come to, before it is asked; the first estimate stands."""
         self._terms.setdefault(judge, (price, rates))
 
-    def ask(self, judge: str, digest: str, request: Request, completion: Completion) -> None:
-        """Enter a call that was made."""
+    def ask(
+        self, judge: str, digest: str, request: Request, completion: Completion, sent: SentRequests | None = None
+    ) -> None:
+        """Enter a call that was made, with what it sent where the judge asks in words of its own."""
         self._asked.setdefault(judge, {})[digest] = _facts(completion)
         if not any(message.role == "assistant" for message in request.messages):
-            calls, grades, tokens = self._expected.get(judge, (0, 0, 0))
             _, rates = self._terms.get(judge, (None, GUESS))
-            self._expected[judge] = calls + 1, grades + grades_of(request), tokens + estimated_tokens(request, rates)
+            self._expected[judge] = self._expected.get(judge, CallSums()).plus(request, rates, sent)
 
     def rest(self, judge: str, completions: Mapping[str, Completion]) -> None:
         """Enter the completions, by their digests, that a result rests on."""
         results = self._results.setdefault(judge, {})
         for digest, completion in completions.items():
             results.setdefault(digest, _facts(completion))
+
+    def unfinished(self, judge: str, replies: Unfinished) -> None:
+        """Enter the replies of calls that failed, which no completion counts."""
+        self._unfinished[judge] = self._unfinished.get(judge, Unfinished()).plus(replies)
 
     def last(self, judge: str, seconds: float) -> None:
         """Enter how long asking a judge took."""
@@ -76,15 +83,25 @@ class Account:
 
     def _row(self, judge: str) -> JudgeAccount:
         price, rates = self._terms.get(judge, (None, GUESS))
-        calls, grades, tokens = self._expected.get(judge, (0, 0, 0))
-        replies = reply_tokens(rates, calls, grades)
-        cost = None if price is None else price.cost(tokens, 0, replies)
+        expected = self._expected.get(judge, CallSums())
+        replies = expected.reply_tokens(rates)
+        cost = None if price is None else price.cost(expected.prompt_tokens, 0, replies)
         return JudgeAccount(
             judge,
-            CallEstimate(calls, tokens, replies, cost, rates.basis),
-            add_up(judge, self._asked.get(judge, {}).values(), price),
+            CallEstimate(expected.calls, expected.prompt_tokens, replies, cost, rates.basis),
+            self._with_unfinished(add_up(judge, self._asked.get(judge, {}).values(), price), price),
             add_up(judge, self._results.get(judge, {}).values(), price),
             self._seconds.get(judge, 0.0),
+        )
+
+    def _with_unfinished(self, asked: Spending, price: Price | None) -> Spending:
+        lost = self._unfinished.get(asked.judge, Unfinished())
+        cost = 0.0 if price is None else price.cost(lost.prompt_tokens, 0, lost.reply_tokens)
+        return msgspec.structs.replace(
+            asked,
+            prompt_tokens=asked.prompt_tokens + lost.prompt_tokens,
+            completion_tokens=asked.completion_tokens + lost.reply_tokens,
+            cost=round(asked.cost + cost, 9),
         )
 
 

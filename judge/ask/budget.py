@@ -1,17 +1,19 @@
 """What calls cost, and when the money that may be spent is spent. Pure."""
 
 import math
+import re
 from collections.abc import Mapping
 
 import msgspec
 
 from judge.ask.estimates import BYTES_PER_TOKEN, TYPICAL_REPLY, estimated_tokens, grades_of
 from judge.errors import BudgetError
-from judge.models.model import FREE, Model, Price
+from judge.models.model import FREE, Divided, Model, Price
 from judge.models.records import Completion, Request
 
 EVERY_OTHER = "*"
 """The name, among prices, of every model that has none of its own."""
+_DIGEST = re.compile(r"~[0-9a-f]{8}(?=$|[#@])")
 
 
 class Budget:
@@ -33,9 +35,19 @@ class Budget:
         self._bills = given_price(model.name, prices) is None
         self._calls = 0
         self._in_flight = 0.0
-        self.spent = 0.0
+        self._charged = 0.0
+        self._divided = model if isinstance(model, Divided) else None
         self.estimated = 0
         """Calls whose cost rests on our own estimate of their tokens."""
+
+    @property
+    def spent(self) -> float:
+        """US dollars so far, with the replies of calls that are under way or have failed."""
+        if self._divided is None or self._price is None:
+            return self._charged
+        lost = self._divided.unfinished
+        prompt = lost.prompt_tokens + math.ceil(lost.uncounted_bytes / BYTES_PER_TOKEN)
+        return self._charged + self._price.cost(prompt, 0, lost.reply_tokens + lost.uncounted_reply)
 
     def check(self) -> None:
         """Refuse a further call once the money is spent.
@@ -54,10 +66,10 @@ class Budget:
         """
         if self._most is not None and 0 < self._in_flight >= self._most - self.spent:
             return None
-        reserved = self.spent / self._calls if self._calls else 0.0
+        reserved = self._charged / self._calls if self._calls else 0.0
         if self._price is not None:
-            expected = self._price.cost(estimated_tokens(request), 0, TYPICAL_REPLY * grades_of(request))
-            reserved = max(reserved, expected)
+            prompt, reply = self._estimated(request, TYPICAL_REPLY * grades_of(request))
+            reserved = max(reserved, self._price.cost(prompt, 0, reply))
         self._in_flight += reserved
         return reserved
 
@@ -69,12 +81,19 @@ class Budget:
         """Count a call, and give its completion with its cost, or with None where tokens had to be estimated."""
         cost = self._reported(completion)
         if cost is None and self._price is not None:
-            reply = math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)
-            self.spent += self._price.cost(estimated_tokens(request), 0, reply)
+            prompt, reply = self._estimated(request, math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN))
+            self._charged += self._price.cost(prompt, 0, reply)
             self.estimated += 1
-        self.spent += cost or 0.0
+        self._charged += cost or 0.0
         self._calls += 1
         return msgspec.structs.replace(completion, cost=cost)
+
+    def _estimated(self, request: Request, reply: int) -> tuple[int, int]:
+        """Tokens of a call and of its reply; so many of the reply where the judge sends the request as it is."""
+        sent = None if self._divided is None else self._divided.sent(request)
+        if sent is None:
+            return estimated_tokens(request), reply
+        return math.ceil(sent.prompt_bytes / BYTES_PER_TOKEN), sent.reply_tokens
 
     def _reported(self, completion: Completion) -> float | None:
         """The cost by what the provider says; None if it says nothing that can be true."""
@@ -91,8 +110,12 @@ class Budget:
 
 
 def given_price(name: str, prices: Mapping[str, Price]) -> Price | None:
-    """The price that the user gave for a judge, by its name, by its name without `litellm/`, or for every other."""
-    return prices.get(name) or prices.get(name.removeprefix("litellm/")) or prices.get(EVERY_OTHER)
+    """The price that the user gave for a judge, or for every other.
+
+    A judge's name counts without `litellm/` too, and without the digests of the files that a checker reads.
+    """
+    names = (name, name.removeprefix("litellm/"), _DIGEST.sub("", name))
+    return next((prices[known] for known in names if known in prices), prices.get(EVERY_OTHER))
 
 
 def price_of(model: Model, prices: Mapping[str, Price]) -> Price | None:

@@ -16,8 +16,8 @@ from judge.text.safe import printable
 
 CHECKERS = "checker/"
 """The beginning of every checker's name."""
-_WRITTEN = re.compile(r"(?P<checker>.+)@(?P<low>[^@:]+):(?P<high>[^@:]+)")
-_NAMED = re.compile(r"checker/.+?@[0-9.e-]+:[0-9.e-]+\+(?P<model>.+)", re.DOTALL)
+_WRITTEN = re.compile(r"(?P<checker>.+)@(?P<low>[^@:/]+):(?P<high>[^@:/]+)")
+_NAMED = re.compile(r"(?P<checker>checker/.+?)@[0-9.e-]+:[0-9.e-]+\+(?P<model>.+)", re.DOTALL)
 
 
 class Cascade(Record, frozen=True):
@@ -191,7 +191,7 @@ def cascade_notes(results: Sequence[Judgment | Failure]) -> tuple[str, ...]:
 
 def _note(row: SettledCount) -> str:
     said = (
-        f"{printable(row.criterion)}: {printable(row.checker or row.cascade.partition('@')[0])} settled {row.settled} "
+        f"{printable(row.criterion)}: {printable(row.checker or _checker_of(row.cascade))} settled {row.settled} "
         f"of {count(row.settled + row.asked, 'judgment')}{_percent(row.share)}, and {row.asked} went to "
         f"{printable(asked_model(row.cascade))}."
     )
@@ -200,6 +200,11 @@ def _note(row: SettledCount) -> str:
     if row.settled and row.asked:
         said += f" So the grades are those of two judges: {printable(row.cascade)}."
     return said
+
+
+def _checker_of(cascade: str) -> str:
+    found = _NAMED.fullmatch(cascade)
+    return found["checker"] if found else cascade
 
 
 def _percent(share: float | None) -> str:

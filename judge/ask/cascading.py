@@ -129,6 +129,9 @@ def open_cascade(
     if checker is None:
         told = str(refusal or "no prompt grades by the share of supported sentences")
         raise UsageError(f"--cascade {cascade}: {told.replace('--base-url', '--cascade-url')}")
+    # Records name the files of a checker by their digest, not by the path that the user gave.
+    title = checker.name if cascade.first == cascade.checker else checker.name.rpartition("@")[0]
+    cascade = msgspec.structs.replace(cascade, checker=title)
     found = OpenCascade(cascade, checker, frozenset(criterion.digest for criterion in able), address, own)
     if address is not None and found.local:
         raise UsageError(f"--cascade-url goes with a checker behind a server, and {cascade.checker} needs none")

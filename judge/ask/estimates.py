@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from judge.models.model import SentRequests
 from judge.models.records import Message, Request
 
 BYTES_PER_TOKEN = 4.0
@@ -80,3 +81,40 @@ def reply_tokens(rates: TokenRates, calls: int, grades: int) -> int:
 def estimated_tokens(request: Request, rates: TokenRates = GUESS) -> int:
     """The tokens of a request by our own estimate."""
     return math.ceil(prompt_bytes(request.messages) / rates.bytes_per_token)
+
+
+class CallSums(NamedTuple):
+    """What several calls send, by our own estimate."""
+
+    calls: int = 0
+    requests: int = 0
+    """Requests that go out: more than calls where a judge divides a call."""
+    grades: int = 0
+    """Grades that the calls ask for, where the judge sends them as they are."""
+    prompt_tokens: int = 0
+    told: int = 0
+    """Most tokens of the replies to calls that a judge asks in words of its own."""
+
+    def plus(self, request: Request, rates: TokenRates, sent: SentRequests | None) -> "CallSums":
+        """These and one more call.
+
+        Args:
+            request: The call.
+            rates: What the judge's tokens come to.
+            sent: What the judge sends for it in words of its own; None where it sends it as it is.
+        """
+        tokens = estimated_tokens(request, rates)
+        if sent is not None and not rates.calls:
+            tokens = math.ceil(sent.prompt_bytes / rates.bytes_per_token)
+        requests, grades, told = (1, grades_of(request), 0) if sent is None else (sent.requests, 0, sent.reply_tokens)
+        return CallSums(
+            calls=self.calls + 1,
+            requests=self.requests + requests,
+            grades=self.grades + grades,
+            prompt_tokens=self.prompt_tokens + tokens,
+            told=self.told + told,
+        )
+
+    def reply_tokens(self, rates: TokenRates) -> int:
+        """Tokens of the replies."""
+        return self.told or reply_tokens(rates, self.calls, self.grades)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from judge.ask.dialogue import Task
-from judge.ask.estimates import TokenRates, estimated_tokens, grades_of
+from judge.ask.estimates import CallSums, TokenRates
 from judge.ask.questions import Questions
 
 
@@ -21,16 +21,20 @@ class Forecast(NamedTuple):
     """Judgments that the request of another judgment answers too: equal text, and equal passages if it shows them."""
     calls: int
     """Distinct requests to send; repairs of unreadable replies come on top."""
-    prompt_tokens: int
-    """Tokens of these requests, estimated by `rates`."""
+    sums: CallSums
+    """What these requests come to, estimated by `rates`."""
     rates: TokenRates
-    answers: int
-    """Grades that these requests ask for: more than there are requests, where criteria are asked together."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of these requests' prompts, estimated."""
+        return self.sums.prompt_tokens
 
 
 def forecast(questions: Questions, wanted: Sequence[Task]) -> Forecast:
     """What the loop would do with these tasks; nothing is sent."""
-    recalled = without_evidence = shared = tokens = answers = 0
+    recalled = without_evidence = shared = 0
+    sums = CallSums()
     rates = questions.rates()
     digests: set[str] = set()
     for task in wanted:
@@ -43,7 +47,6 @@ def forecast(questions: Questions, wanted: Sequence[Task]) -> Forecast:
             digest = questions.digest(request)
             shared += digest in digests
             if digest not in digests:
-                tokens += estimated_tokens(request, rates)
-                answers += grades_of(request)
+                sums = sums.plus(request, rates, questions.sent(request))
             digests.add(digest)
-    return Forecast(len(wanted), without_evidence, recalled, shared, len(digests), tokens, rates, answers)
+    return Forecast(len(wanted), without_evidence, recalled, shared, len(digests), sums, rates)

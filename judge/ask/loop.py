@@ -32,7 +32,7 @@ from judge.errors import (
     TransientError,
 )
 from judge.models.journal import Journal
-from judge.models.model import Model, Price, Replicated
+from judge.models.model import Divided, Model, Price, Replicated
 from judge.models.records import Completion, Request
 from judge.models.storable import storable
 from judge.pool.records import Pool
@@ -290,7 +290,7 @@ class Loop:
             self._released.set()
         parameters = self._model.parameters(request)
         write = self._journal.write(digest, self._model.name, parameters, request, completion)
-        self._account.ask(self._model.name, digest, request, completion)
+        self._account.ask(self._model.name, digest, request, completion, self._questions.sent(request))
         self._unwritten[digest] = write
         write.add_done_callback(functools.partial(self._written, digest))
         if len(self._unwritten) > self._workers:
@@ -368,6 +368,8 @@ def assess(
                 return await loop.run(wanted)
             finally:
                 account.last(model.name, time.perf_counter() - started)
+                if isinstance(model, Divided):
+                    account.unfinished(model.name, model.unfinished)
                 await model.aclose()
 
         return Table(finish(run, loop.drain))

@@ -14,7 +14,7 @@ from judge.models.forms import supported_forms
 from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
 from judge.models.journal_view import JournalView
-from judge.models.model import Model
+from judge.models.model import Divided, Model, SentRequests
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -102,6 +102,10 @@ class Questions:
     def digest(self, request: Request) -> str:
         """The digest of a request, under which the journal keeps its completion."""
         return request_digest(self._model.name, self._model.parameters(request), request)
+
+    def sent(self, request: Request) -> SentRequests | None:
+        """What a request takes where the judge asks in words of its own; None where it is sent as it is."""
+        return self._model.sent(request) if isinstance(self._model, Divided) else None
 
     def rates(self) -> TokenRates:
         """What the judge's tokens come to, as far as the journal tells."""

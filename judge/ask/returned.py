@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from judge.ask.records import Failure, Judgment
+from judge.models.backends.checker import CHAT, alone_of
 from judge.models.records import Completion
+from judge.text.cells import count
 from judge.text.safe import shown
 
 _OURS = ("baseline/", "local/")
@@ -27,7 +29,7 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
     for judge, models in sorted(named.items()):
         other = [model for model in models if not _is_asked(judge, model)]
         if other or len(models) > 1:
-            counts = ", ".join(f"{shown(model)} ({count})" for model, count in sorted(models.items()))
+            counts = ", ".join(f"{shown(model)} ({number})" for model, number in sorted(models.items()))
             what = "another model than the one asked" if other else "several models"
             so = "Grades of several models are not one judge's." if len(models) > 1 else "The grades are that model's."
             notes.append(f"{judge}: its replies name {what}: {counts}. {so}")
@@ -49,11 +51,30 @@ def server_notes(replies: Iterable[tuple[str, Completion]]) -> tuple[str, ...]:
     for judge, servers in sorted(said.items()):
         if len({frozenset(counts) for counts in servers.values()}) > 1:
             each = "; ".join(
-                f"{url} {', '.join(f'{itself} ({count})' for itself, count in sorted(counts.items()))}"
+                f"{url} {', '.join(f'{itself} ({number})' for itself, number in sorted(counts.items()))}"
                 for url, counts in sorted(servers.items())
             )
             notes.append(f"{judge}: its servers may not serve one model: {each}.")
     return tuple(notes)
+
+
+def alone_notes(replies: Iterable[tuple[str, Completion]]) -> tuple[str, ...]:
+    """A sentence for each checker some of whose scores are a bare yes or no, which is 1 or 0.
+
+    Args:
+        replies: The names of judges, each with a completion; those of other judges are passed over.
+    """
+    counts: dict[str, Counter[str]] = {}
+    for judge, reply in replies:
+        if judge.startswith(CHAT):
+            alone, scores = alone_of(reply)
+            counts.setdefault(judge, Counter()).update(alone=alone, scores=scores)
+    return tuple(
+        f"{judge}: {said['alone']} of {count(said['scores'], 'score')} are a yes or a no alone, which is 1 or 0 here, "
+        "because the server gave no log probabilities or too little of them. No threshold changes these."
+        for judge, said in sorted(counts.items())
+        if said["alone"]
+    )
 
 
 def _is_asked(judge: str, model: str) -> bool:

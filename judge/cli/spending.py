@@ -20,6 +20,8 @@ _EXPECTED = ("model", "calls", "prompt tokens", "reply tokens", "cost", "at most
 
 def print_forecast(rows: Sequence[ModelForecast]) -> None:
     """Print what the calls of a dry run come to: in all, what the estimate rests on, and for each of several models."""
+    if (requests := sum(row.requests for row in rows)) > sum(row.calls for row in rows):
+        print_fact("requests", f"{requests:,} in all")
     print_fact("prompt tokens", f"about {sum(row.prompt_tokens for row in rows)}")
     print_fact("reply tokens", f"about {sum(row.completion_tokens for row in rows)}")
     if unpriced := [row.model for row in rows if row.cost is None]:
@@ -57,7 +59,7 @@ def _expected(row: ModelForecast) -> tuple[str, ...]:
 
 def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
     """Say on stderr what each judge's calls took, beside the estimate; nothing of free judges that count no tokens."""
-    shown = [account for account in accounts if _is_of_interest(account.results)]
+    shown = [account for account in accounts if _is_of_interest(account.results) or _is_of_interest(account.asked)]
     if not shown:
         return
     rows = [row for account in [*shown, *([in_all(shown)] if len(shown) > 1 else ())] for row in _rows(account)]
@@ -69,13 +71,13 @@ def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
 
 
 def _is_of_interest(took: Spending) -> bool:
-    return bool(took.counted or took.cost) or took.priced < took.completions
+    return bool(took.counted or took.prompt_tokens or took.cost) or took.priced < took.completions
 
 
 def _rows(account: JudgeAccount) -> Iterator[tuple[str, ...]]:
     asked, results, expected = account.asked, account.results, account.expected
     yield (printable(account.judge), *[""] * (len(_TOOK) - 1))
-    if asked.completions:
+    if _is_of_interest(asked) or asked.completions:
         tokens = f"{expected.prompt_tokens:,}", "", f"{expected.completion_tokens:,}"
         yield "  estimated", f"{expected.calls:,}", "", *tokens, _money(expected.cost), ""
         yield "  asked now", *_cells(asked)
@@ -84,7 +86,8 @@ def _rows(account: JudgeAccount) -> Iterator[tuple[str, ...]]:
 
 
 def _cells(took: Spending) -> tuple[str, ...]:
-    known = bool(took.counted)
+    # Calls that failed count none, and may have been paid for.
+    known = bool(took.counted or took.prompt_tokens)
     tokens = (f"{number:,}" if known else "unknown" for number in (took.prompt_tokens, took.cached_tokens))
     least = "" if took.priced == took.completions else "at least "
     return (
@@ -92,7 +95,7 @@ def _cells(took: Spending) -> tuple[str, ...]:
         f"{took.attempts:,}",
         *tokens,
         f"{took.completion_tokens:,}" if known else "unknown",
-        f"{least}{_money(took.cost)}" if took.priced else "unknown",
+        f"{least}{_money(took.cost)}" if took.priced or took.cost else "unknown",
         lasting(took.seconds) if took.timed else "unknown",
     )
 

@@ -8,7 +8,6 @@ import msgspec
 from judge.ask.budget import price_of
 from judge.ask.cascading import ask_checker, recalled
 from judge.ask.dialogue import Task
-from judge.ask.estimates import reply_tokens
 from judge.ask.forecast import Forecast
 from judge.ask.loop import Settings
 from judge.ask.several import forecasts
@@ -34,6 +33,8 @@ class ModelForecast(Record, frozen=True):
     """Judgments that the call for another judgment answers too, because the requests are equal."""
     calls: int
     """Calls to be made, those of a recheck included; repairs of unreadable replies come on top."""
+    requests: int
+    """Requests that these calls take: more than calls for a checker that asks about each pair of texts."""
     prompt_tokens: int
     """Tokens of these calls' prompts, estimated."""
     completion_tokens: int
@@ -121,8 +122,9 @@ def dry_run(prepared: Prepared) -> DryRun:
     judgments = len(pooled.pool.responses) * prompts * len(prepared.models) * samples
     settled = len(prepared.asked) - len(left)
     checking = model_forecasts(checked, prepared.cascade.settings, longest) if prepared.cascade else ()
-    # A checker reads no prompt and writes no reply.
-    checking = tuple(msgspec.structs.replace(row, prompt_tokens=0, completion_tokens=0) for row in checking)
+    if prepared.cascade and prepared.cascade.local:
+        # Such a checker reads no prompt and writes no reply.
+        checking = tuple(msgspec.structs.replace(row, prompt_tokens=0, completion_tokens=0) for row in checking)
     return DryRun(
         responses=len(pooled.pool.responses),
         prompts=prompts,
@@ -172,6 +174,7 @@ def _together(first: ModelForecast, again: ModelForecast) -> ModelForecast:
     return msgspec.structs.replace(
         first,
         calls=first.calls + again.calls,
+        requests=first.requests + again.requests,
         prompt_tokens=first.prompt_tokens + again.prompt_tokens,
         completion_tokens=first.completion_tokens + again.completion_tokens,
         cost=_total([first.cost, again.cost]),
@@ -192,7 +195,8 @@ def model_forecasts(
     rows = []
     for model, counts in asked:
         price, rates = price_of(model, settings.known_prices), counts.rates
-        replies, longer = reply_tokens(rates, counts.calls, counts.answers), counts.calls * longest
+        sums = counts.sums
+        replies, longer = sums.reply_tokens(rates), sums.told or counts.calls * longest
         rows.append(
             ModelForecast(
                 model=model.name,
@@ -201,10 +205,11 @@ def model_forecasts(
                 without_evidence=counts.without_evidence,
                 shared=counts.shared,
                 calls=counts.calls,
+                requests=sums.requests,
                 prompt_tokens=counts.prompt_tokens,
                 completion_tokens=replies,
                 bytes_per_token=round(rates.bytes_per_token, 3),
-                tokens_per_reply=round(rates.reply, 1),
+                tokens_per_reply=round(sums.told / sums.calls if sums.told else rates.reply, 1),
                 counted_calls=rates.calls,
                 price=None if price is None else price.per_million(),
                 cost=None if price is None else price.cost(counts.prompt_tokens, 0, replies),

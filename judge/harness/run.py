@@ -12,7 +12,7 @@ from judge.ask.certainty import certainty_notes
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import model_notes, server_notes
+from judge.ask.returned import alone_notes, model_notes, server_notes
 from judge.ask.several import ask
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
@@ -153,6 +153,8 @@ def carry_out(
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
         beside = details(pool, results, criteria, cluster=plan.cluster)
         said = (*model_notes(replies), *filler_notes((model.name for model in prepared.models), journal))
+        # A reply that several judgments share is one.
+        said += alone_notes(_recorded(journal, {reply.request_digest: reply for reply in replies}.values()))
         if prepared.servers:
             said += server_notes(_recorded(journal, replies))
         outcome = Outcome(

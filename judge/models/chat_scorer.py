@@ -5,7 +5,7 @@ github.com/Liyan06/MiniCheck): a line `Document: …` and a line `Claim: …`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from judge.models.chat import read_completion, refuse_threads
 from judge.models.connection import KEY, Connection, Reply
 from judge.models.http_errors import shorten
 from judge.models.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
-from judge.models.model import ModelOptions, Price
+from judge.models.model import ModelOptions, Price, SentRequests, Unfinished
 from judge.models.scorers import PairScore, ScorerSettings
 
 INSTRUCTION = (
@@ -26,9 +26,14 @@ INSTRUCTION = (
     "does, and No if any part of the claim is missing from the document or goes against it."
 )
 """The system message, where the user names no other."""
+NO_INSTRUCTION = "none"
+"""The setting that sends no system message."""
 VERSION = 1
 """Goes up whenever the same reply may get another score."""
 
+_FEWER = 5
+"""Likeliest tokens asked for where a server refuses more: what several servers allow at most."""
+_Pair = tuple[str, str]
 _LABELS = ("Yes", "No")
 _ANSWER = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 
@@ -53,8 +58,10 @@ class ChatScorer:
         self._options = options
         self._settings = settings
         self._instruction: str | None = None
-        self._probable = True
-        self._scored: dict[tuple[str, str], PairScore] = {}
+        self._top: int | None = TOP_LOGPROBS
+        self.unfinished = Unfinished()
+        self._items: dict[tuple[_Pair, ...], dict[_Pair, tuple[PairScore, Unfinished]]] = {}
+        """Pairs of calls that are under way or have failed to their scores, and what each took."""
         self._connection: Connection | None = None
 
     def check(self) -> None:
@@ -78,62 +85,85 @@ class ChatScorer:
             **self._sent(),
         }
 
-    async def score(self, pairs: Sequence[tuple[str, str]]) -> list[PairScore]:
+    def sent(self, pairs: Sequence[_Pair]) -> SentRequests:
+        """A request for each pair, with the instruction."""
+        asked = dict.fromkeys(pairs)
+        size = sum(_size(self._messages(*pair)) for pair in asked)
+        return SentRequests(len(asked), size, len(asked) * label_tokens(_LABELS))
+
+    async def score(self, pairs: Sequence[_Pair]) -> list[PairScore]:
         """The scores, one request after the other.
 
-        Pairs that were scored before a failure are not asked again when the rest is.
+        Pairs that were scored before a failure are not asked again when the same call is made again.
 
         Raises:
             CallError: This call failed; TransientError if asking again may help.
             OperationalError: No call can succeed until the user fixes something.
         """
-        found: dict[tuple[str, str], PairScore] = {}
-        for pair in dict.fromkeys(pairs):
-            if pair not in self._scored:
-                self._scored[pair] = await self._ask(*pair)
-            # Another item with this pair may take it away while the next one is asked.
-            found[pair] = self._scored[pair]
-        for pair in found:
-            self._scored.pop(pair, None)
-        return [found[pair] for pair in pairs]
+        key = tuple(pairs)
+        scored = self._items.setdefault(key, {})
+        for pair in dict.fromkeys(key):
+            if pair not in scored:
+                scored[pair] = await self._ask(*pair)
+        # From here on the completion counts them.
+        for _, took in self._items.pop(key, {}).values():
+            self.unfinished = self.unfinished.less(took)
+        return [scored[pair][0] for pair in key]
 
     async def aclose(self) -> None:
         """Close the connections."""
         if self._connection is not None:
             await self._connection.aclose()
             self._connection = None
+        self._items.clear()
+        self.unfinished = Unfinished()
 
-    async def _ask(self, passage: str, sentence: str) -> PairScore:
+    def _messages(self, passage: str, sentence: str) -> list[dict[str, str]]:
         instruction = self._read_instruction()
-        messages = [
+        return [
             *([{"role": "system", "content": instruction}] if instruction else []),
             {"role": "user", "content": f"Document: {passage}\nClaim: {sentence}"},
         ]
-        try:
-            reply = await self._post(messages)
-        except LogprobsError:
-            self._probable = False
-            reply = await self._post(messages)
+
+    async def _ask(self, passage: str, sentence: str) -> tuple[PairScore, Unfinished]:
+        messages = self._messages(passage, sentence)
+        reply, top = await self._reply(messages)
         completion = read_completion(reply.body, reply.headers, structured=False, latency=reply.latency)
+        counts = completion.prompt_tokens, completion.completion_tokens
+        tokens = None if counts[0] is None or counts[1] is None else (counts[0], counts[1])
+        # Counts that cannot be true would make a budget endless.
+        counted = tokens is not None and tokens[0] > 0 and tokens[1] >= 0
+        took = Unfinished(*tokens) if tokens and counted else Unfinished(0, 0, _size(messages), label_tokens(_LABELS))
+        # An answer that nobody can use is paid for too.
+        self.unfinished = self.unfinished.plus(took)
         answer = _ANSWER.match(completion.text)
         if answer is None or completion.finish_reason in ("refusal", "content_filter"):
             raise RejectedError(f"the reply begins {shorten(completion.text[:100])!r}, expected Yes or No")
-        found = opening_probabilities(reply.body, _LABELS) if self._probable else None
-        counts = completion.prompt_tokens, completion.completion_tokens
-        tokens = None if counts[0] is None or counts[1] is None else (counts[0], counts[1])
+        found = None if top is None else opening_probabilities(reply.body, _LABELS)
         said = 1.0 if answer[1].lower() == "yes" else 0.0
-        return PairScore(said if found is None else found["Yes"], decided=found is None, tokens=tokens)
+        return PairScore(said if found is None else found["Yes"], decided=found is None, tokens=tokens), took
 
-    async def _post(self, messages: list[dict[str, str]]) -> Reply:
-        sent = {**self._sent(), "messages": messages}
-        if not self._probable:
+    async def _reply(self, messages: list[dict[str, str]]) -> tuple[Reply, int | None]:
+        """What the server sends, and of how many tokens it was asked to tell the probability; None if of none."""
+        while (top := self._top) is not None:
+            try:
+                return await self._post(messages, top), top
+            except LogprobsError:
+                # Another call may have been refused meanwhile, and asks for fewer already.
+                if self._top == top:
+                    self._top = _FEWER if top > _FEWER else None
+        return await self._post(messages, None), None
+
+    async def _post(self, messages: list[dict[str, str]], top: int | None) -> Reply:
+        sent = {**self._sent(), "messages": messages, "top_logprobs": top}
+        if top is None:
             del sent["logprobs"], sent["top_logprobs"]
         try:
             body = msgspec.json.encode(sent)
         except UnicodeEncodeError as error:
             raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
         connection = self._connection = self._connection or Connection(self._address(), self._options)
-        return await connection.fetch(body, probable=self._probable)
+        return await connection.fetch(body, probable=top is not None)
 
     def _sent(self) -> dict[str, Any]:
         return {
@@ -149,7 +179,7 @@ class ChatScorer:
         """The system message; empty if there is none."""
         if self._instruction is None:
             named = self._settings.instruction
-            self._instruction = "" if named == "none" else _from_file(Path(named)) if named else INSTRUCTION
+            self._instruction = read_instruction(named) if named else INSTRUCTION
         return self._instruction
 
     def _address(self) -> Address:
@@ -160,7 +190,22 @@ class ChatScorer:
         return read_address(self._options.base_url)
 
 
-def _from_file(path: Path) -> str:
+def _size(messages: Sequence[Mapping[str, str]]) -> int:
+    return sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+
+
+def read_instruction(named: str) -> str:
+    """The system message that a setting names; empty if it asks for none.
+
+    Args:
+        named: The path of a file, or NO_INSTRUCTION.
+
+    Raises:
+        InputError: The file cannot be read, is not UTF-8, or is empty.
+    """
+    if named == NO_INSTRUCTION:
+        return ""
+    path = Path(named)
     try:
         text = read_stored(path).decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
 """The interface of a judge: its options, its price, and one call that is one attempt."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -125,3 +125,45 @@ class Replicated(Protocol):
     @property
     def servers(self) -> Sequence[Endpoint]:
         """How each of several addresses does; empty where there is one."""
+
+
+class SentRequests(NamedTuple):
+    """What one call of a judge sends, where the judge asks in words of its own."""
+
+    requests: int
+    prompt_bytes: int
+    """Of the texts of these requests in UTF-8."""
+    reply_tokens: int
+    """Most tokens of their replies together."""
+
+
+class Unfinished(NamedTuple):
+    """The replies so far that no completion counts, because their call is under way or has failed."""
+
+    prompt_tokens: int = 0
+    """As the provider counted them, like those of the replies."""
+    reply_tokens: int = 0
+    uncounted_bytes: int = 0
+    """Of the prompts whose tokens the provider did not count, in UTF-8."""
+    uncounted_reply: int = 0
+    """Most tokens of the replies to them."""
+
+    def plus(self, other: "Unfinished") -> "Unfinished":
+        """The sum of two."""
+        return Unfinished(*(one + another for one, another in zip(self, other, strict=True)))
+
+    def less(self, other: "Unfinished") -> "Unfinished":
+        """What is left without another."""
+        return Unfinished(*(one - another for one, another in zip(self, other, strict=True)))
+
+
+@runtime_checkable
+class Divided(Protocol):
+    """A judge that divides a call into requests of its own."""
+
+    @property
+    def unfinished(self) -> Unfinished:
+        """What was paid for without a completion since the judge was opened or closed."""
+
+    def sent(self, request: Request) -> SentRequests | None:
+        """What a call sends; None if it sends nothing."""

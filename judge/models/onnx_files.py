@@ -60,6 +60,8 @@ def read_model_files(path: Path) -> ModelFiles:
     except OSError as error:
         raise InputError(f"{error.filename or model}: cannot be read: {error.strerror}") from error
     digests += [hashlib.sha256(stored).hexdigest(), file_digest(config_file)]
+    # Its limit decides the windows.
+    digests += [file_digest(limits_file)] if limits_file else []
     return ModelFiles(
         model,
         parts,

@@ -13,7 +13,7 @@ from judge.files.extras import need_extra
 from judge.models.chat import refuse_replicas
 from judge.models.engine import usable_cores
 from judge.models.http_errors import shorten
-from judge.models.model import FREE, ModelOptions, Price
+from judge.models.model import FREE, ModelOptions, Price, Unfinished
 from judge.models.onnx_files import ModelFiles, read_model_files
 from judge.models.pair_classes import pair_score
 from judge.models.pair_tokenizer import PairTokenizer, first_line
@@ -39,6 +39,7 @@ class OnnxScorer:
     """
 
     price: Price | None = FREE
+    unfinished = Unfinished()
 
     def __init__(self, path: str, options: ModelOptions, settings: ScorerSettings) -> None:
         self._path = Path(path).expanduser()
@@ -79,6 +80,9 @@ class OnnxScorer:
             "files": self._read().digest,
             "engine": f"onnxruntime {onnxruntime.__version__}",
         } | given
+
+    def sent(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Nothing is sent."""
 
     async def score(self, pairs: Sequence[tuple[str, str]]) -> list[PairScore]:
         """The scores, one pair after the other.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from judge.models.model import FREE, Price
+from judge.models.model import FREE, Price, SentRequests, Unfinished
 from judge.text.words import containment
 
 
@@ -39,6 +39,8 @@ class Scorer(Protocol):
     """More items at a time than this gain nothing; None if there is no such number."""
     price: Price | None
     """The price; None if it is not known."""
+    unfinished: Unfinished
+    """Replies of calls that are under way or have failed."""
 
     def check(self) -> None:
         """Refuse options that can never work, before anything is sent.
@@ -49,6 +51,9 @@ class Scorer(Protocol):
 
     def parameters(self) -> dict[str, Any]:
         """What decides the scores beside the texts, as JSON values."""
+
+    def sent(self, pairs: Sequence[tuple[str, str]]) -> SentRequests | None:
+        """What scoring these pairs sends; None if nothing is sent."""
 
     async def score(self, pairs: Sequence[tuple[str, str]]) -> list[PairScore]:
         """The scores of pairs (passage, sentence), in their order.
@@ -70,6 +75,7 @@ class OverlapScorer:
 
     concurrency: int | None = 1
     price: Price | None = FREE
+    unfinished = Unfinished()
 
     def check(self) -> None:
         """Nothing can be wrong: the scorer is this code."""
@@ -77,6 +83,9 @@ class OverlapScorer:
     def parameters(self) -> dict[str, Any]:
         """The version of the rule; it goes up whenever the same texts may get another score."""
         return {"overlap": 1}
+
+    def sent(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Nothing is sent."""
 
     async def score(self, pairs: Sequence[tuple[str, str]]) -> list[PairScore]:
         """The shares."""

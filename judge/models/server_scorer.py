@@ -1,5 +1,6 @@
 """Scorers behind a server: the path of its address says in which form it is asked."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from judge.errors import OperationalError, RejectedError, UsageError
 from judge.models.address import Address, read_address, read_key
 from judge.models.connection import KEY, Connection
 from judge.models.http_errors import shorten
-from judge.models.model import ModelOptions, Price
+from judge.models.model import ModelOptions, Price, SentRequests, Unfinished
 from judge.models.pair_classes import CONTRADICTS, SUPPORTS, pair_score
 from judge.models.scorers import PairScore, ScorerSettings
 
@@ -34,6 +35,7 @@ class ServerScorer:
 
     concurrency: int | None = None
     price: Price | None = None
+    unfinished = Unfinished()
 
     def __init__(self, model: str, options: ModelOptions, settings: ScorerSettings) -> None:
         self._model = model
@@ -72,6 +74,11 @@ class ServerScorer:
         """The address without credentials, the model, and the settings that there are."""
         given = {name: value for name, value in self._settings._asdict().items() if value}
         return {"base_url": self._address().url, "model": self._model, **given}
+
+    def sent(self, pairs: _Pairs) -> SentRequests:
+        """So many pairs make a request; its reply has numbers and no tokens."""
+        size = sum(len(text.encode("utf-8", "replace")) for pair in pairs for text in pair)
+        return SentRequests(math.ceil(len(pairs) / _BATCH), size, 0)
 
     async def score(self, pairs: _Pairs) -> list[PairScore]:
         """The scores, in as many requests as it takes.
@@ -161,11 +168,21 @@ def joined(passage: str, sentence: str, join: str) -> str:
 
     >>> joined("Noon.[SEP]Nine crowns.", "It leaves at noon.", "[SEP]")
     'Noon.[ SEP]Nine crowns.[SEP]It leaves at noon.'
+    >>> joined("x|||y", "z", "||")
+    'x| | |y||z'
     """
-    for token in sorted(set(_SEPARATOR.findall(join)) or {join}):
+    # White space cannot be broken by white space.
+    for token in sorted(set(_SEPARATOR.findall(join)) or {join.strip()} - {""}):
         broken = f"{token[0]} {token[1:]}" if len(token) > 1 else " "
-        passage, sentence = passage.replace(token, broken), sentence.replace(token, broken)
+        passage, sentence = _broken(passage, token, broken), _broken(sentence, token, broken)
     return f"{passage}{join}{sentence}"
+
+
+def _broken(text: str, token: str, broken: str) -> str:
+    # What is left of a break may make the token with what follows, as in `|||` of `||`.
+    while token in text:
+        text = text.replace(token, broken)
+    return text
 
 
 def _read_classify(reply: Any, settings: ScorerSettings) -> Iterable[PairScore]:

@@ -2,16 +2,23 @@
 
 A claim is a sentence that states a fact. The precision of a unit is over the claims of all its responses, so it stands
 beside the recall of the same unit. A unit without a claim has no precision.
+
+Each response counts in one unit. Where a topic has nuggets of its own and of turns, claims are labeled by both. Then
+the responses to these turns are units of the turns, and the topic has the others. Recall is of one of both, so there is
+no F.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from judge.nuggets.claims import ClaimLabel, KnownClaims
 from judge.nuggets.measures import MEASURES
-from judge.nuggets.units import RunUnit
+from judge.nuggets.scores import value_of
+from judge.nuggets.units import RunUnit, counts_against_nobody
 from judge.records import Estimate, Record
+from judge.results.turns import HARNESS
 from judge.stats.means import mean_interval
 from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, cluster_of, natural_key
@@ -51,6 +58,10 @@ class ClaimUnit(Record, frozen=True):
     """Precision, or F, to its value; without one that the unit does not have."""
     reasons: dict[str, str]
     """Response id to the reason of missing labels."""
+    has_f: bool
+    """Whether the unit can have F: claims and recall are of the same nuggets."""
+    f1_bound: float | None
+    """F with everything missing against the run, and 0 without a claim; None if a lack counts against no run."""
 
     @property
     def claims(self) -> int:
@@ -74,6 +85,9 @@ class NuggetPrecision(Record, frozen=True):
     """Those without a response."""
     means: dict[str, Estimate]
     """Precision, or F, to its mean over the units that have it."""
+    f1_bound: float | None
+    """F over all units that can have it: without a response or a claim it is 0, and missing labels count against the
+    run; None if there is no such unit."""
 
 
 def claim_units(units: Iterable[RunUnit], known: KnownClaims) -> tuple[ClaimUnit, ...]:
@@ -83,7 +97,26 @@ def claim_units(units: Iterable[RunUnit], known: KnownClaims) -> tuple[ClaimUnit
         units: From `run_units`.
         known: The labels of sentences.
     """
-    return tuple(_unit(unit, known) for unit in units)
+    units = tuple(units)
+    topics = {unit.topic_id for unit in units if unit.scope == unit.topic_id}
+    both = topics & {unit.topic_id for unit in units if unit.scope != unit.topic_id}
+    taken = {(unit.run_id, each) for unit in units if unit.scope != unit.topic_id for each in unit.responses}
+    reached = {unit.scope for unit in units if any(_is_answered(each, known) for each in unit.responses)}
+    made = []
+    for unit in units:
+        responses = unit.responses
+        if unit.scope == unit.topic_id in both:
+            responses = tuple(each for each in responses if (unit.run_id, each) not in taken)
+            if not responses:
+                continue
+        made.append(_unit(unit, responses, known, unit.topic_id not in both, unit.scope in reached))
+    return tuple(made)
+
+
+def _is_answered(response_id: str, known: KnownClaims) -> bool:
+    """Whether the judge answered about a response, if only by a reply that nobody can use."""
+    failure = known.failures.get(response_id)
+    return response_id in known.labels or (failure is not None and failure.reason not in HARNESS)
 
 
 def precision_names(known: KnownClaims) -> tuple[str, ...]:
@@ -91,36 +124,44 @@ def precision_names(known: KnownClaims) -> tuple[str, ...]:
     return (*(name for name, labels in PRECISIONS.items() if known.passages or "passage" not in labels), F)
 
 
-def _unit(unit: RunUnit, known: KnownClaims) -> ClaimUnit:
-    lacking = [response_id for response_id in unit.responses if response_id not in known.labels]
+def _unit(
+    unit: RunUnit, responses: tuple[str, ...], known: KnownClaims, has_f: bool, reached: bool
+) -> ClaimUnit:  # fmt: skip
+    lacking = [response_id for response_id in responses if response_id not in known.labels]
     reasons = {
         response_id: known.failures[response_id].reason if response_id in known.failures else "not_asked"
         for response_id in lacking
     }
-    given = () if lacking else unit.responses
+    given = () if lacking else responses
     labels: dict[ClaimLabel, int] = Counter(label for response_id in given for label in known.labels[response_id])
     claims = sum(n for label, n in labels.items() if label != "no_claim")
     status: ClaimStatus = "labeled" if claims else "no_claim"
     if lacking:
         status = "missing"
-    elif not unit.responses:
+    elif not responses:
         status = "unanswered"
     values: dict[str, float] = {}
     if claims:
         names = [name for name in precision_names(known) if name != F]
         values = {name: sum(labels.get(label, 0) for label in PRECISIONS[name]) / claims for name in names}
-        recall = MEASURES[RECALL](unit.nuggets, unit.labels) if unit.status == "matched" else None
-        if recall is not None:
-            values[F] = harmonic(values["nugget_precision"], recall)
+    bound: float | None = None
+    left_out = unit.status == "left_out" or any(counts_against_nobody(why, reached) for why in reasons.values())
+    if has_f and not left_out:
+        recall = value_of(unit, MEASURES[RECALL]) or 0.0
+        bound = harmonic(values.get("nugget_precision", 0.0), recall) if claims else 0.0
+        if claims and unit.status == "matched":
+            values[F] = bound
     return ClaimUnit(
         run_id=unit.run_id,
         scope=unit.scope,
         topic_id=unit.topic_id,
-        responses=unit.responses,
+        responses=responses,
         status=status,
         labels=dict(labels),
         values=values,
         reasons=reasons,
+        has_f=has_f,
+        f1_bound=bound,
     )
 
 
@@ -158,6 +199,7 @@ def nugget_precision(
                 missing=status["missing"],
                 unanswered=status["unanswered"],
                 means={name: _mean(by_run[run_id], name, cluster) for name in names},
+                f1_bound=_bound(by_run[run_id]),
             )
         )
     return tuple(rows)
@@ -173,12 +215,24 @@ def _mean(units: Sequence[ClaimUnit], name: str, cluster: Cluster) -> Estimate:
     )
 
 
+def _bound(units: Iterable[ClaimUnit]) -> float | None:
+    """The mean of F with everything missing against the run; what counts against nobody counts as the others do."""
+    units = [unit for unit in units if unit.has_f]
+    known = [unit.f1_bound for unit in units if unit.f1_bound is not None]
+    answered = [unit.f1_bound for unit in units if unit.status != "unanswered"]
+    asked = [value for value in answered if value is not None]
+    if not known or (answered and not asked):
+        return None
+    return math.fsum(asked) / len(asked) * len(answered) / len(units) if asked else 0.0
+
+
 def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Grid:
     """The runs with their precision and F, in natural order."""
     lines: list[tuple[Cell, ...]] = [
         (
             row.run_id,
             *(row.means[name] for name in names),
+            row.f1_bound,
             *(row.units, row.labeled, row.no_claim, row.missing, row.unanswered),
         )
         for row in rows
@@ -187,8 +241,10 @@ def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Gri
         *(f"{name}: {_ABOUT[name]}." for name in names),
         "Means are over the labeled units, f1 over those of them whose every nugget is matched. A unit that claims "
         "nothing, lacks labels or has no response has no precision, so silence costs none: read it beside recall.",
+        "f1_bound: over all units; one without a response or a claim counts as 0, and what is missing as in the bound "
+        "of recall. Topics with nuggets of their own and of their turns have no f1 and count in neither.",
     )
-    columns = ("run", *names, "units", "labeled", "no_claim", "missing", "unanswered")
+    columns = ("run", *names, "f1_bound", "units", "labeled", "no_claim", "missing", "unanswered")
     return Grid("Precision", columns, tuple(lines), notes, places=3)
 
 

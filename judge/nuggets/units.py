@@ -98,12 +98,12 @@ def _unit(
         else:
             why = [known.failures[key].reason if key in known.failures else "not_asked" for key in lacking]
             # One reason that counts against nobody is enough: the label might have been the best one.
-            why.sort(key=lambda reason: not _nobodys(reason, reached))
+            why.sort(key=lambda reason: not counts_against_nobody(reason, reached))
             reasons[nugget.nugget_id] = why[0]
     status: UnitStatus = "matched"
     if not responses:
         status = "unanswered"
-    elif any(_nobodys(reason, reached) for reason in reasons.values()):
+    elif any(counts_against_nobody(reason, reached) for reason in reasons.values()):
         status = "left_out"
     elif reasons:
         status = "incomplete"
@@ -119,6 +119,6 @@ def _unit(
     )
 
 
-def _nobodys(reason: str, reached: bool) -> bool:
+def counts_against_nobody(reason: str, reached: bool) -> bool:
     """Whether the lack of a label counts against no run."""
     return reason in ("budget", "not_asked") or (reason == "provider_error" and not reached)

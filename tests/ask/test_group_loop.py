@@ -120,7 +120,7 @@ def test_a_forecast_counts_one_call_and_every_grade_of_its_reply() -> None:
     of, model = pool(["a", "b"]), Scripted()
     with Journal(None) as journal:
         found = forecast(Questions(model, journal, of, None), tasks(of, GROUP))
-    assert (found.judgments, found.shared, found.calls, found.answers) == (4, 2, 2, 4)
+    assert (found.judgments, found.shared, found.calls, found.sums.grades) == (4, 2, 2, 4)
     settings = Settings(prices={"*": Price(0.0, 1.0)})
     (row,) = model_forecasts([(model, found)], settings, 1000)
     assert (row.cost, row.most) == (4 * TYPICAL_REPLY, 2 * 1000)

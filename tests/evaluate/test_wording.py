@@ -16,6 +16,7 @@ from judge.errors import InputError, UsageError
 from judge.evaluate.wording.overlap import ROUGES, corpus_bleu, rouge_scores
 from judge.evaluate.wording.tables import worded_run
 from judge.evaluate.wording.texts import LONGEST, RunTexts, read_references, run_texts
+from judge.evaluate.wording.words import rouge_words
 from judge.harness.evaluation.wording import WordingOutcome, WordingPlan, evaluate_wording
 from judge.records import Problem
 from judge.runs.records import Topic, Turn
@@ -57,6 +58,11 @@ def test_a_text_may_have_more_references_than_another() -> None:
         # The better reference counts, for each measure by itself.
         ("a b c d", ["d c b a", "a b"], (1, 2 * 1 / (3 + 1), 2 * 2 / (4 + 2))),
         ("¿?", ["a"], (0, 0, 0)),
+        # Words of any script; a character of Chinese is a word.
+        ("Паром уходит", ["паром пришёл"], (1 / 2, 0, 1 / 2)),
+        ("渡船离开", ["渡船离港"], (3 / 4, 2 / 3, 3 / 4)),
+        ("café", ["caf"], (0, 0, 0)),
+        ("हिंदी", ["हिंदी"], (1, 0, 1)),
     ],
 )
 def test_rouge_by_hand(text: str, references: list[str], values: tuple[float, ...]) -> None:
@@ -64,7 +70,7 @@ def test_rouge_by_hand(text: str, references: list[str], values: tuple[float, ..
     assert [found[name]["t"] for name in ROUGES] == pytest.approx(values)
 
 
-WORDS = st.lists(st.sampled_from(["the", "ferry", "leaves", "leaving", "noon", "Noon.", "é", "<x>"]), max_size=9).map(
+WORDS = st.lists(st.sampled_from(["the", "ferry", "leaves", "leaving", "noon", "Noon.", "a_b", "<x>"]), max_size=9).map(
     " ".join
 )
 
@@ -84,7 +90,25 @@ def test_the_packages_own_functions_say_the_same(pairs: list[tuple[str, list[str
     for place, (text, given_) in enumerate(pairs):
         for name in ROUGES:
             best = max(scorer.score(one, text)[name].fmeasure for one in given_)
-            assert found[name][place] == best  # type: ignore[index]
+            # Without a word in any reference the package says 0.
+            assert found[name].get(place, None if any(given_) else 0.0) == best  # type: ignore[call-overload]
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=60))
+def test_the_words_of_ascii_are_the_packages_own(text: str) -> None:
+    from rouge_score.tokenizers import DefaultTokenizer
+
+    assert rouge_words(text) == DefaultTokenizer(use_stemmer=False).tokenize(text)
+
+
+def test_a_turn_whose_references_have_no_word_has_no_rouge(tmp_path: Path) -> None:
+    run = RunTexts("a", "a.json", {"1-1_1": "a b", "1-1_2": "a"})
+    references = {"1-1_1": ("a b",), "1-1_2": ("¿?", "…")}
+    found = worded_run(run, references, "references").rouge["rouge1"]
+    assert (found.turns, found.estimate.value) == ({"1-1_1": 1.0}, 1.0)
+    manual = run_file(tmp_path / "r.json", "r", {"1-1_1": ["a b"], "1-1_2": ["¿?"]})
+    outcome = measured(run_file(tmp_path / "a.json", "a", {"1-1_1": ["a b"], "1-1_2": ["a"]}), references=[manual])
+    assert "1 turn without ROUGE, because no manual response there has a word: 1-1_2." in outcome.grid.notes
 
 
 def test_an_unanswered_turn_counts_as_an_empty_text_or_not_at_all() -> None:
@@ -170,7 +194,7 @@ def test_runs_and_references_that_cannot_be_compared_are_refused(tmp_path: Path)
     with pytest.raises(InputError) as error:
         measured(other, references=[reference])
     assert [problem.code for problem in error.value.problems] == ["no_common_turn"]
-    long = run_file(tmp_path / "long.json", "long", {"1-1_1": ["é,a" * (LONGEST + 1)]})
+    long = run_file(tmp_path / "long.json", "long", {"1-1_1": ["—,a" * (LONGEST + 1)]})
     again = run_file(tmp_path / "again.json", "other", {"1-1_1": ["B."]})
     with pytest.raises(InputError) as error:
         measured(long, other, again, references=[reference])

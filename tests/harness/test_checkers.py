@@ -1,6 +1,7 @@
 """A checker in a whole run: its requests are retried, its replies are recorded, and no key gets out."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -51,6 +52,10 @@ def test_a_chat_model_that_fails_now_and_then(tmp_path: Path, monkeypatch: pytes
     finally:
         server.close()
     assert {name: (tmp_path / "out" / name).read_bytes() for name in results} == results
+    # A word alone is no probability, and readers of the grades should know.
+    assert re.search(
+        r"checker/chat/m: (\d+) of \1 scores are a yes or a no alone", (tmp_path / "out/leaderboard.md").read_text()
+    )
     judgments = [json.loads(line) for line in results["judgments.jsonl"].splitlines()]
     assert len(judgments) == 12
     assert all(row["support"] for row in judgments)
@@ -62,3 +67,65 @@ def test_a_chat_model_that_fails_now_and_then(tmp_path: Path, monkeypatch: pytes
     assert sum(row["attempts"] for row in rows) > len(rows)
     for path in (tmp_path / "out").rglob("*"):
         assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
+
+
+def chat(text: str, tokens: int) -> tuple[int, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    return 200, {"model": "m", "choices": [choice], "usage": {"prompt_tokens": tokens, "completion_tokens": 1}}
+
+
+def test_replies_of_failed_calls_are_paid_and_end_the_budget(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reply costs a dollar: one pair of a response is answered, the next is not, so two responses take 4 of 3.5."""
+    count = 0
+
+    def answer(body: Any) -> tuple[int, Any]:
+        nonlocal count
+        count += 1
+        return chat("Yes" if count % 2 else "Perhaps", 1_000_000)
+
+    server = ScoreServer(answer)
+    options = "--model", "checker/chat/m", "--limit", "12", "--price", "1/0", "--concurrency", "1"
+    try:
+        assert judged(server, tmp_path / "out", *options, "--max-cost", "3.5") == 3
+    finally:
+        server.close()
+    assert len(server.asked) == 4
+    reasons = [json.loads(line)["reason"] for line in (tmp_path / "out/failures.jsonl").read_text().splitlines()]
+    assert (reasons.count("provider_error"), set(reasons)) == (2, {"provider_error", "budget"})
+    (took,) = [line for line in capsys.readouterr().err.splitlines() if "asked now" in line]
+    assert "4,000,000" in took
+    assert "$4.00" in took
+
+
+@pytest.mark.parametrize("tokens", [0, -1_000_000])
+def test_counts_that_cannot_be_true_do_not_stretch_the_budget(tmp_path: Path, tokens: int) -> None:
+    """By our own estimate a reply takes some 50 tokens; a dollar a token leaves nothing after the first."""
+    server = ScoreServer(lambda body: chat("Perhaps", tokens))
+    options = "--model", "checker/chat/m", "--limit", "12", "--price", "1000000/0", "--concurrency", "1"
+    try:
+        assert judged(server, tmp_path / "out", *options, "--max-cost", "1") == 3
+    finally:
+        server.close()
+    assert len(server.asked) == 1
+
+
+def test_a_dry_run_counts_the_requests_of_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = ScoreServer(lambda body: chat("Yes", 9))
+    options = "--model", "checker/chat/m", "--limit", "5", "--price", "1/1"
+    try:
+        assert judged(server, tmp_path / "out", *options, "--dry-run", "--json") == 0
+        (row,) = json.loads(capsys.readouterr().out)["by_model"]
+        assert judged(server, tmp_path / "out", *options, "--dry-run") == 0
+        assert f"requests            {row['requests']} in all" in capsys.readouterr().out
+        assert not server.asked
+        assert judged(server, tmp_path / "out", *options) == 0
+    finally:
+        server.close()
+    assert row["requests"] == len(server.asked) > row["calls"] == 5
+    texts = [message["content"] for _, body in server.asked for message in body["messages"]]
+    size = sum(len(text.encode()) for text in texts)
+    # Each call is rounded up to a whole token.
+    assert size / 4 <= row["prompt_tokens"] < size / 4 + 5
+    assert row["completion_tokens"] == len(server.asked) * server.asked[0][1]["max_tokens"]

@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from judge.ask.budget import given_price
 from judge.ask.criteria import find_criterion
 from judge.errors import (
     AuthenticationError,
@@ -19,7 +21,7 @@ from judge.errors import (
 )
 from judge.models.backends import open_model
 from judge.models.chat_scorer import INSTRUCTION, ChatScorer
-from judge.models.model import ModelOptions
+from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request
 from judge.models.scorers import PairScore, ScorerSettings
 from tests.scoring import ScoreServer, Serve
@@ -105,7 +107,18 @@ def test_a_server_that_refuses_log_probabilities_is_asked_without_them(serve: Se
     server = serve(answer)
     pairs = ("p", "It leaves at noon."), ("p", "It leaves at one.")
     assert [score[:3] for score in scored(server, *pairs)] == [(1.0, 0.0, True), (0.0, 0.0, True)]
-    assert ["logprobs" in body for _, body in server.asked] == [True, False, False]
+    assert [body.get("top_logprobs") for _, body in server.asked] == [20, 5, None, None]
+
+
+def test_a_server_that_tells_few_tokens_is_asked_for_few(serve: Serve) -> None:
+    def answer(body: Any) -> tuple[int, Any]:
+        if body["top_logprobs"] > 5:
+            return 400, {"error": {"message": "top_logprobs must be at most 5", "code": 400}}
+        return 200, replied("Yes", {"Yes": 0.6, "No": 0.4})
+
+    server = serve(answer)
+    assert [score[:3] for score in scored(server, ("p", "a"), ("p", "b"))] == [(0.6, 0.0, False)] * 2
+    assert [body["top_logprobs"] for _, body in server.asked] == [20, 5, 5]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +192,12 @@ def test_the_user_may_give_the_instruction_or_none(serve: Serve, tmp_path: Path)
     assert server.asked[1][1]["messages"][0]["content"] == "Is the claim in the document?"
     # The text decides, and no record names the folder.
     model = open_model(f"checker/chat/m#instruction={file}@0.6", ModelOptions(base_url=server.url))
-    assert model.name == "checker/chat/m#instruction=minicheck.txt@0.6"
+    start = hashlib.sha256(b"Is the claim in the document?").hexdigest()[:8]
+    assert model.name == f"checker/chat/m#instruction=minicheck.txt~{start}@0.6"
+    price = Price(1e-6, 2e-6)
+    for priced in (model.name, "checker/chat/m#instruction=minicheck.txt@0.6"):
+        assert given_price(model.name, {priced: price}) == price
+    assert open_model("checker/chat/m#instruction=none").name == "checker/chat/m#instruction=none"
     assert model.parameters(_request())["instruction"] == "Is the claim in the document?"
     assert str(tmp_path) not in json.dumps(dict(model.parameters(_request())))
 

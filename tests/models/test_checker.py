@@ -129,6 +129,12 @@ def test_other_prompts_are_refused(prompt: str) -> None:
         open_model("checker/overlap").check([find_criterion(prompt)])
 
 
+def test_a_prompt_about_nuggets_is_refused_with_advice_that_can_be_followed() -> None:
+    with pytest.raises(UsageError, match="judge nuggets claims") as error:
+        open_model("checker/overlap").check([find_criterion("nugget/graded")])
+    assert "groundedness" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from judge.ask.cascade import parse_cascade
+from judge.ask.cascading import open_cascade
 from judge.ask.criteria import find_criterion
+from judge.ask.loop import Settings
 from judge.errors import ContextLengthError, InputError, RejectedError, UsageError
 from judge.models.backends import open_model
 from judge.models.model import FREE, ModelOptions
@@ -184,17 +187,41 @@ def test_the_digest_is_of_all_files_and_no_record_names_the_folder(tmp_path: Pat
         (other / name).write_bytes((one / name).read_bytes() + b"\n")
         assert read_model_files(other).digest != digests[0]
         (other / name).write_bytes((one / name).read_bytes())
+    (other / "tokenizer_config.json").write_text('{"model_max_length": 64}')
+    assert read_model_files(other).digest != digests[0]
+    (other / "tokenizer_config.json").unlink()
     (other / "model.onnx_data").write_bytes(b"weights")
     assert read_model_files(other).digest != digests[0]
 
     model = open_model(f"checker/onnx/{one}#supports=0@0.7")
     model.check([CRITERION])
-    assert (model.name, model.price()) == ("checker/onnx/nli#supports=0@0.7", FREE)
-    assert open_model(f"checker/onnx/{one}/model.onnx").name == "checker/onnx/model"
+    assert (model.name, model.price()) == (f"checker/onnx/nli~{digests[0][:8]}#supports=0@0.7", FREE)
+    assert open_model(f"checker/onnx/{one}/model.onnx").name == f"checker/onnx/model~{digests[0][:8]}"
+    assert open_model(f"checker/onnx/{same}#supports=0@0.7").name == model.name
     request: Any = type("Asked", (), {"labels": ("supported", "unsupported")})()
     recorded = model.parameters(request)
     assert (recorded["files"], recorded["supports"], recorded["threshold"]) == (digests[0], "0", 0.7)
     assert str(tmp_path) not in json.dumps(dict(recorded))
+
+
+def test_two_models_in_folders_of_one_name_are_two_judges(tmp_path: Path) -> None:
+    """Else the certificate of one would be the other's, and a path may hold an @ in the name of a folder."""
+    folders = [
+        write_encoder(tmp_path / place / "nli", weights, BIASES, NLI)
+        for place, weights in (("m@v1", WEIGHTS), ("m@v2", tuple(-weight for weight in WEIGHTS)))
+    ]
+    names = [open_model(f"checker/onnx/{folder}").name for folder in folders]
+    assert names == [f"checker/onnx/nli~{read_model_files(folder).digest[:8]}" for folder in folders]
+    assert names[0] != names[1]
+    cascades = [parse_cascade(f"checker/onnx/{folder}@0.1:0.8") for folder in folders]
+    assert [cascade.checker for cascade in cascades] == [f"checker/onnx/{folder}" for folder in folders]
+    opened = [
+        open_cascade(cascade, None, [CRITERION], ModelOptions(), Settings()).cascade.judge("openai/x")
+        for cascade in cascades
+    ]
+    assert opened == [f"{name}@0.1:0.8+openai/x" for name in names]
+    high = parse_cascade(f"checker/onnx/{folders[0]}@0.6:0.8")
+    assert str(open_cascade(high, None, [CRITERION], ModelOptions(), Settings()).cascade) == f"{names[0]}@0.6:0.8"
 
 
 def broken(folder: Path, name: str, content: bytes | None) -> None:

@@ -71,6 +71,55 @@ def test_a_run_by_hand() -> None:
     assert row.means["nugget_precision"].topics == 3
 
 
+def test_a_run_gains_nothing_in_f_by_silence() -> None:
+    """One run answers both turns, well and badly; the other only the one that it is good at."""
+    both = pool(
+        response(1, "1-1_1", "a", "b"), response(2, "2-1_1", "a"), turns=("1-1_1", "2-1_1")
+    )  # fmt: skip
+    nuggets = bank(nugget("1-1_1/1"), nugget("2-1_1/1"))
+    matched = known({(1, "1-1_1/1"): "supports", (2, "2-1_1/1"): "does_not"})
+    labels = carried({1: ("nugget",), 2: ("none",)}, passages=False)
+    first, second = nugget_precision(claim_units(run_units(both, nuggets, matched), labels), precision_names(labels))
+    # The mean over what was answered is higher for the silent run, its bound is the same.
+    assert (first.means["f1"].value, second.means["f1"].value) == (0.5, 1.0)
+    assert (first.f1_bound, second.f1_bound) == (0.5, 0.5)
+
+
+def test_f_with_everything_missing_against_the_run_by_hand() -> None:
+    """F of 1-1_1 is .5 and of 2-1_1 it is 0. 3-1_1 claims nothing, 5-1_1 is unanswered.
+
+    A match of 4-1 was never asked.
+    """
+    (row,) = nugget_precision(claim_units(UNITS, carried()), precision_names(carried()))
+    # The three that are known are .5, 0 and 0; the one left out counts as they do on average, the unanswered one as 0.
+    assert row.f1_bound == pytest.approx((0.5 + 0 + 0) / 3 * 4 / 5)
+    # Labels that were lost by the judge's refusal count against the run, and those that nobody asked for do not.
+    lost = KnownClaims(
+        {"R00001": LABELS[1]}, {"R00002": ClaimFailure("2-1_1", "R00002", "refused", "no", "m")}, True, 0
+    )
+    (row,) = nugget_precision(claim_units(UNITS, lost), precision_names(lost))
+    assert row.f1_bound == pytest.approx((0.5 + 0) / 2 * 4 / 5)
+
+
+def test_a_response_counts_once_where_turn_and_topic_have_nuggets() -> None:
+    """Turn 1-1_1 has a nugget of its own beside that of topic 1-1, and turn 1-1_2 has none."""
+    both = pool(response(1, "1-1_1", "a"), response(2, "1-1_2", "a"), turns=("1-1_1", "1-1_2"))
+    matched = known({(1, "1-1_1/1"): "supports", (1, "1-1/1"): "supports", (2, "1-1/1"): "supports"})
+    units = run_units(both, bank(nugget("1-1_1/1"), nugget("1-1/1")), matched)
+    labels = carried({1: ("nugget", "none"), 2: ("nugget",)}, passages=False)
+    found = claim_units(units, labels)
+    assert [(unit.scope, unit.responses, unit.values) for unit in found] == [
+        ("1-1", ("R00002",), {"nugget_precision": 1.0}),
+        ("1-1_1", ("R00001",), {"nugget_precision": 0.5}),
+    ]
+    (row,) = nugget_precision(found, precision_names(labels))
+    assert (row.means["nugget_precision"].value, row.means["f1"].value, row.f1_bound) == (0.75, None, None)
+    # Where every turn has nuggets, the topic is left without a response.
+    only = pool(response(1, "1-1_1", "a"), turns=("1-1_1",))
+    units = run_units(only, bank(nugget("1-1_1/1"), nugget("1-1/1")), matched)
+    assert [unit.scope for unit in claim_units(units, labels)] == ["1-1_1"]
+
+
 def test_without_passages_shown_only_nuggets_carry() -> None:
     shown = carried({1: ("nugget", "none")}, passages=False)
     assert precision_names(shown) == ("nugget_precision", "f1")
@@ -93,7 +142,8 @@ def test_tables_have_a_line_for_each_run_and_unit() -> None:
     units, names = claim_units(UNITS, carried()), precision_names(carried())
     grid = precision_grid(nugget_precision(units, names), names)
     assert grid.columns[:4] == ("run", "nugget_precision", "precision", "f1")
-    assert grid.lines[0][4:] == (5, 3, 1, 0, 1)
+    assert grid.columns[4] == "f1_bound"
+    assert grid.lines[0][5:] == (5, 3, 1, 0, 1)
     lines = claims_grid(units, names).lines
     assert lines[0] == ("a", "1-1_1", "R00001", "labeled", 5, 4, 2, 1, 1, 1, 0.5, 0.75, 0.5, "")
     assert lines[2][10:] == (None, None, None, "")

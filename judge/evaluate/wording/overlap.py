@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Literal, NamedTuple, get_args
 
+from judge.evaluate.wording.words import rouge_words
+
 RougeName = Literal["rouge1", "rouge2", "rougeL"]
 ROUGES: tuple[RougeName, ...] = get_args(RougeName)
 
@@ -44,7 +46,8 @@ def rouge_scores(
 ) -> dict[RougeName, dict[str, float]]:
     """F of each ROUGE and turn, against the reference that is best for it.
 
-    Words are lower-cased runs of ASCII letters and digits, stemmed by Porter's rules.
+    Words are those of `rouge_words`; those of ASCII are stemmed by Porter's rules, as rouge-score does. A turn whose
+    references have no word has no value: there is nothing that a text could share.
 
     Args:
         texts: Turn to text.
@@ -52,15 +55,35 @@ def rouge_scores(
     """
     from rouge_score.rouge_scorer import RougeScorer
 
-    scorer = RougeScorer(list(ROUGES), use_stemmer=True)
+    scorer = RougeScorer(list(ROUGES), tokenizer=_StemmedWords())
     values: dict[RougeName, dict[str, float]] = {name: {} for name in ROUGES}
     for turn_id, text in texts.items():
+        if not has_words(references[turn_id]):
+            continue
         best = scorer.score_multi(references[turn_id], text)
         for name in ROUGES:
             values[name][turn_id] = float(best[name].fmeasure)
     return values
 
 
+def has_words(references: Sequence[str]) -> bool:
+    """Whether some reference has a word for ROUGE."""
+    return any(map(rouge_words, references))
+
+
+class _StemmedWords:
+    """A tokenizer of rouge-score."""
+
+    def __init__(self) -> None:
+        from nltk.stem.porter import PorterStemmer
+
+        self._stem = PorterStemmer().stem
+
+    def tokenize(self, text: str) -> list[str]:
+        """The words of a text; rouge-score leaves those of up to three letters as they are."""
+        return [self._stem(word) if len(word) > 3 and word.isascii() else word for word in rouge_words(text)]
+
+
 def rouge_settings() -> str:
     """The settings of ROUGE and the version of its package."""
-    return f"F|stem:porter|refs:best|version:{version('rouge-score')}"
+    return f"F|tok:unicode|stem:porter|refs:best|version:{version('rouge-score')}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from judge.evaluate.scores import MeasuredRun, measured_run
-from judge.evaluate.wording.overlap import ROUGES, CorpusBleu, RougeName, corpus_bleu, rouge_scores
+from judge.evaluate.wording.overlap import ROUGES, CorpusBleu, RougeName, corpus_bleu, has_words, rouge_scores
 from judge.evaluate.wording.texts import RunTexts
 from judge.records import Record
 from judge.text.grid import Cell, Grid
@@ -45,9 +45,10 @@ def worded_run(
     texts = {turn_id: run.texts[turn_id] for turn_id in references if turn_id in run.texts}
     turns = list(references) if over == "references" else list(texts)
     bleu = corpus_bleu([texts.get(turn, "") for turn in turns], [references[turn] for turn in turns]) if turns else None
+    comparable = [turn for turn, given in references.items() if has_words(given)]
     rouge = {
         name: measured_run(
-            run.run_id, name, values, references, "qrels" if over == "references" else "answered", cluster=cluster
+            run.run_id, name, values, comparable, "qrels" if over == "references" else "answered", cluster=cluster
         )
         for name, values in rouge_scores(texts, references).items()
     }

@@ -1,10 +1,10 @@
 """The text of a run's first response in each turn, and the references: manual responses of the same turns."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from judge.errors import InputError
+from judge.evaluate.wording.words import rouge_words
 from judge.files.paths import StrPath
 from judge.records import Problem, Record
 from judge.runs.formats import find_runs, read_run, rules_of
@@ -16,8 +16,6 @@ from judge.text.steps import Steps, quiet, stepped
 
 LONGEST = 4000
 """The most words of a text; the longest common subsequence of two takes time and memory by their product."""
-_WORD = re.compile("[a-z0-9]+")
-"""A word as rouge-score counts it."""
 
 
 class RunTexts(Record, frozen=True):
@@ -160,5 +158,5 @@ def too_long(texts: Mapping[str, str], file: str) -> list[Problem]:
     return [
         Problem("text_too_long", "error", file, turn_id, "", f"{words} words: expected at most {LONGEST}")
         for turn_id, text in texts.items()
-        if (words := len(_WORD.findall(text.lower()))) > LONGEST
+        if (words := len(rouge_words(text))) > LONGEST
     ]

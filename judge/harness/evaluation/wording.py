@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from judge.errors import InputError, UsageError
-from judge.evaluate.wording.overlap import rouge_settings
+from judge.evaluate.wording.overlap import has_words, rouge_settings
 from judge.evaluate.wording.tables import WORTH, OverReferences, WordedRun, turns_grid, worded_run, wording_grid
 from judge.evaluate.wording.texts import read_references, run_texts
 from judge.files.extras import need_extra
@@ -107,9 +107,14 @@ def _notes(plan: WordingPlan, runs: Sequence[WordedRun], references: Mapping[str
     else:
         over += "; a turn without an answer counts as an empty text"
     signatures = sorted({run.bleu.signature for run in runs if run.bleu is not None})
+    mute = [turn_id for turn_id, given in references.items() if not has_words(given)]
+    lacking = (
+        f"{count(len(mute), 'turn')} without ROUGE, because no manual response there has a word: {', '.join(mute)}."
+    )
     return (
         f"Over {over}. bleu: of all turns together, from 0 to 100. rouge1, rouge2, rougeL: means over turns.",
         f"BLEU: {', '.join(signatures)}. ROUGE: {rouge_settings()}.",
+        *((lacking,) if mute else ()),
         WORTH,
         *clustering(map(topic_of, references), plan.cluster),
     )

@@ -6,22 +6,28 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from judge.errors import UsageError
-from judge.models.chat_scorer import ChatScorer
+from judge.errors import InputError, UsageError
+from judge.models.chat_scorer import NO_INSTRUCTION, ChatScorer, read_instruction
 from judge.models.limits import RateLimits
-from judge.models.model import FREE, Model, ModelOptions, Price
+from judge.models.model import FREE, Model, ModelOptions, Price, SentRequests, Unfinished
+from judge.models.onnx_files import read_model_files
 from judge.models.onnx_scorer import OnnxScorer
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.scorers import OverlapScorer, PairScore, Scorer, ScorerSettings
 from judge.models.server_scorer import ServerScorer
 from judge.records import Criterion
 from judge.text.hints import did_you_mean
+from judge.text.safe import digest
 from judge.text.sentences import split_sentences
 from judge.text.words import content_words
 
+CHAT = "checker/chat/"
+"""The beginning of the names of checkers that ask a chat model."""
 VERSION = 1
 """Goes up whenever the same scores may give other labels."""
 THRESHOLD = 0.5
+DIGITS = 8
+"""Of the digest of a file in the name of a judge."""
 SUPPORTED, CONTRADICTED, UNSUPPORTED, NO_CLAIM = "supported", "contradicted", "unsupported", "no_claim"
 NUGGET, PASSAGE, NONE = "nugget", "passage", "none"
 _LABELS: Mapping[str, frozenset[str]] = {
@@ -29,6 +35,15 @@ _LABELS: Mapping[str, frozenset[str]] = {
     "nugget_precision": frozenset((NUGGET, NONE)),
 }
 """Criterion to the labels of sentences without which it cannot be checked."""
+_ADVICE = {
+    "nugget": "`judge nuggets claims` sets sentences beside nuggets, and baseline/overlap matches nuggets",
+    "nugget_precision": "add --prompt nugget_precision/graded",
+}
+"""Criterion to what can be done instead; others have the labels of groundedness."""
+_ALONE = "yes or no alone"
+"""In the raw reply: how many scores are 1 or 0 because the scorer said no probability."""
+_SCORES = "supports, contradicts"
+"""In the raw reply: number of a sentence to a score for each text."""
 
 
 class Checker:
@@ -69,8 +84,8 @@ class Checker:
             needed = _LABELS.get(criterion.name)
             if needed is None or not needed <= labels or criterion.together:
                 raise UsageError(
-                    f"{self.name} compares sentences with the used passages and can label groundedness by sentences "
-                    f"only, not {criterion.prompt_id}: add --prompt groundedness/sentences"
+                    f"{self.name} labels sentences by used passages or by nuggets, and cannot be asked "
+                    f"{criterion.prompt_id}: {_ADVICE.get(criterion.name, 'add --prompt groundedness/sentences')}"
                 )
         self._scorer.check()
 
@@ -90,6 +105,16 @@ class Checker:
         """The scorer's."""
         return self._scorer.price
 
+    @property
+    def unfinished(self) -> Unfinished:
+        """The scorer's."""
+        return self._scorer.unfinished
+
+    def sent(self, request: Request) -> SentRequests | None:
+        """What the scorer sends for the pairs of this request."""
+        sentences = [sentence for sentence in split_sentences(request.response) if claims(sentence)]
+        return self._scorer.sent(_pairs(request, sentences))
+
     async def complete(self, request: Request) -> Completion:
         """Label every sentence, with the passages that support it.
 
@@ -99,10 +124,9 @@ class Checker:
         """
         sentences = split_sentences(request.response)
         asked = [number for number, sentence in enumerate(sentences) if claims(sentence)]
-        evidence = (*request.nuggets, *request.passages)
-        pairs = [(text, sentences[number]) for number in asked for text in evidence]
+        pairs = _pairs(request, [sentences[number] for number in asked])
         scores = await self._scorer.score(pairs)
-        width = len(evidence)
+        width = len(request.nuggets) + len(request.passages)
         by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
         rows = [by_number.get(number) for number in range(len(sentences))]
         support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()
@@ -127,9 +151,7 @@ class Checker:
             completion_tokens=sum(reply for _, reply in counted) if known else None,
             cost=0.0 if self.price() == FREE else None,
             support=support,
-            raw=msgspec.json.encode(
-                {"supports, contradicts": table} | ({"yes or no alone": decided} if decided else {})
-            ).decode(),
+            raw=msgspec.json.encode({_SCORES: table} | ({_ALONE: decided} if decided else {})).decode(),
         )
 
     async def aclose(self) -> None:
@@ -160,9 +182,28 @@ class Checker:
         return PASSAGE if PASSAGE in labels and any(reached[nuggets:]) else NONE
 
 
+def _pairs(request: Request, sentences: Sequence[str]) -> list[tuple[str, str]]:
+    """Each sentence beside each nugget, then beside each passage."""
+    return [(text, sentence) for sentence in sentences for text in (*request.nuggets, *request.passages)]
+
+
 def claims(sentence: str) -> bool:
     """Whether a sentence may state a fact: it is no question, and has a content word."""
     return not sentence.rstrip("\"'”’)]*_ ").endswith(("?", "？")) and bool(content_words(sentence))
+
+
+def alone_of(completion: Completion) -> tuple[int, int]:
+    """How many scores of a checker's completion say yes or no alone, and how many there are."""
+    try:
+        raw = msgspec.json.decode(completion.raw or "", type=_Raw)
+    except msgspec.DecodeError:
+        return 0, 0
+    return raw.alone, sum(map(len, raw.scores.values()))
+
+
+class _Raw(msgspec.Struct, frozen=True):
+    scores: dict[str, list[Any]] = msgspec.field(name=_SCORES)
+    alone: int = msgspec.field(name=_ALONE, default=0)
 
 
 def open_model(model: str, options: ModelOptions) -> Model:
@@ -171,9 +212,8 @@ def open_model(model: str, options: ModelOptions) -> Model:
     Raises:
         UsageError: No checker has this name, a setting is none of the scorer's, or the threshold is no probability.
     """
-    name, at, written = model.rpartition("@")
-    threshold = _threshold(written) if at else THRESHOLD
-    name = name if at else model
+    name, written = split_threshold(model)
+    threshold = THRESHOLD if written is None else _threshold(written)
     kind, _, rest = name.partition("/")
     row = SCORERS.get(kind)
     if row is None or bool(row.rest) != bool(rest):
@@ -183,20 +223,49 @@ def open_model(model: str, options: ModelOptions) -> Model:
         )
     rest, settings = _settings(rest, kind, row)
     said = [
-        f"{setting}={_last(value) if setting in _PATHS else value}"
+        f"{setting}={_DIGESTED[setting](value) if setting in _DIGESTED else value}"
         for setting, value in settings._asdict().items()
         if value
     ]
     told = "#" + ",".join(said) if said else ""
-    # The name goes into every record and must not depend on the folder of a file.
-    title = _last(rest) if row.is_path else rest
-    shown = f"checker/{kind}" + (title and f"/{title}") + told + (f"@{written}" if at else "")
+    # The name goes into every record: it must not depend on a folder, and two files must not share it.
+    title = row.title(rest)
+    shown = f"checker/{kind}" + (title and f"/{title}") + told + ("" if written is None else f"@{written}")
     return Checker(shown, row.make(rest, options, settings), threshold)
 
 
-def _last(path: str) -> str:
-    """The name of a file without its folder and, of a model, without its ending."""
-    return Path(path).name.removesuffix(".onnx")
+def split_threshold(name: str) -> tuple[str, str | None]:
+    """A checker's name, and the threshold that is written after its last `@`; None if there is none.
+
+    What has a slash is the rest of a path and no threshold.
+
+    >>> split_threshold("checker/overlap@0.6"), split_threshold("checker/onnx/m@v2/x")
+    (('checker/overlap', '0.6'), ('checker/onnx/m@v2/x', None))
+    """
+    before, at, written = name.rpartition("@")
+    return (before, written) if at and "/" not in written else (name, None)
+
+
+def _model_title(path: str) -> str:
+    """The name of a model's file or folder, with the beginning of the digest of its files."""
+    given = Path(path).expanduser()
+    name = given.name.removesuffix(".onnx")
+    try:
+        return f"{name}~{read_model_files(given).digest[:DIGITS]}"
+    except InputError:
+        # The scorer's check says what is wrong with the files, after what is wrong with the installation.
+        return name
+
+
+def _instruction_title(named: str) -> str:
+    """The name of a file with an instruction, with the beginning of the digest of its text."""
+    if named == NO_INSTRUCTION:
+        return named
+    name = Path(named).name
+    try:
+        return f"{name}~{digest(read_instruction(named))[:DIGITS]}"
+    except InputError:
+        return name  # as above
 
 
 def _settings(rest: str, kind: str, row: "_Row") -> tuple[str, ScorerSettings]:
@@ -236,16 +305,16 @@ class _Row(NamedTuple):
     """What the rest of the name is; empty if there must be none."""
     settings: tuple[str, ...] = ()
     """The settings that it takes."""
-    is_path: bool = False
-    """Whether the rest is a path."""
+    title: Callable[[str], str] = str
+    """What the judge's name has of the rest."""
 
 
-_PATHS = frozenset(("instruction",))
-"""Settings that are paths."""
+_DIGESTED: Mapping[str, Callable[[str], str]] = {"instruction": _instruction_title}
+"""Settings that are paths, to what the judge's name has of them."""
 SCORERS = {
     "overlap": _Row(lambda model, options, settings: OverlapScorer()),
     "server": _Row(ServerScorer, "MODEL", ("supports", "contradicts", "join")),
     "chat": _Row(ChatScorer, "MODEL", ("instruction",)),
-    "onnx": _Row(OnnxScorer, "PATH", ("supports", "contradicts"), is_path=True),
+    "onnx": _Row(OnnxScorer, "PATH", ("supports", "contradicts"), _model_title),
 }
 """Name of a scorer to its row."""
