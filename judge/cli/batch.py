@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from judge.cli.completions_import import print_taken
-from judge.cli.options import add_actions
+from judge.cli.options import add_actions, add_journal_option
 from judge.cli.printing import print_json, print_table, progress, say
 from judge.harness.batches import SubmittedBatch, collect_batches, look_at_batches, submit_batches
 
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     collect.add_argument(
         "-o", "--out", type=Path, required=True, metavar="OUT", help="output folder of `judge run`, with the journal"
     )
+    add_journal_option(collect)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -49,7 +50,7 @@ def _status(args: argparse.Namespace) -> int:
 
 def _collect(args: argparse.Namespace) -> int:
     with progress("fetching") as steps:
-        collected = collect_batches(args.requests, args.out, steps)
+        collected = collect_batches(args.requests, args.out, steps, journal=args.journal)
     if args.json:
         print_json(collected)
     else:

@@ -110,13 +110,16 @@ def look_at_batches(folder: StrPath) -> tuple[SubmittedBatch, ...]:
     return tuple(batches)
 
 
-def collect_batches(folder: StrPath, out: StrPath, steps: Steps = quiet) -> CollectedBatches:
+def collect_batches(
+    folder: StrPath, out: StrPath, steps: Steps = quiet, *, journal: str | None = None
+) -> CollectedBatches:
     """Fetch what batches that have ended brought, and take it into the journal of an output folder.
 
     Args:
         folder: The folder of `judge requests`.
         out: The output folder of `judge run`.
         steps: Called as files are fetched and completions are taken.
+        journal: Address of the database of a shared journal, which then takes the completions.
 
     Raises:
         UsageError: No batch API is known for a judge, or its key is missing.
@@ -138,7 +141,7 @@ def collect_batches(folder: StrPath, out: StrPath, steps: Steps = quiet) -> Coll
     files = [folder / name for batch in batches for name in batch.fetched]
     taken = None
     if files:
-        taken = import_completions(CompletionsPlan(files=files, requests=folder, out=out), steps)
+        taken = import_completions(CompletionsPlan(files=files, requests=folder, out=out, journal=journal), steps)
     return CollectedBatches(batches, taken)
 
 

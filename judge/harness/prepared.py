@@ -18,7 +18,7 @@ from judge.crowd.members import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
 from judge.files.paths import StrPath, file_in
-from judge.harness.manifest import GROWING, check_folder, configuration
+from judge.harness.manifest import GROWING, JOURNAL, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
 from judge.models.families import read_families
@@ -39,6 +39,9 @@ class Plan(Pooling, frozen=True, kw_only=True):
 
     out: StrPath | None = None
     """Output folder; by default that of `extend`, else `judge-out`."""
+    journal: str | None = None
+    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
+    in `out`."""
     criteria: Sequence[str] | None = None
     """Criteria judged with their default prompts; by default groundedness and naturalness, or those of `prompts`."""
     prompts: Sequence[StrPath] = ()
@@ -105,6 +108,15 @@ class Prepared(Record, frozen=True):
     def in_place(self) -> bool:
         """Whether the output folder is the one whose pool is extended."""
         return self.plan.extend is not None and same_place(Path(self.plan.extend), self.out)
+
+    @property
+    def journals(self) -> list[StrPath]:
+        """The journals that hold answers to the plan's questions; the first one that holds an answer gives it."""
+        extended = self.plan.extend
+        folders = [self.out, *([Path(extended)] if extended is not None else ())]
+        files = dict.fromkeys(folder.resolve() / JOURNAL for folder in folders)
+        shared = [] if self.plan.journal is None else [self.plan.journal]
+        return [*shared, *(file for file in files if file.exists())]
 
     @property
     def clustered(self) -> tuple[str, ...]:
