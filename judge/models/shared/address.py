@@ -6,11 +6,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from judge.errors import UsageError
-from judge.models.secrets import remember, remember_credentials
+from judge.models.secrets import remember
 
 _SCHEMES = ("postgresql://", "postgres://")
 SHARED = "a journal in PostgreSQL"
 """What needs the extra, for messages."""
+_ENCODE = "; in a password, / ? # and @ are written %2F %3F %23 and %40"
 _SECRETS = ("password", "sslpassword")
 
 
@@ -38,25 +39,25 @@ def read_database(url: str) -> DatabaseAddress:
     """
     import psycopg.conninfo
 
-    remember_credentials(url)
     try:
         query = urlsplit(url).query
         parameters = {key: str(value) for key, value in psycopg.conninfo.conninfo_to_dict(url).items()}
     except (ValueError, psycopg.Error):
         # What the library says of it may quote a part of the password.
         raise UsageError(
-            "the address of the journal cannot be read: expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE; in a "
-            "password, / ? # and @ are written %2F %3F %23 and %40"
+            f"the address of the journal cannot be read: expected postgresql://HOST:PORT/DATABASE, with USER:PASSWORD@ "
+            f"before the host where it needs them{_ENCODE}"
         ) from None
     if any(part.partition("=")[0] in _SECRETS for part in query.split("&")):
         raise UsageError(
             "the address of the journal has a password behind the ?, which every record would show: give it before the "
             "host, in PGPASSWORD or in ~/.pgpass"
         )
+    # Of the user's name, other texts would lose every word that is equal to it.
     remember(parameters.get("password", ""))
     host, port = parameters.get("host", ""), parameters.get("port")
     if not all(number.isdigit() and 0 < int(number) < 1 << 16 for number in (port or "5432").split(",")):
-        raise UsageError("the address of the journal has a port that is no number from 1 to 65535")
+        raise UsageError(f"the address of the journal has a port that is no number from 1 to 65535{_ENCODE}")
     if "dbname" not in parameters:
         raise UsageError("the address of the journal names no database: expected postgresql://…/DATABASE")
     name = f"postgresql://{host}{f':{port}' if port else ''}/{parameters['dbname']}"

@@ -28,7 +28,7 @@ _DEFAULTS: dict[str, Any] = {
 """What the address leaves open."""
 _STATEMENT = "60s"
 """Longest statement; a page of completions takes a part of a second."""
-_LONGEST_PAUSE = 5.0
+_LONGEST_PAUSE = 2.0
 """Most seconds between two attempts to reach the server."""
 _HURRY = 10.0
 """Seconds for which a server that is away is waited for at the end of a command."""
