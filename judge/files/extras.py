@@ -25,7 +25,7 @@ EXTRAS = {
     "llama": Extra("xllamacpp", "xllamacpp"),
     "pictures": Extra("matplotlib", "matplotlib"),
     "encoder": Extra("sentence-transformers", "sentence_transformers"),
-    "postgres": Extra("psycopg", "psycopg"),
+    "postgres": Extra("psycopg[binary]", "psycopg"),
     "lucene": Extra("pyserini", "pyserini", "Java 21 (11 for a Pyserini < 0.35)"),
 }
 """The extras by name."""

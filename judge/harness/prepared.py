@@ -22,6 +22,7 @@ from judge.harness.manifest import GROWING, JOURNAL, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
 from judge.models.families import read_families
+from judge.models.journals import check_database
 from judge.models.model import Model, ModelOptions, recorded_options
 from judge.models.secrets import scrub
 from judge.records import Criterion, Record
@@ -168,6 +169,8 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         InputError: An input is bad; every problem is listed.
     """
     check_cluster(plan.cluster)
+    if plan.journal is not None:
+        check_database(plan.journal)
     if plan.recheck is not None:
         parse_part(str(plan.recheck))
     prompts = _choose(plan)

@@ -8,7 +8,7 @@ from judge.files.paths import StrPath
 from judge.models.journal import Journal
 from judge.models.journal_check import JournalReport, verify_journal
 from judge.models.open_journal import OpenJournal
-from judge.models.shared.address import SHARED, is_database
+from judge.models.shared.address import SHARED, is_database, read_database
 from judge.models.spending import JournalSpending, read_spending
 
 
@@ -28,9 +28,7 @@ def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300
     """
     if shared is None:
         return Journal(file)
-    if not is_database(shared):
-        raise UsageError("the address of a shared journal must begin with postgresql://")
-    need_extra("postgres", SHARED)
+    check_database(shared)
     from judge.models.shared.journal import SharedJournal  # needs the extra
 
     journal = SharedJournal(shared, max_wait)
@@ -41,6 +39,18 @@ def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300
         journal.close()
         raise
     return journal
+
+
+def check_database(shared: str) -> None:
+    """Refuse an address with which no shared journal can be opened; nothing is sent.
+
+    Raises:
+        UsageError: It is none, it cannot be read, or psycopg is not installed.
+    """
+    if not is_database(shared):
+        raise UsageError("the address of a shared journal must begin with postgresql://")
+    need_extra("postgres", SHARED)
+    read_database(shared)
 
 
 def verify_stored(place: StrPath) -> JournalReport:

@@ -29,6 +29,7 @@ _CROWD = "reading workers' labels needs polars, which is not installed: `pip ins
 _LOCAL = "{} needs xllamacpp, which is not installed: `pip install 'judge[llama]'`"
 _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
+_POSTGRES = "a journal in PostgreSQL needs psycopg[binary], which is not installed: `pip install 'judge[postgres]'`"
 _ENCODER = "--encoder needs sentence-transformers, which is not installed: `pip install 'judge[encoder]'`"
 
 
@@ -56,6 +57,12 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         (f"probe {RUNS}/absent --model local/smollm2-135m --criteria groundedness --out new", _SMALL),
         ("demo new --model local/smollm2-135m", _SMALL),
         ("pool --runs absent --encoder x --out new", _ENCODER),
+        ("run --runs absent --model baseline/overlap --journal postgresql://h/d --out new", _POSTGRES),
+        ("requests --runs absent --model openai/x --journal postgresql://h/d --out new --requests r", _POSTGRES),
+        ("journal stats postgresql://h/d", _POSTGRES),
+        ("journal verify postgresql://h/d", _POSTGRES),
+        ("journal export postgresql://h/d", _POSTGRES),
+        ("journal merge postgresql://h/d --out new", _POSTGRES),
     ],
 )
 def test_a_command_that_needs_a_missing_extra_stops_before_any_work(

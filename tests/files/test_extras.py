@@ -14,7 +14,7 @@ from tests.conftest import PROJECT
 def test_each_extra_is_one_package_of_the_project() -> None:
     declared = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = declared["optional-dependencies"]
-    assert extras.pop("all") == ["judge[crowd,llama,pictures]"]
+    assert extras.pop("all") == ["judge[crowd,llama,pictures,postgres]"]
     assert {name: [line.partition(">=")[0] for line in lines] for name, lines in extras.items()} == {
         name: [extra.package] for name, extra in EXTRAS.items()
     }
