@@ -57,6 +57,8 @@ class SharedConnection:
         self._max_wait = max_wait
         self._lock = threading.Lock()
         self._hurried = threading.Event()
+        self._away: float | None = None
+        """Since when the server has been away; None while it is there."""
         self._connection: DatabaseConnection | None = None
         try:
             self._connection = self._connect()
@@ -76,29 +78,40 @@ class SharedConnection:
         Raises:
             OperationalError: The server was away for too long.
         """
-        began, pause = None, 0.1
+        pause = 0.1
         with self._lock:
             while True:
                 try:
                     if self._connection is None:
                         self._connection = self._connect()
                     with self._connection.transaction():
-                        return work(self._connection)
+                        done = work(self._connection)
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                     self._drop()
-                    began = time.monotonic() if began is None else began
-                    longest = min(self._max_wait, _HURRY) if self._hurried.is_set() else self._max_wait
-                    left = longest - (time.monotonic() - began)
-                    if left <= 0:
-                        raise OperationalError(
-                            f"{self.name}: the journal's database was away for longer than {longest:g} seconds; the "
-                            f"same command goes on once it is back; the last error: {_in_words(error)}"
-                        ) from error
-                    # One that is told to hurry looks once more at once.
-                    (self._hurried.wait if not self._hurried.is_set() else time.sleep)(min(pause, left))
+                    self._wait(pause, error)
                     pause = min(2 * pause, _LONGEST_PAUSE)
                 except psycopg.Error as error:
                     raise wrong(f"{self.name}: cannot be used as a journal: {_in_words(error)}") from error
+                else:
+                    self._away = None
+                    return done
+
+    def _wait(self, pause: float, error: psycopg.Error) -> None:
+        """Wait before the next attempt to reach the server, or give up."""
+        now = time.monotonic()
+        self._away = now if self._away is None else self._away
+        hurried = self._hurried.is_set()
+        longest = min(self._max_wait, _HURRY) if hurried else self._max_wait
+        left = self._away + longest - now
+        if left <= 0:
+            raise OperationalError(
+                f"{self.name}: the journal's database was away for longer than {longest:g} seconds; the same command "
+                f"goes on once it is back; the last error: {_in_words(error)}"
+            ) from error
+        if hurried:
+            time.sleep(min(pause, left))
+        else:
+            self._hurried.wait(min(pause, left))
 
     def hurry(self) -> None:
         """From now on, wait only a short time for a server that is away."""
