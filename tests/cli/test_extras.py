@@ -59,6 +59,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("pool --runs absent --encoder x --out new", _ENCODER),
         ("run --runs absent --model baseline/overlap --journal postgresql://h/d --out new", _POSTGRES),
         ("requests --runs absent --model openai/x --journal postgresql://h/d --out new --requests r", _POSTGRES),
+        ("nuggets match --pool absent --bank absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
         ("journal stats postgresql://h/d", _POSTGRES),
         ("journal verify postgresql://h/d", _POSTGRES),
         ("journal export postgresql://h/d", _POSTGRES),

@@ -27,7 +27,8 @@ from judge.harness.dry_run import ModelForecast, model_forecasts
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.nuggets.scoring import read_pool_with_runs
 from judge.harness.prepared import judging_options
-from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
+from judge.models.journals import check_database, open_journal
 from judge.models.model import Model, ModelOptions
 from judge.nuggets.forms import bank_bytes, read_bank
 from judge.nuggets.matches import MATCH_FAILURES, MATCHES, matches_jsonl
@@ -61,6 +62,9 @@ class NuggetMatchPlan(JobPlan, frozen=True, kw_only=True):
     """The judge, as `backend/model`."""
     out: StrPath
     """The folder for matches and journal."""
+    journal: str | None = None
+    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
+    in `out`."""
     prompt: StrPath = NUGGET
     """The prompt, as `nugget/variant` or a path."""
     topics: StrPath | None = None
@@ -116,6 +120,8 @@ def prepare_matching(plan: NuggetMatchPlan, *, keys: bool = True) -> PreparedMat
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or the folder has matches of something else; every problem is listed.
     """
+    if plan.journal is not None:
+        check_database(plan.journal)
     prompt = find_criterion(plan.prompt)
     check_prompt(prompt)
     model = open_one(plan.model, plan.options, (prompt,), plan.settings, keys=keys)
@@ -196,7 +202,7 @@ def match_nuggets(
 
 
 def forecast_matching(plan: NuggetMatchPlan) -> NuggetForecast:
-    """Count what `match_nuggets` would send beyond what the journal in the output folder holds.
+    """Count what `match_nuggets` would send beyond what its journal holds.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -204,9 +210,8 @@ def forecast_matching(plan: NuggetMatchPlan) -> NuggetForecast:
     """
     prepared = prepare_matching(plan, keys=False)
     path = Path(plan.out) / JOURNAL
-    with Journal(None) as journal:
-        if path.exists():
-            journal.adopt(path)
+    shared = [] if plan.journal is None else [plan.journal]
+    with JournalView([*shared, *([path] if path.exists() else ())]) as journal:
         tasks = [pair_task(pair, prepared.prompt) for pair in prepared.pairs]
         counted = forecasts((prepared.model,), tasks, journal, prepared.pool, prepared.turns)
     (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
@@ -223,7 +228,7 @@ def _match(
     plan, out, model = prepared.plan, Path(prepared.plan.out), prepared.model
     make_folder(out)
     account = Account()
-    with Journal(out / JOURNAL) as journal:
+    with open_journal(out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
         model.prepare(fetching or (lambda what, done, total: None))
         # Left by a run that is stopped too, so that nothing else is matched into its folder.
         replace_folder(out, {NUGGETS: _manifest(prepared, "unfinished")}, RECORD, more=True)
