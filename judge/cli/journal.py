@@ -1,8 +1,7 @@
 """Look at a journal of paid completions, check it, keep what is sound in a damaged one, export it, or join several.
 
 PATH is a journal, the folder of `judge run` or `judge calibrate` that holds one, or the address of the database of a
-shared one. No action asks a judge, and none
-changes a journal or writes over a file.
+shared one. No action asks a judge, and none changes a journal or writes over a file.
 """
 
 import argparse

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from judge.models.journals import verify_stored
+from judge.models.journals import stored_spending, verify_stored
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
@@ -89,6 +90,26 @@ def test_three_processes_pay_once_and_write_the_same(postgres: Postgres, mock: M
     end(start(mock, tmp_path / "d", url))
     assert mock.stats()["paid"] == QUESTIONS
     assert results(tmp_path / "d") == first
+
+
+def test_processes_with_a_cascade_pay_once_for_what_its_checker_leaves_open(
+    postgres: Postgres, mock: Mock, tmp_path: Path
+) -> None:
+    url = postgres.database()
+    more = ("--criteria", "groundedness", "--prompt", "groundedness/sentences", "--cascade", "checker/overlap@0.3:0.7")
+    processes = [start(mock, tmp_path / name, url, *more) for name in "ab"]
+    for process in processes:
+        end(process)
+    rows = [msgspec.json.decode(line) for line in (tmp_path / "a" / "judgments.jsonl").read_bytes().splitlines()]
+    asked = {row["request_digest"] for row in rows if row["judge"] == "server/mock"}
+    assert 0 < len(asked) < len(rows)
+    assert mock.stats()["paid"] == len(asked)
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+    # Both judges are in the shared journal, and a dry run finds them there.
+    assert {row.judge for row in stored_spending(url)} == {"checker/overlap", "server/mock"}
+    end(start(mock, tmp_path / "c", url, *more, "--dry-run"))
+    end(start(mock, tmp_path / "c", url, *more))
+    assert mock.stats()["paid"] == len(asked)
 
 
 def test_what_a_killed_process_was_asking_is_asked_by_another(postgres: Postgres, mock: Mock, tmp_path: Path) -> None:
